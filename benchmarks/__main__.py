@@ -221,7 +221,13 @@ def document(history: Sequence[Run]) -> list[str]:
         table_runs = [(run.tables[name], run.made) for run in history if run.tables.get(name)]
         if table_runs:
             table, run_label = table_runs[-1]
-            lines += ["", f"## {beside.title}", "", f"{beside.about} Made on {run_label}.", ""]
+            lines += [
+                "",
+                f"## {beside.title}",
+                "",
+                f"{beside.about} Made on {run_label}.",
+                "",
+            ]
             lines += _markdown(beside.header, table)
     return lines
 

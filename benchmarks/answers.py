@@ -235,7 +235,7 @@ def _filled(folder: Path) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 @contextmanager
-def _serving(told: tuple[str, ...], url: str) -> Iterator[tuple[str, int]]:
+def _serving(arguments: tuple[str, ...], url: str) -> Iterator[tuple[str, int]]:
     """An aggregator's page, and its process id."""
     listen = [f"127.0.0.1:{free_port()}" for _ in range(3)]
     names = ("--listen", "--metrics-listen", "--http-listen")
@@ -245,7 +245,7 @@ def _serving(told: tuple[str, ...], url: str) -> Iterator[tuple[str, int]]:
             sys.executable,
             "-m",
             "hubbub.aggregator",
-            *told,
+            *arguments,
             "--processes",
             "1",
             *options,

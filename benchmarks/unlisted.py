@@ -53,16 +53,16 @@ def unlisted() -> Iterator[tuple[str, ...]]:
     words, numbers = [*told_by], np.array([*told_by.values()])
     for epsilon in (1.0, 2.0, 4.0):
         for reports in (100_000, 1_000_000):
-            told = np.zeros((3, 2 + len(_TOPS)))
+            tallies = np.zeros((3, 2 + len(_TOPS)))
             for run in range(_RUNS):
                 chance = np.random.default_rng(run)
                 counts = chance.multinomial(reports, numbers / numbers.sum())
                 fields = dict(zip(words, counts.tolist(), strict=True))
-                told[0] += _judged(_pem(fields, epsilon, chance), words)
+                tallies[0] += _judged(_pem(fields, epsilon, chance), words)
                 proven, further = _tree(fields, epsilon, chance)
-                told[1] += _judged(proven, words)
-                told[2] += _judged([*proven, *further][:NAMED], words)
-            pem, sure, named = map(_shown, told)
+                tallies[1] += _judged(proven, words)
+                tallies[2] += _judged([*proven, *further][:NAMED], words)
+            pem, sure, named = map(_shown, tallies)
             yield (f"{epsilon:g}", f"{reports:,}", *pem, *sure[:2], *named)
 
 

@@ -108,7 +108,7 @@ limits = { reports_per_epoch = 100, lifetime_epsilon = 20.0 }
 
 
 @dataclass(frozen=True)
-class Made:
+class CatalogFiles:
     """A catalog built for real: files, bundle, private keys."""
 
     folder: Path
@@ -153,11 +153,11 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> Signed:
 
 
 @pytest.fixture(scope="session")
-def made(signed: Signed) -> Made:
+def catalog_files(signed: Signed) -> CatalogFiles:
     streams = signed.path.with_name("streams.json")
     streams.write_text(stream_table(signed.bundle))
     opening = read_opening_keys(signed.keys / "opening.keys.json")
-    return Made(signed.path.parent, signed.path, streams, signed.bundle, opening)
+    return CatalogFiles(signed.path.parent, signed.path, streams, signed.bundle, opening)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.test_house import SOURCES
+from tests.architecture.test_house import ROOT, SOURCES, TRACKED
 
 # A name that was rejected, and the word that the field has for it.
 REJECTED = {
@@ -123,3 +123,54 @@ def test_a_rejected_name_is_noticed(tmp_path: Path) -> None:
     vague.write_text("")
     with pytest.raises(AssertionError, match=r"kept\.py:1"):
         test_no_name_is_one_that_was_rejected(vague)
+
+
+# Names that say that somebody said, gave, found or kept a thing, and not what it is.
+PARTICIPLES = frozenset(
+    [
+        "asked",
+        "found",
+        "given",
+        "heard",
+        "held",
+        "kept",
+        "known",
+        "left",
+        "made",
+        "one",
+        "read",
+        "said",
+        "seen",
+        "shown",
+        "taken",
+        "told",
+        "written",
+    ]
+)
+MOST_PARTICIPLES = 0.002  # of all bindings: directions, bits, the fields of files and protocols
+
+
+@pytest.mark.parametrize(
+    "folder", ["proto client shuffler aggregator deploy", "tests", "benchmarks"]
+)
+def test_variables_are_named_by_what_they_hold(folder: str) -> None:
+    """All bindings: variables, arguments and loop variables."""
+    names = [
+        (f"{path.relative_to(ROOT)}:{line}", name)
+        for path in TRACKED
+        if path.suffix == ".py"
+        and path.relative_to(ROOT).parts[0] in folder.split()
+        and "_pb2" not in path.name
+        for line, name in _bindings(ast.parse(path.read_text()))
+    ]
+    vague = [f"{place} {name}" for place, name in names if name.strip("_") in PARTICIPLES]
+    assert len(names) > 1000
+    assert len(vague) <= MOST_PARTICIPLES * len(names), "\n".join(vague)
+
+
+def _bindings(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.id
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg

@@ -183,8 +183,8 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
         ),
     ]
     loops = [asyncio.create_task(loop) for loop in (intake.run(), mixer.run(), mixer.heartbeat())]
-    for one in servers:
-        await one.start()
+    for member in servers:
+        await member.start()
     key = signed.bundle.keys[0]
     sealed = [seal(b"\1", key.key, seal_info("theme", epoch)) for _ in range(30)]
     theme = {"stream": "theme", "epoch": epoch, "key_id": key.id}
@@ -202,8 +202,8 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
         }
         assert not any(loop.done() for loop in loops), "a loop of a service has ended"
     finally:
-        for one in servers:
-            await one.stop(1)
+        for member in servers:
+            await member.stop(1)
         await end_tasks(loops)
         await onward.close()
         await server.close()

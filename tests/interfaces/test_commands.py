@@ -195,7 +195,7 @@ def _shares(
     for epoch in epochs:
         assert main([*words, "--epochs", str(epoch)]) == 0
         values = json.loads(capsys.readouterr().out)["values"]
-        shares += [one["share"] for one in values if one["value"] == value]
+        shares += [member["share"] for member in values if member["value"] == value]
     return shares
 
 

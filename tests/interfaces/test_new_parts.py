@@ -119,7 +119,7 @@ def test_a_new_family_is_its_file_and_a_line(
     )
     for value, true in (("small", 600), ("medium", 900), ("large", 1000)):
         for run in simulated["runs"]:
-            [answer_row] = [one for one in run["values"] if one["value"] == value]
+            [answer_row] = [member for member in run["values"] if member["value"] == value]
             assert abs(answer_row["estimate"] - true) <= 6 * sqrt(3 * mechanism.variance(0, 1000))
     one_value = maximal_gain(build("unary.oue", epsilon=2.0, categories=3), [2])
     assert maximal_gain(mechanism, [2]).gain(0.01) > one_value.gain(0.01)

@@ -121,13 +121,13 @@ def test_a_metrics_page_draws_the_figures_of_the_api(
         trend = _json(demo, f"/v1/metrics/{name}/trend", epochs="all")
         legend = page.locator("#legend span").all_inner_texts()
         assert legend == [series["value"] for series in trend["series"]]
-        told = _json(demo, f"/v1/metrics/{name}/commands", epochs="newest", confidence="0.95")
-        expect(page.locator("#commands")).to_contain_text(told["notebook"].splitlines()[-2])
-        assert told["shell"] in page.inner_text("#commands")
+        reply = _json(demo, f"/v1/metrics/{name}/commands", epochs="newest", confidence="0.95")
+        expect(page.locator("#commands")).to_contain_text(reply["notebook"].splitlines()[-2])
+        assert reply["shell"] in page.inner_text("#commands")
         if name == "education":
             row = rf"{best['value']} +{round(best['estimate']):,} "
-            assert re.search(row, in_shell(told["shell"], tmp_path))
-            assert best in in_notebook(told["notebook"])["values"]
+            assert re.search(row, in_shell(reply["shell"], tmp_path))
+            assert best in in_notebook(reply["notebook"])["values"]
         detail = _json(demo, f"/v1/metrics/{name}")
         assert detail["sentence"] in page.inner_text("#card")
         chips = page.locator("#facts .chip").all_inner_texts()

@@ -117,13 +117,15 @@ def _parts(local: float, others: int, ways: int) -> tuple[PairedParts, list[int]
 @pytest.mark.parametrize("others", [0, 1, 2])
 @pytest.mark.parametrize("local", [0.5, 1.5, 3.0])
 @pytest.mark.parametrize(
-    "made", [_tree, partial(_parts, ways=2), partial(_parts, ways=3)], ids=["tree", "two", "three"]
+    "catalog_files",
+    [_tree, partial(_parts, ways=2), partial(_parts, ways=3)],
+    ids=["tree", "two", "three"],
 )
 def test_a_crowd_of_a_geometry_is_never_told_less_than_all_outcomes_give(
-    made: Callable[[float, int], tuple[Any, list[Any]]], others: int, local: float
+    catalog_files: Callable[[float, int], tuple[Any, list[Any]]], others: int, local: float
 ) -> None:
     """Enumerated with fractions: whatever values the others hold, and every pair of them."""
-    mechanism, values = made(local, others)
+    mechanism, values = catalog_files(local, others)
     lies = even_lies(mechanism, mechanism.privacy_loss())
     crowd = ShuffledEpoch(
         reports=others + 1,

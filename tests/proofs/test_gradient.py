@@ -30,22 +30,22 @@ def _loss(kind: ModelKind, about: Sequence[float], label: float, weights: Sequen
 def test_a_gradient_is_the_losss_own_at_length_one_of_its_columns(kind: ModelKind) -> None:
     columns, centre, weights, label = [0.2, 1.0], [0.5, 0.25], [0.1, -0.2, 0.05], 0.1
     about = [*(x - c for x, c in zip(columns, centre, strict=True)), 1.0]
-    found = gradient(kind, columns, label, centre, weights)
+    result = gradient(kind, columns, label, centre, weights)
     step = 1e-6
     for at in range(3):
         up, down = (
             [w + sign * step * (at == i) for i, w in enumerate(weights)] for sign in (1, -1)
         )
         slope = (_loss(kind, about, label, up) - _loss(kind, about, label, down)) / (2 * step)
-        assert found[at] * CLIP[kind] * math.hypot(*about) == pytest.approx(slope, abs=1e-8)
+        assert result[at] * CLIP[kind] * math.hypot(*about) == pytest.approx(slope, abs=1e-8)
 
 
 @pytest.mark.parametrize("kind", ["logistic", "linear", "ridge"])
 def test_no_gradient_is_longer_than_its_clip(kind: ModelKind) -> None:
     for weight in (-1e6, -1.0, 0.0, 1.0, 1e6):
         for label in (0.0, 1.0):
-            found = gradient(kind, [1.0, 0.0], label, [0.0, 1.0], [weight, weight, weight])
-            assert math.hypot(*found) <= 1 + 1e-12
+            result = gradient(kind, [1.0, 0.0], label, [0.0, 1.0], [weight, weight, weight])
+            assert math.hypot(*result) <= 1 + 1e-12
 
 
 @pytest.mark.parametrize("classes", [3, 16])
@@ -80,7 +80,7 @@ def test_a_gradient_of_classes_is_that_of_the_surprise_at_length_one_of_its_colu
 ) -> None:
     columns, centre = [0.2, 1.0], [0.5, 0.25]
     about = [-0.3, 0.75, 1.0]
-    found = gradient("softmax", columns, float(label), centre, WEIGHTS)
+    result = gradient("softmax", columns, float(label), centre, WEIGHTS)
     step = 1e-6
     slopes = []
     for at in range(9):
@@ -89,8 +89,8 @@ def test_a_gradient_of_classes_is_that_of_the_surprise_at_length_one_of_its_colu
         slopes.append((up - down) / (2 * step))
     length = math.hypot(*slopes) / math.hypot(*about)
     clipped = [slope / max(length, CLIP["softmax"]) / math.hypot(*about) for slope in slopes]
-    assert found == pytest.approx(clipped, abs=1e-8)
-    assert math.hypot(*found) <= 1 + 1e-12
+    assert result == pytest.approx(clipped, abs=1e-8)
+    assert math.hypot(*result) <= 1 + 1e-12
     for weight in (-1e6, 1e6):
         wild = gradient("softmax", [1.0, 0.0], 2.0, [0.0, 1.0], [weight * w for w in WEIGHTS])
         assert math.hypot(*wild) <= 1 + 1e-12

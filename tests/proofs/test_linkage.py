@@ -50,9 +50,9 @@ class Memory:
         self._kept: dict[bytes, Remembered] = {}
 
     def coins(self, purpose: bytes, /) -> BitSource:
-        kept = self._kept.setdefault(purpose, Remembered(self._source))
-        kept.place = 0
-        return kept
+        record = self._kept.setdefault(purpose, Remembered(self._source))
+        record.place = 0
+        return record
 
 
 def _pairs(mechanism: BasicRappor | BucketFlips, value: int) -> dict[bytes, Fraction]:
@@ -83,11 +83,11 @@ def test_the_instantaneous_step_bounds_how_alike_two_reports_are(
     f: float, p: float, q: float
 ) -> None:
     mechanism = BasicRappor(categories=2, f=f, p=p, q=q)
-    zero, one = (
+    zero, member = (
         mechanism.chain.one_after_zero.exact,
         mechanism.chain.one_after_one.exact,
     )
-    bound = max(one / zero, (1 - zero) / (1 - one)) ** mechanism.categories
+    bound = max(member / zero, (1 - zero) / (1 - member)) ** mechanism.categories
     most = max(odds for _, odds in _odds(mechanism, 1))
     assert 1 < most <= bound
 

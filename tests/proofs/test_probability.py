@@ -49,8 +49,8 @@ def test_no_loss_exceeds_its_epsilon(epsilon: float, categories: int) -> None:
 
 def test_known_losses_of_rappor() -> None:
     """Erlingsson et al. (2014): theorem 1 and 2 at two published settings."""
-    one = build("rappor", bits=32, hashes=1, cohorts=64, f=0.5, p=0.25, q=0.75)
+    member = build("rappor", bits=32, hashes=1, cohorts=64, f=0.5, p=0.25, q=0.75)
     two = build("rappor", bits=32, hashes=2, cohorts=64, f=0.5, p=0.5, q=0.75)
-    for mechanism, permanent, report in ((one, 2.197, 1.022), (two, 4.394, 1.074)):
+    for mechanism, permanent, report in ((member, 2.197, 1.022), (two, 4.394, 1.074)):
         assert math.isclose(mechanism.permanent_loss(), permanent, abs_tol=5e-4)  # type: ignore[attr-defined]
         assert math.isclose(mechanism.privacy_loss(), report, abs_tol=5e-4)

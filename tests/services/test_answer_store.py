@@ -25,7 +25,7 @@ from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import epoch_at
 from hubbub.conservation import Window
 from hubbub.runtime import RedisServer, connect_redis
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 from tests.support.servers import redis_server
 
 NOW = 1_760_000_000.0
@@ -70,11 +70,13 @@ class Kept:
 
 
 @asynccontextmanager
-async def _kept(made: Made, url: str, *, memory: bool = False) -> AsyncIterator[Kept]:
+async def _kept(
+    catalog_files: CatalogFiles, url: str, *, memory: bool = False
+) -> AsyncIterator[Kept]:
     server = await connect_redis(url)
     store = RedisStore(server)
     answer_store = MemoryAnswerStore() if memory else RedisAnswerStore(server)
-    query = QueryEngine(made.bundle, store, clock=lambda: NOW, answer_store=answer_store)
+    query = QueryEngine(catalog_files.bundle, store, clock=lambda: NOW, answer_store=answer_store)
     changed = set[str]()
     keeper = EstimateKeeper(query, answer_store, changed, 3, lambda: NOW)
     try:
@@ -92,10 +94,10 @@ class _Broken(RedisStore):
 
 @pytest.mark.parametrize("memory", [True, False], ids=["memory", "redis"])
 def test_an_answer_that_is_kept_is_the_one_that_is_worked_out(
-    made: Made, redis_url: str, memory: bool
+    catalog_files: CatalogFiles, redis_url: str, memory: bool
 ) -> None:
     async def body() -> None:
-        async with _kept(made, redis_url, memory=memory) as setup:
+        async with _kept(catalog_files, redis_url, memory=memory) as setup:
             await setup.client.flushdb()
             await setup.count("theme")
             await setup.count("theme", back=1)
@@ -106,7 +108,10 @@ def test_an_answer_that_is_kept_is_the_one_that_is_worked_out(
             assert await setup.keeper.look() > 4
             assert await setup.keeper.look() == 0, "nothing changed since"
             again = QueryEngine(
-                made.bundle, _Broken(setup.server), clock=lambda: NOW, answer_store=setup.kept
+                catalog_files.bundle,
+                _Broken(setup.server),
+                clock=lambda: NOW,
+                answer_store=setup.kept,
             )
             for question, answer in zip(questions, worked, strict=True):
                 assert await again.estimate("theme", question) == answer
@@ -125,15 +130,17 @@ def test_an_answer_that_is_kept_is_the_one_that_is_worked_out(
     asyncio.run(body())
 
 
-def test_another_definition_of_a_metric_has_other_answers(made: Made, redis_url: str) -> None:
+def test_another_definition_of_a_metric_has_other_answers(
+    catalog_files: CatalogFiles, redis_url: str
+) -> None:
     async def body() -> None:
-        async with _kept(made, redis_url) as setup:
+        async with _kept(catalog_files, redis_url) as setup:
             await setup.client.flushdb()
             await setup.count("theme")
             await setup.keeper.look()
-            metrics = dict(made.bundle.metrics)
+            metrics = dict(catalog_files.bundle.metrics)
             metrics["theme"] = replace(metrics["theme"], description="something else")
-            changed = replace(made.bundle, metrics=metrics)
+            changed = replace(catalog_files.bundle, metrics=metrics)
             other = QueryEngine(changed, setup.store, clock=lambda: NOW, answer_store=setup.kept)
             answer = await other.estimate("theme", EstimateQuery())
             assert answer.description == "something else"
@@ -141,14 +148,16 @@ def test_another_definition_of_a_metric_has_other_answers(made: Made, redis_url:
     asyncio.run(body())
 
 
-def test_other_programs_read_them_and_nothing_else(made: Made, tmp_path: Path) -> None:
+def test_other_programs_read_them_and_nothing_else(
+    catalog_files: CatalogFiles, tmp_path: Path
+) -> None:
     """As the user that ships for it."""
     users = (ROOT / "deploy/hubbub/cli/redis/users.acl").read_text()
     (tmp_path / "users.acl").write_text(users)
 
     async def body(port: int) -> None:
         url = f"redis://aggregator:CHANGE-ME-AGGREGATOR@127.0.0.1:{port}/0"
-        async with _kept(made, url) as setup:
+        async with _kept(catalog_files, url) as setup:
             await setup.count("theme")
             await setup.keeper.look()
             worked = await setup.query.estimate("theme", EstimateQuery())
@@ -180,9 +189,11 @@ def test_other_programs_read_them_and_nothing_else(made: Made, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("garbage", [b"{", b"null", b"[1]", b'{"a": 1}', b"\xff", b"[" * 100_000])
-def test_what_nobody_can_read_is_worked_out(made: Made, redis_url: str, garbage: bytes) -> None:
+def test_what_nobody_can_read_is_worked_out(
+    catalog_files: CatalogFiles, redis_url: str, garbage: bytes
+) -> None:
     async def body() -> None:
-        async with _kept(made, redis_url) as setup:
+        async with _kept(catalog_files, redis_url) as setup:
             await setup.client.flushdb()
             await setup.count("theme")
             await setup.keeper.look()
@@ -193,7 +204,9 @@ def test_what_nobody_can_read_is_worked_out(made: Made, redis_url: str, garbage:
                 former = await setup.client.hget(key, field)
                 await setup.client.hset(key, field, garbage)
                 fresh = RedisAnswerStore(setup.server)
-                other = QueryEngine(made.bundle, setup.store, clock=lambda: NOW, answer_store=fresh)
+                other = QueryEngine(
+                    catalog_files.bundle, setup.store, clock=lambda: NOW, answer_store=fresh
+                )
                 assert await other.estimate("theme", EstimateQuery()) == worked
                 await setup.client.hdel(key, field)
                 if former is not None:

@@ -21,7 +21,7 @@ from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import read_stream_table
 from hubbub.wire.v1.services_pb2 import Refusal, SubmitResponse
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 from tests.support.bundles import DAY
 from tests.support.clocks import FakeClock
 from tests.support.waiting import HANG_SECONDS
@@ -55,7 +55,9 @@ class Garbled(grpc.GenericRpcHandler):  # type: ignore[misc,unused-ignore]
         return b"\xff\xff\xff" if self.left >= 0 else b""
 
 
-def test_a_batch_stays_in_flight_until_an_answer_can_be_read(made: Made, redis_url: str) -> None:
+def test_a_batch_stays_in_flight_until_an_answer_can_be_read(
+    catalog_files: CatalogFiles, redis_url: str
+) -> None:
     async def scenario() -> None:
         async def in_flight() -> int:
             return (await pool.report_counts())[window]["in_flight"]
@@ -66,12 +68,12 @@ def test_a_batch_stays_in_flight_until_an_answer_can_be_read(made: Made, redis_u
         await server.start()
         redis = await connect_redis(redis_url)
         await redis.client.flushdb()
-        pool, table = Pool(redis), read_stream_table(made.streams)
+        pool, table = Pool(redis), read_stream_table(catalog_files.streams)
         onward = channel(f"127.0.0.1:{port}", "aggregator", tls=None)
         clock = FakeClock()
         mixer = Mixer(pool, table, [onward], Policy(), stages=Stages(), clock=clock)
         window = Window("theme", int(time.time()) // DAY)
-        info, key = seal_info(*window), made.bundle.keys[0].key
+        info, key = seal_info(*window), catalog_files.bundle.keys[0].key
         await pool.add({window: [seal(b"\1", key, info) for _ in range(40)]})
         await pool.heartbeat()
         loops = [asyncio.create_task(mixer.run())]
@@ -113,7 +115,7 @@ class Odd(grpc.GenericRpcHandler):  # type: ignore[misc,unused-ignore]
         return answer
 
 
-def test_a_device_bears_any_answer_over_the_wire(made: Made) -> None:
+def test_a_device_bears_any_answer_over_the_wire(catalog_files: CatalogFiles) -> None:
     """The same as the fuzzing tries without a wire: here gRPC itself hands the answers over."""
     chance = random.Random(7)
     odd, server = Odd(), grpc.server(ThreadPoolExecutor(2))
@@ -121,7 +123,7 @@ def test_a_device_bears_any_answer_over_the_wire(made: Made) -> None:
     address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     server.start()
     client = Client(
-        made.bundle,
+        catalog_files.bundle,
         MemoryState(),
         transport_to(address, roots=None, insecure=True),
         hold_seconds=None,

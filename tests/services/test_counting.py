@@ -24,7 +24,7 @@ from hubbub.errors import BadParameter, ServiceUnavailable, StoreFull, StoreUnav
 from hubbub.mechanisms import Totals
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.runtime import Clocks, RedisServer, Stages, connect_redis
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 from tests.support.servers import redis_server
 from tests.support.stores import totals
 
@@ -34,8 +34,8 @@ OF_FEW = 100
 
 
 @pytest.fixture(scope="module")
-def opener(made: Made) -> Iterator[Opener]:
-    new_opener = Opener(made.opening, 1)
+def opener(catalog_files: CatalogFiles) -> Iterator[Opener]:
+    new_opener = Opener(catalog_files.opening, 1)
     yield new_opener
     new_opener.close()
 
@@ -43,8 +43,10 @@ def opener(made: Made) -> Iterator[Opener]:
 class Counting:
     """An aggregator's intake on a real Redis."""
 
-    def __init__(self, made: Made, server: RedisServer, opener: Opener, shards: int = 1) -> None:
-        self.made, self.server, self.opener = made, server, opener
+    def __init__(
+        self, catalog_files: CatalogFiles, server: RedisServer, opener: Opener, shards: int = 1
+    ) -> None:
+        self.made, self.server, self.opener = catalog_files, server, opener
         self.store = RedisStore(server, shards)
         self.ahead = 0.0
         self.start()
@@ -80,10 +82,12 @@ class Counting:
 
 
 @asynccontextmanager
-async def _counting(made: Made, url: str, opener: Opener) -> AsyncIterator[Counting]:
+async def _counting(
+    catalog_files: CatalogFiles, url: str, opener: Opener
+) -> AsyncIterator[Counting]:
     server = await connect_redis(url)
     await server.client.flushdb()
-    counting = Counting(made, server, opener)
+    counting = Counting(catalog_files, server, opener)
     await counting.clocks.look()
     yield counting
     await server.close()
@@ -122,17 +126,17 @@ limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
 
 @pytest.mark.parametrize("shards", [1, 4])
 def test_dummies_are_counted_exactly_whatever_of_their_crowd_was_counted_before(
-    opener: Opener, made: Made, tmp_path: Path, redis_url: str, shards: int
+    opener: Opener, catalog_files: CatalogFiles, tmp_path: Path, redis_url: str, shards: int
 ) -> None:
     """A crowd of 60 reports and 40 dummies, in five parts; most of two were counted before."""
     (tmp_path / "metrics.toml").write_text(PADDED)
     catalog = read_with_promises(tmp_path / "metrics.toml")
-    bundle = replace(made.bundle, metrics=catalog.metrics, history={})
+    bundle = replace(catalog_files.bundle, metrics=catalog.metrics, history={})
 
     async def body() -> None:
         server = await connect_redis(redis_url)
         await server.client.flushdb()
-        counting = Counting(replace(made, bundle=bundle), server, opener, shards)
+        counting = Counting(replace(catalog_files, bundle=bundle), server, opener, shards)
         await counting.clocks.look()
         window = counting.window("padded")
         early = counting.sealed(window, 36, b"\0")
@@ -157,12 +161,12 @@ def test_dummies_are_counted_exactly_whatever_of_their_crowd_was_counted_before(
 
 @pytest.mark.parametrize("seed", range(4))
 def test_altered_copies_take_nobodys_place(
-    made: Made, opener: Opener, redis_url: str, seed: int
+    catalog_files: CatalogFiles, opener: Opener, redis_url: str, seed: int
 ) -> None:
     """Several of each, in every order, in one batch with the honest report and in one before."""
 
     async def body() -> None:
-        async with _counting(made, redis_url, opener) as counting:
+        async with _counting(catalog_files, redis_url, opener) as counting:
             chance = random.Random(seed)
             window = counting.window("theme")
             honest = counting.sealed(window, 20)
@@ -192,10 +196,10 @@ def test_altered_copies_take_nobodys_place(
 
 
 def test_every_order_of_a_report_and_its_copies_counts_it(
-    made: Made, opener: Opener, redis_url: str
+    catalog_files: CatalogFiles, opener: Opener, redis_url: str
 ) -> None:
     async def body() -> None:
-        async with _counting(made, redis_url, opener) as counting:
+        async with _counting(catalog_files, redis_url, opener) as counting:
             window = counting.window("theme")
             for number, order in enumerate(itertools.permutations(range(4)), 1):
                 [report] = counting.sealed(window, 1)
@@ -213,12 +217,12 @@ WAITS = (ServiceUnavailable, BadParameter)
 @pytest.mark.parametrize("stream", ["crashed", "theme"])
 @pytest.mark.parametrize("hours", OFF)
 def test_replays_count_nothing_however_far_the_clocks_are_apart(
-    made: Made, opener: Opener, redis_url: str, hours: float, stream: str
+    catalog_files: CatalogFiles, opener: Opener, redis_url: str, hours: float, stream: str
 ) -> None:
     """From its start, and for how long it may be; and once it is right all is counted, once."""
 
     async def body() -> None:
-        async with _counting(made, redis_url, opener) as counting:
+        async with _counting(catalog_files, redis_url, opener) as counting:
             counting.ahead = hours * HOUR
             counting.start()
             await counting.clocks.look()
@@ -250,12 +254,12 @@ def test_replays_count_nothing_however_far_the_clocks_are_apart(
 
 @pytest.mark.parametrize("hours", OFF)
 def test_replays_of_an_epoch_by_the_wrong_clock_count_nothing(
-    made: Made, opener: Opener, redis_url: str, hours: float
+    catalog_files: CatalogFiles, opener: Opener, redis_url: str, hours: float
 ) -> None:
     """Shuffler and devices have the aggregator's clock; Redis alone is right, or wrong."""
 
     async def body() -> None:
-        async with _counting(made, redis_url, opener) as counting:
+        async with _counting(catalog_files, redis_url, opener) as counting:
             counting.ahead = hours * HOUR
             counting.start()
             await counting.clocks.look()
@@ -280,12 +284,12 @@ def test_replays_of_an_epoch_by_the_wrong_clock_count_nothing(
 
 @pytest.mark.parametrize("stream", ["crashed", "theme"])
 def test_replays_count_nothing_while_the_clock_steps(
-    made: Made, opener: Opener, redis_url: str, stream: str
+    catalog_files: CatalogFiles, opener: Opener, redis_url: str, stream: str
 ) -> None:
     """The same process all along, its clock anew before every delivery."""
 
     async def body() -> None:
-        async with _counting(made, redis_url, opener) as counting:
+        async with _counting(catalog_files, redis_url, opener) as counting:
             chance = random.Random(7)
             window = counting.window(stream)
             sealed = counting.sealed(window, 20)
@@ -301,13 +305,13 @@ def test_replays_count_nothing_while_the_clock_steps(
 
 
 def test_a_resend_late_in_a_window_is_known_as_long_as_it_takes_any(
-    made: Made, opener: Opener, redis_url: str
+    catalog_files: CatalogFiles, opener: Opener, redis_url: str
 ) -> None:
     """In the last second of it, by a right clock, after a wrong one counted the first."""
 
     async def body() -> None:
         for ahead in (-3 * HOUR, 0.0, 2 * HOUR):
-            async with _counting(made, redis_url, opener) as counting:
+            async with _counting(catalog_files, redis_url, opener) as counting:
                 window = counting.window("crashed")
                 closes = (window.epoch + 3) * HOUR
                 sealed = counting.sealed(window, 20)
@@ -324,12 +328,12 @@ def test_a_resend_late_in_a_window_is_known_as_long_as_it_takes_any(
 
 
 def test_tags_that_are_gone_end_the_counting_of_their_window_alone(
-    made: Made, opener: Opener, redis_url: str
+    catalog_files: CatalogFiles, opener: Opener, redis_url: str
 ) -> None:
     """As version 0.1 left them where its clock was behind: they had expired at once."""
 
     async def body() -> None:
-        async with _counting(made, redis_url, opener) as counting:
+        async with _counting(catalog_files, redis_url, opener) as counting:
             window, other = counting.window("crashed"), counting.window("theme")
             sealed = counting.sealed(window, 20)
             await counting.apply(window, sealed)
@@ -343,10 +347,10 @@ def test_tags_that_are_gone_end_the_counting_of_their_window_alone(
 
 
 def test_a_batch_of_an_epoch_that_is_over_waits_until_that_is_sure(
-    made: Made, opener: Opener, redis_url: str
+    catalog_files: CatalogFiles, opener: Opener, redis_url: str
 ) -> None:
     async def body() -> None:
-        async with _counting(made, redis_url, opener) as counting:
+        async with _counting(catalog_files, redis_url, opener) as counting:
             old = counting.window("crashed", back=9)
             sealed = counting.sealed(old, 20)
             with pytest.raises(ServiceUnavailable, match="were not watched for an hour yet"):
@@ -369,13 +373,17 @@ def test_a_batch_of_an_epoch_that_is_over_waits_until_that_is_sure(
 @pytest.mark.thorough
 @pytest.mark.parametrize("by", ["memory", "number"])
 def test_a_window_that_is_flooded_stops_no_other(
-    made: Made, opener: Opener, tmp_path: Path, by: str, monkeypatch: pytest.MonkeyPatch
+    catalog_files: CatalogFiles,
+    opener: Opener,
+    tmp_path: Path,
+    by: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Batches of fake reports until it is full; honest ones of another metric beside them."""
     monkeypatch.setattr(window_room, "TAG_COST", OF_FEW)
 
     async def body(port: int) -> None:
-        async with _counting(made, f"redis://127.0.0.1:{port}/0", opener) as counting:
+        async with _counting(catalog_files, f"redis://127.0.0.1:{port}/0", opener) as counting:
             client = counting.server.client
             if by == "memory":
                 used = int((await client.info("memory"))["used_memory"])
@@ -408,13 +416,13 @@ def test_a_window_that_is_flooded_stops_no_other(
 
 @pytest.mark.thorough
 def test_streams_that_are_flooded_one_after_the_other_leave_room(
-    made: Made, opener: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    catalog_files: CatalogFiles, opener: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three metrics filled to the brim in all the epochs that are open; a fourth is counted."""
     monkeypatch.setattr(window_room, "TAG_COST", OF_FEW)
 
     async def body(port: int) -> None:
-        async with _counting(made, f"redis://127.0.0.1:{port}/0", opener) as counting:
+        async with _counting(catalog_files, f"redis://127.0.0.1:{port}/0", opener) as counting:
             client = counting.server.client
             used = int((await client.info("memory"))["used_memory"])
             await client.config_set("maxmemory", used + 900_000)
@@ -437,7 +445,7 @@ def test_streams_that_are_flooded_one_after_the_other_leave_room(
 
 
 def test_a_window_that_will_not_fit_is_told_by_its_first_batch(
-    made: Made,
+    catalog_files: CatalogFiles,
     opener: Opener,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -447,7 +455,7 @@ def test_a_window_that_will_not_fit_is_told_by_its_first_batch(
     monkeypatch.setattr(window_room, "TAG_COST", 2000)
 
     async def body(port: int) -> None:
-        async with _counting(made, f"redis://127.0.0.1:{port}/0", opener) as counting:
+        async with _counting(catalog_files, f"redis://127.0.0.1:{port}/0", opener) as counting:
             before, window = counting.window("theme", 1), counting.window("theme")
             await counting.apply(before, counting.sealed(before, 1000))
             client = counting.server.client
@@ -475,10 +483,10 @@ def _hurried() -> Callable[[], float]:
 
 @pytest.mark.thorough
 def test_a_window_that_is_full_is_not_opened_again_at_once(
-    made: Made, opener: Opener, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    catalog_files: CatalogFiles, opener: Opener, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def body() -> None:
-        async with _counting(made, redis_url, opener) as counting:
+        async with _counting(catalog_files, redis_url, opener) as counting:
             counting.start(Room(counting.store, 10))
             window = counting.window("theme")
             sealed = counting.sealed(window, 20)

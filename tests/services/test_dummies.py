@@ -27,7 +27,7 @@ from hubbub.shuffler.departures import Departures, sealed_dummies
 from hubbub.shuffler.mixing_policy import CrowdTake
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import Stream, StreamTable, read_stream_table
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 from tests.support import tearing
 from tests.support.mixing import Mixing, a_sink, mixers
 from tests.support.waiting import HANG_SECONDS
@@ -39,9 +39,9 @@ WINDOW = Window("theme", 7)
 
 
 @pytest.fixture(scope="module")
-def table(made: Made, tmp_path_factory: pytest.TempPathFactory) -> StreamTable:
+def table(catalog_files: CatalogFiles, tmp_path_factory: pytest.TempPathFactory) -> StreamTable:
     """As `hubbub catalog build` writes it of a metric with 16 values and 100 dummies in a crowd."""
-    document = json.loads(made.streams.read_bytes())
+    document = json.loads(catalog_files.streams.read_bytes())
     document["streams"]["theme"] |= {
         "sealed_bytes": LENGTH,
         "min_batch": 300,
@@ -49,7 +49,7 @@ def table(made: Made, tmp_path_factory: pytest.TempPathFactory) -> StreamTable:
         "dummies": 100,
         "values": VALUES,
     }
-    for key, own in zip(document["keys"], made.bundle.keys, strict=True):
+    for key, own in zip(document["keys"], catalog_files.bundle.keys, strict=True):
         key["public"] = base64.b64encode(own.public).decode()
     path = tmp_path_factory.mktemp("dummies") / "streams.json"
     path.write_text(json.dumps(document))
@@ -77,17 +77,21 @@ async def _until_empty(mixing: Mixing, window: Window) -> dict[str, int]:
     return await _law(mixing.pools[0], window)
 
 
-def _opened(made: Made, window: Window, sealed: Sequence[bytes]) -> list[int]:
+def _opened(catalog_files: CatalogFiles, window: Window, sealed: Sequence[bytes]) -> list[int]:
     start = window.epoch * DAY
-    [period] = [key for key in made.bundle.keys if key.start <= start < key.end]
-    [key] = [key for key in made.opening if key.id == period.id]
+    [period] = [key for key in catalog_files.bundle.keys if key.start <= start < key.end]
+    [key] = [key for key in catalog_files.opening if key.id == period.id]
     info = seal_info(window.stream, window.epoch)
     return [int.from_bytes(open_sealed(report, key.load(), info), "little") for report in sealed]
 
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_crowd_leaves_with_its_dummies_and_its_cuts_tell_sizes_alone(
-    made: Made, table: StreamTable, redis_url: str, processes: int, monkeypatch: pytest.MonkeyPatch
+    catalog_files: CatalogFiles,
+    table: StreamTable,
+    redis_url: str,
+    processes: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("hubbub.shuffler.pool._ALIVE_MS", round(1000 * HANG_SECONDS))
 
@@ -106,7 +110,7 @@ def test_a_crowd_leaves_with_its_dummies_and_its_cuts_tell_sizes_alone(
             more = [report for report in sink.sealed if report not in set(reports)]
             assert sink.sealed.total() == 700
             assert {len(report) for report in more} == {LENGTH}
-            values = _opened(made, window, more)
+            values = _opened(catalog_files, window, more)
             assert set(values) <= set(range(VALUES))
             assert max(Counter(values).values()) <= binom.isf(1e-8, 100, 1 / VALUES)
             assert sum(share for _, share in sink.sizes.values()) == 100
@@ -332,9 +336,9 @@ def test_dummies_that_no_crowd_could_have_are_refused(fields: dict[str, Any], me
 
 
 def test_dummies_without_a_key_are_refused_when_the_table_is_read(
-    made: Made, tmp_path: Path
+    catalog_files: CatalogFiles, tmp_path: Path
 ) -> None:
-    document = json.loads(made.streams.read_bytes())
+    document = json.loads(catalog_files.streams.read_bytes())
     path = tmp_path / "streams.json"
     document["streams"]["theme"] = STREAM
     path.write_text(json.dumps(document))
@@ -353,20 +357,22 @@ def test_a_table_with_other_dummies_does_not_follow(table: StreamTable) -> None:
         replace(table, streams={"theme": other}).check_follows(table)
 
 
-def test_dummies_are_even_by_the_systems_own_coins(made: Made, table: StreamTable) -> None:
+def test_dummies_are_even_by_the_systems_own_coins(
+    catalog_files: CatalogFiles, table: StreamTable
+) -> None:
     window, counts = _today(), Counter[int]()
     drawn = []
     for _ in range(2):
         random.seed(5)
         sealed = sealed_dummies(table, window, table.streams["theme"], 200)
         assert len(set(sealed)) == 200
-        drawn.append(_opened(made, window, sealed))
+        drawn.append(_opened(catalog_files, window, sealed))
         counts.update(drawn[-1])
     assert drawn[0] != drawn[1], "no seed of a program's foretells them"
     assert set(counts) == set(range(VALUES)), "one is missing once in 10^10 runs"
     off = sum((counts[value] - 400 / VALUES) ** 2 / (400 / VALUES) for value in range(VALUES))
     assert chi2.sf(off, VALUES - 1) > 1e-6
     with pytest.raises(BadPayload):
-        _opened(made, Window("theme", window.epoch + 1), sealed)
+        _opened(catalog_files, Window("theme", window.epoch + 1), sealed)
     with pytest.raises(BadParameter, match="no public key"):
         sealed_dummies(replace(table, keys=()), window, table.streams["theme"], 1)

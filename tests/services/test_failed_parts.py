@@ -27,7 +27,7 @@ from hubbub.runtime.http.server import HttpDoor
 from hubbub.shuffler.crowd_pool import Crowds
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import read_stream_table
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 from tests.support.mixing import a_sink, mixers, sealed_reports
 from tests.support.moment import now
 from tests.support.waiting import HANG_SECONDS
@@ -85,11 +85,11 @@ def _report(bundle: Bundle) -> SealedReport:
 
 
 def test_who_waits_for_a_shuffler_whose_intake_fails_is_told_at_once_to_come_again(
-    made: Made, tmp_path: Path
+    catalog_files: CatalogFiles, tmp_path: Path
 ) -> None:
     with Faulty(
         tmp_path / "home",
-        Catalog(shuffler="127.0.0.1:1", metrics=dict(made.bundle.metrics)),
+        Catalog(shuffler="127.0.0.1:1", metrics=dict(catalog_files.bundle.metrics)),
         Ports.free(),
     ) as run:
         transport = transport_to(run.bundle.shuffler, roots=run.bundle.roots)
@@ -127,13 +127,17 @@ def test_a_process_ends_with_the_first_of_its_parts(door: str, part: str, messag
 
 @pytest.mark.parametrize(("of", "step"), [(Pool, "claim"), (Crowds, "cut")])
 def test_a_mixer_ends_with_a_delivery_or_a_cut_that_fails(
-    of: type, step: str, made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    of: type,
+    step: str,
+    catalog_files: CatalogFiles,
+    redis_url: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def failing(*_: Any) -> None:
         raise KeyError(SAID)
 
     async def body() -> None:
-        table = read_stream_table(made.streams)
+        table = read_stream_table(catalog_files.streams)
         if of is Crowds:
             object.__setattr__(table.streams["theme"], "mix", "rolling")
         window = Window("theme", int(now()) // 86_400)

@@ -14,7 +14,7 @@ from hubbub.cli.terminal.service_client import report_counts
 from hubbub.conservation import Window, balances
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import SubmitRequest
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 from tests.services.test_guards import _hint, serving_front
 from tests.services.test_pipeline import _report, _sealed, _submit
 from tests.support.mixing import pool_counts
@@ -40,8 +40,10 @@ class Flooded(LocalRun):
 
 
 @pytest.fixture(params=["memory", "setting"])
-def run(request: pytest.FixtureRequest, made: Made, tmp_path: Path) -> Iterator[Flooded]:
-    catalog = Catalog(shuffler="127.0.0.1:1", metrics=dict(made.bundle.metrics))
+def run(
+    request: pytest.FixtureRequest, catalog_files: CatalogFiles, tmp_path: Path
+) -> Iterator[Flooded]:
+    catalog = Catalog(shuffler="127.0.0.1:1", metrics=dict(catalog_files.bundle.metrics))
     new_run = Flooded(tmp_path / "home", catalog, Ports.free())
     new_run.flood = FLOOD[request.param]
     new_run.more = ("--max-window", "9000") if request.param == "setting" else ()
@@ -116,18 +118,20 @@ def test_a_flooded_metric_stops_no_other_and_all_of_it_is_accounted_for(run: Flo
     _until(run, "crashed", acknowledged=run.flood, counted=run.flood)
 
 
-def test_a_stream_that_piles_up_leaves_room_for_others(made: Made, redis_url: str) -> None:
+def test_a_stream_that_piles_up_leaves_room_for_others(
+    catalog_files: CatalogFiles, redis_url: str
+) -> None:
     """Its reports are refused for now, those that come with them are kept."""
 
     async def body() -> None:
-        async with serving_front(made, redis_url, max_reports=1000) as front:
+        async with serving_front(catalog_files, redis_url, max_reports=1000) as front:
             await front.send(front.request(900))
             assert await _hint(front.send(front.request(1))) >= 20
-            other = _of(made, "crashed", 50)
+            other = _of(catalog_files, "crashed", 50)
             await front.send(SubmitRequest(reports=other))
             await front.pressure.look()
             assert front.pressure.wait_seconds == 0
-            mixed = _of(made, "crashed", 20)
+            mixed = _of(catalog_files, "crashed", 20)
             both = SubmitRequest(reports=[*front.request(5).reports, *mixed])
             for _ in range(3):
                 assert await _hint(front.send(both)) >= 20
@@ -141,9 +145,11 @@ def test_a_stream_that_piles_up_leaves_room_for_others(made: Made, redis_url: st
     asyncio.run(body())
 
 
-def test_a_stream_that_piles_up_leaves_memory_for_others(made: Made, redis_url: str) -> None:
+def test_a_stream_that_piles_up_leaves_memory_for_others(
+    catalog_files: CatalogFiles, redis_url: str
+) -> None:
     async def body() -> None:
-        async with serving_front(made, redis_url, max_memory=0.9) as front:
+        async with serving_front(catalog_files, redis_url, max_memory=0.9) as front:
             client = front.pool._server.client
             used = int((await client.info("memory"))["used_memory"])
             await client.config_set("maxmemory", int((used + 2_000_000) / 0.9))
@@ -156,12 +162,12 @@ def test_a_stream_that_piles_up_leaves_memory_for_others(made: Made, redis_url: 
             assert await _hint(front.send(front.request(1))) >= 20
             assert 5000 <= report_count < 30_000
             assert front.admission.refusals == {"stream_full": 1}
-            await front.send(SubmitRequest(reports=_of(made, "crashed", 100)))
+            await front.send(SubmitRequest(reports=_of(catalog_files, "crashed", 100)))
             await front.pressure.look()
             assert front.pressure.wait_seconds == 0, "Redis itself has room"
 
     asyncio.run(body())
 
 
-def _of(made: Made, stream: str, number: int) -> list[SealedReport]:
-    return [_sealed(made.bundle, stream, b"\1") for _ in range(number)]
+def _of(catalog_files: CatalogFiles, stream: str, number: int) -> list[SealedReport]:
+    return [_sealed(catalog_files.bundle, stream, b"\1") for _ in range(number)]

@@ -54,7 +54,7 @@ from hubbub.wire.v1.services_pb2_grpc import (
     add_OperatorServicer_to_server,
     add_ShufflerServicer_to_server,
 )
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 from tests.services.test_pipeline import own_run  # noqa: F401 a fixture
 from tests.support.moment import now
 from tests.support.scraping import scraped
@@ -68,7 +68,7 @@ class Front:
 
     def __init__(
         self,
-        made: Made,
+        catalog_files: CatalogFiles,
         pool: Pool,
         limiter: Limiter,
         pressure: Backpressure,
@@ -76,9 +76,9 @@ class Front:
         redeemer: Redeemer | None = None,
         **of_server: Any,
     ) -> None:
-        self.made, self.pool, self.pressure = made, pool, pressure
+        self.made, self.pool, self.pressure = catalog_files, pool, pressure
         self.address = f"127.0.0.1:{free_port()}"
-        table = read_stream_table(made.streams)
+        table = read_stream_table(catalog_files.streams)
         self.intake = Intake(pool, Stages())
         self.admission = Admission(
             table,
@@ -121,7 +121,7 @@ class Front:
 
 @asynccontextmanager
 async def serving_front(
-    made: Made,
+    catalog_files: CatalogFiles,
     redis_url: str,
     *,
     limiter: Limiter | None = None,
@@ -135,7 +135,7 @@ async def serving_front(
     pool = Pool(server)
     pressure = Backpressure(pool, max_reports=max_reports, max_memory=max_memory)
     limits = Limiter(0, 1) if limiter is None else limiter
-    front = Front(made, pool, limits, pressure, redeemer=redeemer, **of_server)
+    front = Front(catalog_files, pool, limits, pressure, redeemer=redeemer, **of_server)
     loop = asyncio.create_task(front.intake.run())
     await front.server.start()
     try:
@@ -168,7 +168,7 @@ async def _hint(call: Awaitable[object]) -> float:
     ids=["none", "unknown fields", "unknown fields of reports", "many reports", "too many"],
 )
 def test_what_is_refused_once_it_was_read_costs_its_sender(
-    made: Made, redis_url: str, message: bytes, monkeypatch: pytest.MonkeyPatch
+    catalog_files: CatalogFiles, redis_url: str, message: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A million fields took a second to look at, and their sender might send as many again."""
 
@@ -181,7 +181,7 @@ def test_what_is_refused_once_it_was_read_costs_its_sender(
         clock = [1000.0]
         limiter = Limiter(200, 1000, lambda: clock[0])
         async with (
-            serving_front(made, redis_url, limiter=limiter) as front,
+            serving_front(catalog_files, redis_url, limiter=limiter) as front,
             grpc.aio.insecure_channel(front.address) as channel,
         ):
             submit: Any = channel.unary_unary("/hubbub.wire.v1.Shuffler/Submit")
@@ -198,11 +198,13 @@ def test_what_is_refused_once_it_was_read_costs_its_sender(
     asyncio.run(body())
 
 
-def test_a_peer_past_its_rate_is_told_when_to_come_back(made: Made, redis_url: str) -> None:
+def test_a_peer_past_its_rate_is_told_when_to_come_back(
+    catalog_files: CatalogFiles, redis_url: str
+) -> None:
     async def body() -> None:
         clock = [1000.0]
         limiter = Limiter(20, 30, lambda: clock[0])
-        async with serving_front(made, redis_url, limiter=limiter) as front:
+        async with serving_front(catalog_files, redis_url, limiter=limiter) as front:
             await front.send(front.request(40))
             wait = await _hint(front.send(front.request(1)))
             front.admission.notice = b"signed\n"
@@ -220,9 +222,11 @@ def test_a_peer_past_its_rate_is_told_when_to_come_back(made: Made, redis_url: s
     asyncio.run(body())
 
 
-def test_a_pool_that_is_full_refuses_unread_until_it_drains(made: Made, redis_url: str) -> None:
+def test_a_pool_that_is_full_refuses_unread_until_it_drains(
+    catalog_files: CatalogFiles, redis_url: str
+) -> None:
     async def body() -> None:
-        async with serving_front(made, redis_url, max_reports=100) as front:
+        async with serving_front(catalog_files, redis_url, max_reports=100) as front:
             await front.send(front.request(100))
             await front.pressure.look()
             assert 1 <= await _hint(front.send(front.request(1))) <= 4
@@ -242,9 +246,11 @@ def test_a_pool_that_is_full_refuses_unread_until_it_drains(made: Made, redis_ur
     asyncio.run(body())
 
 
-def test_a_redis_near_its_limit_refuses_before_it_is_full(made: Made, redis_url: str) -> None:
+def test_a_redis_near_its_limit_refuses_before_it_is_full(
+    catalog_files: CatalogFiles, redis_url: str
+) -> None:
     async def body() -> None:
-        async with serving_front(made, redis_url, max_memory=0.5) as front:
+        async with serving_front(catalog_files, redis_url, max_memory=0.5) as front:
             client = front.pool._server.client
             used = int((await client.info("memory"))["used_memory"])
             await client.config_set("maxmemory", int(used * 1.8))
@@ -258,10 +264,10 @@ def test_a_redis_near_its_limit_refuses_before_it_is_full(made: Made, redis_url:
 
 
 def test_a_write_that_redis_has_no_memory_for_is_refused_with_a_hint(
-    made: Made, redis_url: str
+    catalog_files: CatalogFiles, redis_url: str
 ) -> None:
     async def body() -> None:
-        async with serving_front(made, redis_url) as front:
+        async with serving_front(catalog_files, redis_url) as front:
             await front.pool._server.client.config_set("maxmemory", 1)
             assert await _hint(front.send(front.request(3))) >= 1
             assert front.admission.refusals == {"store_full": 1}
@@ -275,12 +281,12 @@ def test_a_write_that_redis_has_no_memory_for_is_refused_with_a_hint(
 
 
 def test_reports_that_wait_for_a_slow_redis_are_bounded(
-    made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.shuffler.intake._MAX_WAITING", 10)
 
     async def body() -> None:
-        async with serving_front(made, redis_url) as front:
+        async with serving_front(catalog_files, redis_url) as front:
             release = asyncio.Event()
             add = front.pool.add
 
@@ -303,17 +309,21 @@ def test_reports_that_wait_for_a_slow_redis_are_bounded(
 
 
 @pytest.mark.thorough
-def test_the_sdk_waits_as_it_is_told_and_then_delivers(made: Made, redis_url: str) -> None:
+def test_the_sdk_waits_as_it_is_told_and_then_delivers(
+    catalog_files: CatalogFiles, redis_url: str
+) -> None:
     async def body() -> None:
         looks = itertools.count()
         # Time passes with every look at it: the third report comes too early on any machine.
         limiter = Limiter(10, 2, lambda: next(looks) / 100)
-        async with serving_front(made, redis_url, limiter=limiter) as front:
+        async with serving_front(catalog_files, redis_url, limiter=limiter) as front:
             transport = transport_to(front.address, roots=None, insecure=True)
 
             def report() -> None:
                 for _ in range(6):
-                    client = Client(made.bundle, MemoryState(), transport, hold_seconds=None)
+                    client = Client(
+                        catalog_files.bundle, MemoryState(), transport, hold_seconds=None
+                    )
                     assert client.report("theme", "dark") is Outcome.QUEUED
                     assert client.flush(HANG_SECONDS)
                     assert client.dropped == {}
@@ -326,11 +336,11 @@ def test_the_sdk_waits_as_it_is_told_and_then_delivers(made: Made, redis_url: st
 
 
 def test_what_is_no_message_or_holds_more_is_refused_by_every_method(
-    made: Made, redis_url: str, caplog: pytest.LogCaptureFixture
+    catalog_files: CatalogFiles, redis_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def body() -> None:
         async with (
-            serving_front(made, redis_url) as front,
+            serving_front(catalog_files, redis_url) as front,
             grpc.aio.insecure_channel(front.address) as channel,
         ):
             submit: Any = channel.unary_unary("/hubbub.wire.v1.Shuffler/Submit")
@@ -352,10 +362,10 @@ def test_what_is_no_message_or_holds_more_is_refused_by_every_method(
 
 
 def test_a_fault_of_our_own_is_named_in_the_log_without_what_was_sent(
-    made: Made, redis_url: str, caplog: pytest.LogCaptureFixture
+    catalog_files: CatalogFiles, redis_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def body() -> None:
-        async with serving_front(made, redis_url) as front:
+        async with serving_front(catalog_files, redis_url) as front:
 
             def broken(*_: object) -> None:
                 raise RuntimeError("the secret that somebody sent")

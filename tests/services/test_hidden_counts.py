@@ -30,7 +30,7 @@ from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shown_counts import ShownCounts, what_left
 from hubbub.shuffler.streams import Stream, StreamTable, read_stream_table
 from hubbub.wire.v1.services_pb2 import StatusRequest
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 from tests.support import tearing
 from tests.support.mixing import (
     Mixing,
@@ -53,9 +53,9 @@ MINIMUM = CROWD + NOISE.most
 
 
 @pytest.fixture(scope="module")
-def table(made: Made, tmp_path_factory: pytest.TempPathFactory) -> StreamTable:
+def table(catalog_files: CatalogFiles, tmp_path_factory: pytest.TempPathFactory) -> StreamTable:
     """As `hubbub catalog build` writes it of a metric that hides how many reports it has."""
-    document = json.loads(made.streams.read_bytes())
+    document = json.loads(catalog_files.streams.read_bytes())
     document["streams"]["theme"] |= {
         "sealed_bytes": 49,
         "min_batch": MINIMUM,
@@ -63,7 +63,7 @@ def table(made: Made, tmp_path_factory: pytest.TempPathFactory) -> StreamTable:
         "noise": [NOISE.odds, NOISE.reach],
         "values": VALUES,
     }
-    for key, own in zip(document["keys"], made.bundle.keys, strict=True):
+    for key, own in zip(document["keys"], catalog_files.bundle.keys, strict=True):
         key["public"] = base64.b64encode(own.public).decode()
     path = tmp_path_factory.mktemp("hidden") / "streams.json"
     path.write_text(json.dumps(document))
@@ -320,9 +320,9 @@ def test_a_number_that_nothing_would_hide_is_refused(
     "noise", [[1, 2], [1 << 33], [1 << 33, 0], "x", [1 << 33, 10**6], [2.5, 3]]
 )
 def test_a_table_with_a_law_that_is_none_is_refused(
-    made: Made, tmp_path: Path, noise: object
+    catalog_files: CatalogFiles, tmp_path: Path, noise: object
 ) -> None:
-    document = json.loads(made.streams.read_bytes())
+    document = json.loads(catalog_files.streams.read_bytes())
     document["streams"]["theme"] |= {"mix": "epoch", "noise": noise, "values": VALUES}
     path = tmp_path / "streams.json"
     path.write_text(json.dumps(document))

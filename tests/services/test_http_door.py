@@ -26,7 +26,7 @@ from hubbub.shuffler.http_door import ReportsApp
 from hubbub.shuffler.ohttp_gateway import OhttpGateway
 from hubbub.shuffler.redeeming import Paid, Redeemer
 from hubbub.wire.v1.services_pb2 import Reason, SubmitRequest, SubmitResponse
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 from tests.services.test_guards import Front, serving_front
 from tests.support.waiting import HANG_SECONDS, eventually_async
 
@@ -132,7 +132,7 @@ class Door:
 
 @asynccontextmanager
 async def open_door(
-    made: Made,
+    catalog_files: CatalogFiles,
     redis_url: str,
     *,
     tls: TlsFolder | None = None,
@@ -141,7 +141,7 @@ async def open_door(
     redeemer: Redeemer | None = None,
     **lines: Any,
 ) -> AsyncIterator[Door]:
-    async with serving_front(made, redis_url, limiter=limiter, redeemer=redeemer) as front:
+    async with serving_front(catalog_files, redis_url, limiter=limiter, redeemer=redeemer) as front:
         door = Door(front, tls=tls, bundle=bundle, **lines)
         await door.server.start()
         try:
@@ -151,13 +151,13 @@ async def open_door(
 
 
 def test_reports_are_taken_over_tls_once_they_are_durable(
-    made: Made, redis_url: str, tmp_path: Path
+    catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
     write_certificates(tmp_path, {})
 
     async def body() -> None:
         tls = TlsFolder(tmp_path, "shuffler")
-        async with open_door(made, redis_url, tls=tls) as door:
+        async with open_door(catalog_files, redis_url, tls=tls) as door:
             request = door.front.request(3)
             late = request.reports.add()
             late.CopyFrom(request.reports[0])
@@ -176,9 +176,11 @@ def test_reports_are_taken_over_tls_once_they_are_durable(
     asyncio.run(body())
 
 
-def test_no_report_is_acknowledged_before_it_is_in_the_pool(made: Made, redis_url: str) -> None:
+def test_no_report_is_acknowledged_before_it_is_in_the_pool(
+    catalog_files: CatalogFiles, redis_url: str
+) -> None:
     async def body() -> None:
-        async with open_door(made, redis_url) as door:
+        async with open_door(catalog_files, redis_url) as door:
             intake, may_write = door.front.intake, asyncio.Event()
             add = intake._pool.add
 
@@ -203,12 +205,12 @@ def test_no_report_is_acknowledged_before_it_is_in_the_pool(made: Made, redis_ur
 
 
 def test_no_visit_of_a_device_can_be_linked_to_another_by_what_tls_leaves_there(
-    made: Made, redis_url: str, tmp_path: Path
+    catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
     write_certificates(tmp_path, {})
 
     async def body() -> None:
-        async with open_door(made, redis_url, tls=TlsFolder(tmp_path, "shuffler")) as door:
+        async with open_door(catalog_files, redis_url, tls=TlsFolder(tmp_path, "shuffler")) as door:
             trust = door.trust
             assert trust
             reader, writer = await asyncio.open_connection("127.0.0.1", door.port, ssl=trust)
@@ -225,9 +227,11 @@ def test_no_visit_of_a_device_can_be_linked_to_another_by_what_tls_leaves_there(
     asyncio.run(body())
 
 
-def test_what_can_never_be_taken_is_marked_and_nothing_else_is(made: Made, redis_url: str) -> None:
+def test_what_can_never_be_taken_is_marked_and_nothing_else_is(
+    catalog_files: CatalogFiles, redis_url: str
+) -> None:
     async def body() -> None:
-        async with open_door(made, redis_url) as door:
+        async with open_door(catalog_files, redis_url) as door:
             request_bytes = door.front.request(1).SerializeToString()
             many = SubmitRequest(reports=[*door.front.request(1).reports] * 1001)
             for never in (b"\xff", request_bytes + b"\x9a\x06\x02id", many.SerializeToString()):
@@ -249,9 +253,11 @@ def test_what_can_never_be_taken_is_marked_and_nothing_else_is(made: Made, redis
     asyncio.run(body())
 
 
-def test_who_has_to_wait_hears_when_as_over_grpc(made: Made, redis_url: str) -> None:
+def test_who_has_to_wait_hears_when_as_over_grpc(
+    catalog_files: CatalogFiles, redis_url: str
+) -> None:
     async def body() -> None:
-        async with open_door(made, redis_url, limiter=Limiter(1, 1)) as door:
+        async with open_door(catalog_files, redis_url, limiter=Limiter(1, 1)) as door:
             admission, request = door.front.admission, door.front.request(40)
             admission.notice = b"signed\n"
             await door.send(request)
@@ -278,7 +284,7 @@ def test_who_has_to_wait_hears_when_as_over_grpc(made: Made, redis_url: str) -> 
 
 
 def test_any_page_may_send_and_what_its_browser_adds_is_seen_by_nobody(
-    made: Made, redis_url: str, caplog: pytest.LogCaptureFixture
+    catalog_files: CatalogFiles, redis_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     headers = {
         "Cookie": "id=mallory",
@@ -288,7 +294,7 @@ def test_any_page_may_send_and_what_its_browser_adds_is_seen_by_nobody(
     }
 
     async def body() -> None:
-        async with open_door(made, redis_url) as door:
+        async with open_door(catalog_files, redis_url) as door:
             preflight = await door.ask("OPTIONS", headers=headers)
             assert preflight.status == 204
             assert preflight.headers["access-control-max-age"] == "86400"
@@ -319,9 +325,11 @@ def _head(length: int | None) -> bytes:
     return b"\r\n".join((b"POST /v1/reports HTTP/1.1", b"host: a", kind, size, b"", b""))
 
 
-def test_a_body_that_is_too_large_is_refused_before_it_is_here(made: Made, redis_url: str) -> None:
+def test_a_body_that_is_too_large_is_refused_before_it_is_here(
+    catalog_files: CatalogFiles, redis_url: str
+) -> None:
     async def body() -> None:
-        async with open_door(made, redis_url) as door:
+        async with open_door(catalog_files, redis_url) as door:
             over = LARGEST_SUBMIT_BYTES + 1
             assert (await door.said(_head(over))).startswith(b"HTTP/1.1 413 ")
             chunk = b"10000\r\n" + b"x" * (1 << 16) + b"\r\n"
@@ -350,11 +358,13 @@ GET = b"GET /health HTTP/1.1\r\nhost: a\r\n\r\n"
         pytest.param(b"1\r\ny\r\n" * 50_000, id="chunks of a byte without an end"),
     ],
 )
-def test_nothing_but_a_body_may_follow_a_head(made: Made, redis_url: str, rest: bytes) -> None:
+def test_nothing_but_a_body_may_follow_a_head(
+    catalog_files: CatalogFiles, redis_url: str, rest: bytes
+) -> None:
     """A trailer would join the headers, and name the caller, before the application reads them."""
 
     async def body() -> None:
-        async with open_door(made, redis_url) as door:
+        async with open_door(catalog_files, redis_url) as door:
             message = door.front.request(1).SerializeToString()
             chunk = b"%x\r\n%s\r\n" % (len(message), message)
             answer = await door.said(_head(None) + chunk + rest)
@@ -366,10 +376,10 @@ def test_nothing_but_a_body_may_follow_a_head(made: Made, redis_url: str, rest: 
 
 
 def test_a_request_before_the_last_answer_ends_the_connection_with_that_answer(
-    made: Made, redis_url: str
+    catalog_files: CatalogFiles, redis_url: str
 ) -> None:
     async def body() -> None:
-        async with open_door(made, redis_url) as door:
+        async with open_door(catalog_files, redis_url) as door:
             message = door.front.request(1).SerializeToString()
             request = _head(len(message)) + message
             for requests in (request + GET * 5000, request * 100, request + b"POST"):
@@ -383,12 +393,12 @@ def test_a_request_before_the_last_answer_ends_the_connection_with_that_answer(
 
 
 def test_a_kept_connection_that_sends_empty_lines_is_ended(
-    made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.runtime.http.device_connection._IDLE_SECONDS", 0.3)
 
     async def body() -> None:
-        async with open_door(made, redis_url) as door:
+        async with open_door(catalog_files, redis_url) as door:
             reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
             writer.write(GET)
             await reader.readuntil(b"\r\n\r\n")
@@ -400,12 +410,12 @@ def test_a_kept_connection_that_sends_empty_lines_is_ended(
 
 
 def test_past_the_memory_for_bodies_the_largest_gives_way_and_honest_ones_are_served(
-    made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.runtime.http.connections._MAX_RECEIVED_BYTES", 1 << 20)
 
     async def body() -> None:
-        async with open_door(made, redis_url) as door:
+        async with open_door(catalog_files, redis_url) as door:
             open_ = [await asyncio.open_connection("127.0.0.1", door.port) for _ in range(20)]
             for _, writer in open_:
                 writer.write(_head(1 << 20) + b"x" * (1 << 18))
@@ -426,13 +436,13 @@ def test_past_the_memory_for_bodies_the_largest_gives_way_and_honest_ones_are_se
 
 
 def test_what_does_not_arrive_in_time_is_ended(
-    made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A head that never ends, a body that drips, a connection that says nothing."""
     monkeypatch.setattr("hubbub.runtime.http.device_connection._REQUEST_SECONDS", 0.2)
 
     async def body() -> None:
-        async with open_door(made, redis_url) as door:
+        async with open_door(catalog_files, redis_url) as door:
             drip = [_head(1000), b"x", b"x"]
             parts: list[list[bytes]] = [[], [b"POST /v1/reports HTTP/1.1\r\nhost:"], drip]
             assert await asyncio.gather(*(door.said(*part) for part in parts)) == [b""] * 3
@@ -443,12 +453,15 @@ def test_what_does_not_arrive_in_time_is_ended(
 
 @pytest.mark.parametrize("limits", [{"most": 50, "of_address": 0}, {"of_address": 50}])
 def test_idle_and_endless_connections_give_way_and_honest_ones_are_served(
-    made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch, limits: dict[str, Any]
+    catalog_files: CatalogFiles,
+    redis_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    limits: dict[str, Any],
 ) -> None:
     monkeypatch.setattr("hubbub.runtime.http.device_connection._REQUEST_SECONDS", 600.0)
 
     async def body() -> None:
-        async with open_door(made, redis_url, **limits) as door:
+        async with open_door(catalog_files, redis_url, **limits) as door:
             open_ = [await asyncio.open_connection("127.0.0.1", door.port) for _ in range(300)]
             for place, (_, writer) in enumerate(open_):
                 writer.write((b"", b"POST /v1", _head(900), _head(None) + b"1\r\nx")[place % 4])
@@ -464,7 +477,7 @@ def test_idle_and_endless_connections_give_way_and_honest_ones_are_served(
 
 @pytest.mark.parametrize("limits", [{"most": 50, "of_address": 0}, {"of_address": 50}])
 def test_connections_without_a_handshake_count_and_give_way_and_honest_ones_are_served(
-    made: Made,
+    catalog_files: CatalogFiles,
     redis_url: str,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
@@ -475,7 +488,7 @@ def test_connections_without_a_handshake_count_and_give_way_and_honest_ones_are_
 
     async def body() -> None:
         tls = TlsFolder(tmp_path, "shuffler")
-        async with open_door(made, redis_url, tls=tls, **limits) as door:
+        async with open_door(catalog_files, redis_url, tls=tls, **limits) as door:
             open_ = [await asyncio.open_connection("127.0.0.1", door.port) for _ in range(300)]
             for _, writer in open_[::2]:
                 writer.write(b"\x16\x03\x01\x02")
@@ -493,13 +506,13 @@ def test_connections_without_a_handshake_count_and_give_way_and_honest_ones_are_
 
 
 def test_who_says_nothing_before_the_handshake_is_ended(
-    made: Made, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    catalog_files: CatalogFiles, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.runtime.http.listener._SILENT_SECONDS", 0.2)
     write_certificates(tmp_path, {"shuffler": ["shuffler"]})
 
     async def body() -> None:
-        async with open_door(made, redis_url, tls=TlsFolder(tmp_path, "shuffler")) as door:
+        async with open_door(catalog_files, redis_url, tls=TlsFolder(tmp_path, "shuffler")) as door:
             reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
             assert await reader.read() == b""
             await door.has("too_slow", 1)
@@ -509,13 +522,13 @@ def test_who_says_nothing_before_the_handshake_is_ended(
 
 
 def test_the_bundle_is_the_same_bytes_for_everybody_and_known_by_its_tag(
-    made: Made, redis_url: str, tmp_path: Path
+    catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "app.hubbub"
     path.write_bytes(b"signed")
 
     async def body() -> None:
-        async with open_door(made, redis_url, bundle=path) as door:
+        async with open_door(catalog_files, redis_url, bundle=path) as door:
             first = await door.ask("GET", "/v1/bundle", headers={})
             other = await door.ask("GET", "/v1/bundle", headers={"User-Agent": "x", "Cookie": "y"})
             assert first == other
@@ -540,11 +553,13 @@ def test_the_bundle_is_the_same_bytes_for_everybody_and_known_by_its_tag(
 
 
 def test_a_proxy_that_does_not_say_for_whom_it_asks_is_told_once(
-    made: Made, redis_url: str, caplog: pytest.LogCaptureFixture
+    catalog_files: CatalogFiles, redis_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def body() -> None:
         limiter = Limiter(1, 1)
-        async with open_door(made, redis_url, limiter=limiter, proxies=["127.0.0.1/32"]) as door:
+        async with open_door(
+            catalog_files, redis_url, limiter=limiter, proxies=["127.0.0.1/32"]
+        ) as door:
             request = door.front.request(40).SerializeToString()
             for _ in range(2):
                 assert "X-Forwarded-For" in (await door.ask(body=request)).problem["detail"]
@@ -558,7 +573,9 @@ def test_a_proxy_that_does_not_say_for_whom_it_asks_is_told_once(
     assert "192.0.2" not in caplog.text
 
 
-def test_a_door_that_cannot_open_says_why(made: Made, redis_url: str, tmp_path: Path) -> None:
+def test_a_door_that_cannot_open_says_why(
+    catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
+) -> None:
     def door(address: str, tls: TlsFolder | None = None) -> HttpDoor:
         app: Callable[..., Any] = ReportsApp
         return HttpDoor(address, app, tls=tls, connections=OpenConnections())
@@ -569,7 +586,7 @@ def test_a_door_that_cannot_open_says_why(made: Made, redis_url: str, tmp_path: 
         door("127.0.0.1:1", TlsFolder(tmp_path, "shuffler"))
 
     async def body() -> None:
-        async with open_door(made, redis_url) as other_door:
+        async with open_door(catalog_files, redis_url) as other_door:
             with pytest.raises(ServiceUnavailable, match=f"cannot listen on .*:{other_door.port}"):
                 await door(f"127.0.0.1:{other_door.port}").start()
 
@@ -577,10 +594,10 @@ def test_a_door_that_cannot_open_says_why(made: Made, redis_url: str, tmp_path: 
 
 
 def test_doors_of_a_machine_share_an_address_if_all_of_them_say_so(
-    made: Made, redis_url: str
+    catalog_files: CatalogFiles, redis_url: str
 ) -> None:
     async def body() -> None:
-        async with serving_front(made, redis_url) as front:
+        async with serving_front(catalog_files, redis_url) as front:
             doors = [Door(front, tls=None, bundle=None) for _ in range(2)]
             for door in doors:
                 door.server._shared = True

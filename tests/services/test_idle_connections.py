@@ -13,7 +13,7 @@ import grpc.aio
 import pytest
 
 from hubbub.shuffler.__main__ import _GRPC_CONNECTIONS
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 from tests.services.test_guards import serving_front
 from tests.services.test_slow_calls import _dial
 from tests.support.waiting import eventually_async
@@ -45,14 +45,14 @@ def _silent(address: str, number: int) -> Iterator[None]:
 
 
 def test_ten_thousand_silent_connections_keep_no_report_out(
-    made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.runtime.rpc.server._HANDSHAKE_SECONDS", 600.0)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 16_384)), hard))
 
     async def body() -> None:
-        async with serving_front(made, redis_url, connections=_GRPC_CONNECTIONS) as front:
+        async with serving_front(catalog_files, redis_url, connections=_GRPC_CONNECTIONS) as front:
             with _silent(front.address, 10_000):
                 # Linux tells its list in pages, between which others come and go.
                 assert abs(front.server.connections() - 10_000) < 200
@@ -70,14 +70,14 @@ def test_ten_thousand_silent_connections_keep_no_report_out(
 
 @pytest.mark.parametrize("kind", ["silent", "idle"])
 def test_past_their_limit_they_keep_others_out_for_seconds_and_are_ended(
-    made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch, kind: str
+    catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """Which devices answer by coming again, as on any server that is away."""
     for name in ("_HANDSHAKE_SECONDS", "_IDLE_OF_LIMITED_SECONDS"):
         monkeypatch.setattr(f"hubbub.runtime.rpc.server.{name}", 5.0)
 
     async def body() -> None:
-        async with serving_front(made, redis_url, connections=40) as front:
+        async with serving_front(catalog_files, redis_url, connections=40) as front:
             host, _, port = front.address.partition(":")
             idle = [await _dial(front.address) for _ in range(40 if kind == "idle" else 0)]
             silent = [socket.create_connection((host, int(port))) for _ in range(40 - len(idle))]

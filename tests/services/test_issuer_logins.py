@@ -19,7 +19,7 @@ from hubbub.issuer.settings import parse
 from hubbub.issuer.subjects import Subjects
 from hubbub.runtime.oidc import ProviderKeys
 from hubbub.shuffler.redeeming import Redeemer
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 from tests.services.test_guards import serving_front
 from tests.support.issuing import DAY, IssuerHouse
 from tests.support.moment import now
@@ -46,12 +46,12 @@ class _Clock:
 
 @contextmanager
 def _issuer(
-    made: Made, redis_url: str, folder: Path, address: str, clock: _Clock
+    catalog_files: CatalogFiles, redis_url: str, folder: Path, address: str, clock: _Clock
 ) -> Iterator[IssuerHouse]:
     """One whose accounts are those of a provider at this address."""
     keys = ProviderKeys(address, None, clock)
     subjects = Subjects(address, keys, (CLIENT, AUDIENCE), clock)
-    house = IssuerHouse(made, folder)
+    house = IssuerHouse(catalog_files, folder)
     with house.serving(redis_url, subjects=subjects):
         yield house
 
@@ -77,10 +77,10 @@ def _said(house: IssuerHouse, token: str) -> tuple[int, str]:
 
 @needs_node
 def test_whom_a_token_of_the_provider_is_about_is_an_account(
-    made: Made, redis_url: str, tmp_path: Path, logins: Provider
+    catalog_files: CatalogFiles, redis_url: str, tmp_path: Path, logins: Provider
 ) -> None:
     """One for each person, however often they log in; and keys are accounts as before."""
-    with _issuer(made, redis_url, tmp_path, logins.issuer, _Clock()) as house:
+    with _issuer(catalog_files, redis_url, tmp_path, logins.issuer, _Clock()) as house:
         tokens = [logins.id_token("ana"), logins.id_token("bo"), logins.script_token(AUDIENCE)]
         tokens.append(house.account("ana"))
         counts = [len(house.mint(token, "theme", _today(), 1)) for token in tokens]
@@ -93,10 +93,10 @@ def test_whom_a_token_of_the_provider_is_about_is_an_account(
 
 @needs_node
 def test_a_token_that_is_not_for_us_not_of_now_or_not_the_providers_gets_nothing(
-    made: Made, redis_url: str, tmp_path: Path, logins: Provider
+    catalog_files: CatalogFiles, redis_url: str, tmp_path: Path, logins: Provider
 ) -> None:
     clock = _Clock()
-    with _issuer(made, redis_url, tmp_path, logins.issuer, clock) as house:
+    with _issuer(catalog_files, redis_url, tmp_path, logins.issuer, clock) as house:
         token = logins.id_token("ana")
         head, body, signature = token.split(".")
         unsigned = f"eyJhbGciOiJub25lIn0.{body}."
@@ -125,7 +125,7 @@ def test_a_token_that_is_not_for_us_not_of_now_or_not_the_providers_gets_nothing
 
 @needs_node
 def test_keys_of_the_provider_may_follow_each_other(
-    made: Made, redis_url: str, tmp_path: Path
+    catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
     """What the former one signed holds while it is among them; the new one is looked up once."""
     first, second = (
@@ -138,7 +138,7 @@ def test_keys_of_the_provider_may_follow_each_other(
         return provider(tmp_path, APP, port=port, jwks=jwks)
 
     clock, port = _Clock(), free_port()
-    with _issuer(made, redis_url, tmp_path, f"http://127.0.0.1:{port}", clock) as house:
+    with _issuer(catalog_files, redis_url, tmp_path, f"http://127.0.0.1:{port}", clock) as house:
         with with_keys(port, first) as login_provider:
             old = login_provider.id_token("ana")
             assert _said(house, old) == (200, "")
@@ -160,7 +160,7 @@ def test_keys_of_the_provider_may_follow_each_other(
 
 @needs_node
 def test_while_the_provider_is_away_reports_wait_and_then_go(
-    made: Made, redis_url: str, tmp_path: Path
+    catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
     """Asked as examples/login_tokens.py does it."""
     port = free_port()
@@ -189,7 +189,7 @@ def test_while_the_provider_is_away_reports_wait_and_then_go(
             assert front.admission.counts == {"taken": 1}
 
     address, issuers_clock = f"http://127.0.0.1:{port}", _Clock()
-    with _issuer(made, redis_url, tmp_path, address, issuers_clock) as house:
+    with _issuer(catalog_files, redis_url, tmp_path, address, issuers_clock) as house:
         asyncio.run(body(house))
 
 

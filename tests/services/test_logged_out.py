@@ -99,8 +99,8 @@ def test_a_logout_at_one_aggregator_ends_every_copy_at_all(redis_url: str, tmp_p
         for access in (first, second):
             assert [await known(access, cookie) for cookie in cookies] == [False, True]
         # Another file of access changes nothing, nor does an aggregator that starts now.
-        found = read_access(tmp_path / "access.toml")
-        second.use(found, login_of(found, second.login, ended=second.ended))
+        result = read_access(tmp_path / "access.toml")
+        second.use(result, login_of(result, second.login, ended=second.ended))
         third = _opened(tmp_path, RedisEndedSessions(servers[0], time.time))
         for access in (second, third):
             assert [await known(access, cookie) for cookie in cookies] == [False, True]

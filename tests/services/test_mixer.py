@@ -22,7 +22,7 @@ from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import read_stream_table
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 from tests.support.mixing import a_sink, mixers
 from tests.support.stores import totals
 from tests.support.waiting import HANG_SECONDS
@@ -35,13 +35,13 @@ def _reports(number: int) -> list[bytes]:
 
 
 def test_processes_that_share_a_pool_share_its_batches(
-    made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # However slow this machine is, none of them is taken for dead.
     monkeypatch.setattr("hubbub.shuffler.pool._ALIVE_MS", round(1000 * HANG_SECONDS))
 
     async def body() -> None:
-        table, today = read_stream_table(made.streams), int(time.time()) // DAY
+        table, today = read_stream_table(catalog_files.streams), int(time.time()) // DAY
         async with (
             a_sink() as (sink, address),
             mixers(redis_url, table, address, 3) as mixing,
@@ -72,9 +72,11 @@ def test_processes_that_share_a_pool_share_its_batches(
     asyncio.run(body())
 
 
-def test_a_stream_that_nobody_takes_holds_up_no_other(made: Made, redis_url: str) -> None:
+def test_a_stream_that_nobody_takes_holds_up_no_other(
+    catalog_files: CatalogFiles, redis_url: str
+) -> None:
     async def body() -> None:
-        table, today = read_stream_table(made.streams), int(time.time()) // DAY
+        table, today = read_stream_table(catalog_files.streams), int(time.time()) // DAY
         async with (
             a_sink() as (sink, address),
             mixers(redis_url, table, address, 1) as mixing,
@@ -99,7 +101,7 @@ def test_a_stream_that_nobody_takes_holds_up_no_other(made: Made, redis_url: str
 
 
 def test_a_batch_that_was_refused_is_not_sent_again_before_its_time(
-    made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class LatestTime:
         """Where a wait is drawn, the longest of them."""
@@ -113,7 +115,7 @@ def test_a_batch_that_was_refused_is_not_sent_again_before_its_time(
     monkeypatch.setattr("hubbub.shuffler.mixer._random", LatestTime())
 
     async def body() -> None:
-        table, today = read_stream_table(made.streams), int(time.time()) // DAY
+        table, today = read_stream_table(catalog_files.streams), int(time.time()) // DAY
         async with (
             a_sink() as (sink, address),
             mixers(redis_url, table, address, 1) as mixing,
@@ -138,11 +140,13 @@ def test_a_batch_that_was_refused_is_not_sent_again_before_its_time(
     asyncio.run(body())
 
 
-def test_a_window_that_cannot_be_mixed_holds_up_no_other(made: Made, redis_url: str) -> None:
+def test_a_window_that_cannot_be_mixed_holds_up_no_other(
+    catalog_files: CatalogFiles, redis_url: str
+) -> None:
     """Such as one whose keys are on a node that is away, or are not what they should be."""
 
     async def body() -> None:
-        table, today = read_stream_table(made.streams), int(time.time()) // DAY
+        table, today = read_stream_table(catalog_files.streams), int(time.time()) // DAY
         async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as mixing:
             [pool] = mixing.pools
             client: Any = pool._server.client
@@ -164,10 +168,10 @@ def test_a_window_that_cannot_be_mixed_holds_up_no_other(made: Made, redis_url: 
 
 
 def test_reports_of_a_stream_that_left_the_table_are_withheld_in_time(
-    made: Made, redis_url: str
+    catalog_files: CatalogFiles, redis_url: str
 ) -> None:
     async def body() -> None:
-        table, today = read_stream_table(made.streams), int(time.time()) // DAY
+        table, today = read_stream_table(catalog_files.streams), int(time.time()) // DAY
         began, ahead, passed = time.time(), [0.0], [0.0]
         clocks = Clocks(lambda: began + ahead[0] + passed[0], monotonic=lambda: 1000.0 + passed[0])
         async with (
@@ -218,17 +222,19 @@ class _Flaky(RedisStore):
         return await super().add(window, commit)
 
 
-def test_a_batch_that_failed_between_two_shards_is_counted_once(made: Made, redis_url: str) -> None:
+def test_a_batch_that_failed_between_two_shards_is_counted_once(
+    catalog_files: CatalogFiles, redis_url: str
+) -> None:
     async def body() -> None:
         server = await connect_redis(redis_url)
         await server.client.flushdb()
         store = _Flaky(server, 3)
         store.failures = 2
-        opener = Opener(made.opening, 1)
-        intake = Intake(made.bundle, opener, store, Stages())
+        opener = Opener(catalog_files.opening, 1)
+        intake = Intake(catalog_files.bundle, opener, store, Stages())
         today = int(time.time()) // DAY
         window = Window("theme", today)
-        key = made.bundle.keys[0]
+        key = catalog_files.bundle.keys[0]
         sealed = [seal(b"\1", key.key, seal_info("theme", today)) for _ in range(60)]
         sealed += [sealed[0], b"", b"short", bytes(49)]
         batch_id = secrets.token_bytes(16)
@@ -255,17 +261,18 @@ def test_a_batch_that_failed_between_two_shards_is_counted_once(made: Made, redi
 
 @pytest.mark.parametrize("shards", [1, 4])
 def test_aggregators_that_share_a_store_count_a_batch_once(
-    made: Made, redis_url: str, shards: int
+    catalog_files: CatalogFiles, redis_url: str, shards: int
 ) -> None:
     async def body() -> None:
         server = await connect_redis(redis_url)
         await server.client.flushdb()
-        opener = Opener(made.opening, 1)
+        opener = Opener(catalog_files.opening, 1)
         intakes = [
-            Intake(made.bundle, opener, RedisStore(server, shards), Stages()) for _ in range(3)
+            Intake(catalog_files.bundle, opener, RedisStore(server, shards), Stages())
+            for _ in range(3)
         ]
         today = int(time.time()) // DAY
-        window, key = Window("theme", today), made.bundle.keys[0]
+        window, key = Window("theme", today), catalog_files.bundle.keys[0]
         sealed = [seal(b"\1", key.key, seal_info("theme", today)) for _ in range(90)]
         batches = [sealed[:40], sealed[30:70], sealed[60:]]  # they overlap
         ids = [secrets.token_bytes(16) for _ in batches]
@@ -288,7 +295,7 @@ def test_aggregators_that_share_a_store_count_a_batch_once(
 
 
 def test_a_mixer_that_is_told_to_end_ends_whatever_has_just_landed(
-    made: Made, redis_url: str
+    catalog_files: CatalogFiles, redis_url: str
 ) -> None:
     """At a signal every loop is cancelled; one that swallowed it would hang the service."""
 
@@ -303,7 +310,7 @@ def test_a_mixer_that_is_told_to_end_ends_whatever_has_just_landed(
 
     async def body() -> None:
         server = await connect_redis(redis_url)
-        table, clock = read_stream_table(made.streams), Watched()
+        table, clock = read_stream_table(catalog_files.streams), Watched()
         mixer = Mixer(Pool(server), table, [], Policy(), stages=Stages(), clock=clock)
         for turns in range(6):
             clock.waits.clear()

@@ -13,15 +13,17 @@ from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import total_counts
 from hubbub.client import Client, FolderState, MemoryState, Outcome, State, Transport, transport_to
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 from tests.support.waiting import HANG_SECONDS, eventually
 
 pytestmark = pytest.mark.thorough
 
 
 @pytest.fixture(scope="module")
-def run(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
-    theme = made.bundle.metrics["theme"]
+def run(
+    catalog_files: CatalogFiles, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalRun]:
+    theme = catalog_files.bundle.metrics["theme"]
     catalog = Catalog(
         shuffler="127.0.0.1:1", metrics={"theme": theme, "mood": replace(theme, name="mood")}
     )

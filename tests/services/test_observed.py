@@ -25,7 +25,7 @@ from hubbub.errors import MissingDependency
 from hubbub.runtime import EVERYWHERE, VERSION
 from hubbub.runtime.monitoring.tracing import start_tracing
 from hubbub.shuffler.metrics import DECLARED as OF_SHUFFLER
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 from tests.interfaces.test_exports import asked_by
 from tests.support.scraping import scraped
 from tests.support.waiting import HANG_SECONDS, eventually
@@ -91,7 +91,7 @@ def _told(run: LocalRun) -> dict[tuple[str, str], float]:
 
 
 def test_every_stage_is_timed_traced_and_logged_for_machines(
-    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    catalog_files: CatalogFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
         ExportTraceServiceRequest,
@@ -100,7 +100,7 @@ def test_every_stage_is_timed_traced_and_logged_for_machines(
     with collector() as (whereto, arrived):
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", whereto)
         monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "200")
-        catalog = Catalog(shuffler="127.0.0.1:1", metrics=dict(made.bundle.metrics))
+        catalog = Catalog(shuffler="127.0.0.1:1", metrics=dict(catalog_files.bundle.metrics))
         with JsonRun(tmp_path / "home", catalog, Ports.free()) as run:
             _everyone_reports(run)
             assert main(["query", "theme", "--home", str(run.home)]) == 0
@@ -158,7 +158,7 @@ def test_every_stage_is_timed_traced_and_logged_for_machines(
             by_trace.setdefault(span.trace_id, set()).add(span.name)
             assert {a.key for a in span.attributes} <= {"hubbub.reports"}
         assert {"deliver", "batch", "open", "fold", "commit"} in by_trace.values()
-    _check_logs(tmp_path / "home" / "log", len(made.bundle.streams))
+    _check_logs(tmp_path / "home" / "log", len(catalog_files.bundle.streams))
 
 
 def _check_logs(folder: Path, streams: int) -> None:
@@ -189,8 +189,8 @@ def test_tracing_without_its_part_says_what_to_install(monkeypatch: pytest.Monke
         start_tracing("shuffler", {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"})
 
 
-def test_a_service_refuses_a_log_format_that_it_does_not_have(made: Made) -> None:
-    command = [sys.executable, "-m", "hubbub.shuffler", "--streams", str(made.streams)]
+def test_a_service_refuses_a_log_format_that_it_does_not_have(catalog_files: CatalogFiles) -> None:
+    command = [sys.executable, "-m", "hubbub.shuffler", "--streams", str(catalog_files.streams)]
     done = subprocess.run(
         [*command, "--insecure", "--log-format", "xml"],
         env={**os.environ, "HUBBUB_REDIS_URL": "redis://127.0.0.1:1/0"},

@@ -37,7 +37,7 @@ from hubbub.runtime import TlsFolder, connect_redis
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Batch, Reason, SubmitRequest, SubmitResponse
 from hubbub.wire.v1.services_pb2_grpc import IngestStub, ShufflerStub
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 from tests.support.asking import estimate, metrics
 from tests.support.filled import FILLED, STREAMS
 from tests.support.moment import now
@@ -49,8 +49,10 @@ THEMES = ("flagged", "refused", "redis_away")
 
 
 @pytest.fixture(scope="module")
-def shared(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
-    metrics = dict(made.bundle.metrics)
+def shared(
+    catalog_files: CatalogFiles, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalRun]:
+    metrics = dict(catalog_files.bundle.metrics)
     metrics |= {name: replace(metrics["theme"], name=name) for name in THEMES}
     home = tmp_path_factory.mktemp("pipeline") / "home"
     with LocalRun(home, Catalog(shuffler="127.0.0.1:1", metrics=metrics), Ports.free()) as running:
@@ -66,9 +68,9 @@ def run(shared: LocalRun) -> LocalRun:
 
 
 @pytest.fixture
-def own_run(made: Made, tmp_path: Path) -> Iterator[LocalRun]:
+def own_run(catalog_files: CatalogFiles, tmp_path: Path) -> Iterator[LocalRun]:
     """Services that the test may stop, kill or change."""
-    catalog = Catalog(shuffler="127.0.0.1:1", metrics=dict(made.bundle.metrics))
+    catalog = Catalog(shuffler="127.0.0.1:1", metrics=dict(catalog_files.bundle.metrics))
     with LocalRun(tmp_path / "home", catalog, Ports.free()) as running:
         yield running
 

@@ -14,7 +14,7 @@ from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.errors import ServiceUnavailable
 from hubbub.runtime import Limiter, TlsFolder
 from hubbub.runtime.http import listener
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 from tests.services.test_http_door import TYPE, Door, open_door
 from tests.support.proxies import CONFIGURATIONS, haproxy, needs_haproxy
 from tests.support.waiting import HANG_SECONDS, eventually_async
@@ -52,7 +52,7 @@ async def _said(door: Door, raw: bytes, *, source: str = "127.0.0.1") -> bytes:
 @needs_haproxy
 @both_ways
 def test_devices_behind_haproxy_are_limited_one_by_one_and_named_nowhere(
-    made: Made,
+    catalog_files: CatalogFiles,
     redis_url: str,
     tmp_path: Path,
     setup: tuple[str, dict[str, Any]],
@@ -63,7 +63,7 @@ def test_devices_behind_haproxy_are_limited_one_by_one_and_named_nowhere(
 
     async def body() -> None:
         options: dict[str, Any] = {"tls": TlsFolder(tmp_path, "shuffler"), "limiter": Limiter(1, 1)}
-        async with open_door(made, redis_url, **options, **believed) as door:
+        async with open_door(catalog_files, redis_url, **options, **believed) as door:
             with haproxy(tmp_path, configuration, door.port) as port:
                 request = door.front.request(40).SerializeToString()
                 for source, status in (("127.0.0.2", 200), ("127.0.0.2", 429), ("127.0.0.3", 200)):
@@ -82,14 +82,14 @@ def test_devices_behind_haproxy_are_limited_one_by_one_and_named_nowhere(
 @needs_haproxy
 @both_ways
 def test_haproxy_as_told_leaves_nothing_with_a_device_that_links_its_visits(
-    made: Made, redis_url: str, tmp_path: Path, setup: tuple[str, dict[str, Any]]
+    catalog_files: CatalogFiles, redis_url: str, tmp_path: Path, setup: tuple[str, dict[str, Any]]
 ) -> None:
     write_certificates(tmp_path, {"shuffler": ["shuffler"]})
     configuration, believed = setup
 
     async def body() -> None:
         tls = TlsFolder(tmp_path, "shuffler")
-        async with open_door(made, redis_url, tls=tls, **believed) as door:
+        async with open_door(catalog_files, redis_url, tls=tls, **believed) as door:
             trust = door.trust
             assert isinstance(trust, ssl.SSLContext)
             with haproxy(tmp_path, configuration, door.port) as port:
@@ -108,12 +108,15 @@ def test_haproxy_as_told_leaves_nothing_with_a_device_that_links_its_visits(
 
 
 def test_a_proxy_without_the_header_it_promised_is_refused_counted_and_told_once(
-    made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    catalog_files: CatalogFiles,
+    redis_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(listener, "_HEADER_SECONDS", 0.05)
 
     async def body() -> None:
-        async with open_door(made, redis_url, header_proxies=(PROXY,)) as door:
+        async with open_door(catalog_files, redis_url, header_proxies=(PROXY,)) as door:
             assert b"200 OK" in await _said(door, HEADER + HEALTH)
             assert b"200 OK" in await _said(door, b"PROXY UNKNOWN\r\n" + HEALTH)
             for refused in (HEALTH, b"PROXY TCP4 192.0.2.1\r\n" + HEALTH, b"PROXY TCP4 192"):
@@ -130,11 +133,11 @@ def test_a_proxy_without_the_header_it_promised_is_refused_counted_and_told_once
 
 @pytest.mark.parametrize("believed", [{}, {"header_proxies": (PROXY,)}], ids=["off", "on"])
 def test_a_header_from_who_is_no_proxy_is_refused(
-    made: Made, redis_url: str, believed: dict[str, Any]
+    catalog_files: CatalogFiles, redis_url: str, believed: dict[str, Any]
 ) -> None:
     async def body() -> None:
         limiter = Limiter(1, 1)
-        async with open_door(made, redis_url, limiter=limiter, **believed) as door:
+        async with open_door(catalog_files, redis_url, limiter=limiter, **believed) as door:
             assert b"200 OK" in await _said(door, HEALTH, source="127.0.0.9")
             for header in (HEADER, b"\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c" + bytes(12)):
                 assert b"200 OK" not in await _said(door, header + HEALTH, source="127.0.0.9")
@@ -148,10 +151,12 @@ def test_a_header_from_who_is_no_proxy_is_refused(
 
 
 def test_connections_of_one_address_give_way_behind_a_proxy_as_before_it(
-    made: Made, redis_url: str
+    catalog_files: CatalogFiles, redis_url: str
 ) -> None:
     async def body() -> None:
-        async with open_door(made, redis_url, header_proxies=(PROXY,), of_address=2) as door:
+        async with open_door(
+            catalog_files, redis_url, header_proxies=(PROXY,), of_address=2
+        ) as door:
             opened = []
             for device in (1, 1, 2, 1):
                 header = HEADER.replace(b"192.0.2.1", b"192.0.2.%d" % device)
@@ -171,10 +176,10 @@ def test_connections_of_one_address_give_way_behind_a_proxy_as_before_it(
 
 
 def test_a_door_that_is_closed_as_soon_as_it_is_open_leaves_its_address(
-    made: Made, redis_url: str
+    catalog_files: CatalogFiles, redis_url: str
 ) -> None:
     async def body() -> None:
-        async with open_door(made, redis_url, header_proxies=(PROXY,)) as door:
+        async with open_door(catalog_files, redis_url, header_proxies=(PROXY,)) as door:
             await door.server.stop(0)
 
             async def opens_again() -> bool:

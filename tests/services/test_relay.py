@@ -33,7 +33,7 @@ from hubbub.runtime import Limiter, TlsFolder
 from hubbub.runtime.http.problem import PROBLEM_TYPE
 from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
 from hubbub.wire.v1.services_pb2 import SubmitRequest
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 from tests.services.test_http_door import open_door
 from tests.support.relaying import Relay
 from tests.support.waiting import HANG_SECONDS
@@ -55,10 +55,10 @@ def _number(folder: Path) -> int | None:
     return next(iter(read_gateway(folder)), None)
 
 
-def _bundle(made: Made, folder: Path) -> Path:
+def _bundle(catalog_files: CatalogFiles, folder: Path) -> Path:
     """What an app ships, with the gateway's key in it."""
     roots = (folder / "ca.pem").read_text()
-    bundle = replace(made.bundle, gateway=read_gateway(folder), roots=roots)
+    bundle = replace(catalog_files.bundle, gateway=read_gateway(folder), roots=roots)
     path = folder / "app.hubbub"
     path.write_bytes(sign_bundle(bundle, Ed25519PrivateKey.generate()))
     return path
@@ -72,14 +72,16 @@ def _reports(request: SubmitRequest) -> list[SealedReport]:
 
 
 def test_reports_go_through_a_relay_that_knows_none_of_them(
-    made: Made, redis_url: str, tls: Path
+    catalog_files: CatalogFiles, redis_url: str, tls: Path
 ) -> None:
     """And past the limit of one address, which the relay alone holds its people to."""
 
     async def body() -> None:
         limiter, gateway = Limiter(0.001, 1), _gateway(tls, "127.0.0.1")
-        shown = TlsFolder(tls, "shuffler")
-        async with open_door(made, redis_url, tls=shown, limiter=limiter, gateway=gateway) as door:
+        view = TlsFolder(tls, "shuffler")
+        async with open_door(
+            catalog_files, redis_url, tls=view, limiter=limiter, gateway=gateway
+        ) as door:
             relay = Relay(tls, f"https://127.0.0.1:{door.port}", free_port())
             request = door.front.request(3)
             late = request.reports.add()
@@ -107,7 +109,7 @@ def test_reports_go_through_a_relay_that_knows_none_of_them(
                     other.close()
                     # The SDK, by the key that its bundle signs.
                     options: Any = {"state_dir": tls / "device", "relay": relay.url}
-                    with Client.from_bundle(_bundle(made, tls), **options) as client:
+                    with Client.from_bundle(_bundle(catalog_files, tls), **options) as client:
                         assert client.report("theme", "dark") is Outcome.QUEUED
                         assert client.flush(HANG_SECONDS)
 
@@ -128,12 +130,12 @@ def test_reports_go_through_a_relay_that_knows_none_of_them(
 
 
 def test_who_is_no_relay_is_held_to_the_limit_of_its_address(
-    made: Made, redis_url: str, tls: Path
+    catalog_files: CatalogFiles, redis_url: str, tls: Path
 ) -> None:
     async def body() -> None:
         gateway = _gateway(tls)
         limiter = Limiter(0.001, 1)
-        async with open_door(made, redis_url, limiter=limiter, gateway=gateway) as door:
+        async with open_door(catalog_files, redis_url, limiter=limiter, gateway=gateway) as door:
             relay = Relay(tls, f"http://127.0.0.1:{door.port}", free_port())
             reports = _reports(door.front.request(2))
 
@@ -156,10 +158,10 @@ def test_who_is_no_relay_is_held_to_the_limit_of_its_address(
 
 @pytest.mark.parametrize("length", [b"many", b"-1", b"99999999999", b""])
 def test_what_a_sealed_request_says_of_its_length_is_not_believed(
-    made: Made, redis_url: str, tls: Path, length: bytes
+    catalog_files: CatalogFiles, redis_url: str, tls: Path, length: bytes
 ) -> None:
     async def body() -> None:
-        async with open_door(made, redis_url, gateway=_gateway(tls)) as door:
+        async with open_door(catalog_files, redis_url, gateway=_gateway(tls)) as door:
             headers = ((b"content-type", REPORTS_TYPE.encode()), (b"content-length", length))
             content = door.front.request(2).SerializeToString()
             request = Request(
@@ -181,10 +183,10 @@ def test_what_a_sealed_request_says_of_its_length_is_not_believed(
 
 
 def test_the_length_of_a_sealed_answer_tells_a_relay_nothing_about_it(
-    made: Made, redis_url: str, tls: Path
+    catalog_files: CatalogFiles, redis_url: str, tls: Path
 ) -> None:
     async def body() -> None:
-        async with open_door(made, redis_url, gateway=_gateway(tls)) as door:
+        async with open_door(catalog_files, redis_url, gateway=_gateway(tls)) as door:
             request, lengths, statuses = door.front.request(40), set(), []
             refused = door.front.request(40)
             for report in refused.reports:
@@ -192,7 +194,7 @@ def test_the_length_of_a_sealed_answer_tells_a_relay_nothing_about_it(
             for content in (request, refused, None):
                 raw = content.SerializeToString() if content else b"\xff no message"
                 headers = ((b"content-type", REPORTS_TYPE.encode()),)
-                asked = Request(
+                question = Request(
                     method=b"POST",
                     scheme=b"https",
                     authority=b"here",
@@ -200,7 +202,7 @@ def test_the_length_of_a_sealed_answer_tells_a_relay_nothing_about_it(
                     headers=headers,
                     content=raw,
                 )
-                message, opened = encapsulate(read_gateway(tls), write_request(asked))
+                message, opened = encapsulate(read_gateway(tls), write_request(question))
                 sealed = {"Content-Type": REQUEST_TYPE}
                 answer = await door.ask("POST", GATEWAY_PATH, message, sealed)
                 lengths.add(len(answer.body))
@@ -217,12 +219,12 @@ def _pop(waits: list[float]) -> Callable[[str], float]:
 
 
 def test_an_answers_length_depends_on_the_requests_length_alone(
-    made: Made, redis_url: str, tls: Path, monkeypatch: pytest.MonkeyPatch
+    catalog_files: CatalogFiles, redis_url: str, tls: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Reports taken, all refused or none there, models, no message, another path, no more room."""
 
     async def body() -> None:
-        async with open_door(made, redis_url, gateway=_gateway(tls)) as door:
+        async with open_door(catalog_files, redis_url, gateway=_gateway(tls)) as door:
             door.front.admission.notice = b"n" * 3000
             door.front.admission.models = b"m" * 5000
             valid, refused = door.front.request(7), door.front.request(7)
@@ -250,8 +252,8 @@ def test_an_answers_length_depends_on_the_requests_length_alone(
                         headers=headers,
                         content=content,
                     )
-                    written = write_request(request, padded_to=4096)
-                    message, opened = encapsulate(read_gateway(tls), written)
+                    payload_text = write_request(request, padded_to=4096)
+                    message, opened = encapsulate(read_gateway(tls), payload_text)
                     sealed = {"Content-Type": REQUEST_TYPE}
                     answer = await door.ask("POST", GATEWAY_PATH, message, sealed)
                     lengths.add(len(answer.body))
@@ -266,11 +268,13 @@ def test_an_answers_length_depends_on_the_requests_length_alone(
     "wrong", [("/elsewhere", REPORTS_TYPE, 404), (REPORTS_PATH, "text/plain", 415)]
 )
 def test_a_sealed_request_that_is_not_read_is_charged_by_its_size(
-    made: Made, redis_url: str, tls: Path, wrong: tuple[str, str, int]
+    catalog_files: CatalogFiles, redis_url: str, tls: Path, wrong: tuple[str, str, int]
 ) -> None:
     async def body() -> None:
         limiter = Limiter(0.001, 1)
-        async with open_door(made, redis_url, limiter=limiter, gateway=_gateway(tls)) as door:
+        async with open_door(
+            catalog_files, redis_url, limiter=limiter, gateway=_gateway(tls)
+        ) as door:
             path, kind, status = wrong
             headers = ((b"content-type", kind.encode()),)
             request = Request(

@@ -27,7 +27,7 @@ from hubbub.client import Client, MemoryState, transport_to
 from hubbub.errors import BadParameter, BundleRefused, KeysUnusable
 from hubbub.runtime import Reloader, Take, read_limits
 from hubbub.shuffler.streams import StreamTable, read_stream_table
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 from tests.support import web
 from tests.support.scraping import scraped
 from tests.support.waiting import HANG_SECONDS, eventually, eventually_async
@@ -173,9 +173,11 @@ def test_limits_of_a_file_are_checked_as_those_of_the_command_line(tmp_path: Pat
             read_limits(path, ranges, whole)
 
 
-def test_what_does_not_go_on_with_what_was_counted_is_refused(made: Made, tmp_path: Path) -> None:
+def test_what_does_not_go_on_with_what_was_counted_is_refused(
+    catalog_files: CatalogFiles, tmp_path: Path
+) -> None:
     here = Path("operator.hubbub")
-    bundle = made.bundle
+    bundle = catalog_files.bundle
     _check_follows(replace(bundle, serial=bundle.serial + 1), bundle, here)
     with pytest.raises(BundleRefused, match="older than the one in use"):
         _check_follows(bundle, replace(bundle, serial=bundle.serial + 1), here)
@@ -185,14 +187,14 @@ def test_what_does_not_go_on_with_what_was_counted_is_refused(made: Made, tmp_pa
     with pytest.raises(BundleRefused, match="epsilon changed under an old name"):
         _check_follows(replace(bundle, metrics={"theme": theme}, history={}), bundle, here)
     now = bundle.keys[0].start
-    check_fits(bundle, made.opening, now, here)
+    check_fits(bundle, catalog_files.opening, now, here)
     with pytest.raises(KeysUnusable, match="has no key"):
-        check_fits(bundle, made.opening[1:], now, here)
+        check_fits(bundle, catalog_files.opening[1:], now, here)
     make_keys(tmp_path / "others")
-    others = replace(made.opening[0], private=bytes(range(32)))
+    others = replace(catalog_files.opening[0], private=bytes(range(32)))
     with pytest.raises(KeysUnusable, match="is not the one of the bundle"):
-        check_fits(bundle, [others, *made.opening[1:]], now, here)
-    table = read_stream_table(made.streams)
+        check_fits(bundle, [others, *catalog_files.opening[1:]], now, here)
+    table = read_stream_table(catalog_files.streams)
     table.check_follows(table)
     longer = {
         name: replace(stream, sealed_bytes=stream.sealed_bytes + 1)
@@ -256,8 +258,10 @@ def _shown(run: LocalRun) -> list[str]:
 
 
 @pytest.mark.thorough
-def test_all_that_is_reloaded_is_reloaded_under_load(made: Made, tmp_path: Path) -> None:
-    theme = made.bundle.metrics["theme"]
+def test_all_that_is_reloaded_is_reloaded_under_load(
+    catalog_files: CatalogFiles, tmp_path: Path
+) -> None:
+    theme = catalog_files.bundle.metrics["theme"]
     catalog, home = Catalog(shuffler="127.0.0.1:1", metrics={"theme": theme}), tmp_path / "home"
     write_certificates(home / "tls", {}, tmp_path / "kept")
     for role in ("shuffler", "aggregator"):

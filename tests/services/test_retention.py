@@ -22,7 +22,7 @@ from hubbub.cli.main import main
 from hubbub.conservation import Window
 from hubbub.errors import CatalogInvalid
 from hubbub.runtime import Clocks, connect_redis
-from tests.conftest import CATALOG, Made
+from tests.conftest import CATALOG, CatalogFiles
 from tests.support.bundles import make_signed
 from tests.support.fakes import MemoryPromises, MemoryStore
 
@@ -56,10 +56,12 @@ async def _count(store: TotalsStore, metric: Metric, days_ago: int, number: int)
     return window
 
 
-def test_what_is_older_than_the_catalog_keeps_goes_and_nothing_else(made: Made) -> None:
-    theme = replace(made.bundle.metrics["theme"], keep="5w")
-    metrics = {**made.bundle.metrics, "theme": theme}
-    bundle: Bundle = replace(made.bundle, metrics=metrics)
+def test_what_is_older_than_the_catalog_keeps_goes_and_nothing_else(
+    catalog_files: CatalogFiles,
+) -> None:
+    theme = replace(catalog_files.bundle.metrics["theme"], keep="5w")
+    metrics = {**catalog_files.bundle.metrics, "theme": theme}
+    bundle: Bundle = replace(catalog_files.bundle, metrics=metrics)
 
     async def body() -> None:
         store, changed = MemoryStore(), set[str]()
@@ -88,12 +90,12 @@ def test_what_is_older_than_the_catalog_keeps_goes_and_nothing_else(made: Made) 
 
 @pytest.mark.parametrize("line", ["", 'keep = "400d"'])
 def test_what_was_promised_is_deleted_when_the_metric_is_retired_or_its_line_changed(
-    made: Made, redis_url: str, line: str
+    catalog_files: CatalogFiles, redis_url: str, line: str
 ) -> None:
     """`keep` of 5 weeks is served once; then the metric is retired, or kept for longer."""
-    theme = replace(made.bundle.metrics["theme"], keep="5w")
-    crashed = made.bundle.metrics["crashed"]
-    served = replace(made.bundle, metrics={"theme": theme, "crashed": crashed})
+    theme = replace(catalog_files.bundle.metrics["theme"], keep="5w")
+    crashed = catalog_files.bundle.metrics["crashed"]
+    served = replace(catalog_files.bundle, metrics={"theme": theme, "crashed": crashed})
     later = {"theme": replace(theme, keep="400d")} if line else {}
     after = replace(served, metrics={"crashed": crashed, **later})
 
@@ -134,7 +136,7 @@ def test_what_was_promised_is_deleted_when_the_metric_is_retired_or_its_line_cha
 
 @pytest.mark.parametrize("lengths", [("day", "hour"), ("day", "week"), ("week", "day")])
 def test_a_name_used_again_with_other_epochs_has_its_old_totals_judged_by_their_own(
-    made: Made,
+    catalog_files: CatalogFiles,
     redis_url: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -143,13 +145,13 @@ def test_a_name_used_again_with_other_epochs_has_its_old_totals_judged_by_their_
     """35 days were promised; the name comes back without `keep`, and at last keeps 40 days."""
     first, then = lengths
     monkeypatch.setenv("HUBBUB_REDIS_URL", redis_url)
-    old = replace(made.bundle.metrics["theme"], epoch=first, keep="5w")
+    old = replace(catalog_files.bundle.metrics["theme"], epoch=first, keep="5w")
     new = replace(old, epoch=then, keep="")
-    crashed = made.bundle.metrics["crashed"]
+    crashed = catalog_files.bundle.metrics["crashed"]
 
     def with_theme(*themes: Metric) -> Bundle:
         metrics = {"crashed": crashed, **{metric.name: metric for metric in themes}}
-        return replace(made.bundle, metrics=metrics, history={})
+        return replace(catalog_files.bundle, metrics=metrics, history={})
 
     async def body() -> None:
         server = await connect_redis(redis_url)
@@ -183,10 +185,16 @@ def test_a_name_used_again_with_other_epochs_has_its_old_totals_judged_by_their_
     asyncio.run(body())
     monkeypatch.setattr(forget, "read_bundle", lambda _: with_theme(new))
     day = (datetime.now(UTC) - timedelta(days=30)).date().isoformat()
-    assert main(["forget", "theme", "--before", day, "--bundle", str(made.path), "--yes"]) == 0
+    assert (
+        main(["forget", "theme", "--before", day, "--bundle", str(catalog_files.path), "--yes"])
+        == 0
+    )
     assert "nothing is held of epochs that were over then" in capsys.readouterr().out
     day = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
-    assert main(["forget", "theme", "--before", day, "--bundle", str(made.path), "--yes"]) == 0
+    assert (
+        main(["forget", "theme", "--before", day, "--bundle", str(catalog_files.path), "--yes"])
+        == 0
+    )
     assert "the law counts 7 as counted:deleted" in capsys.readouterr().out
 
 
@@ -204,14 +212,16 @@ def test_a_number_that_two_lengths_could_have_is_taken_for_the_later_one() -> No
 
 
 def test_a_retired_metric_is_forgotten_by_its_name_and_a_stranger_is_told_apart(
-    made: Made,
+    catalog_files: CatalogFiles,
     redis_url: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("HUBBUB_REDIS_URL", redis_url)
-    shade, older = [replace(made.bundle.metrics["theme"], name=name) for name in ("shade", "older")]
+    shade, older = [
+        replace(catalog_files.bundle.metrics["theme"], name=name) for name in ("shade", "older")
+    ]
 
     async def fill() -> None:
         server = await connect_redis(redis_url)
@@ -220,7 +230,7 @@ def test_a_retired_metric_is_forgotten_by_its_name_and_a_stranger_is_told_apart(
         for days in (40, 21, 5):
             await _count(store, shade, days, 30)
         await _count(store, older, 40, 7)  # of a version that remembered nothing
-        served = replace(made.bundle, metrics={"shade": shade}, history={})
+        served = replace(catalog_files.bundle, metrics={"shade": shade}, history={})
         promises, answer_store = RedisPromises(server), RedisAnswerStore(server)
         await Retention(served, store, promises, answer_store, Clocks(), changed=set()).look()
         await server.close()
@@ -228,7 +238,7 @@ def test_a_retired_metric_is_forgotten_by_its_name_and_a_stranger_is_told_apart(
     asyncio.run(fill())
     before = (datetime.now(UTC) - timedelta(days=20)).date().isoformat()
 
-    def told(name: str, *more: str, code: int = 0, bundle: Path = made.path) -> str:
+    def told(name: str, *more: str, code: int = 0, bundle: Path = catalog_files.path) -> str:
         command = ["forget", name, "--before", before, "--bundle", str(bundle)]
         assert main([*command, *more]) == code
         caught = capsys.readouterr()
@@ -245,15 +255,15 @@ def test_a_retired_metric_is_forgotten_by_its_name_and_a_stranger_is_told_apart(
 
 
 def test_an_operator_forgets_what_was_before_a_day(
-    made: Made,
+    catalog_files: CatalogFiles,
     redis_url: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("HUBBUB_REDIS_URL", redis_url)
-    theme = made.bundle.metrics["theme"]
+    theme = catalog_files.bundle.metrics["theme"]
     before = (datetime.now(UTC) - timedelta(days=20)).date().isoformat()
-    command = ["forget", "theme", "--bundle", str(made.path), "--before"]
+    command = ["forget", "theme", "--bundle", str(catalog_files.path), "--before"]
 
     async def fill() -> list[Window]:
         server = await connect_redis(redis_url)

@@ -59,7 +59,7 @@ from hubbub.wire.v1.services_pb2_grpc import (
     add_OperatorServicer_to_server,
     add_ShufflerServicer_to_server,
 )
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 from tests.support.certificates import write_old_certificates
 from tests.support.servers import has_tls, redis_server
 from tests.support.waiting import HANG_SECONDS, eventually_async
@@ -121,7 +121,7 @@ async def _impostor(folder: Path, role: str) -> AsyncIterator[tuple[Impostor, st
 
 
 def _others(role: str) -> list[str]:
-    return [one for one in ROLES if one != role]
+    return [member for member in ROLES if member != role]
 
 
 def test_servers_have_their_own_names_and_an_analyst_is_a_client_alone(tmp_path: Path) -> None:
@@ -221,10 +221,10 @@ def test_names_and_addresses_of_hosts_are_taken(host: str) -> None:
     assert names_by_role([host])["redis"] == [host]
 
 
-def _bundle(made: Made, folder: Path, address: str, tls: Path) -> Bundle:
+def _bundle(catalog_files: CatalogFiles, folder: Path, address: str, tls: Path) -> Bundle:
     return build_bundle(
-        Catalog(shuffler=address, metrics=dict(made.bundle.metrics)),
-        made.folder / "keys",
+        Catalog(shuffler=address, metrics=dict(catalog_files.bundle.metrics)),
+        catalog_files.folder / "keys",
         out=folder / "app.hubbub",
         streams=folder / "streams.json",
         previous=folder / "app.hubbub",
@@ -234,11 +234,11 @@ def _bundle(made: Made, folder: Path, address: str, tls: Path) -> Bundle:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_a_device_reports_to_nobody_but_a_shuffler(
-    made: Made, tls: Path, tmp_path: Path, role: str
+    catalog_files: CatalogFiles, tls: Path, tmp_path: Path, role: str
 ) -> None:
     async def body() -> None:
         async with _impostor(tls, role) as (impostor, address):
-            bundle = _bundle(made, tmp_path, address, tls)
+            bundle = _bundle(catalog_files, tmp_path, address, tls)
             transport = transport_to(address, roots=bundle.roots)
             client = Client(bundle, MemoryState(), transport, hold_seconds=None)
             assert client.report("theme", "dark") is Outcome.QUEUED
@@ -252,7 +252,7 @@ def test_a_device_reports_to_nobody_but_a_shuffler(
 
 @pytest.mark.parametrize("role", ROLES)
 def test_batches_go_to_nobody_but_an_aggregator(
-    made: Made, redis_url: str, tls: Path, role: str
+    catalog_files: CatalogFiles, redis_url: str, tls: Path, role: str
 ) -> None:
     async def body() -> None:
         async with _impostor(tls, role) as (impostor, address):
@@ -261,7 +261,7 @@ def test_batches_go_to_nobody_but_an_aggregator(
             pool, window = Pool(server), Window("theme", int(time.time()) // 86_400)
             await pool.add({window: [secrets.token_bytes(49) for _ in range(60)]})
             onward = channel(address, "aggregator", tls=TlsFolder(tls, "shuffler"))
-            table = read_stream_table(made.streams)
+            table = read_stream_table(catalog_files.streams)
             mixer = Mixer(pool, table, [onward], Policy(), stages=Stages())
             await pool.heartbeat()
             loops = [asyncio.create_task(run()) for run in (mixer.run, mixer.heartbeat)]
@@ -444,9 +444,9 @@ def test_a_notebook_believes_an_aggregator_alone(tls: Path, role: str) -> None:
 
 
 def test_the_bundle_gets_the_authority_of_the_shuffler_alone(
-    made: Made, tls: Path, tmp_path: Path
+    catalog_files: CatalogFiles, tls: Path, tmp_path: Path
 ) -> None:
-    roots = _bundle(made, tmp_path, "127.0.0.1:1", tls).roots or ""
+    roots = _bundle(catalog_files, tmp_path, "127.0.0.1:1", tls).roots or ""
     [authority] = x509.load_pem_x509_certificates(roots.encode())
     assert authority.subject.rfc4514_string() == "CN=hubbub shuffler authority"
 
@@ -474,13 +474,15 @@ def test_while_authorities_change_the_old_and_the_new_are_believed(
             asyncio.run(body())
 
 
-def test_what_version_0_1_made_still_works_and_says_so(made: Made, tmp_path: Path) -> None:
+def test_what_version_0_1_made_still_works_and_says_so(
+    catalog_files: CatalogFiles, tmp_path: Path
+) -> None:
     """A folder of `hubbub up` of then: certificates are kept, and the services warn once."""
     home = tmp_path / "home"
     home.mkdir()
     write_old_certificates(home / "tls")
     with LocalRun(
-        home, Catalog(shuffler="", metrics=dict(made.bundle.metrics)), Ports.free()
+        home, Catalog(shuffler="", metrics=dict(catalog_files.bundle.metrics)), Ports.free()
     ) as run:
         transport = transport_to(run.bundle.shuffler, roots=run.bundle.roots)
         client = Client(run.bundle, MemoryState(), transport, hold_seconds=None)

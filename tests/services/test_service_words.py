@@ -19,7 +19,7 @@ from hubbub.conservation import Window
 from hubbub.errors import BadParameter, HubbubError, StoreUnavailable
 from hubbub.errors.http_calls import HttpCalls
 from hubbub.notebook.service import Service
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 from tests.support.fakes import MemoryReleaseLog, MemoryStore
 from tests.support.waiting import eventually_async
 
@@ -42,7 +42,7 @@ class Away(MemoryStore):
     ],
 )
 def test_a_service_without_its_redis_is_not_taken_for_none(
-    made: Made, home: str, nobody: str
+    catalog_files: CatalogFiles, home: str, nobody: str
 ) -> None:
     address = f"127.0.0.1:{free_port()}"
     where = Endpoints(page=f"http://{address}", home=home)
@@ -54,7 +54,7 @@ def test_a_service_without_its_redis_is_not_taken_for_none(
 
     async def body() -> None:
         assert nobody in await asyncio.to_thread(said)
-        query = QueryEngine(made.bundle, Away())
+        query = QueryEngine(catalog_files.bundle, Away())
         server = HttpServer(address, query, Releases(query.collected, MemoryReleaseLog()))
         serving = asyncio.create_task(server.run())
 

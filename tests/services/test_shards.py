@@ -18,7 +18,7 @@ from hubbub.shuffler.mixing_policy import CrowdTake
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shards import may_spread, places, spread
 from hubbub.shuffler.streams import StreamTable, read_stream_table
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 from tests.support.mixing import a_sink, law_of, mixers, sealed_reports, until_empty
 from tests.support.tearing import torn
 from tests.support.waiting import HANG_SECONDS
@@ -29,9 +29,9 @@ WINDOW = Window("theme", 7)
 
 
 @pytest.fixture
-def table(made: Made) -> StreamTable:
+def table(catalog_files: CatalogFiles) -> StreamTable:
     """`theme` leaves whole, from 300 reports on."""
-    table = read_stream_table(made.streams)
+    table = read_stream_table(catalog_files.streams)
     whole = replace(table.streams["theme"], mix="epoch", min_batch=300)
     return replace(table, streams={**table.streams, "theme": whole})
 

@@ -26,7 +26,7 @@ from hubbub.wire.v1.services_pb2_grpc import (
     add_IngestServicer_to_server,
     add_ShufflerServicer_to_server,
 )
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 from tests.services.test_guards import serving_front
 from tests.support.waiting import eventually_async
 
@@ -69,14 +69,14 @@ async def _channels(address: str, number: int) -> list[grpc.aio.Channel]:
 
 
 def test_calls_without_a_message_give_way_and_honest_ones_are_served(
-    made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of one address, and where addresses tell nobody apart, of all."""
     monkeypatch.setattr("hubbub.runtime.rpc.server._ARRIVE_SECONDS", 600.0)
     monkeypatch.setattr("hubbub.runtime.rpc.calls._MAX_ARRIVING", 100)
 
     async def body(calls_of_peer: int, capacity: int) -> None:
-        async with serving_front(made, redis_url, calls_of_peer=calls_of_peer) as front:
+        async with serving_front(catalog_files, redis_url, calls_of_peer=calls_of_peer) as front:
             channels = await _channels(front.address, 5)
             hanging = [_hang(channel) for channel in channels for _ in range(60)]
             await _until(lambda: front.admission.refusals["gave_way"] == 300 - capacity)
@@ -100,12 +100,12 @@ def test_calls_without_a_message_give_way_and_honest_ones_are_served(
 
 
 def test_a_call_that_does_not_arrive_in_time_is_refused_counted_and_hinted(
-    made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.runtime.rpc.server._ARRIVE_SECONDS", 0.5)
 
     async def body() -> None:
-        async with serving_front(made, redis_url) as front:
+        async with serving_front(catalog_files, redis_url) as front:
             [channel] = await _channels(front.address, 1)
             for method in (SUBMIT, "/grpc.health.v1.Health/Check"):
                 call = _call(channel, method)
@@ -119,12 +119,12 @@ def test_a_call_that_does_not_arrive_in_time_is_refused_counted_and_hinted(
 
 
 def test_a_message_in_drops_is_refused_and_a_whole_one_without_an_end_is_taken(
-    made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.runtime.rpc.server._ARRIVE_SECONDS", 2.0)
 
     async def body() -> None:
-        async with serving_front(made, redis_url) as front:
+        async with serving_front(catalog_files, redis_url) as front:
             message = front.request(1).SerializeToString()
 
             async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -157,13 +157,13 @@ def test_a_message_in_drops_is_refused_and_a_whole_one_without_an_end_is_taken(
 
 
 def test_messages_without_an_end_have_a_bounded_memory_and_honest_ones_are_served(
-    made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Strangers send all that the server's windows allow, but for the last byte."""
     monkeypatch.setattr("hubbub.runtime.rpc.server._ARRIVE_SECONDS", 600.0)
 
     async def body(connections: int, calls: int) -> None:
-        async with serving_front(made, redis_url) as front:
+        async with serving_front(catalog_files, redis_url) as front:
             hoarders = [await _Hoarder.dial(front.address, calls) for _ in range(connections)]
             sending = [asyncio.create_task(hoarder.send()) for hoarder in hoarders]
             await _until(lambda: sum(hoarder.sent for hoarder in hoarders) >= 16 << 20)
@@ -234,9 +234,9 @@ class _Hoarder:
             self.writer.write(_frame(6, 1, 0, payload))
 
 
-def test_health_is_told_once_and_not_watched(made: Made, redis_url: str) -> None:
+def test_health_is_told_once_and_not_watched(catalog_files: CatalogFiles, redis_url: str) -> None:
     async def body() -> None:
-        async with serving_front(made, redis_url, calls_of_peer=64) as front:
+        async with serving_front(catalog_files, redis_url, calls_of_peer=64) as front:
             [channel] = await _channels(front.address, 1)
             stub = health_pb2_grpc.HealthStub(channel)
             watches = [stub.Watch(health_pb2.HealthCheckRequest()) for _ in range(90)]
@@ -331,9 +331,11 @@ async def _code(call: Any) -> grpc.StatusCode:
     return code
 
 
-def test_who_reads_no_answer_fills_its_own_places_alone(made: Made, redis_url: str) -> None:
+def test_who_reads_no_answer_fills_its_own_places_alone(
+    catalog_files: CatalogFiles, redis_url: str
+) -> None:
     async def body() -> None:
-        async with serving_front(made, redis_url, calls_of_peer=20) as front:
+        async with serving_front(catalog_files, redis_url, calls_of_peer=20) as front:
             _, writer = await _dial(front.address)
             message = SubmitRequest().SerializeToString()
             framed = struct.pack(">BI", 0, len(message)) + message
@@ -380,11 +382,13 @@ def _text(text: str) -> bytes:
 
 
 @pytest.mark.thorough
-def test_calls_that_are_reset_at_once_cancel_no_others(made: Made, redis_url: str) -> None:
+def test_calls_that_are_reset_at_once_cancel_no_others(
+    catalog_files: CatalogFiles, redis_url: str
+) -> None:
     """Two threads that begin and reset calls as fast as they can."""
 
     async def body() -> None:
-        async with serving_front(made, redis_url, calls_of_peer=64) as front:
+        async with serving_front(catalog_files, redis_url, calls_of_peer=64) as front:
             ended = threading.Event()
 
             def reset() -> None:

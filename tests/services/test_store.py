@@ -22,7 +22,7 @@ from hubbub.conservation import Window, sum_terms
 from hubbub.errors import StoreUnavailable, TotalsUnreadable
 from hubbub.mechanisms import Totals
 from hubbub.runtime import connect_redis
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 from tests.support.fakes import MemoryStore
 from tests.support.servers import redis_server
 from tests.support.stores import batch_reports, keep_in_sets, totals
@@ -380,11 +380,11 @@ def test_tags_that_were_kept_in_sets_are_known_and_forgotten(redis_url: str, buc
         fresh = _tags(200)
         for first in range(0, 510, 170):
             old_tags = tags[first : first + 170]
-            told = await RedisStore(server).add(window, _commit([*fresh, *old_tags], [1]))
-            assert told == (Outcome.SEEN, frozenset(old_tags))
+            reply = await RedisStore(server).add(window, _commit([*fresh, *old_tags], [1]))
+            assert reply == (Outcome.SEEN, frozenset(old_tags))
         assert (await store.add(window, _commit(fresh, [200])))[0] is Outcome.APPLIED
-        told = await store.add(window, _commit([*fresh, *tags, *_tags(9)], [1]))
-        assert told == (Outcome.SEEN, frozenset(fresh + tags))
+        reply = await store.add(window, _commit([*fresh, *tags, *_tags(9)], [1]))
+        assert reply == (Outcome.SEEN, frozenset(fresh + tags))
         await store.forget(window)
         assert not [key async for key in client.scan_iter(window.key("aggregator:tags") + "*")]
         await server.close()
@@ -541,7 +541,7 @@ def test_a_window_that_cannot_be_read_ends_no_answer_about_others(
     ("field", "garbage"), [("crowd", b"many"), ("cells:0", bytes(8)), ("at", b"-1")]
 )
 def test_totals_that_cannot_be_read_end_no_overview_and_hold_up_no_drop(
-    made: Made, redis_url: str, tmp_path: Path, field: str, garbage: bytes
+    catalog_files: CatalogFiles, redis_url: str, tmp_path: Path, field: str, garbage: bytes
 ) -> None:
     """Cells of one number would be added to all."""
 
@@ -551,14 +551,14 @@ def test_totals_that_cannot_be_read_end_no_overview_and_hold_up_no_drop(
         await client.flushdb()
         store, names = RedisStore(server), ("theme", "crashed")
         for name in names:
-            metric = made.bundle.metric(name)
+            metric = catalog_files.bundle.metric(name)
             window = Window(name, 5)
             await store.shards(window)
             cells = [9] * metric.randomizer.layout.size
             await store.add(window, _commit(_tags(50), cells, batch_reports=50))
         await client.hset(Window("theme", 5).key("aggregator:totals"), field, garbage)
         await client.hset("aggregator:told", "crashed:5", "nonsense")
-        query = QueryEngine(made.bundle, store)
+        query = QueryEngine(catalog_files.bundle, store)
         lines = {line.name: line for line in await query.metrics()}
         assert [lines[name].reports for name in names] == [50, 50]
         with pytest.raises(TotalsUnreadable):
@@ -635,7 +635,7 @@ def test_the_smallest_crowd_of_a_window_is_known(check: Callable[[Body], None]) 
 
 
 def test_totals_put_back_and_counted_up_to_as_many_as_before_are_told_apart(
-    made: Made, redis_url: str
+    catalog_files: CatalogFiles, redis_url: str
 ) -> None:
     """By the answers at hand, by the totals at hand, and by the answers that are kept in Redis."""
 
@@ -644,9 +644,9 @@ def test_totals_put_back_and_counted_up_to_as_many_as_before_are_told_apart(
         client: Any = server.client
         await client.flushdb()
         store, window = RedisStore(server), Window("theme", 5)
-        size = made.bundle.metric("theme").randomizer.layout.size
+        size = catalog_files.bundle.metric("theme").randomizer.layout.size
         key = window.key("aggregator:totals")
-        query = QueryEngine(made.bundle, store, answer_store=RedisAnswerStore(server))
+        query = QueryEngine(catalog_files.bundle, store, answer_store=RedisAnswerStore(server))
 
         async def add(first: int) -> None:
             cells = [first] + [9] * (size - 1)

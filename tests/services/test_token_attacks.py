@@ -20,7 +20,7 @@ from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
 from hubbub.shuffler.redeeming import Redeemer
 from hubbub.tokens import Minted, new_nonce, poprf, token_info
 from hubbub.wire.v1.services_pb2 import Reason, SubmitRequest, SubmitResponse, TokenResponse
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 from tests.services.test_guards import serving_front
 from tests.services.test_http_door import open_door
 from tests.support.issuing import DAY, Issuance, IssuerHouse
@@ -53,10 +53,10 @@ def _issued_for(house: IssuerHouse, epoch: int) -> Minted:
 
 
 def test_an_issuer_that_dies_before_its_answer_gives_the_same_tokens_once_it_is_back(
-    made: Made, redis_url: str, tmp_path: Path
+    catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
     """And none to whoever takes the moment to ask for others."""
-    house, epoch = IssuerHouse(made, tmp_path), _today()
+    house, epoch = IssuerHouse(catalog_files, tmp_path), _today()
     key = house.account("one")
     drawn, request = house._question({("homepage", epoch): 5})
     with house.serving(redis_url):
@@ -69,9 +69,9 @@ def test_an_issuer_that_dies_before_its_answer_gives_the_same_tokens_once_it_is_
 
 
 def test_the_same_tokens_at_both_doors_at_once_take_one_report_each(
-    made: Made, redis_url: str, tmp_path: Path
+    catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
-    house, epoch = IssuerHouse(made, tmp_path), _today()
+    house, epoch = IssuerHouse(catalog_files, tmp_path), _today()
 
     def refused(answers: Sequence[SubmitResponse]) -> list[set[int]]:
         return [{refusal.index for refusal in answer.refused} for answer in answers]
@@ -95,9 +95,9 @@ def test_the_same_tokens_at_both_doors_at_once_take_one_report_each(
 
 
 def test_a_token_that_was_spent_directly_is_spent_through_a_relay_too(
-    made: Made, redis_url: str, tmp_path: Path
+    catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
-    house, epoch = IssuerHouse(made, tmp_path), _today()
+    house, epoch = IssuerHouse(catalog_files, tmp_path), _today()
     write_certificates(tmp_path / "tls", {})
     make_gateway_key(tmp_path / "tls")
     token = _issued_for(house, epoch)
@@ -137,10 +137,10 @@ def test_a_token_that_was_spent_directly_is_spent_through_a_relay_too(
     ids=["its own", "in its grace", "when it is closed", "long before"],
 )
 def test_a_token_is_worth_something_while_its_epoch_is_open(
-    made: Made, redis_url: str, tmp_path: Path, days: int, reason: int | None
+    catalog_files: CatalogFiles, redis_url: str, tmp_path: Path, days: int, reason: int | None
 ) -> None:
     """And what is refused for its time has spent no token."""
-    house, epoch = IssuerHouse(made, tmp_path), _today() + days
+    house, epoch = IssuerHouse(catalog_files, tmp_path), _today() + days
     token = _issued_for(house, epoch)
 
     async def body() -> None:
@@ -161,10 +161,10 @@ def test_a_token_is_worth_something_while_its_epoch_is_open(
 
 
 def test_over_another_key_of_the_issuers_reports_wait_and_then_go(
-    made: Made, redis_url: str, tmp_path: Path
+    catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
     """The key changes between the asking for a token and its spending, at the edge of an epoch."""
-    former, other = (IssuerHouse(made, tmp_path / name) for name in ("former", "other"))
+    former, other = (IssuerHouse(catalog_files, tmp_path / name) for name in ("former", "other"))
     state = FolderState(tmp_path / "device")
     clock = FakeClock(_today() * DAY - 0.5)  # tokens of the day to come are asked for by then
 
@@ -203,9 +203,9 @@ def test_over_another_key_of_the_issuers_reports_wait_and_then_go(
 
 
 def test_an_account_that_is_taken_away_in_mid_epoch_gets_no_more_and_keeps_what_it_had(
-    made: Made, redis_url: str, tmp_path: Path
+    catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
-    house, epoch = IssuerHouse(made, tmp_path), _today()
+    house, epoch = IssuerHouse(catalog_files, tmp_path), _today()
     with house.serving(redis_url):
         key = house.account("one")
         tokens = _minted(house.mint(key, "homepage", epoch, 3))

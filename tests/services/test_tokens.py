@@ -42,7 +42,7 @@ from hubbub.wire.v1.services_pb2 import (
     TokenResponse,
     WantedTokens,
 )
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 from tests.services.test_guards import serving_front
 from tests.services.test_http_door import open_door
 from tests.support.bundles import metric_text
@@ -69,8 +69,8 @@ def run(tmp_path: Path) -> Iterator[LocalRun]:
 
 
 @pytest.fixture
-def house(made: Made, redis_url: str, tmp_path: Path) -> Iterator[IssuerHouse]:
-    issuer_house = IssuerHouse(made, tmp_path)
+def house(catalog_files: CatalogFiles, redis_url: str, tmp_path: Path) -> Iterator[IssuerHouse]:
+    issuer_house = IssuerHouse(catalog_files, tmp_path)
     with issuer_house.serving(redis_url):
         yield issuer_house
 
@@ -267,9 +267,9 @@ def test_the_same_matching_finds_everybody_where_nothing_is_blinded(
 
 
 def test_an_account_has_its_tokens_for_as_many_devices_as_the_catalog_says(
-    made: Made, redis_url: str, tmp_path: Path
+    catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
-    house = IssuerHouse(made, tmp_path, devices=2)
+    house = IssuerHouse(catalog_files, tmp_path, devices=2)
     with house.serving(redis_url):
         key, epoch = house.account("one"), _today()
         counts = [len(house.mint(key, "theme", epoch, 1)) for _ in range(4)]
@@ -326,9 +326,9 @@ def test_each_stream_is_answered_by_itself(house: IssuerHouse) -> None:
 
 
 def test_tokens_are_charged_to_an_address_or_to_the_account_that_a_backend_names(
-    made: Made, redis_url: str, tmp_path: Path
+    catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
 ) -> None:
-    house, epoch = IssuerHouse(made, tmp_path), _today()
+    house, epoch = IssuerHouse(catalog_files, tmp_path), _today()
     own, backend = house.account("one"), house.account("server", vouches=True)
     _, request = house._question({("homepage", epoch): 100})
 
@@ -396,8 +396,8 @@ def test_each_report_is_taken_once_with_one_token_over_devices_that_end_at_any_m
     async def body() -> None:
         async with open_door(house.made, redis_url, redeemer=Redeemer(house.key)) as door:
             address = f"http://127.0.0.1:{door.port}"
-            for one in range(devices):
-                await asyncio.to_thread(live, address, one)
+            for member in range(devices):
+                await asyncio.to_thread(live, address, member)
             terms = sum_terms((await door.front.pool.report_counts()).values())
             assert (terms["acknowledged"], terms["pooled"]) == (devices * number, devices * number)
             assert not door.front.admission.counts["token_spent"]

@@ -16,7 +16,7 @@ from hubbub.runtime import connect_redis
 from hubbub.shuffler.mixing_policy import CrowdTake
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import Stream, StreamTable, read_stream_table
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 from tests.support.mixing import Sink, a_sink, law_of, mixers, sealed_reports, until_empty
 from tests.support.waiting import HANG_SECONDS
 
@@ -24,8 +24,8 @@ DAY = 86_400
 CUT = CrowdTake.of(0, 50).cut_reports
 
 
-def _table(made: Made, mix: str, crowd: int) -> StreamTable:
-    table = read_stream_table(made.streams)
+def _table(catalog_files: CatalogFiles, mix: str, crowd: int) -> StreamTable:
+    table = read_stream_table(catalog_files.streams)
     whole = replace(table.streams["theme"], mix=mix, min_batch=crowd)
     return replace(table, streams={**table.streams, "theme": whole})
 
@@ -37,13 +37,16 @@ def _whole(sink: Sink, reports: list[bytes]) -> None:
 
 @pytest.mark.parametrize("processes", [1, 3])
 def test_an_epoch_waits_until_it_is_over_and_leaves_whole(
-    made: Made, redis_url: str, processes: int, monkeypatch: pytest.MonkeyPatch
+    catalog_files: CatalogFiles, redis_url: str, processes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # However slow this machine is, none of them is taken for dead.
     monkeypatch.setattr("hubbub.shuffler.pool._ALIVE_MS", round(1000 * HANG_SECONDS))
 
     async def body() -> None:
-        table, window = _table(made, "epoch", 300), Window("theme", int(time.time()) // DAY)
+        table, window = (
+            _table(catalog_files, "epoch", 300),
+            Window("theme", int(time.time()) // DAY),
+        )
         async with a_sink() as (sink, address), mixers(redis_url, table, address, processes) as m:
             reports = sealed_reports(900)
             await m.pools[0].add({window: reports[:600]})
@@ -70,9 +73,14 @@ def test_an_epoch_waits_until_it_is_over_and_leaves_whole(
     asyncio.run(body())
 
 
-def test_one_report_too_few_and_none_of_them_leaves(made: Made, redis_url: str) -> None:
+def test_one_report_too_few_and_none_of_them_leaves(
+    catalog_files: CatalogFiles, redis_url: str
+) -> None:
     async def body() -> None:
-        table, window = _table(made, "epoch", 300), Window("theme", int(time.time()) // DAY)
+        table, window = (
+            _table(catalog_files, "epoch", 300),
+            Window("theme", int(time.time()) // DAY),
+        )
         async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
             await m.pools[0].add({window: sealed_reports(299)})
             await m.pools[0].close_windows()
@@ -83,9 +91,14 @@ def test_one_report_too_few_and_none_of_them_leaves(made: Made, redis_url: str) 
     asyncio.run(body())
 
 
-def test_rolling_a_crowd_leaves_whenever_so_many_have_gathered(made: Made, redis_url: str) -> None:
+def test_rolling_a_crowd_leaves_whenever_so_many_have_gathered(
+    catalog_files: CatalogFiles, redis_url: str
+) -> None:
     async def body() -> None:
-        table, window = _table(made, "rolling", 300), Window("theme", int(time.time()) // DAY)
+        table, window = (
+            _table(catalog_files, "rolling", 300),
+            Window("theme", int(time.time()) // DAY),
+        )
         async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
             [pool], reports = m.pools, sealed_reports(1000)
 
@@ -178,12 +191,15 @@ def test_a_crowd_cut_by_many_hands_with_deaths_between_is_the_one_permutation(
 
 
 def test_a_mixer_that_died_while_cutting_is_followed_by_another(
-    made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.shuffler.crowd_pool._CUT_AT_ONCE", 100)
 
     async def body() -> None:
-        table, window = _table(made, "epoch", 300), Window("theme", int(time.time()) // DAY)
+        table, window = (
+            _table(catalog_files, "epoch", 300),
+            Window("theme", int(time.time()) // DAY),
+        )
         async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
             server = await connect_redis(redis_url)
             gone, reports = Pool(server), sealed_reports(1000)

@@ -90,12 +90,12 @@ def test_census_tables_are_as_near_as_they_were_measured_and_intervals_hold() ->
         for _ in range(4):
             counts = chance.multinomial(100_000, shares)
             totals = draw(mechanism, codes, counts.tolist(), chance)
-            found = answer(mechanism, totals, values)
-            picture = np.array([value.consistent for value in found.values])
+            result = answer(mechanism, totals, values)
+            picture = np.array([value.consistent for value in result.values])
             off = zip(tables(sizes, picture), tables(sizes, counts @ row), strict=True)
             far.append(np.mean([np.abs(estimate - two).sum() / 200_000 for estimate, two in off]))
             for true, (first, other) in zip(whole, tables_of(4), strict=True):
-                table = crossed([(mechanism, totals)], values, found, (PARTS[first], PARTS[other]))
+                table = crossed([(mechanism, totals)], values, result, (PARTS[first], PARTS[other]))
                 v_held += table.association.low <= _v_of(true) <= table.association.high
                 truth = (true / true.sum(axis=1, keepdims=True)).reshape(-1).tolist()
                 within += [
@@ -128,12 +128,12 @@ def test_parts_that_are_independent_within_a_third_are_called_so_as_often_as_is_
     for _ in range(150):
         counts = chance.multinomial(people, probabilities).tolist()
         tiers = [(mechanism, draw(mechanism, [*mechanism.probes()], counts, chance))]
-        found = answer(*tiers[0], listed)
-        three = crossed(tiers, listed, found, ("a", "b", "c"))
+        result = answer(*tiers[0], listed)
+        three = crossed(tiers, listed, result, ("a", "b", "c"))
         low += three.association.p_value < 0.05
         in_slices += [bool(s.association and s.association.p_value < 0.05) for s in three.slices]
         marked += any(cell.departs for cell in three.cells)
-        two = crossed(tiers, listed, found, ("a", "b"))
+        two = crossed(tiers, listed, result, ("a", "b"))
         assert two.association.p_value < 0.05
         v_held += two.association.low <= _v_of(whole) <= two.association.high
         for cells, table in ((three.cells, within), (two.cells, whole)):
@@ -174,8 +174,8 @@ def test_tables_of_three_in_a_crowd_are_as_near_as_they_were_measured_and_agree(
     codes = [mechanism.value_of(places) for places in census]
     row = np.array([mechanism.row(code) for code in codes], dtype=np.float64)
     counts = chance.multinomial(100_000, shares)
-    found = answer(mechanism, draw(mechanism, codes, counts.tolist(), chance), values)
-    picture = np.array([value.consistent for value in found.values])
+    result = answer(mechanism, draw(mechanism, codes, counts.tolist(), chance), values)
+    picture = np.array([value.consistent for value in result.values])
     off = zip(tables(sizes, picture, 3), tables(sizes, counts @ row, 3), strict=True)
     assert np.mean([np.abs(estimate - two).sum() / 200_000 for estimate, two in off]) < 0.055
     for part in range(4):  # tables agree about every part
@@ -193,6 +193,6 @@ def test_a_table_beyond_reckoning_is_refused_with_what_to_do() -> None:
     mechanism = PairedParts(1.0, (250, 250))
     totals = Totals(cells=(100, *[0] * (mechanism.layout.size - 1)), reports=100)
     listed = listed_parts({part: [str(n) for n in range(250)] for part in "ab"})
-    found = answer(mechanism, totals, listed)
+    result = answer(mechanism, totals, listed)
     with pytest.raises(BadParameter, match="put rare values under one name"):
-        crossed([(mechanism, totals)], listed, found, ("a", "b"))
+        crossed([(mechanism, totals)], listed, result, ("a", "b"))

@@ -125,11 +125,11 @@ def test_a_sketch_answers_for_candidates_and_says_what_stands_out() -> None:
     mechanism = build("cms", epsilon=4.0, hashes=64, width=64)
     assert isinstance(mechanism, CountMeanSketch)
     totals, strings, truth = _sketched(mechanism, 3)
-    found = answer(mechanism, totals, None, strings)
-    assert found.kind == "values"
-    assert found.values[0].detected
-    assert sum(value.detected is True for value in found.values[200:]) <= 3
-    assert found.values[0].low <= truth[0] <= found.values[0].high
+    result = answer(mechanism, totals, None, strings)
+    assert result.kind == "values"
+    assert result.values[0].detected
+    assert sum(value.detected is True for value in result.values[200:]) <= 3
+    assert result.values[0].low <= truth[0] <= result.values[0].high
     with pytest.raises(BatchTooSmall):
         answer(mechanism, Totals(cells=[0] * mechanism.layout.size, reports=0), None, ["a"])
 
@@ -141,12 +141,12 @@ def test_a_mean_is_told_in_the_numbers_own_unit(name: str) -> None:
     coins, chance = SeededBits(name), np.random.default_rng(3)
     numbers = np.clip(chance.normal(22, 9, size=20_000), -40, 60)
     totals = tally(mechanism.layout, (mechanism.randomize(x, coins) for x in numbers.tolist()))
-    found = answer(mechanism, totals, None)
-    [mean] = found.values
-    assert (found.kind, mean.value) == ("mean", "mean")
+    result = answer(mechanism, totals, None)
+    [mean] = result.values
+    assert (result.kind, mean.value) == ("mean", "mean")
     assert abs(mean.estimate - numbers.mean()) < 5.2 * mean.stderr
     assert mean.low < mean.estimate < mean.high
-    assert math.isclose(found.places[0], (mean.estimate + 40) / 100)
+    assert math.isclose(result.places[0], (mean.estimate + 40) / 100)
     assert (mean.share, mean.rank, mean.detected) == (None, None, None)
     assert mechanism.variance(0, 0) == 0
     assert mechanism.estimate(Totals(cells=[0] * mechanism.layout.size, reports=0)).values == (0.0,)
@@ -156,10 +156,10 @@ def test_buckets_are_told_with_their_ranges() -> None:
     mechanism = build("buckets", epsilon=2.0, low=0, high=10, buckets=4, sampled=3)
     coins = SeededBits("ranges")
     totals = tally(mechanism.layout, (mechanism.randomize(n % 3, coins) for n in range(3000)))
-    found = answer(mechanism, totals, None)
-    assert found.kind == "ranges"
-    assert [v.value for v in found.values] == ["[0, 2.5)", "[2.5, 5)", "[5, 7.5)", "[7.5, 10]"]
-    assert abs(found.values[0].estimate - 3000) < 5.2 * found.values[0].stderr
+    result = answer(mechanism, totals, None)
+    assert result.kind == "ranges"
+    assert [v.value for v in result.values] == ["[0, 2.5)", "[2.5, 5)", "[5, 7.5)", "[7.5, 10]"]
+    assert abs(result.values[0].estimate - 3000) < 5.2 * result.values[0].stderr
     assert mechanism.randomize(10, coins)  # the last range holds its end
     with pytest.raises(BadParameter, match="leave candidates out"):
         answer(mechanism, totals, None, ["x"])
@@ -216,10 +216,10 @@ def test_smoothing_makes_the_better_picture_of_hills_and_flattens_a_peak() -> No
 
 def test_a_wave_answers_with_ranges() -> None:
     mechanism, totals, _ = _waves(99, HILLS)
-    found = answer(mechanism, totals, None)
-    assert (found.kind, len(found.values)) == ("ranges", 64)
-    assert found.values[-1].value == "[0.984375, 1]"
-    assert math.isclose(sum(value.consistent or 0 for value in found.values), 200_000)
+    result = answer(mechanism, totals, None)
+    assert (result.kind, len(result.values)) == ("ranges", 64)
+    assert result.values[-1].value == "[0.984375, 1]"
+    assert math.isclose(sum(value.consistent or 0 for value in result.values), 200_000)
     with pytest.raises(BatchTooSmall):
         answer(mechanism, Totals(cells=[0] * mechanism.layout.size, reports=0), None)
     two = build("wave", epsilon=1.0, low=0, high=1, buckets=2)

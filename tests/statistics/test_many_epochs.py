@@ -74,9 +74,9 @@ def _count_of_two(crowd: ShuffledEpoch, holders: int) -> tuple[list[Fraction], l
         ]
 
     others = [Fraction(0)] * crowd.reports
-    for i, one in enumerate(law(holders, 1 - q)):
+    for i, member in enumerate(law(holders, 1 - q)):
         for k, other in enumerate(law(crowd.reports - 1 - holders, q)):
-            others[i + k] += one * other
+            others[i + k] += member * other
     up, stay = [Fraction(0), *others], [*others, Fraction(0)]
     holds = [(1 - q) * a + q * b for a, b in zip(up, stay, strict=True)]
     does_not = [q * a + (1 - q) * b for a, b in zip(up, stay, strict=True)]

@@ -80,9 +80,9 @@ def test_two_far_apart_are_surely_in_order_and_two_alike_are_not() -> None:
 
 
 def test_members_may_be_sure_where_their_order_is_not() -> None:
-    found = top(_answer([(500, 10), (499, 10), (100, 10), (90, 10)]), 2)
-    assert found.set_confidence > 0.999
-    assert 0.5 < found.order_confidence < 0.6
+    result = top(_answer([(500, 10), (499, 10), (100, 10), (90, 10)]), 2)
+    assert result.set_confidence > 0.999
+    assert 0.5 < result.order_confidence < 0.6
     everything = top(_answer([(5, 1), (4, 1)]), 10)
     assert (
         len(everything.values),
@@ -99,12 +99,12 @@ def test_an_order_holds_as_often_as_is_said() -> None:
     names = [str(i) for i in range(6)]
     confidences, right, said_ahead, ahead = [], 0, [], 0
     for _ in range(2000):
-        found = top(answer(mechanism, draw(mechanism, range(6), counts, chance), names), 3)
-        actual = [counts[int(value.value.value)] for value in found.values]
+        result = top(answer(mechanism, draw(mechanism, range(6), counts, chance), names), 3)
+        actual = [counts[int(value.value.value)] for value in result.values]
         right += actual == counts[:3]
-        confidences.append(found.order_confidence)
-        first = found.values[0]
-        after = found.values[1].value.value
+        confidences.append(result.order_confidence)
+        first = result.values[0]
+        after = result.values[1].value.value
         assert first.ahead_confidence is not None
         said_ahead.append(first.ahead_confidence)
         ahead += counts[int(first.value.value)] > counts[int(after)]
@@ -116,9 +116,9 @@ def test_a_top_list_needs_a_number_and_values() -> None:
     with pytest.raises(BadParameter, match="ask for 1 or more"):
         top(_answer([(1, 1)]), 0)
     mean = build("mean.one_bit", epsilon=1.0, low=0, high=1)
-    found = answer(mean, draw(mean, [0.5], [1000], np.random.default_rng(1)), None)
+    result = answer(mean, draw(mean, [0.5], [1000], np.random.default_rng(1)), None)
     with pytest.raises(BadParameter, match="a mean has no most frequent values"):
-        top(found, 3)
+        top(result, 3)
 
 
 def test_a_change_is_found_as_often_as_its_interval_says() -> None:
@@ -140,13 +140,13 @@ def test_a_change_is_found_as_often_as_its_interval_says() -> None:
             )
             for n in (1000, 2000)
         )
-        found = changes(before, after)
-        plain += sum(change.p_value > 0.05 for change in found)
-        hits += sum(change.low <= 0 <= change.high for change in found)
-        most = max(found, key=lambda change: abs(change.difference / change.stderr))
+        result = changes(before, after)
+        plain += sum(change.p_value > 0.05 for change in result)
+        hits += sum(change.low <= 0 <= change.high for change in result)
+        most = max(result, key=lambda change: abs(change.difference / change.stderr))
         largest += most.low <= 0 <= most.high
-        assert all(not change.low <= 0 <= change.high for change in found if change.changed)
-        alarms += any(change.changed for change in found)
+        assert all(not change.low <= 0 <= change.high for change in result if change.changed)
+        alarms += any(change.changed for change in result)
     assert abs(plain / 3000 - 0.95) < 5 * math.sqrt(0.95 * 0.05 / 3000)
     assert hits / 3000 >= 0.95 - 5 * math.sqrt(0.95 * 0.05 / 3000)
     assert largest / 1000 >= 0.95 - 5 * math.sqrt(0.95 * 0.05 / 1000)
@@ -215,9 +215,9 @@ def test_permanent_lies_that_are_repeated_widen_the_interval() -> None:
 def test_shares_of_a_trend_are_those_of_the_answer() -> None:
     mechanism = build("grr", epsilon=1.0, categories=3)
     totals = draw(mechanism, range(3), [500, 300, 200], np.random.default_rng(8))
-    found = answer(mechanism, totals, ["a", "b", "c"])
+    result = answer(mechanism, totals, ["a", "b", "c"])
     for share, place in zip(shares([(mechanism, totals)], [2, 0]), (2, 0), strict=True):
-        value = found.values[place]
+        value = result.values[place]
         assert share.estimate == value.share
         assert value.share is not None
         others = value.share * (1 - value.share) / 1000  # who reported is chance as well

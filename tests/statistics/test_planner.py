@@ -103,17 +103,19 @@ def _question(mechanism: AnyMechanism) -> tuple[list[Any], Floats]:
     return values, shares / shares.sum()
 
 
-def _mean_square(mechanism: AnyMechanism, values: list[Any], counts: Counts, held: Floats) -> float:
+def _mean_square(
+    mechanism: AnyMechanism, values: list[Any], counts: Counts, true_counts: Floats
+) -> float:
     """Of all estimates' errors, in shares: by the chances of one report, and what each adds.
 
     Of mechanisms whose reports are one index, and whose estimates add up over reports.
     """
     size, reports = mechanism.layout.size, counts.sum()
     ones = (Totals(cells=[int(c == cell) for c in range(size)], reports=1) for cell in range(size))
-    weights = np.array([_estimates(mechanism, one, []) for one in ones])
+    weights = np.array([_estimates(mechanism, member, []) for member in ones])
     chances = np.array([one_hot_chances(mechanism, value) for value in values])
     means = chances @ weights
-    bias = counts @ means / reports - held
+    bias = counts @ means / reports - true_counts
     variances = counts @ (chances @ weights**2 - means**2) / reports**2
     return float((bias**2 + variances).mean())
 

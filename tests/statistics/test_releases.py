@@ -148,8 +148,8 @@ def test_people_of_several_tiers_are_released_together() -> None:
     full, half = (build("grr", epsilon=e, categories=3) for e in (2.0, 1.0))
     parts = [(full, _totals(full, [600, 300, 100])), (half, _totals(half, [3000, 1500, 500]))]
     policy = Release("laplace", 5.0)
-    made = release(parts, list("abc"), "histogram", "", policy=policy, reports_each=1)
-    for value, true in zip(made, (3600, 1800, 600), strict=True):
+    product = release(parts, list("abc"), "histogram", "", policy=policy, reports_each=1)
+    for value, true in zip(product, (3600, 1800, 600), strict=True):
         assert value.estimate is not None
         assert value.stderr is not None
         assert abs(value.estimate - true) < 6 * value.stderr

@@ -129,14 +129,14 @@ def test_dummies_of_devices_hide_as_as_many_of_the_shufflers_do_and_their_coins(
         for number in (dummy_count - spread, dummy_count + spread)
     )
     assert least < epsilon < most
-    known = central_epsilon(
+    example = central_epsilon(
         ShuffledEpoch(
             reports=10_000, categories=d, epsilon_local=7.0, honest=0.9, dummies=round(dummy_count)
         ),
         DELTA,
     )
-    assert known <= epsilon * 1.001
-    assert epsilon <= 1.1 * known
+    assert example <= epsilon * 1.001
+    assert epsilon <= 1.1 * example
 
 
 def _shown_hashed(values: Sequence[tuple[int, ...]], d: int, lie: Fraction) -> Chances:

@@ -96,15 +96,15 @@ def test_combined_estimates_are_unbiased_and_their_intervals_hold() -> None:
             )
             for epsilon, size in sizes.items()
         ]
-        found = answer_tiers(tiers, names)
-        assert found.reports == sum(sizes.values())
-        scores += [(v.estimate - t) / v.stderr for v, t in zip(found.values, truth, strict=True)]
+        result = answer_tiers(tiers, names)
+        assert result.reports == sum(sizes.values())
+        scores += [(v.estimate - t) / v.stderr for v, t in zip(result.values, truth, strict=True)]
         holds += [
             abs(v.estimate - t) <= 1.959964 * v.stderr
-            for v, t in zip(found.values, truth, strict=True)
+            for v, t in zip(result.values, truth, strict=True)
         ]
-        listed += [v.low <= t <= v.high for v, t in zip(found.values, truth, strict=True)]
-        errors.append(found.values[5].stderr)
+        listed += [v.low <= t <= v.high for v, t in zip(result.values, truth, strict=True)]
+        errors.append(result.values[5].stderr)
     assert abs(np.mean(scores)) < Z / math.sqrt(len(scores))
     assert abs(np.mean(holds) - 0.95) < Z * math.sqrt(0.95 * 0.05 / len(holds)) + 0.003
     assert np.mean(listed) >= 0.95
@@ -143,17 +143,17 @@ def test_mechanisms_of_every_kind_combine(
         tiers.append((mechanism, tally(mechanism.layout, payloads)))
     nobody = build(name, epsilon=1.0, **parameters)
     tiers.insert(0, (nobody, Totals(cells=[0] * nobody.layout.size, reports=0)))
-    found = answer_tiers(tiers, values, candidates)
-    assert found.reports == 4000
+    result = answer_tiers(tiers, values, candidates)
+    assert result.reports == 4000
     place = values.index("b") if values else {"wave": 1, "buckets": 1}.get(name, 0)
-    answer_value = found.values[place]
+    answer_value = result.values[place]
     expected = 2.5 if name == "mean.one_bit" else 4000
     assert abs(answer_value.estimate - expected) < 5.2 * answer_value.stderr
     alone = answer(*tiers[1], values, candidates)
     lone_value = next(v for v in alone.values if v.value == answer_value.value)
     assert (
-        answer_value.stderr / found.reports < lone_value.stderr / alone.reports
-        or found.kind == "mean"
+        answer_value.stderr / result.reports < lone_value.stderr / alone.reports
+        or result.kind == "mean"
     )
     if name == "wave":
         assert answer_value.consistent is not None

@@ -97,10 +97,10 @@ def test_long_strings_are_found_by_their_beginning_and_said_so() -> None:
     tree = PrefixTree(epsilon=4.0)
     strings = ["https://example.org/" + "a" * 180, "https://example.org/" + "b" * 180, "short"]
     totals = draw(tree, strings, [20_000, 20_000, 10_000], np.random.default_rng(7))
-    found = answer(tree, totals, None)
-    [beginning] = found.beginnings
+    result = answer(tree, totals, None)
+    [beginning] = result.beginnings
     assert strings[0].startswith(beginning)
-    by_name = {value.value: value for value in found.values}
+    by_name = {value.value: value for value in result.values}
     assert by_name.keys() == {beginning, "short"}
     assert abs(by_name[beginning].estimate - 40_000) < 5.5 * by_name[beginning].stderr
 
@@ -115,10 +115,10 @@ def test_nothing_is_found_where_everybody_holds_another_string() -> None:
     tree = PrefixTree(epsilon=4.0)
     strings = [f"{number:x}" for number in range(4000)]
     totals = draw(tree, strings, [25] * len(strings), np.random.default_rng(2))
-    found = answer(tree, totals, None)
-    assert found.values == ()
-    assert found.others is not None
-    assert found.others.estimate == found.reports
+    result = answer(tree, totals, None)
+    assert result.values == ()
+    assert result.others is not None
+    assert result.others.estimate == result.reports
 
 
 def test_people_at_several_epsilons_are_one_answer() -> None:
@@ -138,9 +138,9 @@ def test_strings_that_are_named_are_counted_by_every_job_that_tells_them() -> No
     strings = _strings(40, 3)
     holders = _held(40, 200_000, 3)
     totals = draw(SMALL, strings, holders, np.random.default_rng(3))
-    found = answer(SMALL, totals, None, strings)
+    result = answer(SMALL, totals, None, strings)
     true = _truth(SMALL, strings, holders)
-    scores = [(v.estimate - true[told_as(SMALL, v.value)]) / v.stderr for v in found.values]
+    scores = [(v.estimate - true[told_as(SMALL, v.value)]) / v.stderr for v in result.values]
     # What shares a place adds a little beyond the coins: 1 in 256 of the others' reports.
     assert np.abs(scores).max() < 8
 
@@ -194,10 +194,10 @@ def test_clear_strings_are_not_lost_to_beginnings_that_nobody_holds() -> None:
     texts = ("".join(chance.choice(list("0123456789abcdef"), size=32)) for _ in range(300))
     strings = list(texts)  # 8fc6619e7dc was lost, at 7.1 standard errors
     holders = _held(len(strings), reports, 3)
-    found = answer(tree, draw(tree, strings, holders, np.random.default_rng(3)), None)
+    result = answer(tree, draw(tree, strings, holders, np.random.default_rng(3)), None)
     clear = 7 / 5 * found_from(tree, reports) * reports
     true = _truth(tree, strings, holders)
-    names = {value.value for value in found.values}
+    names = {value.value for value in result.values}
     assert names <= true.keys()
     assert {name for name, number in true.items() if number > clear} <= names
 

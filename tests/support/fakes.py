@@ -118,12 +118,12 @@ class MemoryStore:
     async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
         """What every window of these streams holds, where it holds any report."""
         counts = (await self.report_counts()).items()
-        found = {
+        result = {
             w: Counted.of(terms, _last(self._windows[w]))
             for w, terms in counts
             if w.stream in streams
         }
-        return {window: count for window, count in found.items() if count.reports}
+        return {window: count for window, count in result.items() if count.reports}
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
         """Per window, the aggregator's terms of the conservation law."""

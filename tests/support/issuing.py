@@ -24,7 +24,7 @@ from hubbub.runtime.http.server import HttpDoor
 from hubbub.tokens import Minted, new_nonce, poprf, token_info
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import TokenRequest, TokenResponse, WantedTokens
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 from tests.support.moment import now
 from tests.support.waiting import HANG_SECONDS
 
@@ -42,16 +42,16 @@ class Issuance:
 class IssuerHouse:
     """A made catalog with an issuer of its own."""
 
-    def __init__(self, made: Made, folder: Path, *, devices: int = 1) -> None:
+    def __init__(self, catalog_files: CatalogFiles, folder: Path, *, devices: int = 1) -> None:
         self.key, self.public = poprf.new_key()
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         tokens = TokenIssuer(Tokens(self.url, devices), self.public)
-        self.bundle: Bundle = replace(made.bundle, tokens=tokens)
+        self.bundle: Bundle = replace(catalog_files.bundle, tokens=tokens)
         folder.mkdir(exist_ok=True)
         streams = folder / "issued.json"
         streams.write_text(stream_table(self.bundle))
-        self.made = replace(made, bundle=self.bundle, streams=streams, folder=folder)
+        self.made = replace(catalog_files, bundle=self.bundle, streams=streams, folder=folder)
         self.accounts = folder / "accounts"
         self.app: TokensApp | None = None
 

@@ -155,7 +155,7 @@ async def mixers(
         yield Mixing(pools, clock, loops, pool_mixers)
     finally:  # a test that failed would wait for them for ever
         await end_tasks(loops)
-        for one in channels:
-            await one.close()
+        for member in channels:
+            await member.close()
         await server.client.flushdb()
         await server.close()

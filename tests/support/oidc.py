@@ -66,9 +66,9 @@ class Provider:
                 [prompt] = re.findall(r'name="prompt" value="(\w+)"', answer.text)
                 typed = {"prompt": prompt, "login": name, "password": "any"}
                 answer = browser.post(answer.url.join(form), data=typed)
-            told = {"grant_type": "authorization_code", "redirect_uri": back}
-            told |= {"code": httpx2.URL(place).params["code"], "code_verifier": verifier}
-            answer = browser.post(f"{self.issuer}/token", auth=(CLIENT, SECRET), data=told)
+            reply = {"grant_type": "authorization_code", "redirect_uri": back}
+            reply |= {"code": httpx2.URL(place).params["code"], "code_verifier": verifier}
+            answer = browser.post(f"{self.issuer}/token", auth=(CLIENT, SECRET), data=reply)
         return str(answer.raise_for_status().json()["id_token"])
 
 

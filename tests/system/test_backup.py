@@ -17,7 +17,7 @@ from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import Endpoints, total_counts
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.thorough
@@ -57,12 +57,12 @@ def _load(home: Path, metric: str, seconds: int) -> list[str]:
 
 @pytest.fixture(scope="module")
 def backup_and_run(
-    made: Made, tmp_path_factory: pytest.TempPathFactory
+    catalog_files: CatalogFiles, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Kept, LocalRun]]:
     folder = tmp_path_factory.mktemp("backup")
     passphrase = folder / "passphrase"
     passphrase.write_text(WORDS + "\n")
-    catalog = Catalog(shuffler="127.0.0.1:1", metrics=dict(made.bundle.metrics))
+    catalog = Catalog(shuffler="127.0.0.1:1", metrics=dict(catalog_files.bundle.metrics))
     with LocalRun(folder / "home", catalog, Ports.free()) as run:
         yield Kept(folder / "kept", passphrase, catalog), run
 

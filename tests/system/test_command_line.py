@@ -27,7 +27,7 @@ from hubbub.cli.terminal.service_client import read_endpoints, total_counts
 from hubbub.errors import BadParameter, HubbubError
 from hubbub.shuffler import settings as shuffler_settings
 from hubbub.simulation.devices import send_everyone
-from tests.conftest import CATALOG, Made
+from tests.conftest import CATALOG, CatalogFiles
 from tests.support import web
 from tests.support.developing import MORE_PORTS
 from tests.support.waiting import eventually
@@ -232,11 +232,11 @@ def test_nothing_running_and_wrong_addresses_are_said(hubbub: Hubbub) -> None:
 
 @pytest.mark.thorough
 def test_services_say_what_they_lack(
-    process: Hubbub, made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    process: Hubbub, catalog_files: CatalogFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shuffler = ("shuffler", "--streams", str(made.streams), "--insecure")
-    keys = str(made.folder / "keys" / "opening.keys.json")
-    aggregator = ("aggregator", "--bundle", str(made.path), "--keys", keys, "--insecure")
+    shuffler = ("shuffler", "--streams", str(catalog_files.streams), "--insecure")
+    keys = str(catalog_files.folder / "keys" / "opening.keys.json")
+    aggregator = ("aggregator", "--bundle", str(catalog_files.path), "--keys", keys, "--insecure")
     away = {"HUBBUB_REDIS_URL": "redis://127.0.0.1:1/0"}
     for service in (shuffler, aggregator):
         _fails(process(*service), "HUBBUB_REDIS_URL is not set")
@@ -259,7 +259,7 @@ def test_services_say_what_they_lack(
         process("shuffler", "--streams", "x"), "one of the arguments --tls --insecure is required"
     )
     forged = tmp_path / "forged.hubbub"
-    forged.write_bytes(made.path.read_bytes().replace(b"theme", b"thema"))
+    forged.write_bytes(catalog_files.path.read_bytes().replace(b"theme", b"thema"))
     _fails(
         process("aggregator", "--bundle", str(forged), "--keys", keys, "--insecure", **away),
         "the signature does not fit",
@@ -268,9 +268,13 @@ def test_services_say_what_they_lack(
 
 @pytest.mark.thorough
 def test_a_taken_port_and_plain_text_abroad_are_refused(
-    hubbub: Hubbub, process: Hubbub, made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    hubbub: Hubbub,
+    process: Hubbub,
+    catalog_files: CatalogFiles,
+    redis_url: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    shuffler = ("shuffler", "--streams", str(made.streams), "--insecure")
+    shuffler = ("shuffler", "--streams", str(catalog_files.streams), "--insecure")
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()

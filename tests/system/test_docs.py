@@ -256,8 +256,10 @@ def _names() -> dict[str, Any]:
         totals = Totals(cells=[4000] * values, reports=9000)
         policy = Release("laplace", epsilon)
         labels = [str(value) for value in range(values)]
-        made = release([(mechanism, totals)], labels, "count", "0", policy=policy, reports_each=1)
-        return made[0].noise or 0.0
+        product = release(
+            [(mechanism, totals)], labels, "count", "0", policy=policy, reports_each=1
+        )
+        return product[0].noise or 0.0
 
     def local_error(values: int, epsilon: float, reports: int) -> float:
         mechanism = build("unary.oue", epsilon=epsilon, categories=values)

@@ -12,7 +12,7 @@ from hubbub.catalog import Catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import total_counts
-from tests.conftest import CATALOG, Made
+from tests.conftest import CATALOG, CatalogFiles
 from tests.support.bundles import DAY, make_signed
 from tests.support.waiting import eventually
 
@@ -20,9 +20,9 @@ pytestmark = pytest.mark.thorough
 
 
 def test_what_devices_saw_acknowledged_is_what_the_law_holds(
-    made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    catalog_files: CatalogFiles, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    catalog = Catalog(shuffler="127.0.0.1:1", metrics=dict(made.bundle.metrics))
+    catalog = Catalog(shuffler="127.0.0.1:1", metrics=dict(catalog_files.bundle.metrics))
     with LocalRun(tmp_path / "home", catalog, Ports.free()) as run:
         arguments = ["load", "--home", str(run.home), "--devices", "300", "--rate", "200"]
         assert main([*arguments, "--seconds", "3", "--processes", "2", "--format", "json"]) == 0
@@ -70,9 +70,12 @@ def test_what_devices_saw_acknowledged_is_what_the_law_holds(
     ],
 )
 def test_what_it_refuses(
-    made: Made, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    catalog_files: CatalogFiles,
+    arguments: list[str],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["load", "--bundle", str(made.path), *arguments]) == 2
+    assert main(["load", "--bundle", str(catalog_files.path), *arguments]) == 2
     assert message in capsys.readouterr().err
 
 

@@ -376,17 +376,17 @@ def test_what_a_form_would_not_read_is_refused_by_its_name(
     form: str, catalog: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(Path(catalog).parent)
-    asked, read = FORMS[form]
-    own = {word for word in asked.split() if word.startswith("--")}
+    question, reader = FORMS[form]
+    own = {word for word in question.split() if word.startswith("--")}
     refused = 0
     for option in OPTIONS.replace("\n", "|").strip("|").split("|"):
         name = option.split()[0]
-        if name in own or name.lstrip("-").startswith(tuple(read.split())):
+        if name in own or name.lstrip("-").startswith(tuple(reader.split())):
             continue
         if {name, *own} >= {"--metric", "--strings"}:
             continue  # a metric, and how many strings are looked for in it
         try:
-            code = main(["plan", *asked.split(), *option.split()])
+            code = main(["plan", *question.split(), *option.split()])
         except SystemExit as ended:
             code = int(ended.code or 0)
         assert code == 2, option

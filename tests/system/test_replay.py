@@ -28,7 +28,7 @@ from hubbub.wire.v1.services_pb2_grpc import (
     IngestStub,
     add_IngestServicer_to_server,
 )
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 from tests.support.stores import totals
 from tests.support.waiting import HANG_SECONDS, eventually
 
@@ -85,8 +85,10 @@ class TappedRun(LocalRun):
 
 
 @contextmanager
-def _tapped(home: Path, made: Made) -> Iterator[tuple[LocalRun, Tap]]:
-    run = TappedRun(home, Catalog(shuffler="", metrics=dict(made.bundle.metrics)), Ports.free())
+def _tapped(home: Path, catalog_files: CatalogFiles) -> Iterator[tuple[LocalRun, Tap]]:
+    run = TappedRun(
+        home, Catalog(shuffler="", metrics=dict(catalog_files.bundle.metrics)), Ports.free()
+    )
     run.tap_port = free_port()
     with run:
         tls = home / "tls"
@@ -139,8 +141,10 @@ def _totals(run: LocalRun) -> dict[Any, Any]:
     return asyncio.run(read())
 
 
-def test_everything_sent_once_more_changes_no_total(made: Made, tmp_path: Path) -> None:
-    with _tapped(tmp_path / "home", made) as (run, tap):
+def test_everything_sent_once_more_changes_no_total(
+    catalog_files: CatalogFiles, tmp_path: Path
+) -> None:
+    with _tapped(tmp_path / "home", catalog_files) as (run, tap):
         recorder = Recorder(transport_to(run.bundle.shuffler, roots=run.bundle.roots))
         _report(run, recorder)
         # Devices' traffic again, while their epochs are still open.

@@ -174,7 +174,7 @@ def test_the_leaflet_is_one_page_of_paper(
     page = capsys.readouterr().out
     assert "And 4 more questions, none of which says more." in page
     with chromium() as browser:
-        shown = browser.new_page()
-        shown.set_content(page)
-        paper = shown.pdf(prefer_css_page_size=True)
+        view = browser.new_page()
+        view.set_content(page)
+        paper = view.pdf(prefer_css_page_size=True)
     assert len(re.findall(rb"/Type\s*/Page\b", paper)) == 1

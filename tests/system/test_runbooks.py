@@ -11,7 +11,7 @@ import pytest
 from hubbub.catalog import Catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
-from tests.conftest import CATALOG, Made
+from tests.conftest import CATALOG, CatalogFiles
 
 pytestmark = pytest.mark.thorough
 
@@ -91,9 +91,9 @@ def test_the_commands_of_a_runbook_run_to_the_letter(
 
 
 def test_a_backup_and_its_restore_run_to_the_letter(
-    made: Made, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    catalog_files: CatalogFiles, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    catalog = Catalog(shuffler="127.0.0.1:1", metrics=dict(made.bundle.metrics))
+    catalog = Catalog(shuffler="127.0.0.1:1", metrics=dict(catalog_files.bundle.metrics))
     page = OPERATE / "restore.md"
     [secret] = re.findall(r"^    (head .*)$", page.read_text(), re.MULTILINE)
     places = {

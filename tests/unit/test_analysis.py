@@ -111,13 +111,13 @@ def test_a_row_far_from_all_others_has_a_plain_low() -> None:
 def test_an_answer_has_the_estimators_own_numbers() -> None:
     grr = build("grr", epsilon=1.0, categories=3)
     totals = Totals(cells=[500, 300, 200], reports=1000)
-    found = answer(grr, totals, ["a", "b", "c"])
+    result = answer(grr, totals, ["a", "b", "c"])
     estimates = grr.estimate(totals)
-    assert [value.estimate for value in found.values] == list(estimates.values)
-    assert [value.stderr for value in found.values] == [math.sqrt(v) for v in estimates.variances]
-    assert math.isclose(sum(value.share or 0 for value in found.values), 1)
-    assert found.values[0].detected
-    assert found.values[0].low < found.values[0].estimate < found.values[0].high
+    assert [value.estimate for value in result.values] == list(estimates.values)
+    assert [value.stderr for value in result.values] == [math.sqrt(v) for v in estimates.variances]
+    assert math.isclose(sum(value.share or 0 for value in result.values), 1)
+    assert result.values[0].detected
+    assert result.values[0].low < result.values[0].estimate < result.values[0].high
 
 
 def test_an_answer_asks_for_what_fits_the_metric(mechanism: Rappor) -> None:
@@ -137,11 +137,11 @@ def test_strings_that_set_the_same_bits_are_named_together() -> None:
     assert isinstance(mechanism, Rappor)
     strings = [f"string {number}" for number in range(40)]
     totals = draw(mechanism, strings[:4], [500] * 4, np.random.default_rng(5))
-    found = answer(mechanism, totals, None, strings)
+    result = answer(mechanism, totals, None, strings)
     bits = {string: mechanism.positions(string) for string in strings}
     alike = {frozenset(s for s in strings if bits[s] == bits[string]) for string in strings}
-    assert {frozenset(twin.values) for twin in found.twins} == {a for a in alike if len(a) > 1}
-    assert found.twins
-    figures = {value.value: (value.estimate, value.low, value.high) for value in found.values}
-    for twin in found.twins:
+    assert {frozenset(twin.values) for twin in result.twins} == {a for a in alike if len(a) > 1}
+    assert result.twins
+    figures = {value.value: (value.estimate, value.low, value.high) for value in result.values}
+    for twin in result.twins:
         assert len({figures[name] for name in twin.values}) == 1

@@ -63,10 +63,10 @@ def test_another_passphrase_is_refused_at_once(sealed: Path) -> None:
 def test_nothing_of_an_archive_lies_elsewhere(tmp_path: Path, name: str, leads_to: str) -> None:
     member = tarfile.TarInfo(name)
     member.type, member.linkname = (tarfile.SYMTYPE, leads_to) if leads_to else (b"0", "")
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w:gz") as made_elsewhere:
+    product = io.BytesIO()
+    with tarfile.open(fileobj=product, mode="w:gz") as made_elsewhere:
         made_elsewhere.addfile(member)
-    (tmp_path / "sealed").write_bytes(made.getvalue())
+    (tmp_path / "sealed").write_bytes(product.getvalue())
     with pytest.raises(BackupUnusable, match="is no file or folder within it; take the backup"):
         archive.unpack(tmp_path / "sealed", lambda clear: clear, tmp_path / "home")
     assert sorted(path.name for path in tmp_path.rglob("*")) in (["sealed"], ["home", "sealed"])
@@ -151,9 +151,9 @@ def test_no_archive_changes_anything_outside(tmp_path: Path, entries: list[Entry
     (victim / "sub").mkdir(parents=True, mode=0o700)
     before = [path.stat() for path in (victim, victim / "sub")]
     packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as made:
+    with tarfile.open(fileobj=packed, mode="w:gz") as product:
         for member, content in entries:
-            made.addfile(member, io.BytesIO(content or b""))
+            product.addfile(member, io.BytesIO(content or b""))
     (tmp_path / "sealed").write_bytes(packed.getvalue())
     with pytest.raises(BackupUnusable, match="take the backup"):
         archive.unpack(tmp_path / "sealed", lambda clear: clear, tmp_path / "home")

@@ -33,12 +33,12 @@ from hubbub.catalog.keys.operator import hand_over_to_new
 from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter, BadPayload, BundleRefused, KeysUnusable, UnknownMetric
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 
 
-def test_a_bundle_reads_back_as_it_was_signed(made: Made) -> None:
-    again = read_bundle(made.path, operator=made.bundle.operator)
-    assert again == made.bundle
+def test_a_bundle_reads_back_as_it_was_signed(catalog_files: CatalogFiles) -> None:
+    again = read_bundle(catalog_files.path, operator=catalog_files.bundle.operator)
+    assert again == catalog_files.bundle
     assert again.metric("theme").values == ("light", "dark", "system")
     with pytest.raises(
         UnknownMetric, match='"colour" is not in the bundle; it has crashed, editor'
@@ -48,8 +48,8 @@ def test_a_bundle_reads_back_as_it_was_signed(made: Made) -> None:
         again.metric("edtor")
 
 
-def test_one_altered_byte_is_refused(made: Made, tmp_path: Path) -> None:
-    content = made.path.read_bytes()
+def test_one_altered_byte_is_refused(catalog_files: CatalogFiles, tmp_path: Path) -> None:
+    content = catalog_files.path.read_bytes()
     body = content.index(b"\n") + 1
     for at in (body + 10, len(content) // 2, len(content) - 3):
         altered = tmp_path / "altered.hubbub"
@@ -58,13 +58,15 @@ def test_one_altered_byte_is_refused(made: Made, tmp_path: Path) -> None:
             read_bundle(altered)
 
 
-def test_another_operator_is_refused_where_one_is_pinned(made: Made, tmp_path: Path) -> None:
+def test_another_operator_is_refused_where_one_is_pinned(
+    catalog_files: CatalogFiles, tmp_path: Path
+) -> None:
     make_keys(tmp_path / "keys")
     forged = tmp_path / "forged.hubbub"
-    forged.write_bytes(sign_bundle(made.bundle, read_operator_key(tmp_path / "keys")))
+    forged.write_bytes(sign_bundle(catalog_files.bundle, read_operator_key(tmp_path / "keys")))
     read_bundle(forged)
     with pytest.raises(BundleRefused, match="not by the pinned operator"):
-        read_bundle(forged, operator=made.bundle.operator)
+        read_bundle(forged, operator=catalog_files.bundle.operator)
 
 
 @pytest.mark.parametrize(
@@ -79,10 +81,12 @@ def test_what_is_no_bundle_is_refused(tmp_path: Path, content: bytes) -> None:
         read_bundle(tmp_path / "absent")
 
 
-def test_a_signed_body_of_another_version_asks_for_an_upgrade(made: Made, tmp_path: Path) -> None:
-    operator = read_operator_key(made.folder / "keys")
+def test_a_signed_body_of_another_version_asks_for_an_upgrade(
+    catalog_files: CatalogFiles, tmp_path: Path
+) -> None:
+    operator = read_operator_key(catalog_files.folder / "keys")
     path = tmp_path / "app.hubbub"
-    head, body = sign_bundle(made.bundle, operator).split(b"\n")[:2]
+    head, body = sign_bundle(catalog_files.bundle, operator).split(b"\n")[:2]
     changed = json.dumps({**json.loads(body), "version": 4}).encode()
     seal_again = operator.sign(b"hubbub/1 bundle\n" + changed)
     new_head = {**json.loads(head), "signature": base64.b64encode(seal_again).decode()}
@@ -91,35 +95,35 @@ def test_a_signed_body_of_another_version_asks_for_an_upgrade(made: Made, tmp_pa
         read_bundle(path)
 
 
-def test_a_metric_never_changes_under_its_name(made: Made) -> None:
-    metrics = dict(made.bundle.metrics)
-    assert refuse_changes(metrics, made.bundle) == made.bundle.history
+def test_a_metric_never_changes_under_its_name(catalog_files: CatalogFiles) -> None:
+    metrics = dict(catalog_files.bundle.metrics)
+    assert refuse_changes(metrics, catalog_files.bundle) == catalog_files.bundle.history
     theme = metrics["theme"]
     for change in ({"epsilon": 0.9}, {"values": ("light", "dark")}, {"epoch": "week"}):
         changed = {**metrics, "theme": replace(theme, **change)}
         with pytest.raises(
             BundleRefused, match=f'"theme": {next(iter(change))} changed under an old'
         ):
-            refuse_changes(changed, made.bundle)
+            refuse_changes(changed, catalog_files.bundle)
     harmless = {**metrics, "theme": replace(theme, description="Theme", min_batch=30)}
-    refuse_changes(harmless, made.bundle)
+    refuse_changes(harmless, catalog_files.bundle)
 
 
-def test_a_retired_name_keeps_its_meaning(made: Made) -> None:
-    metrics = dict(made.bundle.metrics)
+def test_a_retired_name_keeps_its_meaning(catalog_files: CatalogFiles) -> None:
+    metrics = dict(catalog_files.bundle.metrics)
     theme = metrics.pop("theme")
-    history = refuse_changes(metrics, made.bundle)
-    promised = made.bundle.promised_after(metrics)
-    later = replace(made.bundle, metrics=metrics, history=history, promised=promised)
+    history = refuse_changes(metrics, catalog_files.bundle)
+    promised = catalog_files.bundle.promised_after(metrics)
+    later = replace(catalog_files.bundle, metrics=metrics, history=history, promised=promised)
     refuse_changes({**metrics, "theme": theme}, later)
     with pytest.raises(BundleRefused, match="the definition of this retired name"):
         refuse_changes({**metrics, "theme": replace(theme, epsilon=0.5)}, later)
 
 
 def test_a_retired_name_comes_back_with_no_more_than_it_promised(
-    made: Made, tmp_path: Path
+    catalog_files: CatalogFiles, tmp_path: Path
 ) -> None:
-    operator, first = read_operator_key(made.folder / "keys"), made.bundle
+    operator, first = read_operator_key(catalog_files.folder / "keys"), catalog_files.bundle
     rest = {name: metric for name, metric in first.metrics.items() if name != "theme"}
     theme = first.metrics["theme"]
     raised = Limits(reports_per_epoch=500, lifetime_epsilon=5000.0)
@@ -145,8 +149,8 @@ def test_a_retired_name_comes_back_with_no_more_than_it_promised(
         refuse_changes({**rest, "theme": theme}, unknown)
 
 
-def test_what_is_promised_of_no_retired_name_is_refused(made: Made) -> None:
-    bundle = made.bundle
+def test_what_is_promised_of_no_retired_name_is_refused(catalog_files: CatalogFiles) -> None:
+    bundle = catalog_files.bundle
     promise = bundle.promises()["theme"]
     for promised in ({"theme": promise}, {"never": promise}):
         with pytest.raises(BadParameter, match="not of retired names"):
@@ -154,14 +158,17 @@ def test_what_is_promised_of_no_retired_name_is_refused(made: Made) -> None:
 
 
 def test_build_refuses_a_change_against_the_bundle_it_would_overwrite(
-    made: Made, tmp_path: Path
+    catalog_files: CatalogFiles, tmp_path: Path
 ) -> None:
     out, streams = tmp_path / "app.hubbub", tmp_path / "streams.json"
-    keys = made.folder / "keys"
-    catalog = Catalog(shuffler="127.0.0.1:1", metrics=dict(made.bundle.metrics))
+    keys = catalog_files.folder / "keys"
+    catalog = Catalog(shuffler="127.0.0.1:1", metrics=dict(catalog_files.bundle.metrics))
     build_bundle(catalog, keys, out=out, streams=streams, previous=out, roots=None)
     before = out.read_bytes()
-    metrics = {**made.bundle.metrics, "theme": replace(made.bundle.metric("theme"), epsilon=0.9)}
+    metrics = {
+        **catalog_files.bundle.metrics,
+        "theme": replace(catalog_files.bundle.metric("theme"), epsilon=0.9),
+    }
     with pytest.raises(BundleRefused):
         build_bundle(
             Catalog(shuffler="127.0.0.1:1", metrics=metrics),
@@ -174,8 +181,8 @@ def test_build_refuses_a_change_against_the_bundle_it_would_overwrite(
     assert out.read_bytes() == before
 
 
-def test_every_epoch_has_one_key_for_everybody(made: Made) -> None:
-    keys = made.bundle.keys
+def test_every_epoch_has_one_key_for_everybody(catalog_files: CatalogFiles) -> None:
+    keys = catalog_files.bundle.keys
     assert [key.id for key in keys] == list(range(1, 14))
     for key, following in itertools.pairwise(keys):
         assert key.end == following.start
@@ -185,8 +192,8 @@ def test_every_epoch_has_one_key_for_everybody(made: Made) -> None:
     assert key_at(keys, keys[0].start - 1) is None
 
 
-def test_a_report_opens_only_where_it_belongs(made: Made) -> None:
-    key, private = made.bundle.keys[0], made.opening[0].load()
+def test_a_report_opens_only_where_it_belongs(catalog_files: CatalogFiles) -> None:
+    key, private = catalog_files.bundle.keys[0], catalog_files.opening[0].load()
     sealed = seal(b"payload", key.key, seal_info("theme", 7))
     assert len(sealed) == 7 + 48
     assert open_sealed(sealed, private, seal_info("theme", 7)) == b"payload"
@@ -197,10 +204,10 @@ def test_a_report_opens_only_where_it_belongs(made: Made) -> None:
         with pytest.raises(BadPayload):
             open_sealed(hostile, private, seal_info("theme", 7))
     with pytest.raises(BadPayload):
-        open_sealed(sealed, made.opening[1].load(), seal_info("theme", 7))
+        open_sealed(sealed, catalog_files.opening[1].load(), seal_info("theme", 7))
 
 
-def test_secrets_are_for_their_owner_alone(made: Made, tmp_path: Path) -> None:
+def test_secrets_are_for_their_owner_alone(catalog_files: CatalogFiles, tmp_path: Path) -> None:
     make_keys(tmp_path / "keys")
     for name in ("operator.key", "opening.keys.json"):
         path = tmp_path / "keys" / name
@@ -210,7 +217,7 @@ def test_secrets_are_for_their_owner_alone(made: Made, tmp_path: Path) -> None:
         read_operator_key(tmp_path / "keys")
     with pytest.raises(KeysUnusable, match="is readable by others"):
         read_opening_keys(tmp_path / "keys" / "opening.keys.json")
-    assert "private" not in repr(made.opening[0])
+    assert "private" not in repr(catalog_files.opening[0])
     assert repr(OpeningKey(1, b"s" * 32)) == "OpeningKey(id=1)"
 
 
@@ -245,9 +252,11 @@ def test_epochs_are_whole_and_of_utc() -> None:
     assert epoch_start(5, "hour") == 18_000
 
 
-def _build(made: Made, keys: Path, out: Path, **changes: Any) -> Bundle:
-    theme = replace(made.bundle.metric("theme"), **changes)
-    catalog = Catalog(shuffler="127.0.0.1:1", metrics={**made.bundle.metrics, "theme": theme})
+def _build(catalog_files: CatalogFiles, keys: Path, out: Path, **changes: Any) -> Bundle:
+    theme = replace(catalog_files.bundle.metric("theme"), **changes)
+    catalog = Catalog(
+        shuffler="127.0.0.1:1", metrics={**catalog_files.bundle.metrics, "theme": theme}
+    )
     streams = out.with_name("streams.json")
     return build_bundle(catalog, keys, out=out, streams=streams, previous=out, roots=None)
 
@@ -260,20 +269,22 @@ def _build(made: Made, keys: Path, out: Path, **changes: Any) -> Bundle:
     ],
 )
 def test_build_refuses_what_devices_would_refuse(
-    made: Made, tmp_path: Path, limits: Limits, says: str
+    catalog_files: CatalogFiles, tmp_path: Path, limits: Limits, says: str
 ) -> None:
     out = tmp_path / "app.hubbub"
-    _build(made, made.folder / "keys", out)
+    _build(catalog_files, catalog_files.folder / "keys", out)
     with pytest.raises(BundleRefused, match=says):
-        _build(made, made.folder / "keys", out, limits=limits)
-    _build(made, made.folder / "keys", out, limits=Limits(1, 20.0))
+        _build(catalog_files, catalog_files.folder / "keys", out, limits=limits)
+    _build(catalog_files, catalog_files.folder / "keys", out, limits=Limits(1, 20.0))
 
 
-def test_every_bundle_is_newer_than_the_one_before(made: Made, tmp_path: Path) -> None:
-    out, keys = tmp_path / "app.hubbub", made.folder / "keys"
-    serials = [_build(made, keys, out).serial for _ in range(3)]
+def test_every_bundle_is_newer_than_the_one_before(
+    catalog_files: CatalogFiles, tmp_path: Path
+) -> None:
+    out, keys = tmp_path / "app.hubbub", catalog_files.folder / "keys"
+    serials = [_build(catalog_files, keys, out).serial for _ in range(3)]
     assert serials == sorted(set(serials))
-    catalog = Catalog(shuffler="127.0.0.1:1", metrics=dict(made.bundle.metrics))
+    catalog = Catalog(shuffler="127.0.0.1:1", metrics=dict(catalog_files.bundle.metrics))
     back = build_bundle(
         catalog,
         keys,
@@ -284,17 +295,17 @@ def test_every_bundle_is_newer_than_the_one_before(made: Made, tmp_path: Path) -
         now=lambda: 5.0,
     )
     assert back.serial == serials[-1] + 1, "also where the clock was set back"
-    assert made.bundle.serial == 0, "as of version 0.1"
-    assert b'"serial"' not in made.bundle.signed
+    assert catalog_files.bundle.serial == 0, "as of version 0.1"
+    assert b'"serial"' not in catalog_files.bundle.signed
 
 
 @pytest.mark.slow
 def test_a_handover_makes_a_key_that_the_old_one_vouches_for(
-    made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    catalog_files: CatalogFiles, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     keys, out = tmp_path / "keys", tmp_path / "app.hubbub"
     make_keys(keys)
-    first = _build(made, keys, out)
+    first = _build(catalog_files, keys, out)
     for number in range(1, MAX_HANDOVERS + 3):
         assert main(["keys", "handover", str(keys)]) == 0
         old_key = keys / f"operator.{number}.key"
@@ -303,7 +314,7 @@ def test_a_handover_makes_a_key_that_the_old_one_vouches_for(
             == (keys / "operator.key").stat().st_mode & 0o777
             == 0o600
         )
-        bundle = _build(made, keys, out)
+        bundle = _build(catalog_files, keys, out)
         assert len(bundle.line) == min(number, MAX_HANDOVERS) + 1
         assert base64.b64encode(bundle.operator).decode() == (keys / "operator.pub").read_text()
         assert base64.b64encode(bundle.operator).decode() in capsys.readouterr().out
@@ -311,19 +322,21 @@ def test_a_handover_makes_a_key_that_the_old_one_vouches_for(
             read_bundle(out, operator=first.operator)
     make_keys(tmp_path / "others")
     with pytest.raises(BundleRefused, match=r"never handed over to .*; hand over there with"):
-        _build(made, tmp_path / "others", out)
+        _build(catalog_files, tmp_path / "others", out)
 
 
-def test_a_handover_that_was_cut_off_is_done_again(made: Made, tmp_path: Path) -> None:
+def test_a_handover_that_was_cut_off_is_done_again(
+    catalog_files: CatalogFiles, tmp_path: Path
+) -> None:
     keys, out = tmp_path / "keys", tmp_path / "app.hubbub"
     make_keys(keys)
-    first = _build(made, keys, out)
+    first = _build(catalog_files, keys, out)
     old = (keys / "operator.key").read_bytes()
     hand_over_to_new(keys)
     (keys / "operator.key").write_bytes(old)  # the word is there, its key is not
-    assert _build(made, keys, out).line == first.line
+    assert _build(catalog_files, keys, out).line == first.line
     hand_over_to_new(keys)
-    assert _build(made, keys, out).line[:-1] == first.line
+    assert _build(catalog_files, keys, out).line[:-1] == first.line
     (keys / "handovers.json").write_text("[{}]")
     with pytest.raises(KeysUnusable, match="not a list of handovers"):
-        _build(made, keys, out)
+        _build(catalog_files, keys, out)

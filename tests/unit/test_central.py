@@ -70,9 +70,9 @@ def test_the_largest_local_epsilon_that_keeps_the_promise_is_found(tmp_path: Pat
     assert _read(tmp_path, THEME + "max_local_epsilon = 2\n").epsilon == 2
     lower = _read(tmp_path, THEME + "epsilon = 3.0\n")
     assert lower.epsilon == 3.0
-    found = central_of(lower, 30_000)
-    assert found is not None
-    assert found.epsilon < 0.5
+    result = central_of(lower, 30_000)
+    assert result is not None
+    assert result.epsilon < 0.5
 
 
 @pytest.mark.parametrize(
@@ -500,9 +500,9 @@ def test_people_are_told_what_their_crowd_hides_and_operators_how_many_it_waits_
     output = capsys.readouterr().out
     assert "right 74 times in 100 at most, but for one chance in 100,000,000: What theme." in output
     assert main(["catalog", "check", path]) == 0
-    said = "".join(capsys.readouterr())
-    assert "adds 0 to 70 dummies" in said
-    assert "It waits for 370 of both." in said
+    message_text = "".join(capsys.readouterr())
+    assert "adds 0 to 70 dummies" in message_text
+    assert "It waits for 370 of both." in message_text
 
 
 def test_a_crowd_that_takes_long_says_so_meanwhile(

@@ -99,9 +99,9 @@ def test_the_bundle_tells_the_choice_and_the_runner_up(tmp_path: Path) -> None:
     shipped = signed.bundle.metric("asked")
     assert shipped.choice == metric.choice
     assert shipped.mechanism == metric.mechanism
-    said = str(shipped.choice)
-    assert said.startswith(f"chosen for 5,000 reports: {metric.mechanism} (standard error ")
-    assert "; next " in said
+    message_text = str(shipped.choice)
+    assert message_text.startswith(f"chosen for 5,000 reports: {metric.mechanism} (standard error ")
+    assert "; next " in message_text
     number = "reports = 5000\ndomain = 'number'\nlow = 0\nhigh = 24.5"
     mean = read_catalog(_catalog(tmp_path, number, 4.0)).metrics["asked"]
     assert mean.mechanism == "mean.piecewise"

@@ -50,9 +50,9 @@ def clock(covered: Signed) -> FakeClock:
 
 @pytest.fixture(params=["memory", "folder"])
 def state(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[State]:
-    made = MemoryState() if request.param == "memory" else FolderState(tmp_path / "state")
-    yield made
-    made.close()
+    product = MemoryState() if request.param == "memory" else FolderState(tmp_path / "state")
+    yield product
+    product.close()
 
 
 def _client(bundle: Bundle, state: State, shuffler: FakeShuffler, clock: FakeClock) -> Client:

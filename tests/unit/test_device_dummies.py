@@ -27,18 +27,18 @@ CROWD = 'shuffler = "127.0.0.1:1"\n' + crowd_text(1000, f"dummies_each = {EACH}\
 def signed(tmp_path_factory: pytest.TempPathFactory) -> Signed:
     folder = tmp_path_factory.mktemp("crowd")
     text = 'shuffler = "127.0.0.1:1"\n' + metric_text("other")
-    found = make_signed(folder, text, start=FIRST * DAY)
+    result = make_signed(folder, text, start=FIRST * DAY)
     (folder / "metrics.toml").write_text(CROWD)
     metrics = read_with_promises(folder / "metrics.toml").metrics
     history = {name: metric.digest() for name, metric in metrics.items()}
-    return replace(found, bundle=replace(found.bundle, metrics=metrics, history=history))
+    return replace(result, bundle=replace(result.bundle, metrics=metrics, history=history))
 
 
 @pytest.fixture(params=["memory", "folder"])
 def state(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[State]:
-    made = MemoryState() if request.param == "memory" else FolderState(tmp_path / "state")
-    yield made
-    made.close()
+    product = MemoryState() if request.param == "memory" else FolderState(tmp_path / "state")
+    yield product
+    product.close()
 
 
 def _sent(signed: Signed, bundle: Bundle, state: State, value: str) -> list[int]:

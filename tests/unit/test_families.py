@@ -35,15 +35,15 @@ def test_the_recipe_s_mechanism_is_answered_as_its_family_is() -> None:
         mechanism.randomize(value, coins) for value in np.repeat(range(4), true_counts).tolist()
     ]
     totals = tally(mechanism.layout, payloads)
-    found = answer(mechanism, totals, names)
-    for one, true in zip(found.values, true_counts, strict=True):
-        assert abs(one.estimate - true) <= 6 * one.stderr
+    result = answer(mechanism, totals, names)
+    for member, true in zip(result.values, true_counts, strict=True):
+        assert abs(member.estimate - true) <= 6 * member.stderr
     [point] = shares([(mechanism, totals)], [0])
     assert point.low < 0.6 < point.high
     assert plausibility(mechanism, totals).findings == ()
     assert maximal_gain(mechanism, [3]).gain(0.01) > 0.01
     errors = family_for(mechanism).expected(mechanism, range(4), np.array(true_counts) / 5000, 5000)
-    stderrs = [value.stderr / 5000 for value in found.values]
+    stderrs = [value.stderr / 5000 for value in result.values]
     assert errors.stderrs == pytest.approx(stderrs, rel=0.1)
     drawn = draw(mechanism, range(4), true_counts, chance)
     assert drawn.reports == 5000
@@ -129,8 +129,8 @@ def test_a_line_in_the_registry_is_enough_for_sdk_planner_audit_and_query(
     assert len(shuffler.reports()) == 1
     metric = read_catalog(catalog).metrics["theme"]
     drawn = draw(metric.randomizer, range(4), [600, 300, 100, 0], np.random.default_rng(1))
-    found = answer(metric.randomizer, drawn, metric.values)
+    result = answer(metric.randomizer, drawn, metric.values)
     of_family = family == "doubled"
-    assert ("Shares of a throwaway family." in notes(metric, found)) == of_family
+    assert ("Shares of a throwaway family." in notes(metric, result)) == of_family
     assert (one_look(metric) == "a throwaway family is looked at once") == of_family
     assert "theme" in command("plan", "attack", str(catalog), "--simulate", "200")

@@ -54,12 +54,12 @@ async def _store() -> MemoryStore:
 def test_the_terms_of_both_are_one_law() -> None:
     async def body() -> None:
         upstream = {WINDOW: {"acknowledged": 7, "pooled": 1}, Window("new", 8): {"acknowledged": 5}}
-        found = await status(await _store(), Told(upstream))
-        assert (found.complete, found.balanced) == (True, False), "5 of another window are lost"
-        theme = next(line for line in found.windows if line.stream == "theme")
+        result = await status(await _store(), Told(upstream))
+        assert (result.complete, result.balanced) == (True, False), "5 of another window are lost"
+        theme = next(line for line in result.windows if line.stream == "theme")
         assert (theme.counted, theme.duplicate, theme.rejected, theme.pooled) == (1, 2, 3, 1)
         assert theme.balanced is True
-        assert (found.total.acknowledged, found.total.balanced) == (12, False)
+        assert (result.total.acknowledged, result.total.balanced) == (12, False)
 
     asyncio.run(body())
 
@@ -91,10 +91,10 @@ def test_of_production_what_waits_is_shown_over_all_streams_and_of_none() -> Non
     async def body() -> None:
         shuffler = Told({WINDOW: {"acknowledged": 6, "pooled": 0}})
         shuffler.total = {"acknowledged": 10, "pooled": 4}
-        found = await status(await _store(), shuffler)
-        [theme] = found.windows
+        result = await status(await _store(), shuffler)
+        [theme] = result.windows
         assert (theme.acknowledged, theme.pooled, theme.balanced) == (6, None, True)
-        assert (found.total.acknowledged, found.total.pooled, found.balanced) == (10, 4, True)
+        assert (result.total.acknowledged, result.total.pooled, result.balanced) == (10, 4, True)
 
     asyncio.run(body())
 
@@ -102,10 +102,10 @@ def test_of_production_what_waits_is_shown_over_all_streams_and_of_none() -> Non
 def test_without_the_shuffler_nothing_is_said_of_its_terms() -> None:
     async def body() -> None:
         for beyond in (None, Told(None)):
-            found = await status(await _store(), beyond)
-            assert (found.complete, found.balanced, found.total.balanced) == (False, None, None)
-            assert found.total.pooled is None
-            assert found.total.counted == 1
+            result = await status(await _store(), beyond)
+            assert (result.complete, result.balanced, result.total.balanced) == (False, None, None)
+            assert result.total.pooled is None
+            assert result.total.counted == 1
 
     asyncio.run(body())
 

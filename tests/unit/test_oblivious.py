@@ -160,13 +160,13 @@ def test_what_is_written_is_read(
         headers=tuple(headers),
         content=content,
     )
-    written = write_request(request, padded_to=step)
-    assert len(written) % step == 0
-    assert read_request(written) == request
+    payload_text = write_request(request, padded_to=step)
+    assert len(payload_text) % step == 0
+    assert read_request(payload_text) == request
     response = Response(503, tuple(headers), content)
-    written = write_response(response, padded_to=step)
-    assert len(written) % step == 0
-    assert read_response(written) == response
+    payload_text = write_response(response, padded_to=step)
+    assert len(payload_text) % step == 0
+    assert read_response(payload_text) == response
 
 
 @given(st.binary(max_size=80))

@@ -224,8 +224,10 @@ def test_the_tail_of_a_value_that_nobody_holds_is_that_of_both() -> None:
 def test_answers_and_the_flag_know_of_dummies() -> None:
     mechanism: Any = build("grr", epsilon=7.0, categories=4)
     cells = [1000 + 500, 500, 500, 500]
-    found = answer(mechanism, Totals(cells=cells, reports=1000, dummies=2000), ["a", "b", "c", "d"])
-    values = {value.value: value for value in found.values}
+    result = answer(
+        mechanism, Totals(cells=cells, reports=1000, dummies=2000), ["a", "b", "c", "d"]
+    )
+    values = {value.value: value for value in result.values}
     assert values["a"].estimate == pytest.approx(1000, abs=3)
     assert abs(values["b"].estimate) < 3
     assert values["b"].stderr > sqrt(2000 * 3 / 16)

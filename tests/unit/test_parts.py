@@ -213,12 +213,12 @@ def test_every_cell_is_within_its_error_and_tables_agree() -> None:
     reports = sum(counts)
     totals = draw(mechanism, values, counts, np.random.default_rng(5))
     parts = {"a": "xy", "b": "xyz", "c": "wxyz"}
-    found = answer(mechanism, totals, listed_parts(parts))
+    result = answer(mechanism, totals, listed_parts(parts))
     truth = np.array(counts) @ np.array([mechanism.row(value) for value in values])
-    assert [value.value for value in found.values] == [*cell_names(listed_parts(parts))]
-    for one, true in zip(found.values, truth.tolist(), strict=True):
-        assert abs(one.estimate - true) < 6.5 * one.stderr
-    picture = np.array([value.consistent for value in found.values])
+    assert [value.value for value in result.values] == [*cell_names(listed_parts(parts))]
+    for member, true in zip(result.values, truth.tolist(), strict=True):
+        assert abs(member.estimate - true) < 6.5 * member.stderr
+    picture = np.array([value.consistent for value in result.values])
     of_b = [
         table.sum(axis=axis)
         for table, axis in zip(tables((2, 3, 4), picture), (0, 1, 1), strict=True)
@@ -244,7 +244,7 @@ def test_the_expected_errors_are_those_of_the_drawn() -> None:
     squares = []
     for _ in range(400):
         totals = draw(mechanism, values, counts, chance)
-        told = own.figures(mechanism, totals, (), shape=False).estimates / reports
-        squares.append(float(((told - truth) ** 2).mean()))
+        reply = own.figures(mechanism, totals, (), shape=False).estimates / reports
+        squares.append(float(((reply - truth) ** 2).mean()))
     predicted = float((own.expected(mechanism, values, shares, reports).stderrs ** 2).mean())
     assert np.mean(squares) == pytest.approx(predicted, rel=0.1)

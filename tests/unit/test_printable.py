@@ -41,14 +41,14 @@ def test_tables_and_lines_are_of_text_alone(
 ) -> None:
     output.say(HOSTILE)
     output.table(HOSTILE, [HOSTILE, "b"], [[HOSTILE, HOSTILE]])
-    said = capsys.readouterr().out
-    assert not set(said) & UNSEEN
-    assert ":skull:[red]" in said, "no emoji, no markup"
+    message_text = capsys.readouterr().out
+    assert not set(message_text) & UNSEEN
+    assert ":skull:[red]" in message_text, "no emoji, no markup"
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     output.table("title", ["a", "b"], [[HOSTILE, HOSTILE]])
-    said = capsys.readouterr().out
-    assert "\x1b[1mtitle\x1b[0m" in said, "bold, of our own"
-    assert not set(re.sub("\x1b\\[[01]m", "", said)) & UNSEEN
+    message_text = capsys.readouterr().out
+    assert "\x1b[1mtitle\x1b[0m" in message_text, "bold, of our own"
+    assert not set(re.sub("\x1b\\[[01]m", "", message_text)) & UNSEEN
 
 
 def test_no_command_shows_a_catalogs_control_characters(

@@ -12,7 +12,7 @@ from hubbub.shuffler.__main__ import _told
 from hubbub.shuffler.settings import parse as shuffler
 from hubbub.shuffler.signed_files import read_signed
 from hubbub.shuffler.streams import read_stream_table
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 
 
 @pytest.mark.slow
@@ -74,11 +74,11 @@ def test_a_door_of_http_that_is_told_wrongly_is_refused(
 
 
 def test_the_start_of_a_shuffler_says_that_a_door_is_off(
-    monkeypatch: pytest.MonkeyPatch, made: Made
+    monkeypatch: pytest.MonkeyPatch, catalog_files: CatalogFiles
 ) -> None:
     monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://127.0.0.1/0")
-    some = ["--streams", str(made.streams), "--insecure"]
-    stream_table = read_stream_table(made.streams), read_signed(None, None)
+    some = ["--streams", str(catalog_files.streams), "--insecure"]
+    stream_table = read_stream_table(catalog_files.streams), read_signed(None, None)
     assert _told(shuffler(some), *stream_table)["http"] == "off"
     assert _told(shuffler([*some, "--http", "127.0.0.1:1"]), *stream_table)["http"] == "127.0.0.1:1"
 

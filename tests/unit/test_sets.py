@@ -96,14 +96,14 @@ def test_a_mechanism_of_one_value_is_not_told_sets(tmp_path: Path) -> None:
 def test_shares_of_sets_need_not_sum_to_one() -> None:
     """Everybody holds both; within 6 standard errors of that (4e-9)."""
     mechanism = build("privset", epsilon=3.0, categories=5, most=2)
-    found = answer(
+    result = answer(
         mechanism, draw(mechanism, [0b11], [20_000], np.random.default_rng(5)), [*"abcde"]
     )
-    for value, true in zip(found.values, (20_000, 20_000, 0, 0, 0), strict=True):
+    for value, true in zip(result.values, (20_000, 20_000, 0, 0, 0), strict=True):
         assert abs(value.estimate - true) < 6 * value.stderr
         assert value.consistent is not None
         assert 0 <= value.consistent <= 20_000
-    assert sum(value.consistent or 0 for value in found.values) > 30_000
+    assert sum(value.consistent or 0 for value in result.values) > 30_000
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hubbub.client import SealedReport, Submitted, TryAgain
 from hubbub.simulation.load import Load, _Devices
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 
 
 class Away:
@@ -28,10 +28,12 @@ class Away:
         """Nothing is open."""
 
 
-def test_what_waited_and_left_with_a_later_wake_is_acknowledged_once(made: Made) -> None:
+def test_what_waited_and_left_with_a_later_wake_is_acknowledged_once(
+    catalog_files: CatalogFiles,
+) -> None:
     stop = multiprocessing.get_context("spawn").Event()
     load = Load(
-        bundle=made.path,
+        bundle=catalog_files.path,
         metrics=("crashed",),
         devices=1,
         wakes_a_second=1.0,

@@ -359,8 +359,8 @@ def test_records_that_a_shorter_journal_left_behind_are_not_read(tmp_path: Path)
         PendingPayload(stream="s", epoch=n, tag="t", payload=bytes(20), generation=2, made=NOW)
         for n in range(4)
     ]
-    for one in drawn[:3]:
-        journal.append(one)
+    for member in drawn[:3]:
+        journal.append(member)
     journal.rewind(3)
     journal.append(drawn[3])
     journal._path.rename(journal._path.with_name("1-a.journal"))

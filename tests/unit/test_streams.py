@@ -9,7 +9,7 @@ from hubbub.errors import BadParameter
 from hubbub.shuffler.streams import StreamTable, read_stream_table
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Reason
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 
 DAY = 86_400
 EPOCH = 20_000
@@ -60,11 +60,13 @@ def test_a_device_clock_may_be_ten_minutes_ahead(table: StreamTable) -> None:
     assert table.refusal(tomorrow, (EPOCH + 1) * DAY - 601) == Reason.REASON_NOT_YET
 
 
-def test_the_table_of_a_catalog_names_no_mechanism(made: Made) -> None:
-    text = made.streams.read_text()
+def test_the_table_of_a_catalog_names_no_mechanism(catalog_files: CatalogFiles) -> None:
+    text = catalog_files.streams.read_text()
     for secret in ("rappor", "oue", "epsilon", "light", "dark", "public"):
         assert secret not in text
-    assert set(read_stream_table(made.streams).streams) == set(made.bundle.streams)
+    assert set(read_stream_table(catalog_files.streams).streams) == set(
+        catalog_files.bundle.streams
+    )
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"streams": {"a": {}}, "keys": []}', "\x00"])

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import Made
+from tests.conftest import CatalogFiles
 from tests.support.node import install, needs_node, run
 from tests.support.readers import disagreements, each_field, signed, some
 from tests.support.typescript_fields import PATH, fields_file
@@ -12,9 +12,9 @@ from tests.support.typescript_fields import PATH, fields_file
 INPUTS = 700
 
 
-def bodies(made: Made) -> list[dict[str, Any]]:
+def bodies(catalog_files: CatalogFiles) -> list[dict[str, Any]]:
     """Bundles' bodies that both take, which say different things of a metric."""
-    body = json.loads(made.path.read_bytes().split(b"\n")[1])
+    body = json.loads(catalog_files.path.read_bytes().split(b"\n")[1])
     theme = body["metrics"]["theme"]
     listed = {**theme, "mechanism": "grr"}
     crowd = {**listed, "central_epsilon": 0.5, "crowd": 100, "min_batch": 100}
@@ -37,9 +37,9 @@ def notices() -> list[dict[str, Any]]:
     return [{"version": 1, "number": 3, "until": 1 << 33, "sampling": steps}]
 
 
-def mutants(made: Made, count: int, seed: int) -> list[tuple[str, str]]:
+def mutants(catalog_files: CatalogFiles, count: int, seed: int) -> list[tuple[str, str]]:
     """Some of all bundles and notices with one field changed, signed anew; and those unchanged."""
-    documents = [("bundle", json.dumps(body)) for body in bodies(made)]
+    documents = [("bundle", json.dumps(body)) for body in bodies(catalog_files)]
     documents += [("notice", json.dumps(body)) for body in notices()]
     every = [
         (kind, changed) for kind, text in documents for changed in each_field(json.loads(text))
@@ -48,10 +48,12 @@ def mutants(made: Made, count: int, seed: int) -> list[tuple[str, str]]:
 
 
 @needs_node
-def test_both_sdks_take_and_promise_the_same_by_any_signed_text(made: Made, tmp_path: Path) -> None:
+def test_both_sdks_take_and_promise_the_same_by_any_signed_text(
+    catalog_files: CatalogFiles, tmp_path: Path
+) -> None:
     install()
     run("npx", "tsc")
-    documents = mutants(made, INPUTS, seed=1)
+    documents = mutants(catalog_files, INPUTS, seed=1)
     differences = disagreements(documents, tmp_path)
     assert not differences, f"{len(differences)} of {len(documents)}:\n" + "\n\n".join(
         differences[:3]

@@ -262,9 +262,9 @@ CODES = VectorCodes(epsilon=4.0, dimensions=3, words=64, books=128, max_length=2
 
 def test_coordinates_are_answered_in_the_metrics_own_unit() -> None:
     """Within 6 standard errors of the truth, 6e-9."""
-    found = answer(CODES, _drawn(CODES), ["speed", "ease", "looks"])
-    assert (found.kind, found.span) == ("vector", (-2.0, 2.0))
-    for row, name, true in zip(found.values, ("speed", "ease", "looks"), MEAN, strict=True):
+    result = answer(CODES, _drawn(CODES), ["speed", "ease", "looks"])
+    assert (result.kind, result.span) == ("vector", (-2.0, 2.0))
+    for row, name, true in zip(result.values, ("speed", "ease", "looks"), MEAN, strict=True):
         assert row.value == name
         assert abs(row.estimate - true) < 6 * row.stderr
         assert -2 <= row.low <= row.estimate <= row.high <= 2
@@ -280,9 +280,9 @@ def test_tiers_comparisons_and_trends_are_of_each_coordinate() -> None:
     points = shares(tiers[:1], [2, 0])
     assert [abs(points[at].estimate - MEAN[place]) < 0.5 for at, place in ((0, 2), (1, 0))]
     others = draw(CODES, PEOPLE, [0, 4000], np.random.default_rng(6))
-    found = changes(answer(CODES, tiers[0][1], ["a", "b", "c"]), answer(CODES, others, [*"abc"]))
-    assert [comparison.changed for comparison in found] == [True, True, True]
-    for comparison, true in zip(found, MEAN, strict=True):
+    result = changes(answer(CODES, tiers[0][1], ["a", "b", "c"]), answer(CODES, others, [*"abc"]))
+    assert [comparison.changed for comparison in result] == [True, True, True]
+    for comparison, true in zip(result, MEAN, strict=True):
         assert comparison.difference == pytest.approx(
             (0, 0.5, 0)["abc".index(comparison.value)] - true, abs=0.4
         )

@@ -174,13 +174,13 @@ def largest_local(
     if over(low) < 0:  # then the logarithm, nearly straight, finds it sooner than halving
         from scipy.optimize import brentq  # noqa: PLC0415 25 MB that a service never needs
 
-        found = max(float(brentq(over, low, high, xtol=_FINE)) - 2 * _FINE, low)
-        if hides(found):
-            if not FewLies.of(crowd_of(found), delta):
-                return found
-            low, high, close = found, found + _STEP, _STEP
+        local_epsilon = max(float(brentq(over, low, high, xtol=_FINE)) - 2 * _FINE, low)
+        if hides(local_epsilon):
+            if not FewLies.of(crowd_of(local_epsilon), delta):
+                return local_epsilon
+            low, high, close = local_epsilon, local_epsilon + _STEP, _STEP
             while high < most and hides(high):
-                low, high = high, high + 2 * (high - found)
+                low, high = high, high + 2 * (high - local_epsilon)
             high = min(high, most)
     while high - low > close:
         middle = (low + high) / 2

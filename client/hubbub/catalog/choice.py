@@ -156,19 +156,21 @@ def resolve(
     return choice.best.mechanism, choice.best.parameters, choice
 
 
-def choose(epsilon: float, categories: int | None, told: Mapping[str, Any]) -> Choice:
+def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]) -> Choice:
     """The best mechanism for `categories` listed values, or for the mean of a number if None.
 
-    told: those of Wishes that were given. With `permanent_epsilon` values are reported again and
-    again, and mechanisms with a permanent lie are chosen from.
+    statements: those of Wishes that were given. With `permanent_epsilon` values are reported again
+    and again, and mechanisms with a permanent lie are chosen from.
 
     Raises:
         BadParameter: a field out of range, or no mechanism within the limits.
     """
     reports, payload, cells = (
-        _whole(told, name) for name in ("reports", "max_payload_bytes", "max_cells")
+        _whole(statements, name) for name in ("reports", "max_payload_bytes", "max_cells")
     )
-    own = {key: told[key] for key in ("permanent_epsilon", "low", "high") if key in told}
+    own = {
+        key: statements[key] for key in ("permanent_epsilon", "low", "high") if key in statements
+    }
     if categories is None:
         names, needed = built_from("mean", "epsilon", "low", "high"), {"low", "high"}
     elif "permanent_epsilon" in own:

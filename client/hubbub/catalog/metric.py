@@ -306,14 +306,14 @@ class Metric:
     @property
     def arguments(self) -> dict[str, Any]:
         """What its mechanism is built from."""
-        given: dict[str, Any] = dict(self.parameters)
+        arguments_of: dict[str, Any] = dict(self.parameters)
         if "epsilon" in parameters(self.mechanism):
-            given["epsilon"] = self.epsilon
+            arguments_of["epsilon"] = self.epsilon
         if self.values is not None:
-            given |= size_of(self.mechanism, self.values)
+            arguments_of |= size_of(self.mechanism, self.values)
         if self.beginnings:
-            given["beginnings"] = self.beginnings
-        return given
+            arguments_of["beginnings"] = self.beginnings
+        return arguments_of
 
     @property
     def streams(self) -> tuple[str, ...]:

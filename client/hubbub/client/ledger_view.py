@@ -142,7 +142,7 @@ class LedgerView:
 
 
 def view(
-    bundle: Bundle, standing: DeviceState, kept: Sequence[PayloadRecord], now: float
+    bundle: Bundle, standing: DeviceState, payload_records: Sequence[PayloadRecord], now: float
 ) -> LedgerView:
     """What the state holds, in the bundle's words."""
     notice = kept_notice(standing.notice, bundle.operator)
@@ -156,7 +156,7 @@ def view(
             fate=record.fate or "waiting",
             stream=bundle.streams.get(record.stream),
         )
-        for record in kept
+        for record in payload_records
     )
     cap, spent = bundle.caps.central_epsilon_per_year, None
     if cap is not None:

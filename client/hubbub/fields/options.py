@@ -121,11 +121,11 @@ class _Written:
 
 def _written(section: type) -> Iterator["_Written | Field[Any]"]:
     """The options of a dataclass in order, and the fields that hold further options."""
-    for one in fields(section):
-        if _KEY in one.metadata:
-            yield _Written(one, one.metadata[_KEY])
-        elif isinstance(one.type, type) and is_dataclass(one.type):
-            yield one
+    for member in fields(section):
+        if _KEY in member.metadata:
+            yield _Written(member, member.metadata[_KEY])
+        elif isinstance(member.type, type) and is_dataclass(member.type):
+            yield member
 
 
 def read_named_path(name: str, path: Path) -> Path:
@@ -145,65 +145,65 @@ def add_options(parser: argparse.ArgumentParser, section: type) -> None:
 
 
 def _add(section: type, parser: argparse.ArgumentParser, containers: dict[Any, Any]) -> None:
-    for written in _written(section):
-        if isinstance(written, Field):
-            _add(written.type, parser, containers)  # type: ignore[arg-type]  # _written saw a class
+    for entry in _written(section):
+        if isinstance(entry, Field):
+            _add(entry.type, parser, containers)  # type: ignore[arg-type]  # _written saw a class
             continue
-        known = written.option
+        choice = entry.option
         container: Any = parser
-        if known.group is not None:
-            if known.group not in containers:
-                containers[known.group] = parser.add_argument_group(known.group.title)
-            container = containers[known.group]
-        if known.exclusive is not None:
-            if known.exclusive not in containers:
-                containers[known.exclusive] = container.add_mutually_exclusive_group(
-                    required=known.exclusive.required
+        if choice.group is not None:
+            if choice.group not in containers:
+                containers[choice.group] = parser.add_argument_group(choice.group.title)
+            container = containers[choice.group]
+        if choice.exclusive is not None:
+            if choice.exclusive not in containers:
+                containers[choice.exclusive] = container.add_mutually_exclusive_group(
+                    required=choice.exclusive.required
                 )
-            container = containers[known.exclusive]
-        names = [written.field.name if known.positional else written.name]
-        names += [known.other_name] if known.other_name else []
-        container.add_argument(*names, **_of_argparse(written))
+            container = containers[choice.exclusive]
+        names = [entry.field.name if choice.positional else entry.name]
+        names += [choice.other_name] if choice.other_name else []
+        container.add_argument(*names, **_of_argparse(entry))
 
 
 def _of_argparse(entry: _Written) -> dict[str, Any]:
     """What argparse's add_argument takes for an option."""
-    known, default = entry.option, entry.field.default
-    more: dict[str, Any] = {"help": known.text}
+    declaration, default = entry.option, entry.field.default
+    more: dict[str, Any] = {"help": declaration.text}
     item, several = _item(entry.field.type)
-    if known.metavar or item is date:
-        more["metavar"] = known.metavar or "YYYY-MM-DD"
+    if declaration.metavar or item is date:
+        more["metavar"] = declaration.metavar or "YYYY-MM-DD"
     if item is bool:
         return {**more, "action": "store_true"}
-    choices = known.choices or (get_args(item) if get_origin(item) is Literal else ())
+    choices = declaration.choices or (get_args(item) if get_origin(item) is Literal else ())
     if choices:
         more["choices"] = choices
-    if known.parse or item in {int, float, Path, date}:
-        more["type"] = known.parse or item
+    if declaration.parse or item in {int, float, Path, date}:
+        more["type"] = declaration.parse or item
     more |= _count(entry, several)
     if default is not MISSING:
         more["default"] = [] if more.get("action") == "append" else default
-    elif not known.positional:
+    elif not declaration.positional:
         more["required"] = True
     return more
 
 
 def _count(entry: _Written, several: int) -> dict[str, Any]:
     """How many values an option or argument takes, for argparse."""
-    known, is_needed = entry.option, entry.field.default is MISSING
-    if several and not known.several and not known.positional:
+    declaration, is_needed = entry.option, entry.field.default is MISSING
+    if several and not declaration.several and not declaration.positional:
         return {"action": "append"} if several < 0 else {"nargs": several}
     if several:
-        return {"nargs": "+" if is_needed or not known.positional else "*"}
-    if known.bare is not NEEDS_VALUE:
-        return {"nargs": "?", "const": known.bare}
-    return {"nargs": "?"} if known.positional and not is_needed else {}
+        return {"nargs": "+" if is_needed or not declaration.positional else "*"}
+    if declaration.bare is not NEEDS_VALUE:
+        return {"nargs": "?", "const": declaration.bare}
+    return {"nargs": "?"} if declaration.positional and not is_needed else {}
 
 
 def _item(annotation: Any) -> tuple[Any, int]:
     """The type of one value, and how many: 0 for one alone, -1 for any number."""
     if get_args(annotation)[1:] and NoneType in get_args(annotation):
-        [annotation] = [one for one in get_args(annotation) if one is not NoneType]
+        [annotation] = [argument for argument in get_args(annotation) if argument is not NoneType]
     if get_origin(annotation) is tuple:
         items = get_args(annotation)
         return items[0], -1 if items[1] is Ellipsis else len(items)
@@ -219,31 +219,33 @@ def read_options(section: type[Section], namespace: argparse.Namespace) -> Secti
     """
     values: dict[str, Any] = {}
     typed: dict[str, _Written] = {}
-    for written in _written(section):
-        if isinstance(written, Field):
-            values[written.name] = read_options(written.type, namespace)  # type: ignore[arg-type]
+    for entry in _written(section):
+        if isinstance(entry, Field):
+            values[entry.name] = read_options(entry.type, namespace)  # type: ignore[arg-type]
             continue
-        value = getattr(namespace, written.dest)
+        value = getattr(namespace, entry.dest)
         if isinstance(value, list):
             value = tuple(value)
-        if value != written.field.default:
-            value = _checked(written, value)
-            typed[written.field.name] = written
-        values[written.field.name] = value
-    for written in typed.values():
-        needed = written.option.needs
+        if value != entry.field.default:
+            value = _checked(entry, value)
+            typed[entry.field.name] = entry
+        values[entry.field.name] = value
+    for entry in typed.values():
+        needed = entry.option.needs
         if needed and needed not in typed:
             name = needed.replace("_", "-")
-            raise BadParameter(f"{written.name} goes with --{name}: add that, or leave it out")
+            raise BadParameter(f"{entry.name} goes with --{name}: add that, or leave it out")
     return section(**values)
 
 
 def _checked(entry: _Written, value: Any) -> Any:
     interval = entry.option.within
-    for one in value if isinstance(value, tuple) else (value,):
-        if interval is not None and one not in interval:
+    for number in value if isinstance(value, tuple) else (value,):
+        if interval is not None and number not in interval:
             unit = f" {entry.option.unit}" if entry.option.unit else ""
-            raise BadParameter(f"{entry.name} {_figure(one)} is {_outside(one, interval)}{unit}")
+            raise BadParameter(
+                f"{entry.name} {_figure(number)} is {_outside(number, interval)}{unit}"
+            )
     return entry.option.read(entry.name, value) if entry.option.read else value
 
 

@@ -31,7 +31,7 @@ class WalshHadamard:
         while step < self.size:
             for first in range(0, self.size, 2 * step):
                 for low in range(first, first + step):
-                    one, other = answer[low], answer[low + step]
-                    answer[low], answer[low + step] = one + other, one - other
+                    upper, other = answer[low], answer[low + step]
+                    answer[low], answer[low + step] = upper + other, upper - other
             step *= 2
         return answer

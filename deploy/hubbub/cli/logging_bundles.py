@@ -92,8 +92,10 @@ def in_log(signed: bytes, bundle: Bundle, folder: Path, keys: Path, old: Bundle 
     trusted = _trusted(bundle)
     things = [("keys", trusted), ("bundle", signed)]
     if (folder / CHECKPOINT).exists():
-        known = read_log(folder_fetch(folder), bundle.log).raw
-        last = next((raw for raw in reversed(known) if raw.startswith(b"hubbub/1 keys\n")), b"")
+        raw_entries = read_log(folder_fetch(folder), bundle.log).raw
+        last = next(
+            (raw for raw in reversed(raw_entries) if raw.startswith(b"hubbub/1 keys\n")), b""
+        )
         if last == entry_of("keys", trusted):
             things = things[1:]
     log = add_to_log(folder, keys, bundle.log, things)

@@ -32,16 +32,16 @@ def run_processes(
         HubbubError: a process failed, or was killed.
     """
     context = multiprocessing.get_context("spawn")
-    told: Queue[Any] = context.Queue()
+    results: Queue[Any] = context.Queue()
     processes = [
-        context.Process(target=_run, args=(work, share, told), daemon=True) for share in shares
+        context.Process(target=_run, args=(work, share, results), daemon=True) for share in shares
     ]
     for process in processes:
         process.start()
     running = len(processes)
     while running:
         try:
-            some = told.get(timeout=_LISTEN_SECONDS)
+            some = results.get(timeout=_LISTEN_SECONDS)
         except queue.Empty:
             # What a process told before it ended has arrived by now.
             if any(process.exitcode for process in processes):

@@ -15,19 +15,19 @@ from hubbub.simulation.truth import true_values
 _MAX_REPORTS: Final = 10**12
 
 
-def simulate(question: MetricDraft, one: Row, seed: int) -> dict[str, Any]:
+def simulate(question: MetricDraft, plan_row: Row, seed: int) -> dict[str, Any]:
     """One drawing: value i + 1 is held in proportion to 1 / (i + 1), as most things in the world.
 
     Raises:
         BadParameter: too many reports or values to draw.
     """
-    if not one.reports <= _MAX_REPORTS:
-        raise BadParameter(f"{one.reports:,.0f} reports are too many to draw")
-    mechanism = build(one.mechanism, **one.parameters)
+    if not plan_row.reports <= _MAX_REPORTS:
+        raise BadParameter(f"{plan_row.reports:,.0f} reports are too many to draw")
+    mechanism = build(plan_row.mechanism, **plan_row.parameters)
     values: list[Any] = list(question.values())
     weights = 1 / np.arange(1.0, len(values) + 1)
     # Rounded in sum, so that as many report as were asked for, were it one of very many values.
-    upto = np.rint(np.cumsum(weights) / weights.sum() * one.reports)
+    upto = np.rint(np.cumsum(weights) / weights.sum() * plan_row.reports)
     counts = np.diff(upto, prepend=0.0).astype(np.int64)
     chance = np.random.default_rng(seed)
     totals = draw(mechanism, values, counts.tolist(), chance)
@@ -54,7 +54,7 @@ def simulate(question: MetricDraft, one: Row, seed: int) -> dict[str, Any]:
     ]
     squares = [(row["estimated"] - row["true"]) ** 2 for row in table_rows]
     return {
-        "mechanism": one.mechanism,
+        "mechanism": plan_row.mechanism,
         "reports": reports,
         "seed": seed,
         "rms": float(np.sqrt(np.mean(squares))),

@@ -94,10 +94,10 @@ class _Rest:
 
     def form(self, forms: tuple[int, int]) -> bool:
         """Whether lengths are known. Raises BadPayload for a message of another kind."""
-        told = self.varint()
-        if told not in forms:
+        indicator = self.varint()
+        if indicator not in forms:
             raise BadPayload("not a message of binary HTTP of this kind")
-        return told == forms[0]
+        return indicator == forms[0]
 
     def varint(self) -> int:
         """A whole number below 2**62."""

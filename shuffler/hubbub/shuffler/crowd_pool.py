@@ -115,8 +115,8 @@ class Crowds:
     async def ids(self, place: Place) -> list[bytes]:
         """The ids of the crowds that are being cut, by whomever."""
         names = await self._server.ask("HKEYS", place.key("shuffler:crowds"))
-        found = [self._told.batch_id(place, name) for name in names]
-        return [crowd_id for crowd_id in found if crowd_id is not None]
+        batch_ids = [self._told.batch_id(place, name) for name in names]
+        return [crowd_id for crowd_id in batch_ids if crowd_id is not None]
 
     async def cut(self, place: Place, crowd_id: bytes, cursor: bytes = b"0") -> bytes | None:
         """Cut some of a crowd, as its secret says: where to go on, None once it is done.

@@ -48,12 +48,12 @@ class PoolReplies:
     def shards(self, names: Iterable[bytes]) -> dict[Window, int]:
         """The windows that an index names with how many shards they have; the most, if twice."""
         shard_counts: dict[Window, int] = {}
-        for told in names:
-            name, _, number = told.rpartition(b"/")
+        for entry in names:
+            name, _, number = entry.rpartition(b"/")
             try:
                 window, shards = Window.parse(name), int(number)
             except ValueError:
-                self._leave(f"shuffler:shards has {told!r}, which is no window's shards")
+                self._leave(f"shuffler:shards has {entry!r}, which is no window's shards")
                 continue
             if 1 < shards <= MAX_SHARDS:
                 shard_counts[window] = max(shards, shard_counts.get(window, 1))

@@ -69,7 +69,7 @@ def what_left(
     and the dummies that are expected are in place of those that there are: a number of reports that
     came too late has no noise.
     """
-    shown: dict[Window, Mapping[str, int]] = {}
+    counts: dict[Window, Mapping[str, int]] = {}
     for window, own in terms.items():
         departures = own["acknowledged"] + own["dummies"] - own["pooled"]
         dummies, withheld = own["dummies"], own["withheld"]
@@ -78,11 +78,11 @@ def what_left(
             stream = streams.get(window.stream)
             dummies = stream.expected_dummies if stream else 0
         if departures > 0:
-            shown[window] = {
+            counts[window] = {
                 "acknowledged": departures - dummies,
                 "dummies": dummies,
                 "pooled": 0,
                 "in_flight": own["in_flight"],
                 "withheld": withheld,
             }
-    return shown
+    return counts

@@ -46,18 +46,18 @@ def _changed(
         [point] = shares(tiers, [1])
         points.append(point.low <= population[1] <= point.high)
     yield ASKED, sum(points), 2
-    found = changes(*answers)
+    result = changes(*answers)
     true = np.array(after) - np.array(before)
     holds = [
         change.low <= difference <= change.high
-        for change, difference in zip(found, true, strict=True)
+        for change, difference in zip(result, true, strict=True)
     ]
     yield DIFFERENCE, sum(holds), len(holds)
-    yield SUREST, holds[min(range(len(found)), key=lambda place: found[place].p_value)], 1
-    marked = [change for change in found if change.changed]
+    yield SUREST, holds[min(range(len(result)), key=lambda place: result[place].p_value)], 1
+    marked = [change for change in result if change.changed]
     yield MARKED_ABOVE, sum(change.low > 0 or change.high < 0 for change in marked), len(marked)
     if not true.any():
-        yield SMALL_P, found[1].p_value < 0.05, 1
+        yield SMALL_P, result[1].p_value < 0.05, 1
         yield ANY, bool(marked), 1
 
 

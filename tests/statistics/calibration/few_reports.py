@@ -102,21 +102,21 @@ def _moved(
         _answered(mechanism, population, size, chance)[0]
         for population, size in zip(populations, sizes, strict=True)
     )
-    found, true = changes(before, after), np.subtract(np.array(populations[1]), populations[0])
-    holds = [change.low <= by <= change.high for change, by in zip(found, true, strict=True)]
+    result, true = changes(before, after), np.subtract(np.array(populations[1]), populations[0])
+    holds = [change.low <= by <= change.high for change, by in zip(result, true, strict=True)]
     yield DIFFERENCE, sum(holds), len(holds)
-    yield SUREST, holds[min(range(len(found)), key=lambda place: found[place].p_value)], 1
+    yield SUREST, holds[min(range(len(result)), key=lambda place: result[place].p_value)], 1
     if share == later:
-        yield SMALL_P, found[0].p_value < 0.05, 1
-        yield TINY_P, found[0].p_value < 0.01, 1
-        yield ANY, any(change.changed for change in found), 1
+        yield SMALL_P, result[0].p_value < 0.05, 1
+        yield TINY_P, result[0].p_value < 0.01, 1
+        yield ANY, any(change.changed for change in result), 1
         return
     best = _score_test(mechanism, before, after)
-    yield POWER, found[0].p_value < 0.001, bool(best[0] < 0.001)
-    yield MARKS, found[0].changed, bool(_marked(best)[0])
-    marked = [change for change in found if change.changed]
+    yield POWER, result[0].p_value < 0.001, bool(best[0] < 0.001)
+    yield MARKS, result[0].changed, bool(_marked(best)[0])
+    marked = [change for change in result if change.changed]
     # Benjamini and Yekutieli (2005): of those that are picked, as many.
-    reach = -float(ndtri(0.025 * max(len(marked), 1) / len(found)))
+    reach = -float(ndtri(0.025 * max(len(marked), 1) / len(result)))
     needed = sum(2 * reach * change.stderr for change in marked)
     yield NARROW, needed, sum(change.high - change.low for change in marked)
 

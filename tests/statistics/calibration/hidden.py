@@ -69,11 +69,11 @@ def _hidden(
         assert count.high is not None
         yield COUNT, count.low <= counts[0] <= count.high, 1
         answers.append(answer)
-    found = changes(*answers)
-    yield SMALL_P, found[0].p_value < 0.05, 1
-    yield TINY_P, found[0].p_value < 0.01, 1
-    yield ANY, any(change.changed for change in found), 1
-    yield DIFFERENCE, sum(change.low <= 0 <= change.high for change in found), len(found)
+    result = changes(*answers)
+    yield SMALL_P, result[0].p_value < 0.05, 1
+    yield TINY_P, result[0].p_value < 0.01, 1
+    yield ANY, any(change.changed for change in result), 1
+    yield DIFFERENCE, sum(change.low <= 0 <= change.high for change in result), len(result)
 
 
 SETTINGS: Sequence[Setting] = [

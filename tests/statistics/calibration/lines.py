@@ -69,8 +69,8 @@ def asked_once(
     reports = chance.multinomial(people, np.full(days, 1 / days))
     points = []
     for share, number in zip(truth.tolist(), reports.tolist(), strict=True):
-        held = int(chance.binomial(number, share))
-        totals = draw(mechanism, [0, 1], [number - held, held], chance)
+        true_counts = int(chance.binomial(number, share))
+        totals = draw(mechanism, [0, 1], [number - true_counts, true_counts], chance)
         points.append(shares([(mechanism, totals)], [1])[0])
     array = np.array([point.estimate for point in points])
     return array, known_variances(points, reports.tolist(), (0.0, 1.0))

@@ -136,10 +136,10 @@ def _alone(
 def _ordered(
     mechanism: AnyMechanism, counts: Sequence[int], chance: np.random.Generator
 ) -> Iterator[Counted]:
-    found = top(_answered(mechanism, counts, chance)[0], 4)
-    true = [counts[int(value.value.value)] for value in found.values]
+    result = top(_answered(mechanism, counts, chance)[0], 4)
+    true = [counts[int(value.value.value)] for value in result.values]
     best = sorted(counts, reverse=True)
-    for row, here, there in zip(found.values[:3], true[:3], true[1:], strict=True):
+    for row, here, there in zip(result.values[:3], true[:3], true[1:], strict=True):
         yield AHEAD, (row.ahead_confidence or 0) >= 0.95 and here < there, 1
     three = top(_answered(mechanism, counts, chance)[0], 3)
     true = [counts[int(value.value.value)] for value in three.values]

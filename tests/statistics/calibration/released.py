@@ -40,8 +40,8 @@ def _peak(
 ) -> Iterator[Counted]:
     middles = [bucket + 0.5 for bucket in range(len(counts))]
     totals = draw(mechanism, middles, counts, chance)
-    made = release([(mechanism, totals)], None, "histogram", "", policy=LAPLACE, reports_each=1)
-    row = made[counts.index(max(counts))]
+    product = release([(mechanism, totals)], None, "histogram", "", policy=LAPLACE, reports_each=1)
+    row = product[counts.index(max(counts))]
     if row.low is None or row.high is None:
         raise AssertionError("a range has an interval")
     yield BUCKET, row.low <= max(counts) <= row.high, 1
@@ -53,8 +53,8 @@ def _few(
     """Where hardly a report lies, and noise is hardly a report."""
     totals = draw(mechanism, range(len(counts)), counts, chance)
     names = [str(value) for value in range(len(counts))]
-    made = release([(mechanism, totals)], names, "histogram", "", policy=policy, reports_each=1)
-    for row, true in zip(made, counts, strict=True):
+    product = release([(mechanism, totals)], names, "histogram", "", policy=policy, reports_each=1)
+    for row, true in zip(product, counts, strict=True):
         if row.low is None or row.high is None:
             raise AssertionError("a count has an interval")
         yield COUNT, row.low <= true <= row.high, 1

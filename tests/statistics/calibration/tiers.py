@@ -67,10 +67,10 @@ def _same(
         drawn = chance.multinomial(PEOPLE, np.array(counts) / PEOPLE).tolist()
         parts = _split(mechanisms, range(len(counts)), drawn, smaller, chance)
         answers.append(answer_tiers(parts, names))
-    found = changes(*answers)
-    yield SMALL_P, found[0].p_value < 0.05, 1
-    yield ANY, any(change.changed for change in found), 1
-    yield DIFFERENCE, sum(change.low <= 0 <= change.high for change in found), len(found)
+    result = changes(*answers)
+    yield SMALL_P, result[0].p_value < 0.05, 1
+    yield ANY, any(change.changed for change in result), 1
+    yield DIFFERENCE, sum(change.low <= 0 <= change.high for change in result), len(result)
 
 
 def _mean(

@@ -51,9 +51,9 @@ class GuardedHouse(House):
     def settle(self, records: dict[tuple[str, str, int], Counter[bytes]]) -> None:
         """The thief's go in, too, until it knows of each what became of it."""
         self.stop("thief")
-        one = thief.open_thief(self.home / "app.hubbub", self.home, self.fronts[0])
-        one.steal()  # what is left, in vain
-        eventually(one.send)
+        member = thief.open_thief(self.home / "app.hubbub", self.home, self.fronts[0])
+        member.steal()  # what is left, in vain
+        eventually(member.send)
         fates = {line["nonce"]: line["why"] for line in robbed.lines_of(self.home / thief.ANSWERED)}
         for line in robbed.lines_of(self.home / thief.SENT):
             if fates[line["nonce"]] is None:

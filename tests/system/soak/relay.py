@@ -44,8 +44,8 @@ class Relay:
             try:
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             finally:
-                for one in tasks:
-                    one.cancel()
+                for member in tasks:
+                    member.cancel()
         for end in (writer, there):
             if end:
                 end.close()

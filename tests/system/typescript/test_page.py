@@ -71,10 +71,10 @@ def test_vectors_are_loaded_where_a_bundle_asks_for_them_and_their_means_come_ba
     value = page.evaluate(VECTORS, [door, SCORED, SCORES])
     assert value == {"queued": SCORED, "not_a_value": SCORED, "sent": SCORED}
     answer = counted(up, "scores", SCORED)
-    for one, score in zip(answer.values, SCORES, strict=True):
-        error = (one.high - one.low) / 2 / 1.96
+    for member, score in zip(answer.values, SCORES, strict=True):
+        error = (member.high - member.low) / 2 / 1.96
         # Of three coordinates one is further off in less than one run in a million.
-        assert abs(one.estimate - score) < 5.2 * error
+        assert abs(member.estimate - score) < 5.2 * error
         assert error < 0.1
 
 

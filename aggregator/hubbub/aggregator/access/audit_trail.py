@@ -93,13 +93,13 @@ class AuditTrail:
         caller: Caller | None,
         address: str,
         status: int,
-        seen: Seen,
+        access: Seen,
     ) -> None:
         """One request. status: of HTTP.
 
         Raises ServiceUnavailable if its line cannot be written.
         """
-        line = self._line(question, caller, address, status, seen)
+        line = self._line(question, caller, address, status, access)
         if self._path is None:
             _log.info("%s %s", line.pop("method"), line.pop("question"), extra=facts(**line))
             return

@@ -87,19 +87,22 @@ class Login:
         Raises:
             StoreUnavailable: nobody can say whether it was ended.
         """
-        found = self._sessions.open(cookie)
-        if found is None or (found.issuer, found.client) != (self.oidc.issuer, self.oidc.client):
+        login_session = self._sessions.open(cookie)
+        if login_session is None or (login_session.issuer, login_session.client) != (
+            self.oidc.issuer,
+            self.oidc.client,
+        ):
             return None
-        if await self._ended.has(found.id):
+        if await self._ended.has(login_session.id):
             return None
-        grants = granted(found.groups, self._rights)
+        grants = granted(login_session.groups, self._rights)
         return Caller(
-            name=found.name,
+            name=login_session.name,
             way="login",
             grants=grants,
-            subject=found.subject,
-            groups=found.groups,
-            until=found.until,
+            subject=login_session.subject,
+            groups=login_session.groups,
+            until=login_session.until,
         )
 
     async def script(self, token: str) -> Caller:

@@ -62,7 +62,7 @@ async def judge(query: QueryEngine, metric: Metric, epoch: int) -> AlertVerdict 
     here = EpochRange(epochs=str(epoch))
     if rule.of == "change":
         older = await judged_epochs(query, metric, newest=1 << 30)
-        earlier = [one for one in older.epochs if one < epoch]
+        earlier = [older_epoch for older_epoch in older.epochs if older_epoch < epoch]
         if not earlier:
             return None
         before = EpochRange(epochs=str(earlier[-1]))

@@ -132,7 +132,7 @@ def parts_by(bundle: Bundle, whole: EpochSelection, by: str = "") -> list[Part]:
     parts = []
     for value in values:
         own = _within(whole, bundle.metric(_name(metric, {**conditions, field: [value]})))
-        others = [one for one in values if one != value]
+        others = [other_value for other_value in values if other_value != value]
         rest = _within(whole, bundle.metric(_name(metric, {**conditions, field: others or values})))
         parts.append(Part(value, own, rest if others and rest.reports >= metric.fewest else None))
     if not conditions:

@@ -131,8 +131,8 @@ def _page(path: Path, notice: str) -> Callable[[], Response]:
     if not notice:
         return lambda: FileResponse(path)
     text_of = escape(visible(notice))
-    said = f'<aside class="notice" aria-label="What these numbers are">{text_of}</aside>\n<main'
-    text = path.read_text(encoding="utf-8").replace("<main", said, 1)
+    aside = f'<aside class="notice" aria-label="What these numbers are">{text_of}</aside>\n<main'
+    text = path.read_text(encoding="utf-8").replace("<main", aside, 1)
     return lambda: HTMLResponse(text)
 
 

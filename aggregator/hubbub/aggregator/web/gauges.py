@@ -103,8 +103,8 @@ class _Estimates(Collector):
             odd.add_metric([line.name], estimate.honest_p_value)
             for value in estimate.values:
                 for name, family in columns.items():
-                    if (told := getattr(value, name)) is not None:
-                        family.add_metric([line.name, value.value[:_LONGEST]], told)
+                    if (figure := getattr(value, name)) is not None:
+                        family.add_metric([line.name, value.value[:_LONGEST]], figure)
         yield from (info, report_counts, waiting, epoch, of, odd, *columns.values())
         alerts = ALERT.family()
         for verdict in self._verdicts:

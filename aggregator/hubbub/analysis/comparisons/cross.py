@@ -141,11 +141,11 @@ def crossed(
         )
     own = parts_of(values or ())
     rows, columns, by = _named(list(own), (*parts, "")[:3], mechanism.ways)
-    shown = tuple(part for part in (by, rows, columns) if part)
-    places = tuple(map(list(own).index, shown))
-    names = tuple(own[part] for part in shown)
+    part_names = tuple(part for part in (by, rows, columns) if part)
+    places = tuple(map(list(own).index, part_names))
+    names = tuple(own[part] for part in part_names)
     request = _Asked(
-        parts=shown,
+        parts=part_names,
         places=places,
         names=names,
         reports=max(answer.reports, 1),

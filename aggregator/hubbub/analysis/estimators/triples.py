@@ -82,8 +82,8 @@ def _errors(sizes: Sequence[int], errors: Floats, pair: tuple[int, ...]) -> Floa
         weight**2 * own[place].sum(axis=_third(every[place], pair))
         for place, weight in weights_for(sizes, pair).items()
     )
-    found: Floats = np.sqrt(np.asarray(squares)).reshape(-1)
-    return found
+    roots: Floats = np.sqrt(np.asarray(squares)).reshape(-1)
+    return roots
 
 
 def _fitted(shape: tuple[int, ...], fixed: Sequence[tuple[Floats, int]]) -> Floats:

@@ -298,8 +298,8 @@ def unit_of(vectors: Floats, chance: np.random.Generator) -> Floats:
         np.where(lengths[:, None] > 0, vectors, first)
         / np.where(lengths > 0, lengths, 1.0)[:, None]
     )
-    found: Floats = np.where(turned, -1.0, 1.0)[:, None] * units
-    return found
+    directions: Floats = np.where(turned, -1.0, 1.0)[:, None] * units
+    return directions
 
 
 def drawn_words(

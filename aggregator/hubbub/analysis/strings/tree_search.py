@@ -251,7 +251,7 @@ class _Beginnings:
 def discover(places: Places) -> list[Found]:
     """The strings that are found, the most clearly seen first."""
     tree = places.tree
-    seen: list[tuple[int, _Node]] = []
+    level_nodes: list[tuple[int, _Node]] = []
     live, ended = [_Node(0, ())], list[int]()
     for level, end in enumerate(tree.ends):
         search = _Search(places, level)
@@ -259,9 +259,9 @@ def discover(places: Places) -> list[Found]:
         live = [node for node in nodes if not node.ended]
         new = [replace(node, bits=node.bits << tree.size - end) for node in nodes if node.ended]
         ended += [node.bits for node in new]
-        seen += [(level, node) for node in new]
-    seen += [(len(tree.ends) - 1, node) for node in live]
-    return list(_confirmed(places, seen))
+        level_nodes += [(level, node) for node in new]
+    level_nodes += [(len(tree.ends) - 1, node) for node in live]
+    return list(_confirmed(places, level_nodes))
 
 
 class _Search:
@@ -305,8 +305,8 @@ class _Search:
             for bits, score in self._likely(node.bits, max(least - _SOONER, _LEAST))
         ]
         heapify(waiting)
-        found: list[_Node] = []
-        while waiting and len(found) < _MOST:
+        nodes_of_level: list[_Node] = []
+        while waiting and len(nodes_of_level) < _MOST:
             priority, bits, node, least = heappop(waiting)
             score = self._score(bits)
             if (path := self._path(bits, score)) < -priority - _ROUNDING:
@@ -317,9 +317,9 @@ class _Search:
             ended_here = spelled is not None and spelled.used is not None
             own = max(least - _SOONER, _LEAST) if ended_here else least
             if spelled is not None and score > own:
-                found.append(_Node(bits, (*node.scores, score), own, ended_here))
+                nodes_of_level.append(_Node(bits, (*node.scores, score), own, ended_here))
                 self._accept(bits, score)
-        return found
+        return nodes_of_level
 
     def _path(self, bits: int, score: float) -> float:
         return self._beginnings.path(bits >> self._width, score)

@@ -64,10 +64,10 @@ def distribution(run: Callable[[Replay], bytes], most: int | None = None) -> dic
         if most is not None and max(walked, outcomes) > most:
             raise TooMany
         chances[output] += source.weight
-        taken = source.taken
-        while taken and taken[-1][0] == taken[-1][1] - 1:
-            taken.pop()
-        if not taken:
+        choices = source.taken
+        while choices and choices[-1][0] == choices[-1][1] - 1:
+            choices.pop()
+        if not choices:
             return {output: chance for output, chance in chances.items() if chance}
-        path = [branch for branch, _ in taken]
+        path = [branch for branch, _ in choices]
         path[-1] += 1

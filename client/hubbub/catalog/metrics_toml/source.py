@@ -261,13 +261,13 @@ def _section(
     """A table of fields that have names which others have too, so complaints say whose."""
     if whose not in document:
         return None
-    found: Section | None = read_section(
+    section_value: Section | None = read_section(
         whose,
         section,
         document[whose],
         lambda name, problem: wrong(whose, problem if name == whose else f"{name} {problem}"),
     )
-    return found
+    return section_value
 
 
 def _tables(document: dict[str, Any], wrong: Complain) -> dict[str, Any]:

@@ -235,11 +235,11 @@ class Purse:
             issued = token_messages.issued_in(answer, len(sent))
             minted: dict[Kind, list[Minted]] = {}
             wrong: BadParameter | None = None
-            for (kind, whole), one in zip(inputs.items(), issued, strict=True):
-                if one is None:
+            for (kind, whole), evaluation in zip(inputs.items(), issued, strict=True):
+                if evaluation is None:
                     self._diagnostics.warn_once("tokens_not_given", _NOT_GIVEN, kind[0])
                     continue  # and the same is asked by the next process: the issuer may learn
-                evaluated, proof = one
+                evaluated, proof = evaluation
                 arguments = (evaluated, proof, issuer.public, token_info(*kind[:2]))
                 # An issuer with another stream table gives fewer: the first of them.
                 of = whole[: len(evaluated)]

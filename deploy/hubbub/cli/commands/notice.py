@@ -189,9 +189,9 @@ def _carried(former: Notice | None, now: int) -> dict[str, tuple[Step, ...]]:
         since = now - _REMEMBERED_SECONDS
         late = [step for step in steps if step[0] > since]
         early = [step for step in steps if step[0] <= since][-1:]
-        kept = (*early, *late)
-        if len(kept) > 1 or kept[0][1] < 1:
-            carried[name] = kept
+        all_steps = (*early, *late)
+        if len(all_steps) > 1 or all_steps[0][1] < 1:
+            carried[name] = all_steps
     return carried
 
 

@@ -108,7 +108,7 @@ def _document(
     document: dict[str, Any] = {
         "question": asdict(question),
         "recommended": rows[0].mechanism,
-        "rows": [row_json(one) for one in rows],
+        "rows": [row_json(plan_row) for plan_row in rows],
         "metric": None if own is None else row_json(own),
     }
     if metric is not None:

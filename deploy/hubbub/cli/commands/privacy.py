@@ -113,8 +113,8 @@ def _card(options: CardOptions) -> int:
     privacy_card = card(read_aloud(options.catalog), options.delta)
     if options.format == "json":
         data = asdict(privacy_card)
-        for metric, one in zip(data["metrics"], privacy_card.metrics, strict=True):
-            metric["shuffled"] = amplified_json(one.shuffled)
+        for metric, metric_card in zip(data["metrics"], privacy_card.metrics, strict=True):
+            metric["shuffled"] = amplified_json(metric_card.shuffled)
         say(json.dumps(data, indent=1))
         return 0
     document = _document(privacy_card, options.catalog.name)

@@ -109,7 +109,7 @@ def _capacity(options: CapacityOptions) -> int:
         traffic = [_traffic_a_day(options.devices * per_day, options.epoch)]
     costs = MEASURED.on(*_measured_us()) if options.measure else MEASURED
     machine = Machine(options.machine_cores, options.machine_gb)
-    found = needs(
+    all_needs = needs(
         traffic,
         machine,
         costs,
@@ -118,9 +118,9 @@ def _capacity(options: CapacityOptions) -> int:
         door=options.door,
         per_visit=options.per_visit,
     )
-    bottleneck = max(found, key=lambda need: need.load)
+    bottleneck = max(all_needs, key=lambda need: need.load)
     a_day = sum(kind.a_day for kind in traffic)
-    aggregators = next(need.machines for need in found if need.part == "aggregator")
+    aggregators = next(need.machines for need in all_needs if need.part == "aggregator")
     crowd = largest_crowd(traffic, machine, costs, aggregators, options.cluster_nodes)
     if crowd is None and options.cluster_nodes > 1:
         raise BadParameter(
@@ -131,17 +131,17 @@ def _capacity(options: CapacityOptions) -> int:
         document = {
             "devices": options.devices,
             "reports_a_day": a_day,
-            "peak_reports_a_second": found[0].a_second,
+            "peak_reports_a_second": all_needs[0].a_second,
             "costs": asdict(costs),
-            "needs": [asdict(need) for need in found],
-            "machines": _all_machines(found),
+            "needs": [asdict(need) for need in all_needs],
+            "machines": _all_machines(all_needs),
             "bottleneck": bottleneck.part,
             "why": bottleneck.why,
             "largest_crowd": None if crowd is None else asdict(crowd),
         }
         say(json.dumps(document, indent=1))
     else:
-        _show(options, a_day, costs, found, bottleneck)
+        _show(options, a_day, costs, all_needs, bottleneck)
         if crowd is not None:
             _show_crowd(crowd, options.machine_gb, options.cluster_nodes)
         if supposed:

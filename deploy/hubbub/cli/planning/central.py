@@ -141,7 +141,7 @@ def _central(options: CentralOptions) -> int:
     if options.dummies and question.kind != "values":
         raise BadParameter("--dummies go with listed values alone: leave them out")
     if question.kind in ("mean", "ranges", "vector"):
-        floors = [one for one in _FLOORS if promise.epsilon < one < promise.max_local_epsilon]
+        floors = [floor for floor in _FLOORS if promise.epsilon < floor < promise.max_local_epsilon]
         plan_numbers(promise, question, [*floors, promise.max_local_epsilon], as_json=as_json)
         return 0
     promise = _padded(promise, options.dummies, question)

@@ -31,12 +31,16 @@ def plot(question: MetricDraft, rows: Sequence[Row], path: Path) -> None:
     counts = [row.reports for row in rows if isfinite(row.reports)]
     low, high = min(counts, default=1e4) / 30, max(counts, default=1e6) * 30
     steps = [low * (high / low) ** (i / (_POINTS - 1)) for i in range(_POINTS)]
-    for one in rows:
-        line = [row(question, one.mechanism, one.parameters, reports) for reports in steps]
+    for plan_row in rows:
+        line = [
+            row(question, plan_row.mechanism, plan_row.parameters, reports) for reports in steps
+        ]
         shares = [min(each.detectable, 1.0) for each in line]
-        (drawn,) = axes.plot(steps, shares, label=f"{one.mechanism}, epsilon {one.epsilon:.2f}")
-        if isfinite(one.reports) and one.detectable <= 1:
-            axes.plot([one.reports], [one.detectable], "o", color=drawn.get_color())
+        (drawn,) = axes.plot(
+            steps, shares, label=f"{plan_row.mechanism}, epsilon {plan_row.epsilon:.2f}"
+        )
+        if isfinite(plan_row.reports) and plan_row.detectable <= 1:
+            axes.plot([plan_row.reports], [plan_row.detectable], "o", color=drawn.get_color())
     axes.set(xscale="log", yscale="log", xlabel="reports")
     mean = question.kind in MEANS
     axes.set_ylabel("half width of the 95% interval" if mean else "smallest share detected (95%)")

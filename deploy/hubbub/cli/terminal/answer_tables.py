@@ -239,8 +239,8 @@ def show_trend(answer: Answer) -> None:
         pictures = pictures[len(own) :]
     for sentence in trend_sentences(answer):
         explain(sentence)
-    if said := final_sentence(answer):
-        explain(said)
+    if final_text := final_sentence(answer):
+        explain(final_text)
     _say_lists(answer)
     _say_whose(answer)
     small = sum(epoch["reports"] < answer["min_batch"] for epoch in answer["epochs"])

@@ -145,8 +145,8 @@ def _addresses(url: str) -> list[str]:
         parts = urlsplit(url)
         user, at, hosts = parts.netloc.rpartition("@")
         urls = [parts._replace(netloc=user + at + host).geturl() for host in hosts.split(",")]
-        for one in urls:
-            _check_url(one)
+        for redis_url in urls:
+            _check_url(redis_url)
     except (ValueError, TypeError):
         # The parser's own words could quote a password.
         raise StoreUnavailable(f"the Redis URL is not one; {_REMEDY}") from None

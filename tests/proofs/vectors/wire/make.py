@@ -1131,18 +1131,18 @@ def _plain(catalog: str) -> Bundle:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "metrics.toml"
         source.write_text(catalog, encoding="utf-8")
-        read = read_catalog(source)
+        reader = read_catalog(source)
     key = OpeningKeyPublic(
         id=1, start=START, end=START + 28 * DAY, public=OPENING.public_key().public_bytes_raw()
     )
     return Bundle(
-        metrics=read.metrics,
+        metrics=reader.metrics,
         keys=(key,),
-        shuffler=read.shuffler,
+        shuffler=reader.shuffler,
         roots=None,
-        history={name: metric.digest() for name, metric in read.metrics.items()},
-        caps=read.caps,
-        cover=read.cover,
+        history={name: metric.digest() for name, metric in reader.metrics.items()},
+        caps=reader.caps,
+        cover=reader.cover,
     )
 
 
