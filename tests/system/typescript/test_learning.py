@@ -70,7 +70,7 @@ class _Shuffler(http.server.SimpleHTTPRequestHandler):
 @pytest.fixture
 def shuffler(site: Path) -> Iterator[tuple[str, list[SubmitRequest]]]:
     requests: list[SubmitRequest] = []
-    handler = partial(_Shuffler, taken=requests, directory=str(site))
+    handler = partial(_Shuffler, requests=requests, directory=str(site))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", free_port()), handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
