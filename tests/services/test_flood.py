@@ -24,7 +24,7 @@ from tests.support.waiting import eventually
 pytestmark = pytest.mark.thorough
 
 # More than fits into what is given.
-FLOOD = {"memory": 72_000, "setting": 18_000}
+FLOOD = {"memory": 84_000, "setting": 18_000}
 HONEST = 60
 
 
