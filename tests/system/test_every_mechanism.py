@@ -224,7 +224,7 @@ def test_strings_that_nobody_listed_are_found(
     assert likely["values"] == document["values"]
     assert all(string["doubt"] <= 0.9 for string in likely["likely"])
     assert main(["discover", "tree", *where, "--likely", "2"]) == 2
-    assert "likely: Input should be less than 1" in capsys.readouterr().err
+    assert "--likely 2 is outside [0, 1)" in capsys.readouterr().err
     for other in ("hcms", "projective"):
         assert main(["discover", other, *where, "--likely"]) == 2
         errors = capsys.readouterr().err
