@@ -57,6 +57,7 @@ class ServiceOptions:
         f"({_AUTHORITY}; else the system's)",
         default=None,
         metavar="FILE",
+        needs="url",
     )
 
     @contextmanager
