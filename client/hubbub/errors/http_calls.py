@@ -8,7 +8,7 @@ import time
 import urllib.error
 import urllib.request
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final, NamedTuple
 
 from hubbub.errors.addresses import url_parts
@@ -49,7 +49,16 @@ class HttpCalls:
 
     def __init__(self, seconds: float, context: ssl.SSLContext | None = None) -> None:
         self._seconds = seconds
-        self._context = context
+        self._given_context = context
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        context = self._given_context or trusting(None)
+        # It shakes hands with the first byte that is sent: by then the socket is known.
+        context.wrap_socket = partial(  # type: ignore[method-assign]
+            ssl.SSLContext.wrap_socket, context, do_handshake_on_connect=False
+        )
+        return context
 
     def answer(self, request: urllib.request.Request, max_bytes: int) -> Answer:
         """Call once.
@@ -93,13 +102,10 @@ class HttpCalls:
     ) -> Answer:
         until = time.monotonic() + self._seconds
         parts = url_parts(request.full_url)
-        if parts is not None and parts.scheme == "https":
-            self._context = self._context or trusting(None)
-            # It shakes hands with the first byte that is sent: by then the socket is known.
-            self._context.wrap_socket = partial(  # type: ignore[method-assign]
-                ssl.SSLContext.wrap_socket, self._context, do_handshake_on_connect=False
-            )
-        handlers = [_AnyStatus(), _Connecting(connections, self._context)]
+        # Of plain HTTP one that loads no authorities, as urllib does at every call without any.
+        is_plain = request.type != "https"
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain else self._tls
+        handlers = [_AnyStatus(), _Connecting(connections, context)]
         if parts is not None and parts.hostname in LOCAL_HOSTS:
             handlers.append(urllib.request.ProxyHandler({}))
         opener = urllib.request.build_opener(*handlers)
@@ -143,7 +149,7 @@ class _Connecting(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
     """Opens http and https for urllib, and lists the connections that it opens."""
 
     def __init__(
-        self, connections: list[http.client.HTTPConnection], context: ssl.SSLContext | None
+        self, connections: list[http.client.HTTPConnection], context: ssl.SSLContext
     ) -> None:
         super().__init__(context=context)
         self._connections = connections
