@@ -192,6 +192,17 @@ def _padded(promise: CentralPromise, dummies: int | str, question: MetricDraft) 
     return padded
 
 
+def _alone(what: str, epsilon: float, rare: float, tenth: float) -> _Way:
+    """Reports that are as private by themselves as the promise asks for."""
+    return _Way(
+        way=f"alone, {what}",
+        epsilon_local=epsilon,
+        epsilon_central=epsilon,
+        stderr_rare=rare,
+        stderr_tenth=tenth,
+    )
+
+
 def _of_values(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
     """A crowd at each floor, and reports that are as private by themselves."""
     reports, central = promise.crowd, promise.epsilon
@@ -200,16 +211,7 @@ def _of_values(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
     [best, *_] = plan(question, central, reports)
     alone = build(best.mechanism, **best.parameters)
     rare, tenth = (sqrt(alone.variance(share * reports, reports)) for share in (0.0, 0.1))
-    return [
-        *ways,
-        _Way(
-            way=f"alone, {best.mechanism}",
-            epsilon_local=central,
-            epsilon_central=central,
-            stderr_rare=rare,
-            stderr_tenth=tenth,
-        ),
-    ]
+    return [*ways, _alone(best.mechanism, central, rare, tenth)]
 
 
 def _of_strings(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
@@ -225,16 +227,7 @@ def _of_strings(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
     strings = [*question.values(), "one more"]
     expected = family_for(alone).expected(alone, strings, shares, reports)
     rare, tenth = (reports * float(values[0]) for values in (expected.absent, expected.stderrs))
-    return [
-        *ways,
-        _Way(
-            way=f"alone, {best.mechanism}",
-            epsilon_local=central,
-            epsilon_central=central,
-            stderr_rare=rare,
-            stderr_tenth=tenth,
-        ),
-    ]
+    return [*ways, _alone(best.mechanism, central, rare, tenth)]
 
 
 def _of_parts(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
@@ -265,16 +258,7 @@ def _of_parts(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
         )
     alone = build(CROWD_PARTS, epsilon=central, sizes=question.parts)
     rare, tenth = _cell_errors(alone, reports)
-    return [
-        *ways,
-        _Way(
-            way="alone, tables of 2",
-            epsilon_local=central,
-            epsilon_central=central,
-            stderr_rare=rare,
-            stderr_tenth=tenth,
-        ),
-    ]
+    return [*ways, _alone("tables of 2", central, rare, tenth)]
 
 
 def _cell_errors(mechanism: Any, reports: int) -> tuple[float, float]:
