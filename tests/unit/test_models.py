@@ -387,7 +387,7 @@ def test_an_example_waits_in_memory_for_the_state_of_its_round_alone(
     client = devices.client(number, shuffler)
     assert client.learn("churn", [50, "paid"], 1) is Outcome.AWAITS_STATE
     assert client.clipped == {"churn": 1}, "50 hours are above 40"
-    client.flush()
+    assert not client.flush()
     assert shuffler.reports() == [], "nothing is told without it"
     assert all(metric.spent == 0 for metric in client.ledger().metrics if metric.name == "churn")
     other = ModelState(1, STATE.centre, STATE.weights)
@@ -417,6 +417,7 @@ def test_an_example_that_still_waits_is_given_up_and_the_app_is_told(
         for hours in (50, 5):  # one in the place of the other
             assert client.learn("churn", [hours, "paid"], 1) is Outcome.AWAITS_STATE
         end(client)
+        assert client.close() is (reason == "disabled"), "of what was given up it is not silent"
         assert client.dropped == {reason: 1}
 
 

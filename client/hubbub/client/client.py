@@ -90,6 +90,7 @@ class Client:
         self._unopened: Callable[[], State] | None = None
         self._closed = False
         self._left = 0
+        self._is_complete = False
         self._strict = strict
         self._diagnostics = Diagnostics(on_drop)
         public_values = PublicValues(public)
@@ -215,11 +216,17 @@ class Client:
         return self._counted(outcome)
 
     def flush(self, timeout: float = 10.0) -> bool:
-        """Send what waits now, for at most `timeout` seconds; True if nothing is left waiting."""
+        """Send what waits now, for at most `timeout` seconds; True if nothing is left waiting.
+
+        An example that awaits the state of its model is left waiting, too.
+        """
         return self._flush(timeout, patient=True)
 
     def close(self, timeout: float = 10.0) -> bool:
-        """Flush, then stop for good; True if nothing was left for the next start."""
+        """Flush, then stop for good; True if nothing was left for the next start or given up.
+
+        What may be given up is an example that awaits the state of its model.
+        """
         return self._close(timeout, patient=True)
 
     def disable(self, *, forget: bool = False) -> None:
@@ -392,7 +399,7 @@ class Client:
 
     def _close(self, timeout: float, *, patient: bool) -> bool:
         if self._closed or self._sender.is_busy_here():
-            return self._closed and not self._left
+            return self._is_complete
         self._closed = True
         atexit.unregister(self._close)
         if not self._disabled:
@@ -400,10 +407,12 @@ class Client:
         self._sender.stop(_STOP_SECONDS)
         if self._background:
             self._background.end(_STOP_SECONDS)
-        self._diagnostics.drop(self._reporter.stop())
+        examples = self._reporter.stop()
+        self._diagnostics.drop(examples)
         self._left = self.waiting
+        self._is_complete = not (self._left or examples)
         self._state.close()
-        return not self._left
+        return self._is_complete
 
 
 def flush(
@@ -426,7 +435,7 @@ def flush(
             sender.fetch_tokens(deadline - clock.monotonic())
             wait = sender.attempt(deadline - clock.monotonic())
             if wait is None:
-                return sender.is_done
+                return sender.is_done and not sender.awaits_models
             if clock.monotonic() + wait >= deadline or (wait and not patient):
                 return False
             clock.sleep(wait)

@@ -191,15 +191,16 @@ export class Client {
 
   /**
    * Sends what waits now, for at most so long; whether nothing is left waiting that may be sent, here or
-   * by another page or process that has it in its hands. Rejects never.
+   * by another page or process that has it in its hands, and no example awaits the state of its model.
+   * Rejects never.
    */
   flush(timeoutSeconds = 10): Promise<boolean> {
     return this.#flush(timeoutSeconds, true);
   }
 
   /**
-   * Flushes, then stops for good; whether nothing was left for the next start. In Node it ends once the
-   * network cannot be reached: what waits is kept.
+   * Flushes, then stops for good; whether nothing was left for the next start, and no example given up.
+   * In Node it ends once the network cannot be reached: what waits is kept.
    */
   close(timeoutSeconds = 10): Promise<boolean> {
     this.#closing ??= this.#close(timeoutSeconds);
@@ -374,7 +375,7 @@ export class Client {
         const left = waiting.filter((report) => !this.#reporter.isHeld(report));
         // What somebody else is sending may have arrived in a moment.
         const others = left.some((report) => isClaimed(report, this.#state.now()));
-        if (!others) return !left.length;
+        if (!others) return !left.length && !this.#reporter.learner?.awaits;
       }
       const seconds =
         came instanceof TryAgain ? soon(sender.failures, came.afterSeconds) : LOOK_SECONDS;
