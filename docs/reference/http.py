@@ -31,6 +31,7 @@ If the service requires a token, send `Authorization: Bearer TOKEN`; [the operat
 - **Epochs**: `last` or `epochs` selects them; without both, the answer covers the newest epoch. `final` in the answer is true if all of its epochs are closed.
 - **Strings**: a metric over strings is estimated for the candidates of its catalog, of `list`, or of the body of a POST.
 - **Pages**: `first` and `number` select rows; a `Link` header leads to the next page. `order` sorts, `find` filters by name.
+- **Answers** about a metric share `kind` (values, ranges, mean or vector), `unit`, `lists` (sources of the strings: catalog, saved lists, given) and `whose` (reporters: intervals cover the randomization noise, not who chose to report).
 - **Caching**: an answer has an `ETag`; `If-None-Match` with it returns 304 while nothing has changed.
 - **Unknown parameters** are refused with 400, which names the parameters of the path.
 - **Errors** are [problems](#problem) (RFC 9457) with the remedy in `detail`: see [Refusals](#refusals).

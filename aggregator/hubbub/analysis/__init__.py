@@ -4,7 +4,7 @@ from hubbub.analysis.answer import CONFIDENCE, OF_NUMBERS, Answer, LikelyString,
 from hubbub.analysis.answering import answer, answer_tiers, likely
 from hubbub.analysis.comparisons.association import Association
 from hubbub.analysis.comparisons.change import Change, changes
-from hubbub.analysis.comparisons.cross import Cell, Slice, crossed
+from hubbub.analysis.comparisons.cross import Cell, Cross, Slice, crossed
 from hubbub.analysis.comparisons.order import Top, TopValue, top
 from hubbub.analysis.comparisons.trend import Followed, joined_shares, shares
 from hubbub.analysis.estimators.consistency import base_cut, norm_sub, simplex, within_ends
@@ -37,6 +37,7 @@ __all__ = [
     "Cell",
     "Change",
     "Collection",
+    "Cross",
     "Followed",
     "LikelyString",
     "Mean",

@@ -94,7 +94,7 @@ def _broken(
     parts = parts_by(bundle, whole)
     every = list(totals)
     answers = [(answer([part]), answer([o for o in every if o != part])) for part in every]
-    rows = broken_down(whole, "os", parts, answers, None).values
+    rows = broken_down(parts, answers)
 
     low, high, p_values = (
         np.array([getattr(row, name) for row in rows], dtype=float)

@@ -132,11 +132,35 @@ class MetricDetail:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimated:
+class Envelope:
+    """What every answer about a metric has, whatever the question was.
+
+    kind: values, ranges, mean or vector. unit: of numbers.
+    lists: sources of the strings: "catalog", saved lists, and "given" for those of the request.
+    epochs, dates, reports: all that the answer comes from. final: all epochs are closed.
+    notice: a warning that belongs before the answer; "" for none.
+    whose: "reporters": intervals cover the randomization noise, not who chose to report.
+    """
+
+    metric: str
+    kind: str
+    confidence: float
+    epochs: list[int]
+    dates: str
+    final: bool
+    reports: int
+    lists: list[str]
+    unit: str
+    notice: str = ""
+    whose: Whose = POPULATION
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimated(Envelope):
     """Estimates of one metric, summed over epochs.
 
-    since, until: begin of the first epoch and end of the last. final: all epochs are closed.
-    updated: when the last report was counted. kind: values, ranges, mean or vector.
+    since, until: begin of the first epoch and end of the last.
+    updated: when the last report was counted.
     honest_p_value: upper bound on the probability of such totals from honest reports alone.
     findings: what is wrong, if that is below one in a million.
     others: of RAPPOR strings, number of reports with an unlisted string; None if too many are
@@ -147,30 +171,21 @@ class Estimated:
     ones.
     likely: further strings that are probably held, if requested.
     total: number of values; `values` may be a page of them.
-    lists: sources of the strings: "catalog", saved lists, and "given" for those of the request.
     promised: one report in the smallest batch that may leave. shuffled: in the actual batches.
-    unit, lowest, highest: of numbers, the unit and the ends of the range.
+    lowest, highest: of numbers, the ends of the range.
     notes: limits of a mean. anytime: the intervals hold at every look.
     reports_stderr: standard error of `reports`; 0 if they are counted exactly.
-    whose: "reporters": the interval covers the randomization noise, not who chose to report.
     """
 
-    metric: str
     description: str
-    epochs: list[int]
-    dates: str
     since: str
     until: str
-    final: bool
     updated: str | None
-    reports: int
     waiting: int | None
     withheld: int | None
     mechanism: str
     epsilon: float
     shuffled: Shuffled | None
-    kind: str
-    confidence: float
     honest_p_value: float
     findings: list[str]
     mean: Mean | None
@@ -179,71 +194,51 @@ class Estimated:
     twins: list[Twins]
     total: int
     values: list[ValueAnswer]
-    lists: list[str]
     promised: Shuffled
-    unit: str
     lowest: float | None
     highest: float | None
     notes: list[str]
     beginnings: list[str] = field(default_factory=list)
     likely: list[LikelyString] = field(default_factory=list)
     anytime: bool = False
-    notice: str = ""
     whose: Whose = REPORTERS
     reports_stderr: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopList:
+class TopList(Envelope):
     """The most frequent values.
 
-    final: all epochs are closed.
     set_confidence: lower bound on the confidence that these are the top values.
     order_confidence: the same, in this order.
     """
 
-    metric: str
-    epochs: list[int]
-    dates: str
-    final: bool
-    reports: int
-    confidence: float
     set_confidence: float
     order_confidence: float
     values: list[TopValue]
-    lists: list[str]
-    notice: str
     whose: Whose = REPORTERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class Compared(Envelope):
     """Two ranges of epochs of one metric.
 
-    final: all epochs of both are closed. chosen: why these ranges, if the request named none.
+    chosen: why these ranges, if the request named none.
     """
 
-    metric: str
-    kind: str
-    confidence: float
     before_epochs: list[int]
     after_epochs: list[int]
     before_dates: str
     after_dates: str
-    final: bool
     before_reports: int
     after_reports: int
     total: int
     values: list[Change]
-    lists: list[str]
-    unit: str
-    notice: str
     chosen: str = ""
-    whose: Whose = POPULATION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crossed:
+class Crossed(Envelope):
     """Two parts of a metric as a table, or as a table for each value of a third part.
 
     rows, columns: the parts, from `parts`. values: the cells, row by row.
@@ -251,12 +246,6 @@ class Crossed:
     by: the third part, or "". slices: its values; the association then tests all of them together.
     """
 
-    metric: str
-    epochs: list[int]
-    dates: str
-    final: bool
-    reports: int
-    confidence: float
     rows: str
     columns: str
     association: Association
@@ -264,32 +253,21 @@ class Crossed:
     parts: list[str]
     by: str = ""
     slices: list[Slice] = field(default_factory=list)
-    notice: str = ""
-    whose: Whose = POPULATION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trended:
+class Trended(Envelope):
     """A metric, epoch by epoch.
 
     epochs: all requested ones; those below the minimum batch have no points.
-    final: all of them are closed.
     joined: former metrics whose reports are included, latest first.
     false_alarm: most probability of a shift in a line without a step.
     """
 
-    metric: str
-    kind: str
-    confidence: float
     min_batch: int
-    epochs: list[Epoch]
-    final: bool
+    epochs: list[Epoch]  # type: ignore[assignment]  # each with its number of reports
     series: list[Series]
-    lists: list[str]
-    unit: str
     joined: list[str]
-    notice: str
-    whose: Whose = POPULATION
     false_alarm: float = FALSE_ALARM
 
 

@@ -6,16 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hubbub.aggregator.query.answers import Envelope
 from hubbub.aggregator.query.report_counts import Terms, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.analysis import (
-    CONFIDENCE,
     OF_NUMBERS,
-    POPULATION,
     Answer,
     Change,
     ValueAnswer,
-    Whose,
     changes,
     stand_out,
 )
@@ -64,28 +62,17 @@ class PartRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokenDown:
+class BrokenDown(Envelope):
     """A metric by one of its public fields.
 
     by: the field. parts: every value of it. values: of each part that has the minimum batch, the
-    metric's own values. kind, unit: as of estimates.
+    metric's own values.
     """
 
-    metric: str
     by: str
-    epochs: list[int]
-    dates: str
-    final: bool
-    reports: int
     min_batch: int
-    kind: str
-    confidence: float
-    unit: str
     parts: list[PublicPart]
     values: list[PartRow]
-    lists: list[str]
-    notice: str = ""
-    whose: Whose = POPULATION
 
 
 class Part(NamedTuple):
@@ -158,40 +145,19 @@ def _named(metric: Metric, where: str) -> str:
 
 
 def broken_down(
-    whole: EpochSelection,
-    by: str,
-    parts: Sequence[Part],
-    answers: Sequence[tuple[Answer, Answer | None]],
-    terms: Terms | None,
-) -> BrokenDown:
-    """The table, but for what all answers have.
-
-    by: as `parts_by` has it. answers: to each part that is answered, and to its others.
-    """
+    parts: Sequence[Part], answers: Sequence[tuple[Answer, Answer | None]]
+) -> list[PartRow]:
+    """The rows of the table. answers: to each part that is answered, and to its others."""
     answered = [part.name for part in parts if part.is_answered]
     rows: list[PartRow] = []
     for name, (own, rest) in zip(answered, answers, strict=True):
         differences = changes(rest, own) if rest else [None] * len(own.values)
         rows += [_row(name, own, *pair) for pair in zip(own.values, differences, strict=True)]
-    first = answers[0][0] if answers else None
-    return BrokenDown(
-        metric=whole.metric.name,
-        by=field_of(whole.metric, by),
-        epochs=list(whole.epochs),
-        dates=whole.dates,
-        final=False,
-        reports=whole.reports,
-        min_batch=whole.metric.fewest,
-        kind=first.kind if first else "",
-        confidence=first.confidence if first else CONFIDENCE,
-        unit=whole.metric.unit,
-        parts=[_told(part, terms) for part in parts],
-        values=_marked(rows),
-        lists=[],
-    )
+    return _marked(rows)
 
 
-def _told(part: Part, terms: Terms | None) -> PublicPart:
+def public_part(part: Part, terms: Terms | None) -> PublicPart:
+    """A part's numbers of reports. terms: the shuffler's."""
     waiting, withheld = upstream_reports(part.own, terms)
     return PublicPart(
         part=part.name,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from copy import copy
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from hubbub.aggregator.ingest.arrivals import Arrival, Arrivals
 from hubbub.aggregator.learning.rounds import MemoryRounds, Rounds
@@ -34,7 +34,13 @@ from hubbub.aggregator.query.answers import (
     Trended,
     Watched,
 )
-from hubbub.aggregator.query.breakdowns import BrokenDown, broken_down, parts_by
+from hubbub.aggregator.query.breakdowns import (
+    BrokenDown,
+    broken_down,
+    field_of,
+    parts_by,
+    public_part,
+)
 from hubbub.aggregator.query.cache import CoalescedRead, SingleFlightCache
 from hubbub.aggregator.query.caller_view import CallersLists, CallersMarks, Viewer, caller_view
 from hubbub.aggregator.query.candidates import (
@@ -42,7 +48,6 @@ from hubbub.aggregator.query.candidates import (
     MemoryCandidateLists,
     with_candidates,
 )
-from hubbub.aggregator.query.cross_tables import cross_table
 from hubbub.aggregator.query.estimating import EstimateQuery, RangeEstimate, estimate_range
 from hubbub.aggregator.query.first_batch import until_first_batch
 from hubbub.aggregator.query.marks import Marks, MemoryMarks
@@ -56,8 +61,8 @@ from hubbub.aggregator.query.trends import by_list, series, together
 from hubbub.aggregator.query.turns import Turns
 from hubbub.aggregator.query.whole_answer import whole_answer
 from hubbub.aggregator.store.contract import TotalsReader
-from hubbub.analysis import Top, changes, only_of_all, top
-from hubbub.catalog import EPOCH_SECONDS, Bundle, Metric
+from hubbub.analysis import Answer, Cross, Top, changes, crossed, only_of_all, top
+from hubbub.catalog import EPOCH_SECONDS, Bundle, Metric, reports_of_one
 from hubbub.catalog.meanings import meanings_of
 from hubbub.conservation import epoch_date
 from hubbub.errors import BadParameter, BatchTooSmall
@@ -120,7 +125,7 @@ class QueryEngine:
         self._answers: SingleFlightCache[RangeEstimate] = SingleFlightCache(_MAX_VALUES)
         self._trends: SingleFlightCache[list[Series]] = SingleFlightCache(_MAX_VALUES)
         self._tops: SingleFlightCache[Top] = SingleFlightCache(_MAX_VALUES)
-        self._crosses: SingleFlightCache[Crossed] = SingleFlightCache(_MAX_VALUES)
+        self._crosses: SingleFlightCache[Cross] = SingleFlightCache(_MAX_VALUES)
         self._visible: dict[frozenset[str], Bundle] = {}
 
     def seen_by(self, viewer: Viewer) -> "QueryEngine":
@@ -189,11 +194,29 @@ class QueryEngine:
     def _is_final(self, selection: EpochSelection) -> bool:
         return all(self.collected.is_closed(selection.metric, epoch) for epoch in selection.epochs)
 
+    def _envelope(
+        self, query: EstimateQuery, answer: Answer, *selections: EpochSelection
+    ) -> dict[str, Any]:
+        """What every answer has. selections: of one metric, all that the answer comes from."""
+        whole = together(selections)
+        return {
+            "metric": selections[0].metric.name,
+            "kind": answer.kind,
+            "confidence": answer.confidence,
+            "epochs": list(whole.epochs),
+            "dates": whole.dates,
+            "final": self._is_final(whole),
+            "reports": whole.reports,
+            "lists": list(query.lists),
+            "unit": selections[0].metric.unit,
+            "notice": notice_of(*selections),
+        }
+
     async def _made(self, selection: EpochSelection, query: EstimateQuery) -> Estimated:
         """The whole answer, but for what the shuffler alone knows."""
         estimate = await self._work(selection, query)
-        final = self._is_final(selection)
-        return whole_answer(selection, query, estimate, final=final)
+        envelope = self._envelope(query, estimate.answer, selection)
+        return whole_answer(envelope, selection, query, estimate)
 
     async def top(self, name: str, query: EstimateQuery, number: int) -> TopList:
         """The most frequent values, and how sure their order is."""
@@ -207,17 +230,10 @@ class QueryEngine:
         question = (self._definition(selection.metric), query, number, selection.windows)
         best = await self._tops.get(question, selection.version, make)
         return TopList(
-            metric=selection.metric.name,
-            epochs=list(selection.epochs),
-            dates=selection.dates,
-            final=self._is_final(selection),
-            reports=answer.reports,
-            confidence=answer.confidence,
+            **self._envelope(query, answer, selection),
             set_confidence=best.set_confidence,
             order_confidence=best.order_confidence,
             values=list(best.values),
-            lists=list(query.lists),
-            notice=notice_of(selection),
         )
 
     async def cross(self, name: str, query: EstimateQuery, parts: tuple[str, str, str]) -> Crossed:
@@ -229,17 +245,29 @@ class QueryEngine:
         selection = await self.collected.find(name, query.range)
         answer = (await self._work(selection, query)).answer
 
-        async def make() -> tuple[Crossed, int]:
-            totals = await self.collected.read(selection)
-            of = self.collected, selection, totals, answer, parts
-            table = await asyncio.to_thread(cross_table, *of)
-            return table, len(table.values)
+        async def make() -> tuple[Cross, int]:
+            metric, totals = selection.metric, await self.collected.read(selection)
+
+            def work() -> Cross:
+                tiers = self.collected.tiers(metric, totals, selection.epochs)
+                repeats = reports_of_one(metric, selection.epochs)
+                return crossed(tiers, metric.values, answer, parts, repeats)
+
+            table = await asyncio.to_thread(work)
+            return table, len(table.cells)
 
         question = (self._definition(selection.metric), query, parts, selection.windows)
         table = await self._crosses.get(question, selection.version, make)
-        # An epoch may have ended since.
-        notice = notice_of(selection)
-        return replace(table, final=self._is_final(selection), notice=notice)
+        return Crossed(
+            **self._envelope(query, answer, selection),
+            rows=table.rows,
+            columns=table.columns,
+            parts=list(table.parts),
+            by=table.by,
+            slices=list(table.slices),
+            association=table.association,
+            values=list(table.cells),
+        )
 
     async def breakdown(self, name: str, query: EstimateQuery, by: str = "") -> BrokenDown:
         """Each value of a public field beside all others. by: which field; "" for the first.
@@ -261,10 +289,14 @@ class QueryEngine:
             for part in parts
             if part.is_answered
         ]
-        table = await asyncio.to_thread(broken_down, whole, by, parts, answers, await self._terms())
-        final = self._is_final(whole)
-        notice = notice_of(whole)
-        return replace(table, final=final, lists=list(query.lists), notice=notice)
+        terms = await self._terms()
+        return BrokenDown(
+            **self._envelope(query, all_, whole),
+            by=field_of(whole.metric, by),
+            min_batch=whole.metric.fewest,
+            parts=[public_part(part, terms) for part in parts],
+            values=await asyncio.to_thread(broken_down, parts, answers),
+        )
 
     async def compare(
         self, name: str, query: EstimateQuery, after: EpochRange, page: Page = WHOLE
@@ -285,21 +317,15 @@ class QueryEngine:
         value_changes = changes(*only_of_all(old, new))
         values, total = page.of(value_changes, lambda change: change.p_value)
         return Compared(
-            metric=holdings[0].metric.name,
-            kind=old.kind,
-            confidence=old.confidence,
+            **self._envelope(query, old, *holdings),
             before_epochs=list(holdings[0].epochs),
             after_epochs=list(holdings[1].epochs),
             before_dates=holdings[0].dates,
             after_dates=holdings[1].dates,
-            final=all(self._is_final(holding) for holding in holdings),
             before_reports=old.reports,
             after_reports=new.reports,
             total=total,
             values=values,
-            lists=list(query.lists),
-            unit=holdings[0].metric.unit,
-            notice=notice_of(*holdings),
             chosen=why,
         )
 
@@ -332,18 +358,13 @@ class QueryEngine:
 
         whole = together([selection, *joined])
         question = (self._definition(whole.metric), query, tuple(values), number, whole.windows)
+        envelope = self._envelope(query, answer, whole)
+        envelope["epochs"] = shown_epochs(self.collected, whole, whole.epochs)
         return Trended(
-            metric=selection.metric.name,
-            kind=answer.kind,
-            confidence=answer.confidence,
+            **envelope,
             min_batch=selection.metric.fewest,
-            epochs=shown_epochs(self.collected, whole, whole.epochs),
-            final=self._is_final(whole),
             series=await self._trends.get(question, whole.version, make),
-            lists=list(query.lists),
-            unit=selection.metric.unit,
             joined=[former.metric.name for former in joined],
-            notice=notice_of(selection),
         )
 
     async def status(self) -> PipelineStatus:

@@ -1,7 +1,7 @@
 """Parameters: what a request may say, typed, as the OpenAPI document tells it."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from fastapi import Depends, Path, Query, Request, Response
 from fastapi.security import HTTPBearer
@@ -13,42 +13,22 @@ from hubbub.aggregator.query import Page, QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.analysis import CONFIDENCE, MAX_CONFIDENCE, MIN_CONFIDENCE
+from hubbub.query_results import COLUMNS
 
 _LONGEST_RANGE = 400
 _LONGEST = 200
 _MAX_ROWS = 10_000
 
-Order = Literal[
-    "rank",
-    "-rank",
-    "listed",
-    "value",
-    "-value",
-    "estimate",
-    "-estimate",
-    "stderr",
-    "-stderr",
-    "low",
-    "-low",
-    "high",
-    "-high",
-    "share",
-    "-share",
-    "detected",
-    "-detected",
-    "consistent",
-    "-consistent",
-    "before",
-    "-before",
-    "after",
-    "-after",
-    "changed",
-    "-changed",
-    "difference",
-    "-difference",
-    "p_value",
-    "-p_value",
-]
+_FIELDS: Final = dict.fromkeys(
+    field
+    for question in (COLUMNS["estimates"], COLUMNS["compare"])
+    for column in question
+    for field in column.fields
+)
+if TYPE_CHECKING:
+    Order = str
+else:
+    Order = Literal["listed", *(sign + field for field in _FIELDS for sign in ("", "-"))]
 # With a limit its characters are looked at, too: half of one, which no encoding has, is malformed.
 Text = Annotated[str, Field(max_length=65_536)]
 Metric = Annotated[str, Path(max_length=_LONGEST, description="its name in the catalog")]

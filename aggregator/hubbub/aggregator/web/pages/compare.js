@@ -7,7 +7,6 @@ import { fillAnswer } from "./tables.js";
 
 const SHOWN = 15;
 const ROWS = 100;
-const SORTED = ["value", "before", "after", "difference", "low", "p_value", "changed"];
 
 export class Compared {
   /** change: goes to another state, which says which two epochs. */
@@ -119,6 +118,6 @@ async function show(found, order, sort) {
   );
   const which = part ? `The first ${count(found.values.length)} of ${count(found.total)}, s` : "S";
   const by = order.replace("-", "").replace("low", "interval").replace("p_value", "p-value");
-  const sorting = mean ? {} : { order, sort, fields: SORTED };
+  const sorting = mean ? {} : { order, sort };
   await fillAnswer(table, `${which}orted by ${by}`, "compare", found, found.values, sorting);
 }

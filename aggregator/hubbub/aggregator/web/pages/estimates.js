@@ -8,7 +8,6 @@ const SHOWN = 25;
 // At this chance the strings asked for are no explanation of the totals.
 const DOUBT = 1e-3;
 const TWINS = 5;
-const SORTED = ["value", "estimate", "stderr", "low", "share", "rank", "detected", "consistent"];
 
 const note = (text, kind = "") => h("p", { class: `note ${kind}` }, text);
 const span = (one) => `${count(one.low)} to ${count(one.high)}`;
@@ -137,7 +136,7 @@ export async function showEstimates(
   }
   place.said.textContent = [...said, ...found.notes.map((one) => shown(one, 400))].join(" ");
   const unit = mean ? shown(found.unit) || "the metric’s own unit" : "reports";
-  const sorting = mean || !sort ? {} : { order, sort, fields: SORTED };
+  const sorting = mean || !sort ? {} : { order, sort };
   await fillAnswer(place.table, `All numbers in ${unit}`, "estimates", found, rows, sorting);
 }
 

@@ -93,8 +93,7 @@ export async function fillAnswer(table, caption, question, answer, rows, sorting
     caption,
     columns.map((one) => {
       const title = ((means && one.mean_title) || one.title).replace("{level}", level);
-      const sorts = sorting.fields?.includes(one.field) ? sorting : {};
-      const { inside, sorted } = heading(title, one.field, sorts);
+      const { inside, sorted } = heading(title, one.field, sorting);
       const spare = one.spare ? "spare" : null;
       return h("th", { scope: "col", title: one.meaning, class: spare, "aria-sort": sorted }, inside);
     }),
