@@ -28,7 +28,7 @@ import numpy as np
 from benchmarks.day_load import Load, Supply
 from benchmarks.measure import Row
 from benchmarks.overload import Measured, processor_seconds
-from hubbub.catalog import Catalog
+from hubbub.authoring import Catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.local.local_run import Ports

@@ -21,7 +21,7 @@ import grpc.aio
 
 from benchmarks.measure import Row
 from benchmarks.stock import sealed_stock
-from hubbub.catalog import Catalog
+from hubbub.authoring import Catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.local.local_run import LocalRun, Ports

@@ -27,7 +27,7 @@ from typing import Final
 from playwright.sync_api import Browser, Page
 
 from benchmarks.measure import Row
-from hubbub.catalog import read_catalog
+from hubbub.authoring import read_catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.runtime import TlsFolder
 from tests.interfaces.browser import CHROMIUM, OPTIONS, chromium

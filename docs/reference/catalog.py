@@ -5,13 +5,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from hubbub.catalog.choice import AUTO, own_fields
-from hubbub.catalog.crowds.central import FOLLOWING, PROMISE
+from hubbub.authoring.auto import own_fields
+from hubbub.authoring.crowds.crowd_table import FOLLOWING, PROMISE
+from hubbub.authoring.metrics_toml.model_table import AS_METRICS
+from hubbub.authoring.metrics_toml.schema import catalog_schema
+from hubbub.authoring.metrics_toml.source import Catalog
+from hubbub.catalog.choice import AUTO
 from hubbub.catalog.limits import Limits
 from hubbub.catalog.metric import Metric
-from hubbub.catalog.metrics_toml.model_table import AS_METRICS
-from hubbub.catalog.metrics_toml.schema import catalog_schema
-from hubbub.catalog.metrics_toml.source import Catalog
 from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.policy import Budget, Caps, Release
 from hubbub.fields.field import CatalogField, fields_of

@@ -18,7 +18,8 @@ import httpx2
 import pytest
 import yaml
 
-from hubbub.catalog import Catalog, read_bundle, read_catalog
+from hubbub.authoring import Catalog, read_catalog
+from hubbub.catalog import read_bundle
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.commands.init import initialise
 from hubbub.cli.main import main

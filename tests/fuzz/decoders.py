@@ -13,12 +13,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from google.protobuf.message import DecodeError, Message
 
 from hubbub.aggregator.ingest.fold import fold, well_formed
+from hubbub.authoring import read_catalog
 from hubbub.catalog import (
     Bundle,
     hand_over,
     open_bundle,
     open_sealed,
-    read_catalog,
     read_opening_keys,
     read_public_keys,
     seal,

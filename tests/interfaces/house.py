@@ -23,7 +23,8 @@ from hubbub.aggregator.learning.rounds import FinishedRound, RedisRounds
 from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.analysis.families import draw
-from hubbub.catalog import Catalog, Metric, read_catalog, told_by
+from hubbub.authoring import Catalog, read_catalog
+from hubbub.catalog import Metric, told_by
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.terminal.service_client import Endpoints
 from hubbub.conservation import Window

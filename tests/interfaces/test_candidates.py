@@ -17,7 +17,8 @@ from hubbub.aggregator.query.candidates import (
     MemoryCandidateLists,
     RedisCandidateLists,
 )
-from hubbub.catalog import read_bundle, read_catalog
+from hubbub.authoring import read_catalog
+from hubbub.catalog import read_bundle
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter, CatalogInvalid, StoreFull, StoreUnavailable, UnknownList
 from hubbub.runtime import connect_redis

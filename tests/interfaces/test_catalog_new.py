@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.catalog import read_catalog
-from hubbub.catalog.metrics_toml.schema import catalog_schema
+from hubbub.authoring import read_catalog
+from hubbub.authoring.metrics_toml.schema import catalog_schema
 from hubbub.cli.main import main
 
 TOLD = ("--description", 'Asked "so"', "--owner", "a@example.org")

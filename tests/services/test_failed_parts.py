@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from hubbub.catalog import Bundle, Catalog, seal, seal_info
+from hubbub.authoring import Catalog
+from hubbub.catalog import Bundle, seal, seal_info
 from hubbub.cli.local.child_process import Child
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.local.ports import free_port

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from hubbub.catalog import Catalog
+from hubbub.authoring import Catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.terminal.service_client import report_counts

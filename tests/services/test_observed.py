@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.aggregator.metrics import DECLARED as OF_AGGREGATOR
-from hubbub.catalog import Catalog
+from hubbub.authoring import Catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main

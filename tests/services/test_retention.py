@@ -16,7 +16,8 @@ from hubbub.aggregator.retention import Retention, days_of, length_of, promised
 from hubbub.aggregator.store.contract import Commit, TotalsStore
 from hubbub.aggregator.store.promises import RedisPromises
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.catalog import Bundle, Metric, epoch_at, epoch_start, read_catalog
+from hubbub.authoring import read_catalog
+from hubbub.catalog import Bundle, Metric, epoch_at, epoch_start
 from hubbub.cli.commands import forget
 from hubbub.cli.main import main
 from hubbub.conservation import Window

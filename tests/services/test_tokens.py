@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from hubbub.catalog import read_bundle, read_catalog
+from hubbub.authoring import read_catalog
+from hubbub.catalog import read_bundle
 from hubbub.catalog.encoding import to_text
 from hubbub.catalog.keys.gateway import GATEWAY_KEY, make_gateway_key, read_gateway
 from hubbub.cli.certificate_authorities import write_certificates

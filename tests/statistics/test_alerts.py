@@ -9,7 +9,8 @@ import pytest
 from scipy.stats import binom
 
 from hubbub.aggregator.query.alert_verdicts import AlertVerdict, judge
-from hubbub.catalog import Alert, read_catalog
+from hubbub.authoring import read_catalog
+from hubbub.catalog import Alert
 from hubbub.errors import BadParameter, CatalogInvalid
 from tests.support.alarmed import CATALOG, FIRST, HELD, engine_of, signed_in
 

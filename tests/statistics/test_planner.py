@@ -17,7 +17,7 @@ from hubbub.analysis.families import Counts, draw, family_for
 from hubbub.analysis.families.laws import one_hot_chances
 from hubbub.analysis.families.sketch import count
 from hubbub.analysis.strings.decode import decode
-from hubbub.catalog.choice import choose
+from hubbub.authoring.auto import choose
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import REGISTRY, AnyMechanism, OneHot, Rappor, Totals, build
 from hubbub.mechanisms.cms import CountMeanSketch

@@ -4,11 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from hubbub.authoring import Catalog, read_catalog
 from hubbub.catalog import (
     Bundle,
-    Catalog,
     read_bundle,
-    read_catalog,
     read_operator_key,
     read_public_keys,
     sign_bundle,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyrage
 import pytest
 
-from hubbub.catalog import Catalog
+from hubbub.authoring import Catalog
 from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.local.ports import free_port

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from hubbub.catalog import read_catalog
+from hubbub.authoring import read_catalog
 from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main, whole_parser

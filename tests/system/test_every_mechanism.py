@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from hubbub import notebook
-from hubbub.catalog import epoch_at, epoch_start, read_catalog
+from hubbub.authoring import read_catalog
+from hubbub.catalog import epoch_at, epoch_start
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import report_counts

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.catalog import Catalog
+from hubbub.authoring import Catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import total_counts

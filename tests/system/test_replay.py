@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.catalog import Catalog
+from hubbub.authoring import Catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.local.ports import free_port

@@ -14,7 +14,8 @@ from hubbub.aggregator.retention import Retention, promised
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.aggregator.store.promises import RedisPromises
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.catalog import EPOCH_SECONDS, epoch_at, read_catalog
+from hubbub.authoring import read_catalog
+from hubbub.catalog import EPOCH_SECONDS, epoch_at
 from hubbub.cli.demonstration.history import Day, write_history
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main

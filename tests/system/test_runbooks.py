@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from hubbub.catalog import Catalog
+from hubbub.authoring import Catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
 from tests.conftest import CATALOG, CatalogFiles

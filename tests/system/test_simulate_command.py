@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from hubbub.catalog import read_catalog
+from hubbub.authoring import read_catalog
 from hubbub.cli.main import main
 from hubbub.mechanisms.ranges import Range
 from hubbub.simulation.people_file import coder

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 import redis
 
-from hubbub.catalog import Catalog, read_catalog
+from hubbub.authoring import Catalog, read_catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.terminal.service_client import report_counts, total_counts

@@ -12,7 +12,8 @@ import pytest
 from scipy.stats import beta
 
 import hubbub.mechanisms.bits as bits_module
-from hubbub.catalog import Metric, read_catalog
+from hubbub.authoring import read_catalog
+from hubbub.catalog import Metric
 from hubbub.cli.main import main
 from hubbub.client.state.secret import DeviceMemo
 from hubbub.errors import ProofFailed

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from hubbub.catalog import Bundle, read_catalog, refuse_changes
+from hubbub.authoring import read_catalog
+from hubbub.catalog import Bundle, refuse_changes
 from hubbub.client import Outcome
 from hubbub.client.testing import FakeShuffler, make_bundle, memory_client
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid, UnknownMetric

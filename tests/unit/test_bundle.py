@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from hubbub.authoring import Catalog
 from hubbub.catalog import (
     MAX_HANDOVERS,
     Bundle,
-    Catalog,
     Limits,
     epoch_at,
     epoch_start,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.catalog import read_catalog
+from hubbub.authoring import read_catalog
 from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain
 from tests.conftest import CATALOG
 from tests.support.bundles import Signed

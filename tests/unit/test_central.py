@@ -11,10 +11,11 @@ import pytest
 from jsonschema import Draft202012Validator
 from scipy.stats import binom
 
+from hubbub.authoring import read_catalog
+from hubbub.authoring.metrics_toml.schema import catalog_schema
 from hubbub.catalog import (
     Metric,
     read_bundle,
-    read_catalog,
     read_operator_key,
     refuse_changes,
     sign_bundle,
@@ -23,7 +24,6 @@ from hubbub.catalog import (
 from hubbub.catalog.crowds.central_promise import CentralPromise
 from hubbub.catalog.crowds.device_dummies import devices_at_least
 from hubbub.catalog.crowds.hidden_counts import count_noise
-from hubbub.catalog.metrics_toml.schema import catalog_schema
 from hubbub.cli.main import main
 from hubbub.cli.terminal import long_work
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid

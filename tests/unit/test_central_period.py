@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.catalog import Metric, crowds_within, epochs_within
+from hubbub.authoring import crowds_within
+from hubbub.catalog import Metric, epochs_within
 from hubbub.cli.main import main
 from hubbub.client.ledger import Account, charge
 from hubbub.client.outcome import Outcome

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from hubbub.catalog import read_catalog
-from hubbub.catalog.choice import choose
+from hubbub.authoring import read_catalog
+from hubbub.authoring.auto import choose
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.mechanisms import build
 from tests.support.bundles import make_signed

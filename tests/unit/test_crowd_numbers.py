@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from hubbub.authoring.crowds.crowd_numbers import planned_number
 from hubbub.catalog import CentralPromise, Metric
-from hubbub.catalog.crowds.crowd_numbers import planned_number
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.mechanisms import build, lies_evenly
 from hubbub.privacy.central_catalog import read_with_promises

@@ -10,8 +10,8 @@ import pytest
 
 from hubbub.analysis.families import draw
 from hubbub.analysis.families.sketch import count
+from hubbub.authoring.crowds.crowd_strings import planned_strings, string_errors
 from hubbub.catalog import CentralPromise, Metric, read_bundle, read_operator_key, sign_bundle
-from hubbub.catalog.crowds.crowd_strings import planned_strings, string_errors
 from hubbub.cli.main import main
 from hubbub.errors import CatalogInvalid
 from hubbub.mechanisms import build, even_lies

@@ -16,7 +16,7 @@ from hubbub.aggregator.query.answers import Watched
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.releases.releasing import ReleaseQuery, Releases
-from hubbub.catalog import Bundle, facts, read_bundle, read_public_keys
+from hubbub.catalog import Bundle, read_bundle, read_public_keys
 from hubbub.catalog.keys.opening_keys import DEVELOPMENT_IDS
 from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.cli.terminal.answer_tables import (
@@ -36,6 +36,7 @@ from hubbub.notebook.answer import Answer
 from hubbub.privacy.card import metric_card
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.crowd import rests_on, shuffled_of
+from hubbub.privacy.metric_facts import facts
 from hubbub.query_results import QueryName, whole_rows
 from hubbub.shuffler.streams import StreamTable, read_stream_table
 from hubbub.wire.v1.report_pb2 import SealedReport

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.catalog import Bundle, Metric, grown, read_catalog, refuse_changes, stream_table
+from hubbub.authoring import read_catalog
+from hubbub.catalog import Bundle, Metric, grown, refuse_changes, stream_table
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.testing import FakeShuffler

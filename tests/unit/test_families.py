@@ -13,8 +13,9 @@ from hubbub.analysis import answer, maximal_gain, plausibility, shares
 from hubbub.analysis.families import FAMILIES, draw, family_for
 from hubbub.analysis.families.contract import Family
 from hubbub.analysis.families.listed import Listed
-from hubbub.catalog import Release, read_catalog
-from hubbub.catalog.choice import choose
+from hubbub.authoring import read_catalog
+from hubbub.authoring.auto import choose
+from hubbub.catalog import Release
 from hubbub.cli.main import main
 from hubbub.client import Outcome
 from hubbub.client.testing import FakeShuffler, make_bundle, memory_client

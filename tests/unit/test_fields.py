@@ -11,20 +11,12 @@ import pytest
 
 import docs.reference.catalog
 from docs.reference.catalog import PAGE, page
-from hubbub.catalog import (
-    Budget,
-    Caps,
-    Catalog,
-    Fact,
-    Limits,
-    Metric,
-    Release,
-    facts,
-    read_catalog,
-)
+from hubbub.authoring import Catalog, read_catalog
+from hubbub.authoring.auto import own_fields
+from hubbub.authoring.metrics_toml import metric_table, schema
+from hubbub.catalog import Budget, Caps, Limits, Metric, Release
 from hubbub.catalog.bundles import signed_bundle
-from hubbub.catalog.choice import AUTO, own_fields
-from hubbub.catalog.metrics_toml import metric_table, schema
+from hubbub.catalog.choice import AUTO
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeClock, FakeShuffler
@@ -33,6 +25,7 @@ from hubbub.fields import kinds
 from hubbub.fields.field import CatalogField, entry, fields_of
 from hubbub.mechanisms import REGISTRY
 from hubbub.privacy.card import metric_card
+from hubbub.privacy.metric_facts import Fact, facts
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
 
@@ -57,11 +50,11 @@ def test_a_field_says_what_it_means_and_its_example_may_stand(field: CatalogFiel
 
 
 def test_the_recipe_says_where_every_field_is_declared() -> None:
-    folder = ROOT / "client" / "hubbub" / "catalog"
     declared = {
-        path.relative_to(folder).as_posix()
-        for path in folder.rglob("*.py")
-        if path.parent.name != "fields"
+        path.relative_to(root / "hubbub").as_posix()
+        for root in (ROOT / "client", ROOT / "aggregator")
+        for path in (root / "hubbub").rglob("*.py")
+        if path.relative_to(root / "hubbub").parts[0] not in ("fields", "mechanisms")
         and re.search(r"fields\.field import .*\b[eE]ntry\b", path.read_text())
     }
     recipe = (ROOT / "docs" / "contribute" / "recipes.md").read_text()

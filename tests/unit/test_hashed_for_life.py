@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.catalog import read_catalog
+from hubbub.authoring import read_catalog
 from hubbub.mechanisms.long_hash import LongitudinalHash
 from hubbub.privacy.card import metric_card
 

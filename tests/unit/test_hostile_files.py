@@ -13,7 +13,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
 from hubbub.aggregator.access.access_file import read_access
-from hubbub.catalog import open_bundle, read_bundle, read_catalog, read_public_keys
+from hubbub.authoring import read_catalog
+from hubbub.catalog import open_bundle, read_bundle, read_public_keys
 from hubbub.catalog.encoding import read_json
 from hubbub.catalog.keys import points
 from hubbub.cli.main import main

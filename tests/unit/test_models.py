@@ -21,14 +21,8 @@ from hubbub.aggregator.learning.rounds import MemoryRounds
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.models import LearnedModel, learned_model
 from hubbub.aggregator.store.contract import Commit
-from hubbub.catalog import (
-    Metric,
-    open_sealed,
-    read_catalog,
-    read_opening_keys,
-    read_operator_key,
-    seal_info,
-)
+from hubbub.authoring import read_catalog
+from hubbub.catalog import Metric, open_sealed, read_opening_keys, read_operator_key, seal_info
 from hubbub.catalog.encoding import to_text
 from hubbub.catalog.models.judging import judging
 from hubbub.catalog.models.of_metric import codes_of_round, in_minutes

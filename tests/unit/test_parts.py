@@ -9,7 +9,8 @@ import pytest
 from hubbub.analysis import answer
 from hubbub.analysis.estimators.tables import consistent_tables, tables
 from hubbub.analysis.families import draw, family_for
-from hubbub.catalog import Metric, read_catalog
+from hubbub.authoring import read_catalog
+from hubbub.catalog import Metric
 from hubbub.cli.commands.catalog_codegen import python_module
 from hubbub.client import Outcome
 from hubbub.client.testing import make_bundle, memory_client

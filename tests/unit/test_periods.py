@@ -9,16 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.catalog import (
-    Metric,
-    crowds_within,
-    days_of_period,
-    exposure,
-    read_bundle,
-    read_catalog,
-    refuse_changes,
-    reports_of_one,
-)
+from hubbub.authoring import crowds_within, exposure, read_catalog
+from hubbub.catalog import Metric, days_of_period, read_bundle, refuse_changes, reports_of_one
 from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.state.folder import FolderState

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.catalog import Metric, Release, read_catalog
+from hubbub.authoring import read_catalog
+from hubbub.catalog import Metric, Release
 from hubbub.errors import MissingDependency
 from hubbub.mechanisms import Totals, build
 from hubbub.privacy.releases import check_noise, release

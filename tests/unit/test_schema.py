@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from hubbub.authoring.metrics_toml.schema import catalog_schema
 from hubbub.catalog.choice import AUTO
-from hubbub.catalog.metrics_toml.schema import catalog_schema
 from hubbub.cli.main import main
 from hubbub.errors import CatalogInvalid
 from hubbub.mechanisms import REGISTRY

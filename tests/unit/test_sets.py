@@ -7,7 +7,8 @@ import pytest
 
 from hubbub.analysis import answer
 from hubbub.analysis.families import draw
-from hubbub.catalog import Metric, read_catalog
+from hubbub.authoring import read_catalog
+from hubbub.catalog import Metric
 from hubbub.catalog.meanings import meanings_of
 from hubbub.cli.commands.catalog_codegen import python_module
 from hubbub.cli.main import main

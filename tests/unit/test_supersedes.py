@@ -16,7 +16,8 @@ from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.query.trend_series import Point
 from hubbub.analysis import Followed, answer, joined_shares
 from hubbub.analysis.families import draw
-from hubbub.catalog import Bundle, read_catalog, read_operator_key, sign_bundle
+from hubbub.authoring import read_catalog
+from hubbub.catalog import Bundle, read_operator_key, sign_bundle
 from hubbub.cli.terminal.answer_tables import show_trend
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, CatalogInvalid

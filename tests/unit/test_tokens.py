@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from hubbub.catalog import Bundle, read_bundle, read_catalog, read_operator_key, sign_bundle
+from hubbub.authoring import read_catalog
+from hubbub.catalog import Bundle, read_bundle, read_operator_key, sign_bundle
 from hubbub.catalog.bundles.difference import differences
 from hubbub.catalog.tokens import TokenIssuer, Tokens
 from hubbub.client import Client, FolderState, MemoryState, Outcome

@@ -14,7 +14,8 @@ import pytest
 
 from hubbub.aggregator.query.overview import notes
 from hubbub.analysis.answer import Answer, ValueAnswer
-from hubbub.catalog import Metric, read_catalog
+from hubbub.authoring import read_catalog
+from hubbub.catalog import Metric
 from hubbub.catalog.discovery import spoken
 from hubbub.catalog.values.sets import set_code
 from hubbub.client import Client, MemoryState, Outcome

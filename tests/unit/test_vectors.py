@@ -18,7 +18,8 @@ from hubbub.analysis import (
     shares,
 )
 from hubbub.analysis.families import draw, family_for
-from hubbub.catalog import Metric, read_catalog
+from hubbub.authoring import read_catalog
+from hubbub.catalog import Metric
 from hubbub.catalog.meanings import meanings_of
 from hubbub.cli.commands.catalog_codegen import python_module
 from hubbub.cli.commands.codegen_typescript import typescript_module

@@ -9,20 +9,12 @@ from dataclasses import dataclass
 from math import exp, isfinite, tanh
 
 from hubbub.analysis.families import family_for
-from hubbub.catalog import (
-    SPANS,
-    Catalog,
-    Fact,
-    Metric,
-    crowds_within,
-    days_of_period,
-    exposure,
-    facts,
-    unchanged_exposure,
-)
+from hubbub.authoring import Catalog, crowds_within, exposure, unchanged_exposure
+from hubbub.catalog import SPANS, Metric, days_of_period
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, sampled
 from hubbub.privacy.crowd import crowds_of, of_all_epochs, rests_on, shuffled_of
 from hubbub.privacy.hidden_counts import said_of_count
+from hubbub.privacy.metric_facts import Fact, facts
 from hubbub.privacy.verdict import advice, verdict
 
 

@@ -4,7 +4,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-from hubbub.catalog import Accountant, Catalog, read_catalog
+from hubbub.authoring import Accountant, Catalog, read_catalog
 
 
 def read_with_promises(path: Path) -> Catalog:

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
-from hubbub.catalog import Catalog, Metric
+from hubbub.authoring import Catalog
+from hubbub.catalog import Metric
 from hubbub.privacy.card import card, max_posterior
 from hubbub.privacy.verdict import verdict
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from math import floor, inf
 from typing import Final
 
-from hubbub.catalog.choice import EQUAL
+from hubbub.authoring.auto import EQUAL
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import largest_local
 

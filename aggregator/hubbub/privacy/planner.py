@@ -22,7 +22,7 @@ from hubbub.analysis.families import family_for
 from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.uncertainty.sampling import sampled
-from hubbub.catalog.choice import EQUAL
+from hubbub.authoring.auto import EQUAL
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Memoized, build
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON

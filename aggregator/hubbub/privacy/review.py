@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hubbub.catalog import X_WING, Catalog, Metric
+from hubbub.authoring import Catalog
+from hubbub.catalog import X_WING, Metric
 from hubbub.privacy.card import Card, card
 
 _ACCOUNTS: Final = "test_somebody_with_a_few_accounts_sends_as_many_reports_as_they_have_tokens"

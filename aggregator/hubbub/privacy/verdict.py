@@ -5,7 +5,8 @@ from dataclasses import replace
 from math import log
 from typing import Final
 
-from hubbub.catalog import SPANS, Metric, exposure
+from hubbub.authoring import exposure
+from hubbub.catalog import SPANS, Metric
 from hubbub.catalog.models.learning import Learning
 from hubbub.errors import HubbubError
 

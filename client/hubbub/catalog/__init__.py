@@ -1,4 +1,4 @@
-"""Floor 2. The catalog: which metrics there are, as people write them and as apps ship them.
+"""Floor 2. The catalog: which metrics there are, as apps ship them.
 
 metrics.toml --read_catalog--> Metric --sign_bundle--> the bundle --read_bundle--> the app
 """
@@ -8,7 +8,7 @@ from hubbub.catalog.breakdown import UNLISTED, cell_of, told_by
 from hubbub.catalog.bundles.bundle import Bundle, grown, refuse_changes, stream_table
 from hubbub.catalog.bundles.promise import Promise
 from hubbub.catalog.bundles.signed_bundle import open_bundle, read_bundle, sign_bundle
-from hubbub.catalog.crowds.central_promise import Accountant, CentralPromise
+from hubbub.catalog.crowds.central_promise import CentralPromise
 from hubbub.catalog.epochs import (
     EPOCH_SECONDS,
     WRITTEN_EPOCHS,
@@ -18,7 +18,6 @@ from hubbub.catalog.epochs import (
     epochs_within,
     grace_seconds,
 )
-from hubbub.catalog.exposure import crowds_within, exposure, unchanged_exposure
 from hubbub.catalog.keys.handover import MAX_HANDOVERS, Handover, hand_over
 from hubbub.catalog.keys.opening_keys import (
     OpeningKey,
@@ -32,8 +31,6 @@ from hubbub.catalog.keys.operator import read_operator_key
 from hubbub.catalog.limits import Limits
 from hubbub.catalog.lists import versions_of
 from hubbub.catalog.metric import Metric
-from hubbub.catalog.metric_facts import Fact, facts
-from hubbub.catalog.metrics_toml.source import Catalog, read_catalog
 from hubbub.catalog.notice import Notice, open_notice, sign_notice
 from hubbub.catalog.periods import days_at_most, days_of_period, reports_of_one
 from hubbub.catalog.policy import SPANS, Budget, Caps, Release
@@ -63,14 +60,11 @@ __all__ = [
     "WRITTEN_EPOCHS",
     "X25519",
     "X_WING",
-    "Accountant",
     "Alert",
     "Budget",
     "Bundle",
     "Caps",
-    "Catalog",
     "CentralPromise",
-    "Fact",
     "Handover",
     "Kem",
     "Limits",
@@ -85,14 +79,11 @@ __all__ = [
     "Rule",
     "cell_of",
     "closing_time",
-    "crowds_within",
     "days_at_most",
     "days_of_period",
     "epoch_at",
     "epoch_start",
     "epochs_within",
-    "exposure",
-    "facts",
     "filler_info",
     "grace_seconds",
     "grown",
@@ -103,7 +94,6 @@ __all__ = [
     "open_notice",
     "open_sealed",
     "read_bundle",
-    "read_catalog",
     "read_opening_keys",
     "read_operator_key",
     "read_public_keys",
@@ -116,7 +106,6 @@ __all__ = [
     "stream_table",
     "superseded_by",
     "told_by",
-    "unchanged_exposure",
     "versions_of",
     "write_new_keys",
 ]

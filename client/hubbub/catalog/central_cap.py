@@ -5,42 +5,15 @@ standard library can do, and is above the exact account (on the card) by about a
 values by more.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from math import sqrt
 from typing import Final
 
-from hubbub.catalog.crowds.central_promise import Accountant
 from hubbub.catalog.crowds.gaussian import LEFT_OUT, epsilon_of_mu, mu_within
-from hubbub.catalog.exposure import crowds_within
 from hubbub.catalog.metric import Metric
-from hubbub.catalog.models.judging import judging
-from hubbub.catalog.policy import SPANS, Caps
-from hubbub.mechanisms import AnyMechanism, even_lies
+from hubbub.catalog.policy import Caps
 
 # Of delta: what Gaussians have; the rest is for what each crowd may tell beyond its own.
 _OF_GAUSSIANS: Final = 0.9
-
-
-def with_gaussians(
-    caps: Caps, metrics: Mapping[str, Metric], accountant: Accountant | None
-) -> tuple[Caps, dict[str, Metric]]:
-    """The caps with the mu of every metric that leaves in crowds, if they have a central one."""
-    if caps.central_epsilon_per_year is None or accountant is None:
-        return caps, dict(metrics)
-    mu_values = {}
-    for name, metric in metrics.items():
-        if (promise := metric.central) is not None:
-            mechanisms: list[AnyMechanism] = [metric.randomizer]
-            if metric.model and metric.model.held_out:  # a device is in rounds, or judges
-                mechanisms.append(judging(metric))
-            lies = [even_lies(mechanism, metric.report_loss) for mechanism in mechanisms]
-            mu_values[name] = max(
-                accountant.gaussian(promise, lie.categories, lie.epsilon, lie.groups)
-                for lie in lies
-            )
-    caps = replace(caps, central_mu=mu_values)
-    return caps, {name: replace(metric, caps=caps) for name, metric in metrics.items()}
 
 
 def room_of(caps: Caps) -> float | None:
@@ -66,22 +39,3 @@ def crowd_cost(metric: Metric) -> float:
 def spent_of(caps: Caps, cost: float) -> float:
     """What so much of that room says, in nats at the cap's delta."""
     return epsilon_of_mu(sqrt(cost), _OF_GAUSSIANS * caps.central_delta_per_year) if cost else 0.0
-
-
-def over_central_cap(metrics: Iterable[Metric], caps: Caps) -> list[tuple[str, str]]:
-    """What is wrong with the cap, and the remedy, if the metrics break it."""
-    room = room_of(caps)
-    year = SPANS["year"]
-    costs = {metric.name: crowds_within(metric, year) * crowd_cost(metric) for metric in metrics}
-    if room is None or sum(costs.values()) <= room:
-        return []
-    total = spent_of(caps, sum(costs.values()))
-    largest = sorted(costs.items(), key=lambda cost: -cost[1])[:5]
-    most = ", ".join(f"{name} {spent_of(caps, amount):.4g}" for name, amount in largest if amount)
-    message = (
-        f"all crowds together can say {total:.4g} nats about one person in a year at delta "
-        f"{caps.central_delta_per_year:g}, above the cap of {caps.central_epsilon_per_year:g} "
-        f"({most} by itself); lower central_epsilon or lifetime_central_epsilon, choose longer "
-        "epochs, or raise the cap"
-    )
-    return [("central_epsilon_per_year", message)]

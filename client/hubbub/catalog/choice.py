@@ -6,64 +6,17 @@ count as equal, and the shortest payload decides, then the fewest cells.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from math import sqrt
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from hubbub.errors import BadParameter
-from hubbub.fields.field import REQUIRED, CatalogField, Entry, entry, fields_of
-from hubbub.fields.kinds import Kind, in_interval, number, numbers_by_name, whole
+from hubbub.fields.kinds import Kind, numbers_by_name
 from hubbub.fields.rules import is_text, is_whole
 from hubbub.mechanisms import (
-    Parameter,
-    build,
-    built_from,
-    described_parameters,
     is_number,
-    parameters,
 )
-from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 
 AUTO: Final = "auto"
-# More reports than there are people, a thousand times.
-_MAX: Final = 10**13
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
-    """What a metric may say besides epsilon and values where it is "auto": fields, never built."""
-
-    reports: int = field(
-        metadata=entry(whole(1, _MAX), "How many reports you expect of an epoch.", "100_000")
-    )
-    max_payload_bytes: int = field(
-        default=128, metadata=entry(whole(1, _MAX), "The longest payload you allow.", "64")
-    )
-    max_cells: int = field(
-        default=1 << 22,
-        metadata=entry(whole(1, _MAX), "The most numbers that totals may have.", "65536"),
-    )
-    permanent_epsilon: float | None = field(
-        default=None,
-        metadata=entry(
-            number("a number of nats", MIN_EPSILON, MAX_EPSILON),
-            "With listed values that are reported again and again: what all reports of one "
-            "unchanged value may say together, above `epsilon`.",
-            "3.0",
-        ),
-    )
-    low: float | None = field(
-        default=None,
-        metadata=entry(number(), "With a number: the smallest that can be reported.", "0"),
-    )
-    high: float | None = field(
-        default=None,
-        metadata=entry(number(), "With a number: the largest, above `low`.", "24"),
-    )
-
-
-EQUAL: Final = 1.05
-"""Variances within this factor of the least count as alike: then size decides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,112 +74,6 @@ CHOICE: Final = Kind(
     load=_load,
 )
 """The kind of a field that tells how a mechanism was chosen, which only a bundle has."""
-
-
-def own_fields(mechanism: str) -> tuple[CatalogField, ...]:
-    """What a metric may say, beside what all may, for a mechanism of the registry or for AUTO."""
-    if mechanism == AUTO:
-        return fields_of(Wishes)
-    needed = parameters(mechanism)
-    return tuple(
-        CatalogField(
-            name,
-            Entry(
-                kind=in_interval(says.interval, is_integer=says.whole),
-                meaning=says.meaning,
-                example=_example(says),
-            ),
-            REQUIRED if needed[name] else says.default,
-        )
-        for name, says in described_parameters(mechanism).items()
-    )
-
-
-def _example(parameter: Parameter) -> str:
-    return "" if parameter.example is None else str(parameter.example)
-
-
-def resolve(
-    mechanism: str, epsilon: float, categories: int | None, options: Mapping[str, Any]
-) -> tuple[str, Mapping[str, Any], Choice | None]:
-    """Mechanism and parameters as they are, or as chosen where the mechanism is AUTO."""
-    if mechanism != AUTO:
-        return mechanism, options, None
-    choice = choose(epsilon, categories, options)
-    return choice.best.mechanism, choice.best.parameters, choice
-
-
-def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]) -> Choice:
-    """The best mechanism for `categories` listed values, or for the mean of a number if None.
-
-    statements: those of Wishes that were given. With `permanent_epsilon` values are reported again
-    and again, and mechanisms with a permanent lie are chosen from.
-
-    Raises:
-        BadParameter: a field out of range, or no mechanism within the limits.
-    """
-    reports, payload, cells = (
-        _whole(statements, name) for name in ("reports", "max_payload_bytes", "max_cells")
-    )
-    own = {
-        key: statements[key] for key in ("permanent_epsilon", "low", "high") if key in statements
-    }
-    if categories is None:
-        names, needed = built_from("mean", "epsilon", "low", "high"), {"low", "high"}
-    elif "permanent_epsilon" in own:
-        names = built_from("listed", "epsilon", "permanent_epsilon", "categories")
-        needed = {"permanent_epsilon"}
-    else:
-        names, needed = built_from("listed", "epsilon", "categories"), set[str]()
-    if own.keys() != needed:
-        wrong = ", ".join(sorted(own.keys() ^ needed))
-        raise BadParameter(
-            f"auto takes low and high with a number, permanent_epsilon with values: mend {wrong}"
-        )
-    arguments = {"epsilon": epsilon, **own} | (
-        {} if categories is None else {"categories": categories}
-    )
-    same = "grr" if categories == 2 else "rr"  # noqa: PLR2004 for two values they are one
-    every = [_option(name, arguments, own, reports) for name in names if name != same]
-    options = [o for o in every if o.payload_bytes <= payload and o.cells <= cells]
-    if not options:
-        raise BadParameter(
-            f"no mechanism has payloads within {payload} bytes and totals within {cells} cells; "
-            "raise max_payload_bytes or max_cells"
-        )
-    least = min(option.stderr for option in options)
-    equal = [option for option in options if option.stderr**2 <= EQUAL * least**2]
-    best = min(equal, key=lambda option: (option.payload_bytes, option.cells, option.stderr))
-    rest = [option for option in options if option is not best]
-    return Choice(reports, best, min(rest, key=lambda option: option.stderr, default=None))
-
-
-def _option(
-    name: str, arguments: Mapping[str, Any], own: Mapping[str, float], reports: int
-) -> Option:
-    mechanism = build(name, **arguments)
-    if mechanism.VALUES == "numbers":
-        places = (0.0, 0.25, 0.5, 0.75, 1.0)
-        worst = max(mechanism.variance(place * reports, reports) for place in places)
-        stderr = sqrt(worst) / reports * (arguments["high"] - arguments["low"])
-    else:
-        stderr = sqrt(mechanism.variance(reports / arguments["categories"], reports))
-    layout = mechanism.layout
-    return Option(
-        mechanism=name,
-        parameters=dict(own),
-        stderr=stderr,
-        payload_bytes=layout.payload_bytes,
-        cells=layout.size,
-    )
-
-
-def _whole(options: Mapping[str, Any], name: str) -> int:
-    [wish] = (field for field in fields_of(Wishes) if field.name == name)
-    value: Any = options.get(name, None if wish.required else wish.default)
-    if problem := wish.problem(value):
-        raise BadParameter(f"{name} {str(value)[:20]} {problem}")
-    return int(value)
 
 
 def _said(option: Option) -> str:

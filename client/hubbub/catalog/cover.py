@@ -57,13 +57,6 @@ COVER: Final = entry(
 )
 
 
-def with_none(values: tuple[str, ...] | None, table: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """The listed values, with "none" behind them where that is the default."""
-    if values and table.get("default") == NONE and "parts" not in table and NONE not in values:
-        return (*values, NONE)
-    return values
-
-
 def cover_conflicts(metric: Any) -> dict[str, str]:
     """What in a metric does not go with its default: per field, what is wrong with it."""
     if metric.default is None:

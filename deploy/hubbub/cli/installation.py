@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from hubbub.authoring import Catalog
 from hubbub.catalog import (
     EPOCH_SECONDS,
     Bundle,
-    Catalog,
     Metric,
     epoch_at,
     epoch_start,

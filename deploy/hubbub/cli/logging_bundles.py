@@ -9,7 +9,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from hubbub.catalog import Bundle, Catalog
+from hubbub.authoring import Catalog
+from hubbub.catalog import Bundle
 from hubbub.catalog.encoding import to_text
 from hubbub.catalog.keys.files import replace
 from hubbub.catalog.log.checkpoint import Checkpoint

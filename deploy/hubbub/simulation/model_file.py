@@ -11,15 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.analysis.models import Feature, Model
-from hubbub.catalog import Metric
-from hubbub.catalog.crowds.central import CENTRAL_FIELDS
-from hubbub.catalog.crowds.crowd_codes import (
+from hubbub.authoring.crowds.crowd_codes import (
     CROWD_ROUNDS,
     CROWD_ROUNDS_EACH,
     codes_epsilon,
     model_promise,
 )
-from hubbub.catalog.metrics_toml.model_table import AS_METRICS
+from hubbub.authoring.metrics_toml.model_table import AS_METRICS
+from hubbub.catalog import Metric
+from hubbub.catalog.crowds.central import CENTRAL_FIELDS
 from hubbub.catalog.models.learning import class_label, text_label
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.errors.csv_files import csv_rows

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import ClassVar, Self
 from urllib.parse import urlsplit
 
-from hubbub.catalog import Catalog, read_bundle
+from hubbub.authoring import Catalog
+from hubbub.catalog import read_bundle
 from hubbub.catalog.tokens import Tokens
 from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.installation import build_bundle, make_keys

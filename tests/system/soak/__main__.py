@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hubbub.catalog import read_catalog
+from hubbub.authoring import read_catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.conservation import Window
 from hubbub.errors import HubbubError

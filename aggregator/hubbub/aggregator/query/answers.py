@@ -29,7 +29,7 @@ from hubbub.analysis import (
     ValueAnswer,
     Whose,
 )
-from hubbub.catalog import Fact
+from hubbub.privacy.metric_facts import Fact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,11 @@ from hubbub.aggregator.query.report_counts import Terms, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
 from hubbub.analysis import OF_NUMBERS, Answer
 from hubbub.analysis.families import family_for
-from hubbub.catalog import Metric, epoch_start, facts, metric_name_of
+from hubbub.catalog import Metric, epoch_start, metric_name_of
 from hubbub.privacy.amplification import Amplified
 from hubbub.privacy.card import max_posterior, metric_card
 from hubbub.privacy.crowd import rests_on
+from hubbub.privacy.metric_facts import facts
 
 _SHOWN_EPOCHS: Final = 60
 _NAMED: Final = 5

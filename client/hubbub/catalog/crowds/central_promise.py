@@ -1,8 +1,6 @@
 """A central promise in figures, and who works out what keeps it."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from hubbub.catalog.epochs import epochs_within
 from hubbub.catalog.periods import days_at_most
@@ -41,52 +39,3 @@ class CentralPromise:
 def epochs_together(central_period: str, epoch: str) -> int:
     """How many epochs a promise is of: the most that any so many days in a row touch."""
     return epochs_within(epoch, days_at_most(central_period)) if central_period else 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
-    """A mechanism in a crowd, what was chosen for it, and the cells that its lies are spread over.
-
-    groups: among how many groups of so many cells (`even_lies` of hubbub.mechanisms). epsilon: the
-    largest that keeps the promise, where that does not follow from those.
-    """
-
-    mechanism: str
-    parameters: Mapping[str, float]
-    categories: float
-    groups: int = 1
-    epsilon: float | None = None
-
-
-class Accountant(Protocol):
-    """Works out what keeps a central promise. It needs numpy, so it is not among the client's.
-
-    categories: over how many values, ranges or buckets a lie is spread. groups: of how many a
-    report shows which it is in, as the hash functions of strings.
-    """
-
-    def local_epsilon(self, promise: CentralPromise, categories: float, groups: int = 1) -> float:
-        """The largest local epsilon that keeps the promise, in nats."""
-        ...
-
-    def gaussian(
-        self, promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
-    ) -> float:
-        """The mu of a crowd whose reports say this local epsilon, as gaussian.py has it."""
-        ...
-
-    def keeps(
-        self, promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
-    ) -> bool:
-        """Whether a crowd of reports of this local epsilon keeps the promise."""
-        ...
-
-    def dummies(self, promise: CentralPromise, categories: int, *, by_devices: bool = False) -> int:
-        """How many dummies serve best; 0 where none are worth it. Those of the promise are not."""
-        ...
-
-    def crowd_needed(
-        self, promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
-    ) -> int | None:
-        """The smallest crowd that keeps the promise at this local epsilon; None if none does."""
-        ...

@@ -68,13 +68,6 @@ def asked_parts(mechanism: str, values: Sequence[str] | None) -> Mapping[str, tu
     return parts_of(values) if paired else {}  # type: ignore[arg-type]
 
 
-def ranges_of(table: Any) -> dict[str, PartRange]:
-    """Of parts as metrics.toml has them, those that are ranges of a number."""
-    if not isinstance(table, Mapping):
-        return {}
-    return {part: RANGE.read(own) for part, own in table.items() if isinstance(own, Mapping)}
-
-
 def check_ranges(
     mechanism: str, values: Sequence[str] | None, ranges: Mapping[str, PartRange]
 ) -> None:

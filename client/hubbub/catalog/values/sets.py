@@ -7,18 +7,7 @@ from typing import Any
 from hubbub.catalog.choice import AUTO
 from hubbub.catalog.plain_value import as_python
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.fields.table_reader import Complain
 from hubbub.mechanisms import REGISTRY
-
-
-def as_set(table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
-    """A table of kind "set" without what is not of one."""
-    for name in ("domain", "parts", "edges", "outside"):
-        if name in table:
-            wrong(name, "is not of a set; write its values, and leave this out")
-    return {
-        n: value for n, value in table.items() if n not in ("domain", "parts", "edges", "outside")
-    }
 
 
 def check_set(kind: str, mechanism: str) -> None:

@@ -11,12 +11,9 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Any, Final
 
-from hubbub.catalog.values.sets import as_set
-from hubbub.catalog.values.vectors import VECTOR, as_vector, without_coordinates
+from hubbub.catalog.values.vectors import VECTOR
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.fields.kinds import edges_of
 from hubbub.fields.rules import is_whole
-from hubbub.fields.table_reader import Complain
 from hubbub.mechanisms import is_number
 
 NUMERIC: Final = ("count", "number", "duration", "size")
@@ -24,7 +21,7 @@ KINDS: Final = ("boolean", *NUMERIC, "set", VECTOR)
 OTHER: Final = "other"
 """What a value counts as that is not listed, where the metric says so."""
 
-_BOOLEANS: Final = ("false", "true")
+BOOLEANS: Final = ("false", "true")
 _DURATIONS: Final[Mapping[str, timedelta]] = {
     "us": timedelta(microseconds=1),
     "ms": timedelta(milliseconds=1),
@@ -54,34 +51,6 @@ _ALSO: Final = {"duration": ", nor a timedelta", "size": ', nor a text such as "
 _UNITS: Final[Mapping[str, Sequence[str]]] = {"duration": [*_DURATIONS], "size": [*_SIZES]}
 
 
-def spelled(table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
-    """A metric's table as mechanisms have it: with the values or the domain that its kind means."""
-    kind = table.get("kind")
-    table = table if kind == VECTOR else without_coordinates(table, wrong)
-    if kind in ("set", VECTOR):
-        return (as_set if kind == "set" else as_vector)(table, wrong)
-    if kind is None:
-        if "edges" in table:
-            wrong("edges", 'are of a number; write kind = "number" beside them, or another')
-            return {**table, "values": table.get("values", [*_BOOLEANS])}
-        return table
-    for name in ("values", "values_file", "domain"):
-        if name in table:
-            wrong(name, "follows from the kind; leave it out, or the kind")
-    plain = {n: value for n, value in table.items() if n not in {"values", "values_file", "domain"}}
-    edges = edges_of(table["edges"]) if "edges" in table else ()
-    if kind in NUMERIC and "edges" not in table:
-        return {**plain, "domain": "number"}
-    if kind not in NUMERIC or not edges:
-        # What is wrong with either is told with all other fields.
-        return {**plain, "values": [*_BOOLEANS]}
-    if kind == "count" and isinstance(table["edges"], dict):
-        edges = tuple(dict.fromkeys(float(round(edge)) for edge in edges))
-        plain["edges"] = [*edges]
-    clamps = table.get("outside", "clamp") == "clamp"
-    return {**plain, "values": [*labels(kind, edges, str(table.get("unit", "")), clamps=clamps)]}
-
-
 def labels(kind: str, edges: Sequence[float], unit: str, *, clamps: bool) -> tuple[str, ...]:
     """What the parts between edges are called, in order; an open end says that it is one."""
     after = f" {unit}" if unit else ""
@@ -107,7 +76,7 @@ def check_kind(metric: Any, of: str) -> None:
     of: what the metric's mechanism takes: "categories", "numbers", "strings" or "vectors".
     """
     kind, edges, values = metric.kind, metric.edges, metric.values
-    if kind == "boolean" and sorted(values or ()) != [*_BOOLEANS]:
+    if kind == "boolean" and sorted(values or ()) != [*BOOLEANS]:
         raise BadParameter("kind: a boolean is true or false, and listed so")
     if edges:
         if kind not in NUMERIC:

@@ -9,25 +9,12 @@ from hubbub.fields.field import Entry
 from hubbub.fields.kinds import Kind
 from hubbub.fields.kinds import values as values_kind
 from hubbub.fields.rules import is_whole
-from hubbub.fields.table_reader import Complain
 from hubbub.mechanisms import REGISTRY, is_number
 from hubbub.mechanisms.alike import length
 from hubbub.mechanisms.vector_codes import MAX_DIMENSIONS, VectorCodes, apart
 
 VECTOR: Final = "vector"
 """The kind of a metric that asks for the mean of a vector."""
-
-_NOT_OF_ONE: Final = (
-    "values",
-    "values_file",
-    "domain",
-    "parts",
-    "edges",
-    "outside",
-    "default",
-    "other",
-    "release",
-)
 
 
 def _coordinates() -> Kind:
@@ -69,32 +56,6 @@ COORDINATES: Final = Entry(
     "many there are, which are then called 1, 2 and so on.",
     example='["speed", "ease", "looks"]',
 )
-
-
-def as_vector(table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
-    """A table of kind "vector" with its coordinates as what is listed."""
-    for name in _NOT_OF_ONE:
-        if name in table:
-            wrong(name, "is not of a vector, which has coordinates alone; leave this out")
-    plain = {
-        name: value for name, value in table.items() if name not in {*_NOT_OF_ONE, "coordinates"}
-    }
-    coordinates = table.get("coordinates")
-    if coordinates is None:
-        wrong("coordinates", f"must be {COORDINATES.kind.words()}; add it")
-    elif problem := COORDINATES.kind.problem(coordinates):
-        wrong("coordinates", problem)
-    else:
-        return {**plain, "values": [*COORDINATES.kind.read(coordinates)]}
-    return {**plain, "values": ["1", "2"]}
-
-
-def without_coordinates(table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
-    """A table of any other kind, which has none."""
-    if "coordinates" not in table:
-        return table
-    wrong("coordinates", 'are of a vector; write kind = "vector" beside them')
-    return {name: value for name, value in table.items() if name != "coordinates"}
 
 
 def check_vector(metric: Any) -> None:

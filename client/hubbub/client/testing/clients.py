@@ -6,13 +6,13 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hubbub.authoring import read_catalog
 from hubbub.catalog import (
     EPOCH_SECONDS,
     Bundle,
     CentralPromise,
     OpeningKey,
     read_bundle,
-    read_catalog,
     read_opening_keys,
     read_operator_key,
     read_public_keys,

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.catalog import Metric
-from hubbub.catalog.crowds.crowd_geometry import CROWD_PARTS
-from hubbub.catalog.crowds.crowd_strings import CROWD_TREE
+from hubbub.catalog.crowds.central import CROWD_PARTS, CROWD_TREE
 from hubbub.catalog.crowds.hidden_counts import minimum
 from hubbub.catalog.discovery import finder_of
 from hubbub.cli.command_table import load_module

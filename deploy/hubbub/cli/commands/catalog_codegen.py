@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from hubbub.catalog import Catalog, Metric
+from hubbub.authoring import Catalog
+from hubbub.catalog import Metric
 from hubbub.catalog.values.vectors import VECTOR
 from hubbub.cli.commands.codegen_typescript import FIRST_LINE, typescript_module
 from hubbub.cli.terminal.catalog_reading import read_aloud

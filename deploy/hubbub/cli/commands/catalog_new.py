@@ -13,8 +13,9 @@ from math import inf
 from pathlib import Path
 from typing import Final
 
+from hubbub.authoring.auto import own_fields
 from hubbub.catalog import WRITTEN_EPOCHS, Metric
-from hubbub.catalog.choice import AUTO, own_fields
+from hubbub.catalog.choice import AUTO
 from hubbub.catalog.values.value_kinds import NUMERIC
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say

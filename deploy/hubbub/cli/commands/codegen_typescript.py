@@ -4,7 +4,8 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from hubbub.catalog import Catalog, Metric
+from hubbub.authoring import Catalog
+from hubbub.catalog import Metric
 from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.values.vectors import VECTOR
 

@@ -11,7 +11,7 @@ from typing import Final
 from cryptography.fernet import Fernet
 
 from hubbub.aggregator.access.tokens import add_token
-from hubbub.catalog import Catalog
+from hubbub.authoring import Catalog
 from hubbub.catalog.keys.issuer import make_token_key, take_token_public
 from hubbub.cli.certificate_authorities import (
     PARTIES,

@@ -7,7 +7,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Final
 
-from hubbub.catalog import Catalog
+from hubbub.authoring import Catalog
 from hubbub.cli.local.local_run import LAST_BASE, LocalRun, Ports
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say, several

@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from hubbub.catalog import Catalog
+from hubbub.authoring import Catalog
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.simulation.devices import Person
 

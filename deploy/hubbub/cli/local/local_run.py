@@ -23,7 +23,8 @@ from typing import Final, Self
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from hubbub.catalog import Bundle, Catalog, read_bundle, read_public_keys
+from hubbub.authoring import Catalog
+from hubbub.catalog import Bundle, read_bundle, read_public_keys
 from hubbub.catalog.keys.files import write_secret
 from hubbub.catalog.keys.gateway import GATEWAY_KEY, make_gateway_key
 from hubbub.catalog.keys.issuer import make_token_key

@@ -10,7 +10,8 @@ from typing import Any, Final, Literal
 from hubbub.analysis import Attack, answer, maximal_gain
 from hubbub.analysis.estimators.words_of_books import words_of
 from hubbub.analysis.families import family_for
-from hubbub.catalog import Catalog, Metric
+from hubbub.authoring import Catalog
+from hubbub.catalog import Metric
 from hubbub.catalog.models.of_metric import codes_of_round
 from hubbub.cli.planning.chosen_metrics import MetricsOptions
 from hubbub.cli.terminal.output import say, table

@@ -11,11 +11,12 @@ import numpy as np
 
 from hubbub.analysis.families import family_for
 from hubbub.analysis.strings.tree_search import found_from
+from hubbub.authoring.crowds.crowd_geometry import planned_geometry
+from hubbub.authoring.crowds.crowd_strings import planned_strings, string_errors
 from hubbub.catalog import CentralPromise
 from hubbub.catalog.choice import AUTO
+from hubbub.catalog.crowds.central import CROWD_PARTS, CROWD_TREE
 from hubbub.catalog.crowds.central_fields import DEVICES
-from hubbub.catalog.crowds.crowd_geometry import CROWD_PARTS, planned_geometry
-from hubbub.catalog.crowds.crowd_strings import CROWD_TREE, planned_strings, string_errors
 from hubbub.catalog.crowds.device_dummies import each_of
 from hubbub.cli.planning.central_numbers import in_catalog, plan_numbers
 from hubbub.cli.planning.model_crowds import plan_rounds

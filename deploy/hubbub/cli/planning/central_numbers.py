@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass, replace
 from math import ceil, sqrt
 from typing import Any, Final
 
+from hubbub.authoring.crowds.crowd_codes import planned_vectors
+from hubbub.authoring.crowds.crowd_numbers import planned_number
 from hubbub.catalog import CentralPromise
 from hubbub.catalog.crowds.central_fields import USUAL_MAX_LOCAL
-from hubbub.catalog.crowds.crowd_codes import planned_vectors
-from hubbub.catalog.crowds.crowd_numbers import planned_number
 from hubbub.cli.terminal.output import say, several, table
 from hubbub.errors import BadParameter
 from hubbub.privacy.crowd import ExactAccountant

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Final
 
-from hubbub.catalog import Catalog, Metric
+from hubbub.authoring import Catalog
+from hubbub.catalog import Metric
 from hubbub.cli.terminal.catalog_reading import chosen_metrics, read_aloud
 from hubbub.errors import BadParameter
 from hubbub.fields.options import argument, option, options

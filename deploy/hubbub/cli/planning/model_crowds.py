@@ -6,8 +6,8 @@ from math import floor, sqrt
 from typing import Any, Final
 
 from hubbub.analysis.models import noise_of
+from hubbub.authoring.crowds.crowd_codes import codes_epsilon
 from hubbub.catalog import CentralPromise
-from hubbub.catalog.crowds.crowd_codes import codes_epsilon
 from hubbub.cli.planning.models import dimensions_of_plan
 from hubbub.cli.terminal.long_work import said_if_long
 from hubbub.cli.terminal.output import say, table

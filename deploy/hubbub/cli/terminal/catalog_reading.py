@@ -5,7 +5,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from hubbub.catalog import Catalog, Metric
+from hubbub.authoring import Catalog
+from hubbub.catalog import Metric
 from hubbub.cli.terminal.long_work import said_if_long
 from hubbub.errors import UnknownMetric
 from hubbub.privacy.central_catalog import read_with_promises

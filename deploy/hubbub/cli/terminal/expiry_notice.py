@@ -2,7 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from hubbub.catalog import EPOCH_SECONDS, Catalog, Metric, epoch_start
+from hubbub.authoring import Catalog
+from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
 from hubbub.cli.terminal.days import first_second
 from hubbub.cli.terminal.output import explain
 from hubbub.conservation import epoch_date

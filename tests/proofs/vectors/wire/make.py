@@ -15,6 +15,7 @@ from typing import Any, Self
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from hubbub.authoring import read_catalog
 from hubbub.catalog import (
     EPOCH_SECONDS,
     Bundle,
@@ -23,7 +24,6 @@ from hubbub.catalog import (
     epoch_at,
     epoch_start,
     open_bundle,
-    read_catalog,
     seal,
     seal_info,
     sign_bundle,

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hubbub.authoring.table_reader import Complain
 from hubbub.catalog.choice import AUTO
 from hubbub.catalog.metric import DOMAINS
 from hubbub.errors.text_files import read_list
 from hubbub.fields.field import CatalogField
-from hubbub.fields.table_reader import Complain
 from hubbub.mechanisms import REGISTRY
 
 

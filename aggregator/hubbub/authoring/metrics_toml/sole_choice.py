@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hubbub.catalog.choice import AUTO, own_fields
-from hubbub.catalog.crowds.central import PROMISE
+from hubbub.authoring.auto import own_fields
+from hubbub.authoring.crowds.crowd_table import PROMISE
+from hubbub.authoring.table_reader import Complain
+from hubbub.catalog.choice import AUTO
 from hubbub.catalog.metric import DOMAINS, Metric
 from hubbub.catalog.values.vectors import VECTOR
-from hubbub.fields.table_reader import Complain
 from hubbub.mechanisms import is_number
 from hubbub.mechanisms.hcms import HadamardSketch
 from hubbub.mechanisms.pairs import PairedParts

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from math import ceil, inf
 from typing import Any, Final
 
+from hubbub.authoring.crowds.accountant import Accountant, Planned
 from hubbub.catalog.choice import AUTO
-from hubbub.catalog.crowds.central_promise import Accountant, CentralPromise, Planned
+from hubbub.catalog.crowds.central_promise import CentralPromise
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build, lies_evenly
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 from math import floor, sqrt
 from typing import Any, Final
 
-from hubbub.catalog.crowds.central_promise import Accountant, CentralPromise, Planned
+from hubbub.authoring.crowds.accountant import Accountant, Planned
+from hubbub.catalog.crowds.central_promise import CentralPromise
 from hubbub.catalog.crowds.gaussian import epsilon_of_mu, mu_within
 from hubbub.catalog.models.judging import bins_for
 from hubbub.errors import BadParameter

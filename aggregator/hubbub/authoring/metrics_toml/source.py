@@ -11,13 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from hubbub.catalog.central_cap import over_central_cap, with_gaussians
+from hubbub.authoring.central_cap import over_central_cap, with_gaussians
+from hubbub.authoring.crowds.accountant import Accountant
+from hubbub.authoring.exposure import over_caps
+from hubbub.authoring.metrics_toml.metric_table import Around, read_metric
+from hubbub.authoring.metrics_toml.model_table import read_model
+from hubbub.authoring.table_reader import Complain, read_section
 from hubbub.catalog.cover import COVER, uncovered
-from hubbub.catalog.crowds.central_promise import Accountant
-from hubbub.catalog.exposure import over_caps
 from hubbub.catalog.metric import Metric
-from hubbub.catalog.metrics_toml.metric_table import Around, read_metric
-from hubbub.catalog.metrics_toml.model_table import read_model
 from hubbub.catalog.policy import Budget, Caps
 from hubbub.catalog.runs import Runs
 from hubbub.catalog.supersedes import misfits
@@ -28,7 +29,6 @@ from hubbub.errors.text_files import parse_toml, read_text
 from hubbub.fields import kinds
 from hubbub.fields.field import entry, fields_of
 from hubbub.fields.rules import NAME
-from hubbub.fields.table_reader import Complain, read_section
 from hubbub.fields.tables import table_of
 
 _TABLE: Final = re.compile(r"""\s*\[\s*(?:metrics|models)\s*\.\s*["']?([^"'\]]*?)["']?\s*\]""")

@@ -4,13 +4,11 @@ from collections.abc import Mapping
 from math import ceil
 from typing import Any, Final
 
-from hubbub.catalog.crowds.central_promise import Accountant, CentralPromise, Planned
+from hubbub.authoring.crowds.accountant import Accountant, Planned
+from hubbub.catalog.crowds.central_promise import CentralPromise
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import EvenLies, build, even_lies
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
-
-CROWD_PARTS: Final = "pairs"
-"""The mechanism over parts whose whole epochs are accounted for."""
 
 # How near the epsilon is found, and in which steps it is looked for from above.
 _GRAIN: Final = 1e-3

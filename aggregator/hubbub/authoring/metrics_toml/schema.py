@@ -7,12 +7,13 @@ together, and what files hold, only reading the catalog tells. Dates of TOML are
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from hubbub.catalog.choice import AUTO, own_fields
-from hubbub.catalog.crowds.central import FOLLOWING, PROMISE
+from hubbub.authoring.auto import own_fields
+from hubbub.authoring.crowds.crowd_table import FOLLOWING, PROMISE
+from hubbub.authoring.metrics_toml.model_table import AS_METRICS
+from hubbub.authoring.metrics_toml.sole_choice import SOLE
+from hubbub.authoring.metrics_toml.source import Catalog
+from hubbub.catalog.choice import AUTO
 from hubbub.catalog.metric import DOMAINS, Metric
-from hubbub.catalog.metrics_toml.model_table import AS_METRICS
-from hubbub.catalog.metrics_toml.sole_choice import SOLE
-from hubbub.catalog.metrics_toml.source import Catalog
 from hubbub.catalog.models.learning import Learning
 from hubbub.fields.field import fields_of
 from hubbub.fields.kinds import Schema

@@ -5,31 +5,26 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from hubbub.catalog.choice import AUTO, own_fields, resolve
-from hubbub.catalog.cover import with_none
-from hubbub.catalog.crowds.central import (
-    CENTRAL_FIELDS,
-    PROMISE,
-    crowd_mechanisms,
-    crowd_table,
-)
-from hubbub.catalog.crowds.central_promise import (
-    Accountant,
-    CentralPromise,
-    epochs_together,
-)
+from hubbub.authoring.auto import own_fields, resolve
+from hubbub.authoring.crowds.accountant import Accountant
+from hubbub.authoring.crowds.crowd_table import PROMISE, crowd_mechanisms, crowd_table
+from hubbub.authoring.metrics_toml.domain import read_candidates, read_values
+from hubbub.authoring.metrics_toml.kind_tables import ranges_of, spelled
+from hubbub.authoring.metrics_toml.sole_choice import check_wishes, with_sole_choice
+from hubbub.authoring.table_reader import Complain, read_fields, refuse_unknown
+from hubbub.catalog.choice import AUTO
+from hubbub.catalog.cover import NONE
+from hubbub.catalog.crowds.central import CENTRAL_FIELDS
+from hubbub.catalog.crowds.central_promise import CentralPromise, epochs_together
 from hubbub.catalog.limits import Limits, conflicts
 from hubbub.catalog.metric import Metric
-from hubbub.catalog.metrics_toml.domain import read_candidates, read_values
-from hubbub.catalog.metrics_toml.sole_choice import check_wishes, with_sole_choice
 from hubbub.catalog.periods import period_conflicts
 from hubbub.catalog.policy import Caps
-from hubbub.catalog.values.part_values import ranges_of, size_of
-from hubbub.catalog.values.value_kinds import OTHER, spelled
+from hubbub.catalog.values.part_values import size_of
+from hubbub.catalog.values.value_kinds import OTHER
 from hubbub.catalog.values.vectors import VECTOR
 from hubbub.errors import BadParameter
 from hubbub.fields.field import CatalogField, fields_of
-from hubbub.fields.table_reader import Complain, read_fields, refuse_unknown
 from hubbub.mechanisms import REGISTRY, is_number
 from hubbub.mechanisms.probability import MIN_EPSILON
 
@@ -258,3 +253,10 @@ def _problem_with_own(mechanism: str, field: CatalogField, table: Mapping[str, A
         hint = "; what it is measured in is said by unit" if measured else ""
         return f"must be a number, without quotes{hint}"
     return field.problem(table[field.name])
+
+
+def with_none(values: tuple[str, ...] | None, table: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """The listed values, with "none" behind them where that is the default."""
+    if values and table.get("default") == NONE and "parts" not in table and NONE not in values:
+        return (*values, NONE)
+    return values

@@ -9,16 +9,13 @@ from collections.abc import Mapping
 from math import sqrt
 from typing import Any, Final
 
+from hubbub.authoring.crowds.accountant import Accountant, Planned
+from hubbub.authoring.crowds.crowd_geometry import planned_geometry
 from hubbub.catalog.choice import AUTO
-from hubbub.catalog.crowds.central_promise import Accountant, CentralPromise, Planned
-from hubbub.catalog.crowds.crowd_geometry import planned_geometry
+from hubbub.catalog.crowds.central import CROWD_STRINGS, CROWD_TREE
+from hubbub.catalog.crowds.central_promise import CentralPromise
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
-
-CROWD_STRINGS: Final = "local_hash"
-"""The mechanism over strings that somebody looks for whose whole epochs are accounted for."""
-CROWD_TREE: Final = "tree"
-"""The one over strings that nobody listed."""
 
 # Of functions: whom a string collides with in one of four, it is at most a quarter wrong by.
 _HASHES: Final = 4

@@ -3,22 +3,23 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hubbub.catalog.crowds.central import CENTRAL_FIELDS, FOLLOWING, NEEDS_NUMPY, PROMISE
-from hubbub.catalog.crowds.central_promise import Accountant
-from hubbub.catalog.crowds.crowd_codes import (
+from hubbub.authoring.crowds.accountant import Accountant
+from hubbub.authoring.crowds.crowd_codes import (
     CROWD_ROUNDS,
     CROWD_ROUNDS_EACH,
     codes_epsilon,
     keeps_promise,
     model_promise,
 )
+from hubbub.authoring.crowds.crowd_table import FOLLOWING, NEEDS_NUMPY, PROMISE
+from hubbub.authoring.metrics_toml.metric_table import Around
+from hubbub.authoring.table_reader import Complain, read_fields, refuse_unknown
+from hubbub.catalog.crowds.central import CENTRAL_FIELDS
 from hubbub.catalog.metric import Metric
-from hubbub.catalog.metrics_toml.metric_table import Around
 from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.of_metric import limits_of
 from hubbub.errors import BadParameter
 from hubbub.fields.field import fields_of
-from hubbub.fields.table_reader import Complain, read_fields, refuse_unknown
 from hubbub.mechanisms.gradient_size import problem_with_classes
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
 

@@ -1,0 +1,161 @@
+"""The table of a metric in a crowd: its local epsilon, mechanism and dummies, worked out."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from hubbub.authoring.crowds.accountant import Accountant, Planned
+from hubbub.authoring.crowds.crowd_codes import planned_vectors
+from hubbub.authoring.crowds.crowd_geometry import planned_geometry
+from hubbub.authoring.crowds.crowd_numbers import planned_number
+from hubbub.authoring.crowds.crowd_strings import planned_strings
+from hubbub.authoring.table_reader import Complain
+from hubbub.catalog.choice import AUTO
+from hubbub.catalog.crowds.central import (
+    CENTRAL_FIELDS,
+    CROWD_LISTED,
+    CROWD_NUMBERS,
+    CROWD_PARTS,
+    CROWD_STRINGS,
+    CROWD_TREE,
+    DUMMIES_OF_EPOCHS,
+    DUMMIES_OF_LISTED,
+    DUMMIES_OF_ONE,
+)
+from hubbub.catalog.crowds.central_fields import DEVICES
+from hubbub.catalog.crowds.central_promise import CentralPromise
+from hubbub.catalog.crowds.device_dummies import each_of
+from hubbub.catalog.values.vectors import VECTOR
+from hubbub.errors.installing import install_with
+from hubbub.mechanisms.vector_codes import VectorCodes
+
+_OF_EACH: Final = (
+    "are worked out for epochs that each keep a promise of their own; write how many beside "
+    "central_period, or leave dummies out"
+)
+
+FOLLOWING: Final = ("epsilon", "min_batch", "reports")
+"""What follows from a promise, and need not be written beside it."""
+NEEDS_NUMPY: Final = (
+    f"is worked out with numpy and scipy, which are not installed here: {install_with('plan')}"
+)
+"""What is wrong with a promise where nobody can work it out."""
+PROMISE: Final = CENTRAL_FIELDS[:2]
+"""What makes a promise: both or none."""
+
+
+def crowd_mechanisms(table: Mapping[str, Any]) -> tuple[str, ...]:
+    """Whose whole epochs are accounted for, by what a table says of its values."""
+    if "parts" in table:
+        return (CROWD_PARTS,)
+    if table.get("kind") == VECTOR:
+        return (VectorCodes.NAME,)
+    match table.get("domain"):
+        case "number":
+            return CROWD_NUMBERS
+        case "string":
+            return CROWD_STRINGS, CROWD_TREE
+        case _:
+            return (CROWD_LISTED,)
+
+
+def crowd_table(
+    table: Mapping[str, Any],
+    promise: CentralPromise,
+    shape: Mapping[str, Any],
+    accountant: Accountant | None,
+    wrong: Complain,
+) -> dict[str, Any]:
+    """A metric's table with what follows from its central promise: mechanism, epsilon, min_batch.
+
+    A local epsilon that was written stays, if it keeps the promise. shape: `categories` of listed
+    values, `sizes` and `ways` of parts, `dimensions` of vectors; nothing of numbers and strings.
+
+    Raises:
+        BadParameter: the numbers of a range, or of hash functions, are none.
+    """
+    categories = shape.get("categories")
+    settings = {**table, "min_batch": promise.crowd, "epsilon": promise.epsilon}
+    settings.pop("reports", None)
+    if table.get("min_batch", promise.crowd) != promise.crowd:
+        wrong("min_batch", f"is the crowd, {promise.crowd:,}, or nothing; leave it out")
+    if accountant is None:
+        wrong("central_epsilon", NEEDS_NUMPY)
+        return {**settings, "mechanism": crowd_mechanisms(table)[0], "dummies": 0}
+    promise = _padded(table, promise, categories, accountant, wrong)
+    if "dummies" in table:
+        settings |= {"dummies": promise.dummies, "dummies_each": promise.dummies_each}
+    planned = _planned(table, promise, shape, accountant)
+    for name in planned.parameters.keys() & table.keys():
+        wrong(name, f'is chosen by {AUTO}; leave it out, or write "{planned.mechanism}" for {AUTO}')
+    settings |= {"mechanism": planned.mechanism, **planned.parameters}
+    spread = planned.categories, planned.groups
+    largest = planned.epsilon or accountant.local_epsilon(promise, *spread)
+    own_epsilon = table.get("epsilon", largest)
+    if isinstance(own_epsilon, int | float) and own_epsilon > largest:
+        needed = None
+        if planned.epsilon is None:
+            needed = accountant.crowd_needed(
+                promise, planned.categories, own_epsilon, planned.groups
+            )
+        would = (
+            ", or leave it out"
+            if needed is None
+            else f", leave it out, or gather a crowd of {needed:,}"
+        )
+        wrong(
+            "epsilon",
+            f"{own_epsilon:g} says more than central_epsilon {promise.epsilon:g} in a crowd of "
+            f"{promise.crowd:,}{_of_all(promise)}; write {largest:.6g} at most{would}",
+        )
+    return {**settings, "epsilon": own_epsilon}
+
+
+def _planned(
+    table: Mapping[str, Any],
+    promise: CentralPromise,
+    shape: Mapping[str, Any],
+    accountant: Accountant,
+) -> Planned:
+    if "sizes" in shape:
+        return planned_geometry(CROWD_PARTS, shape, table, promise, accountant)
+    if "dimensions" in shape:
+        return planned_vectors(shape["dimensions"], table, promise, accountant)
+    if "categories" in shape:
+        return Planned(mechanism=CROWD_LISTED, parameters={}, categories=shape["categories"])
+    if table["domain"] == "string":
+        return planned_strings(table, promise, accountant)
+    return planned_number(table, promise, accountant)
+
+
+def _of_all(promise: CentralPromise) -> str:
+    return f" and {promise.epochs:,} epochs together" if promise.epochs > 1 else ""
+
+
+def _padded(
+    table: Mapping[str, Any],
+    promise: CentralPromise,
+    categories: int | None,
+    accountant: Accountant,
+    wrong: Complain,
+) -> CentralPromise:
+    """The promise with the dummies that are written, or serve best."""
+    by_devices = table.get("dummies") == DEVICES
+    in_words = isinstance(table.get("dummies"), str) and promise.epochs > 1
+    if in_words or (by_devices and table.get("rolling") is True):
+        wrong("dummies", _OF_EACH if in_words else DUMMIES_OF_EPOCHS)
+        return replace(promise, dummies=0, dummies_each=0.0)
+    dummy_fields = [name for name in ("dummies", "dummies_each") if table.get(name)]
+    if dummy_fields and categories is None:
+        for name in dummy_fields:
+            wrong(name, DUMMIES_OF_LISTED)
+        return replace(promise, dummies=0, dummies_each=0.0)
+    if len(dummy_fields) > 1 and not by_devices:
+        wrong("dummies_each", DUMMIES_OF_ONE)
+        return replace(promise, dummies_each=0.0)
+    if categories and table.get("dummies") == AUTO:
+        return replace(promise, dummies=accountant.dummies(promise, categories))
+    if categories and by_devices and not promise.dummies_each:
+        number = accountant.dummies(promise, categories, by_devices=True)
+        return replace(promise, dummies_each=each_of(promise.crowd, number))
+    return promise
