@@ -16,8 +16,8 @@ from benchmarks.device import MECHANISMS
 from benchmarks.measure import Row
 from hubbub.catalog import Limits, Metric
 from hubbub.client import Client, FolderState, SystemClock
-from hubbub.client.testing import FakeShuffler, make_bundle
-from hubbub.client.testing.clients import TestBundle
+from hubbub.client.testing import FakeShuffler
+from hubbub.signing.testing import TestBundle, make_bundle
 
 _REPORTS: Final = 4000
 _AN_HOUR: Final = 1000  # the most that a metric may have in an epoch

@@ -20,10 +20,11 @@ from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.web.app import make_app
 from hubbub.catalog import EPOCH_SECONDS, Bundle, epoch_at
 from hubbub.client import Client, FolderState
-from hubbub.client.testing import FakeShuffler, make_bundle
+from hubbub.client.testing import FakeShuffler
 from hubbub.conservation import Window
 from hubbub.mechanisms import Totals
 from hubbub.runtime import Limiter
+from hubbub.signing.testing import make_bundle
 from tests.support.fakes import MemoryReleaseLog, MemoryStore
 
 HEADER: Final = ("path", "calls", "functions", "files")

@@ -20,9 +20,9 @@ from hubbub.aggregator.ingest.intake import Intake
 from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.catalog import read_opening_keys
 from hubbub.cli.local.local_run import LocalRun
 from hubbub.conservation import Window
+from hubbub.keys import read_opening_keys
 from hubbub.mechanisms import BitVector, CohortBits, OneHot
 from hubbub.runtime import Stages, connect_redis
 from hubbub.shuffler.mixing_policy import Take

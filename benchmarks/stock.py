@@ -23,11 +23,11 @@ from hubbub.catalog import (
     key_at,
     open_sealed,
     read_bundle,
-    read_opening_keys,
     seal,
     seal_info,
 )
 from hubbub.client import SealedReport as ClientReport
+from hubbub.keys import read_opening_keys
 from hubbub.mechanisms import SystemBits
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Batch, SubmitRequest

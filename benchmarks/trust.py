@@ -27,16 +27,18 @@ from hubbub.catalog import (
     seal_info,
 )
 from hubbub.catalog.log.checkpoint import Checkpoint
-from hubbub.catalog.log.merkle import leaf_hash, tree_root
+from hubbub.catalog.log.merkle import leaf_hash
 from hubbub.catalog.log.notes import NoteKey
-from hubbub.catalog.log.proof import entry_of, open_proof, prove
+from hubbub.catalog.log.proof import entry_of, open_proof
 from hubbub.client import Client, MemoryState
-from hubbub.client.testing import FakeClock, FakeShuffler, make_bundle
+from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.conservation import Window
 from hubbub.errors import BadPayload
 from hubbub.runtime import connect_redis
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.redeeming import Paid
+from hubbub.signing.log.tree import prove, tree_root
+from hubbub.signing.testing import make_bundle
 from hubbub.tokens import TOKEN_BYTES, new_nonce, poprf, token_info
 
 _PAYLOAD_BYTES: Final = 18

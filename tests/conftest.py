@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 
-from hubbub.catalog import Bundle, OpeningKey, read_opening_keys, stream_table
+from hubbub.catalog import Bundle, OpeningKey
 from hubbub.client import Client, SystemClock
 from hubbub.client.clock import SYSTEM_CLOCK
 from hubbub.client.testing import memory_client
+from hubbub.keys import read_opening_keys
+from hubbub.signing import stream_table
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.devices import Device
 from tests.support.moment import far_from_midnight, now

@@ -10,9 +10,8 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.catalog import Bundle, Metric, open_bundle, sign_bundle, stream_table
+from hubbub.catalog import Bundle, Metric, open_bundle
 from hubbub.catalog.encoding import to_text
-from hubbub.catalog.log.log_writer import append, prove_bundle
 from hubbub.catalog.log.notes import NoteKey
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeClock, FakeShuffler
@@ -20,6 +19,8 @@ from hubbub.client.trust.bundles import Trust
 from hubbub.errors import BundleRefused, HubbubError, ValueOutOfDomain
 from hubbub.privacy.card import metric_card
 from hubbub.shuffler.streams import read_stream_table
+from hubbub.signing import sign_bundle, stream_table
+from hubbub.signing.log.log_writer import append, prove_bundle
 from tests.conftest import CATALOG
 from tests.fuzz.documents import varied
 from tests.fuzz.target import Target, scratch

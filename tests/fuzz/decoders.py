@@ -14,19 +14,8 @@ from google.protobuf.message import DecodeError, Message
 
 from hubbub.aggregator.ingest.fold import fold, well_formed
 from hubbub.authoring import read_catalog
-from hubbub.catalog import (
-    Bundle,
-    hand_over,
-    open_bundle,
-    open_sealed,
-    read_opening_keys,
-    read_public_keys,
-    seal,
-    seal_info,
-    stream_table,
-)
+from hubbub.catalog import Bundle, hand_over, open_bundle, open_sealed, seal, seal_info
 from hubbub.catalog.encoding import to_text
-from hubbub.catalog.keys.operator import read_handovers
 from hubbub.cli.rappor_files import read_collection, read_map
 from hubbub.client.ledger import FOREIGN, Account, merge
 from hubbub.client.state import journal
@@ -43,8 +32,11 @@ from hubbub.errors import (
     KeysUnusable,
     StateUnusable,
 )
+from hubbub.keys import read_opening_keys, read_public_keys
+from hubbub.keys.operator import read_handovers
 from hubbub.mechanisms import REGISTRY, Layout
 from hubbub.shuffler.streams import read_stream_table
+from hubbub.signing import stream_table
 from hubbub.wire.v1.services_pb2 import Batch, SubmitRequest
 from tests.conftest import CATALOG
 from tests.fuzz.target import Target, scratch

@@ -19,11 +19,12 @@ from unittest import mock
 import platformdirs
 from cryptography.exceptions import InvalidSignature
 
-from hubbub.catalog import Bundle, open_sealed, read_opening_keys, seal_info
+from hubbub.catalog import Bundle, open_sealed, seal_info
 from hubbub.client import Client, Outcome, client
 from hubbub.client.state import journal
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadPayload, BundleRefused, HubbubError, StateUnusable
+from hubbub.keys import read_opening_keys
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
 from tests.support.waiting import HANG_SECONDS

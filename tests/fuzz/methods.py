@@ -25,10 +25,11 @@ from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.service import IngestService
 from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.catalog import read_opening_keys, seal, seal_info, stream_table
+from hubbub.catalog import seal, seal_info
 from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.cli.local.ports import free_port
 from hubbub.conservation import Window
+from hubbub.keys import read_opening_keys
 from hubbub.runtime import Limiter, Server, Stages, channel, connect_redis
 from hubbub.runtime.process import end_tasks
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, Admission
@@ -40,6 +41,7 @@ from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shown_counts import ShownCounts
 from hubbub.shuffler.streams import read_stream_table
+from hubbub.signing import stream_table
 from hubbub.wire.v1 import services_pb2 as wire
 from hubbub.wire.v1 import services_pb2_grpc as stubs
 from tests.conftest import CATALOG

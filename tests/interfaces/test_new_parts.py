@@ -18,9 +18,10 @@ from hubbub.analysis.families import FAMILIES, draw
 from hubbub.cli.main import main
 from hubbub.cli.terminal.answer_tables import show_estimates
 from hubbub.client import Outcome
-from hubbub.client.testing import FakeShuffler, make_bundle, memory_client
+from hubbub.client.testing import FakeShuffler, memory_client
 from hubbub.mechanisms import REGISTRY, build
 from hubbub.query_results import COLUMNS, Column
+from hubbub.signing.testing import make_bundle
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web
 from tests.support.ordinal import AtMost, OrderedUnary

@@ -18,9 +18,10 @@ from hubbub.aggregator.publishing.publisher import EpochPublisher
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.store.contract import Commit
-from hubbub.catalog import closing_time, read_opening_keys, seal, seal_info
+from hubbub.catalog import closing_time, seal, seal_info
 from hubbub.conservation import Window
 from hubbub.errors import ServiceUnavailable
+from hubbub.keys import read_opening_keys
 from hubbub.runtime import Clocks
 from tests.conftest import CATALOG
 from tests.support.bundles import Signed, make_signed

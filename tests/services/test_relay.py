@@ -10,8 +10,6 @@ import httpx2
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.catalog import sign_bundle
-from hubbub.catalog.keys.gateway import GATEWAY_KEY, make_gateway_key, read_gateway
 from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.local.ports import free_port
 from hubbub.client import Client, Outcome, TryAgain
@@ -19,6 +17,7 @@ from hubbub.client.transport.addresses import relay_to
 from hubbub.client.transport.contract import SealedReport
 from hubbub.client.transport.http_connection import REPORTS_PATH, REPORTS_TYPE
 from hubbub.errors import BadParameter, KeysUnusable
+from hubbub.keys.gateway import GATEWAY_KEY, make_gateway_key, read_gateway
 from hubbub.oblivious import (
     GATEWAY_PATH,
     KEYS_TYPE,
@@ -32,6 +31,7 @@ from hubbub.relay.passing import RelayApp
 from hubbub.runtime import Limiter, TlsFolder
 from hubbub.runtime.http.problem import PROBLEM_TYPE
 from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
+from hubbub.signing import sign_bundle
 from hubbub.wire.v1.services_pb2 import SubmitRequest
 from tests.conftest import CatalogFiles
 from tests.services.test_http_door import open_door

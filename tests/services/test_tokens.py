@@ -14,7 +14,6 @@ from flask.testing import FlaskClient
 from hubbub.authoring import read_catalog
 from hubbub.catalog import read_bundle
 from hubbub.catalog.encoding import to_text
-from hubbub.catalog.keys.gateway import GATEWAY_KEY, make_gateway_key, read_gateway
 from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import ACCOUNT_KEY, ACCOUNTS, LocalRun, Ports
@@ -28,6 +27,7 @@ from hubbub.client.transport.issuer_connection import ask_issuer
 from hubbub.conservation import Window, balances, sum_terms
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.issuer.accounts import Accounts, add_account
+from hubbub.keys.gateway import GATEWAY_KEY, make_gateway_key, read_gateway
 from hubbub.runtime import Limiter, TlsFolder, connect_redis
 from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
 from hubbub.shuffler.pool import Pool

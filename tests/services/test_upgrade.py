@@ -25,7 +25,6 @@ from hubbub.catalog import (
     key_at,
     open_sealed,
     read_bundle,
-    read_opening_keys,
     seal_info,
 )
 from hubbub.cli.installation import build_bundle
@@ -33,6 +32,7 @@ from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.client import Client, FolderState, Outcome, SystemClock
 from hubbub.client.testing import FakeShuffler
 from hubbub.conservation import Window
+from hubbub.keys import read_opening_keys
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.runtime import connect_redis
 from hubbub.shuffler.pool import Pool

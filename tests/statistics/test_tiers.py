@@ -10,10 +10,11 @@ import pytest
 
 from hubbub.analysis import answer, answer_tiers
 from hubbub.analysis.families.tiers import chosen_by
-from hubbub.catalog import read_bundle, stream_table
+from hubbub.catalog import read_bundle
 from hubbub.errors import BatchTooSmall, UnknownMetric
 from hubbub.mechanisms import AnyMechanism, KeyedBits, Totals, build, tally
 from hubbub.shuffler.streams import read_stream_table
+from hubbub.signing import stream_table
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, Signed, make_signed
 

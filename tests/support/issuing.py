@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hubbub.catalog import Bundle, seal, seal_info, stream_table
+from hubbub.catalog import Bundle, seal, seal_info
 from hubbub.catalog.tokens import TokenIssuer, Tokens
 from hubbub.cli.local.ports import free_port
 from hubbub.client.transport.issuer_connection import ask_issuer
@@ -21,6 +21,7 @@ from hubbub.issuer.subjects import Subjects
 from hubbub.runtime import Limiter, connect_redis
 from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.server import HttpDoor
+from hubbub.signing import stream_table
 from hubbub.tokens import Minted, new_nonce, poprf, token_info
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import TokenRequest, TokenResponse, WantedTokens

@@ -11,12 +11,14 @@ from types import ModuleType
 
 import pytest
 
-from hubbub.catalog import read_operator_key
-from hubbub.catalog.models.state import ModelState, sign_models
+from hubbub.catalog.models.state import ModelState
 from hubbub.client import Outcome
-from hubbub.client.testing import FakeClock, FakeServer, FakeShuffler, make_bundle
+from hubbub.client.testing import FakeClock, FakeServer, FakeShuffler
 from hubbub.client.testing.capture import Captured
 from hubbub.client.testing.pytest_plugin import hubbub_reports
+from hubbub.keys import read_operator_key
+from hubbub.signing.sign_bundle import sign_models
+from hubbub.signing.testing import make_bundle
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
 from tests.support.moment import now

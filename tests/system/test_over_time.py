@@ -10,10 +10,10 @@ from playwright.sync_api import expect
 
 from hubbub.aggregator.ingest.intake import Intake
 from hubbub.aggregator.ingest.opener import Opener
-from hubbub.catalog import read_opening_keys
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.testing import FakeShuffler, coins
 from hubbub.conservation import Window
+from hubbub.keys import read_opening_keys
 from hubbub.runtime import Clocks, Stages
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from hubbub.authoring import read_catalog
-from hubbub.catalog import Bundle, refuse_changes
+from hubbub.catalog import Bundle
 from hubbub.client import Outcome
-from hubbub.client.testing import FakeShuffler, make_bundle, memory_client
+from hubbub.client.testing import FakeShuffler, memory_client
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid, UnknownMetric
 from hubbub.privacy.card import metric_card
+from hubbub.signing import refuse_changes
+from hubbub.signing.testing import make_bundle
 
 TABLE = """
 shuffler = "shuffler.example.org:443"

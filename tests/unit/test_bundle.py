@@ -19,20 +19,17 @@ from hubbub.catalog import (
     key_at,
     open_sealed,
     read_bundle,
-    read_opening_keys,
-    read_operator_key,
-    read_public_keys,
-    refuse_changes,
     seal,
     seal_info,
-    sign_bundle,
 )
-from hubbub.catalog.bundles.difference import differences
 from hubbub.catalog.keys.opening_keys import OpeningKey
-from hubbub.catalog.keys.operator import hand_over_to_new
 from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter, BadPayload, BundleRefused, KeysUnusable, UnknownMetric
+from hubbub.keys import read_opening_keys, read_operator_key, read_public_keys
+from hubbub.keys.operator import hand_over_to_new
+from hubbub.signing import refuse_changes, sign_bundle
+from hubbub.signing.difference import differences
 from tests.conftest import CatalogFiles
 
 

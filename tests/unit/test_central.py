@@ -13,20 +13,14 @@ from scipy.stats import binom
 
 from hubbub.authoring import read_catalog
 from hubbub.authoring.metrics_toml.schema import catalog_schema
-from hubbub.catalog import (
-    Metric,
-    read_bundle,
-    read_operator_key,
-    refuse_changes,
-    sign_bundle,
-    stream_table,
-)
+from hubbub.catalog import Metric, read_bundle
 from hubbub.catalog.crowds.central_promise import CentralPromise
 from hubbub.catalog.crowds.device_dummies import devices_at_least
 from hubbub.catalog.crowds.hidden_counts import count_noise
 from hubbub.cli.main import main
 from hubbub.cli.terminal import long_work
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid
+from hubbub.keys import read_operator_key
 from hubbub.mechanisms import build
 from hubbub.privacy.card import metric_card
 from hubbub.privacy.central_catalog import read_with_promises
@@ -34,6 +28,7 @@ from hubbub.privacy.crowd import central_of, what_decides
 from hubbub.privacy.padding import best_dummies
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon, largest_local
+from hubbub.signing import refuse_changes, sign_bundle, stream_table
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, crowd_text, make_signed
 

@@ -10,21 +10,23 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from scipy.stats import norm
 
 from hubbub.authoring import Catalog
-from hubbub.catalog import Bundle, Caps, Metric, read_bundle, sign_bundle
+from hubbub.catalog import Bundle, Caps, Metric, read_bundle
 from hubbub.catalog.central_cap import crowd_cost, room_of, spent_of
 from hubbub.catalog.crowds.gaussian import delta_of_mu, epsilon_of_mu, mu_of_pure, mu_within
-from hubbub.catalog.keys.opening_keys import new_periods
 from hubbub.cli.commands import ledger
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.ledger import Account, charge, crowds_since, forgotten, merge
-from hubbub.client.testing import FakeShuffler, make_bundle
+from hubbub.client.testing import FakeShuffler
 from hubbub.errors import CatalogInvalid
+from hubbub.keys.opening_keys import new_periods
 from hubbub.privacy.card import card
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.gaussian_crowd import gaussian_mu
 from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import delta_of, largest_local
+from hubbub.signing import sign_bundle
+from hubbub.signing.testing import make_bundle
 from tests.support.bundles import DAY
 from tests.support.moment import now
 from tests.support.waiting import HANG_SECONDS

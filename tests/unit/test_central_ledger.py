@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from hubbub.catalog import Bundle, Limits, Metric, Promise
-from hubbub.catalog.keys.opening_keys import new_periods
 from hubbub.cli.commands import ledger
 from hubbub.client import Client, FolderState, MemoryState, Outcome, State, SystemClock
 from hubbub.client.ledger import Account, charge, merge
@@ -17,6 +16,7 @@ from hubbub.client.state.consent import Consent, agreed
 from hubbub.client.state.state_moment import StateMoment
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BadParameter, CatalogInvalid
+from hubbub.keys.opening_keys import new_periods
 from hubbub.privacy.card import card, metric_card
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.crowd import smallest_crowd

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.catalog import epoch_at, open_sealed, read_opening_keys, seal_info
+from hubbub.catalog import epoch_at, open_sealed, seal_info
 from hubbub.client import (
     Client,
     FolderState,
@@ -21,6 +21,7 @@ from hubbub.client.testing import FakeClock, FakeServer, FakeShuffler
 from hubbub.client.transport.grpc_connection import GrpcConnection
 from hubbub.client.value_hints import value_hint
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric, ValueOutOfDomain
+from hubbub.keys import read_opening_keys
 from hubbub.mechanisms import KeyedBits
 from tests.support.bundles import Signed
 from tests.support.waiting import HANG_SECONDS

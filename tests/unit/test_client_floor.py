@@ -3,8 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.catalog import open_sealed, read_bundle, read_opening_keys, seal, seal_info
+from hubbub.catalog import open_sealed, read_bundle, seal, seal_info
 from hubbub.errors import BadPayload, BundleRefused
+from hubbub.keys import read_opening_keys
 from hubbub.mechanisms import SystemBits, build
 from tests.support.bundles import Signed
 

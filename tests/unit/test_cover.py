@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.catalog import Bundle, open_sealed, read_opening_keys, seal_info
+from hubbub.catalog import Bundle, open_sealed, seal_info
 from hubbub.client import Client, FolderState, MemoryState, Outcome
 from hubbub.client.state.contract import State
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadParameter, CatalogInvalid
+from hubbub.keys import read_opening_keys
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.moment import now
 from tests.support.waiting import HANG_SECONDS

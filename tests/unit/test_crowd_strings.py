@@ -11,15 +11,17 @@ import pytest
 from hubbub.analysis.families import draw
 from hubbub.analysis.families.sketch import count
 from hubbub.authoring.crowds.crowd_strings import planned_strings, string_errors
-from hubbub.catalog import CentralPromise, Metric, read_bundle, read_operator_key, sign_bundle
+from hubbub.catalog import CentralPromise, Metric, read_bundle
 from hubbub.cli.main import main
 from hubbub.errors import CatalogInvalid
+from hubbub.keys import read_operator_key
 from hubbub.mechanisms import build, even_lies
 from hubbub.mechanisms.local_hash import LocalHashing
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.crowd import ExactAccountant, central_of, smallest_crowd
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
+from hubbub.signing import sign_bundle
 from tests.support.bundles import DAY, make_signed
 
 TEXT = """

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from scipy.stats import chi2
 
-from hubbub.catalog import Bundle, open_sealed, read_opening_keys, seal_info
+from hubbub.catalog import Bundle, open_sealed, seal_info
 from hubbub.catalog.crowds.device_dummies import gathered
 from hubbub.client import Client, FolderState, MemoryState, Outcome
 from hubbub.client.state.contract import State
 from hubbub.client.testing import FakeClock, FakeShuffler
+from hubbub.keys import read_opening_keys
 from hubbub.privacy.central_catalog import read_with_promises
 from tests.support.bundles import DAY, Signed, crowd_text, make_signed, metric_text
 from tests.support.waiting import HANG_SECONDS

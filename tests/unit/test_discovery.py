@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from hubbub.authoring import read_catalog
-from hubbub.catalog import Bundle, Metric, grown, refuse_changes, stream_table
+from hubbub.catalog import Bundle, Metric
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BundleRefused, CatalogInvalid, ValueOutOfDomain
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.leaflet import leaflet
+from hubbub.signing import grown, refuse_changes, stream_table
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
 

@@ -18,11 +18,12 @@ from hubbub.authoring.auto import choose
 from hubbub.catalog import Release
 from hubbub.cli.main import main
 from hubbub.client import Outcome
-from hubbub.client.testing import FakeShuffler, make_bundle, memory_client
+from hubbub.client.testing import FakeShuffler, memory_client
 from hubbub.mechanisms import REGISTRY, KeyedBits, tally
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import row
 from hubbub.privacy.releases import release
+from hubbub.signing.testing import make_bundle
 from tests.support.recipe import example
 from tests.support.waiting import HANG_SECONDS
 

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.catalog import filler_info, open_sealed, read_opening_keys, seal_info
-from hubbub.catalog.bundles.difference import LESS, MORE, differences
+from hubbub.catalog import filler_info, open_sealed, seal_info
 from hubbub.client import Client, FolderState, MemoryState, Outcome
 from hubbub.client.state.contract import State
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadParameter, BadPayload, CatalogInvalid
+from hubbub.keys import read_opening_keys
+from hubbub.signing.difference import LESS, MORE, differences
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.filled import FILLED, STREAMS
 from tests.support.waiting import HANG_SECONDS

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from hubbub.client.testing import FakeServer, make_bundle
+from hubbub.client.testing import FakeServer
+from hubbub.signing.testing import make_bundle
 from tests.conftest import CATALOG
 from tests.support.bundles import Signed
 from tests.support.http_shuffler import http_shuffler

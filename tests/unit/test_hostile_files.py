@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 
 from hubbub.aggregator.access.access_file import read_access
 from hubbub.authoring import read_catalog
-from hubbub.catalog import open_bundle, read_bundle, read_public_keys
+from hubbub.catalog import open_bundle, read_bundle
 from hubbub.catalog.encoding import read_json
 from hubbub.catalog.keys import points
 from hubbub.cli.main import main
@@ -22,6 +22,7 @@ from hubbub.cli.rappor_files import read_collection
 from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid, KeysUnusable
 from hubbub.errors.text_files import parse_toml
+from hubbub.keys import read_public_keys
 from hubbub.runtime.limits_file import read_limits
 from tests.conftest import CATALOG
 from tests.support.bundles import Signed

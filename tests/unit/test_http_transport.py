@@ -13,8 +13,8 @@ import pytest
 
 from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.client import GivenUp, SealedReport, TryAgain, transport_to
-from hubbub.client.testing import make_bundle
 from hubbub.errors import BadParameter
+from hubbub.signing.testing import make_bundle
 from tests.conftest import CATALOG
 from tests.support.http_shuffler import HttpShuffler, http_shuffler
 from tests.support.waiting import HANG_SECONDS

@@ -17,7 +17,7 @@ from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.reload import _check_follows
 from hubbub.analysis import answer, answer_lists
 from hubbub.analysis.families import draw
-from hubbub.catalog import Bundle, open_bundle, read_bundle, stream_table
+from hubbub.catalog import Bundle, open_bundle, read_bundle
 from hubbub.catalog.keys.signed_lines import _signed
 from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
@@ -28,6 +28,7 @@ from hubbub.errors import BundleRefused
 from hubbub.mechanisms import Totals, build
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.shuffler.streams import read_stream_table
+from hubbub.signing import stream_table
 from tests.support.bundles import DAY
 from tests.support.fakes import MemoryStore
 from tests.support.moment import now

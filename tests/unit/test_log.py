@@ -14,24 +14,20 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.catalog import Bundle, open_bundle, read_bundle, read_operator_key, sign_bundle
+from hubbub.catalog import Bundle, open_bundle, read_bundle
 from hubbub.catalog.log.checkpoint import Checkpoint
-from hubbub.catalog.log.log_writer import append, log_key, prove_bundle
-from hubbub.catalog.log.merkle import (
-    consistency_proof,
-    inclusion_proof,
-    leaf_hash,
-    proven_root,
-    refuse_inconsistent,
-    tree_root,
-)
+from hubbub.catalog.log.merkle import leaf_hash, proven_root, refuse_inconsistent
 from hubbub.catalog.log.notes import NoteKey, note_text, refuse_unsigned, sign_note
 from hubbub.catalog.log.proof import entry_of
-from hubbub.catalog.log.tiles import entries_in, entry_tiles, hash_tiles, packed_entries
 from hubbub.cli.commands import log as log_command
 from hubbub.cli.main import main
 from hubbub.client import Client, Outcome
 from hubbub.errors import BadParameter, BundleRefused
+from hubbub.keys import read_operator_key
+from hubbub.signing import sign_bundle
+from hubbub.signing.log.log_writer import append, log_key, prove_bundle
+from hubbub.signing.log.tiles import entries_in, entry_tiles, hash_tiles, packed_entries
+from hubbub.signing.log.tree import consistency_proof, inclusion_proof, tree_root
 
 # The leaves and roots of the reference implementation of RFC 6962.
 LEAVES = [

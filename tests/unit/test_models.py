@@ -22,11 +22,11 @@ from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.models import LearnedModel, learned_model
 from hubbub.aggregator.store.contract import Commit
 from hubbub.authoring import read_catalog
-from hubbub.catalog import Metric, open_sealed, read_opening_keys, read_operator_key, seal_info
+from hubbub.catalog import Metric, open_sealed, seal_info
 from hubbub.catalog.encoding import to_text
 from hubbub.catalog.models.judging import judging
 from hubbub.catalog.models.of_metric import codes_of_round, in_minutes
-from hubbub.catalog.models.state import ModelState, open_models, sign_models
+from hubbub.catalog.models.state import ModelState, open_models
 from hubbub.cli.commands.codegen_typescript import typescript_module
 from hubbub.cli.main import main
 from hubbub.cli.terminal.model_tables import show_calibration
@@ -42,6 +42,7 @@ from hubbub.errors import (
     UnknownMetric,
     ValueOutOfDomain,
 )
+from hubbub.keys import read_opening_keys, read_operator_key
 from hubbub.mechanisms import BitSource, KeyedBits, tally
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
 from hubbub.privacy.central_catalog import read_with_promises
@@ -51,6 +52,7 @@ from hubbub.privacy.proofs import audit
 from hubbub.privacy.proofs.audit import Check, audit_metric
 from hubbub.privacy.verdict import advice
 from hubbub.runtime import Clocks
+from hubbub.signing.sign_bundle import sign_models
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.fakes import MemoryStore
@@ -673,7 +675,7 @@ def test_a_label_beside_the_two_is_refused_where_both_are_named(tmp_path: Path) 
 
 
 def test_a_changed_model_needs_a_new_name(signed: Signed, tmp_path: Path) -> None:
-    from hubbub.catalog import refuse_changes
+    from hubbub.signing import refuse_changes
 
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG + MODEL.replace("[0, 40]", "[0, 50]"))

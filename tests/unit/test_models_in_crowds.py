@@ -11,15 +11,16 @@ import numpy as np
 import pytest
 
 from hubbub.aggregator.learning.learner import step
-from hubbub.catalog import Metric, read_operator_key
+from hubbub.catalog import Metric
 from hubbub.catalog.models.of_metric import codes_of_round
-from hubbub.catalog.models.state import ModelState, sign_models
+from hubbub.catalog.models.state import ModelState
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.ledger import Account, charge
 from hubbub.client.state.secret import DeviceMemo
 from hubbub.client.testing import FakeClock, FakeShuffler, coins
 from hubbub.errors import BadParameter, CatalogInvalid
+from hubbub.keys import read_operator_key
 from hubbub.mechanisms import KeyedBits, even_lies, tally
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for, words_for
 from hubbub.privacy.card import metric_card
@@ -31,6 +32,7 @@ from hubbub.privacy.proofs import audit
 from hubbub.privacy.proofs.audit import audit_metric
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
+from hubbub.signing.sign_bundle import sign_models
 from tests.support.bundles import DAY, Signed, make_signed
 
 START = 20_010  # days since 1970: 2024-10-14

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.catalog import Notice, hand_over, open_notice, read_operator_key, sign_notice
+from hubbub.catalog import Notice, hand_over, open_notice
 from hubbub.catalog.encoding import to_text
 from hubbub.catalog.notice import LARGEST_NOTICE_BYTES, Step
 from hubbub.cli.main import main
@@ -17,8 +17,10 @@ from hubbub.client import Client, FolderState, MemoryState, Outcome, State, Syst
 from hubbub.client.reporter import Reporter
 from hubbub.client.testing import FakeShuffler, coins
 from hubbub.errors import BadParameter, NoticeRefused
+from hubbub.keys import read_operator_key
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.layout import OneHot
+from hubbub.signing import sign_notice
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.waiting import HANG_SECONDS

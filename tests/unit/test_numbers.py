@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from hubbub.client import Client, MemoryState, Outcome
-from hubbub.client.testing import FakeShuffler, make_bundle
+from hubbub.client.testing import FakeShuffler
 from hubbub.errors import ValueOutOfDomain
+from hubbub.signing.testing import make_bundle
 
 CATALOG = """
 shuffler = "127.0.0.1:1"

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.catalog import Metric, open_bundle, sign_bundle
+from hubbub.catalog import Metric, open_bundle
+from hubbub.signing import sign_bundle
 
 FOLDER = Path(__file__).parents[1] / "data" / "bundles"
 # Each holds every field that its version had; 0.2 is as of before the table of fields.

@@ -13,11 +13,12 @@ from hubbub.authoring import read_catalog
 from hubbub.catalog import Metric
 from hubbub.cli.commands.catalog_codegen import python_module
 from hubbub.client import Outcome
-from hubbub.client.testing import make_bundle, memory_client
+from hubbub.client.testing import memory_client
 from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain
 from hubbub.mechanisms import build
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.parts import cell_names, listed_parts, parts_of
+from hubbub.signing.testing import make_bundle
 from hubbub.simulation.people_file import read_truth
 
 PARTS = 'parts = { theme = ["light", "dark"], country = ["de", "fr", "it"], new = [true, false] }'

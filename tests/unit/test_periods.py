@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.authoring import crowds_within, exposure, read_catalog
-from hubbub.catalog import Metric, days_of_period, read_bundle, refuse_changes, reports_of_one
+from hubbub.catalog import Metric, days_of_period, read_bundle, reports_of_one
 from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.state.folder import FolderState
@@ -18,6 +18,7 @@ from hubbub.client.testing import FakeShuffler
 from hubbub.conservation import Window
 from hubbub.errors import BundleRefused, CatalogInvalid
 from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.signing import refuse_changes
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
 from tests.support.waiting import HANG_SECONDS

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.client.testing import make_bundle
+from hubbub.signing.testing import make_bundle
 from tests.conftest import CATALOG
 
 

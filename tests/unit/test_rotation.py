@@ -5,20 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.catalog import (
-    OpeningKeyPublic,
-    key_at,
-    open_sealed,
-    read_opening_keys,
-    read_public_keys,
-    seal,
-    seal_info,
-    write_new_keys,
-)
-from hubbub.catalog.keys.rotation import forget_keys, rotate_keys, still_needed
+from hubbub.catalog import OpeningKeyPublic, key_at, open_sealed, seal, seal_info
 from hubbub.cli.main import main
 from hubbub.epochs import MONTH_SECONDS
 from hubbub.errors import KeysUnusable
+from hubbub.keys import read_opening_keys, read_public_keys, write_new_keys
+from hubbub.keys.rotation import forget_keys, rotate_keys, still_needed
 
 DAY, WEEK = 86_400, 604_800
 NOW = 20_000 * DAY + 5000.0

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from hubbub.catalog import read_bundle
-from hubbub.catalog.bundles.difference import OTHER, differences
 from hubbub.cli.main import main
 from hubbub.client import Client, FolderState
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BundleRefused
+from hubbub.signing.difference import OTHER, differences
 
 CATALOG = """
 shuffler = "shuffler.example.org:443"

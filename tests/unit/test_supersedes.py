@@ -17,12 +17,14 @@ from hubbub.aggregator.query.trend_series import Point
 from hubbub.analysis import Followed, answer, joined_shares
 from hubbub.analysis.families import draw
 from hubbub.authoring import read_catalog
-from hubbub.catalog import Bundle, read_operator_key, sign_bundle
+from hubbub.catalog import Bundle
 from hubbub.cli.terminal.answer_tables import show_trend
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, CatalogInvalid
+from hubbub.keys import read_operator_key
 from hubbub.mechanisms import Totals, build
 from hubbub.notebook.answer import Answer
+from hubbub.signing import sign_bundle
 from tests.support.bundles import DAY, make_signed
 from tests.support.fakes import MemoryStore
 

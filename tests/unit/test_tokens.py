@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from hubbub.authoring import read_catalog
-from hubbub.catalog import Bundle, read_bundle, read_operator_key, sign_bundle
-from hubbub.catalog.bundles.difference import differences
+from hubbub.catalog import Bundle, read_bundle
 from hubbub.catalog.tokens import TokenIssuer, Tokens
 from hubbub.client import Client, FolderState, MemoryState, Outcome
 from hubbub.client.delivery.purse import Purse
@@ -22,8 +21,11 @@ from hubbub.client.state.wallet import Wallet
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.client.transport.contract import SealedReport, TryAgain
 from hubbub.errors import BadParameter, CatalogInvalid
+from hubbub.keys import read_operator_key
 from hubbub.privacy.card import card
 from hubbub.shuffler.redeeming import Redeemer
+from hubbub.signing import sign_bundle
+from hubbub.signing.difference import differences
 from hubbub.tokens import TOKEN_BYTES, nonce_of, poprf, token_info
 from hubbub.wire.v1 import report_pb2
 from hubbub.wire.v1.services_pb2 import IssuedTokens, TokenRequest, TokenResponse

@@ -17,21 +17,14 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.catalog import (
-    MAX_HANDOVERS,
-    Bundle,
-    Handover,
-    Limits,
-    hand_over,
-    read_bundle,
-    sign_bundle,
-)
+from hubbub.catalog import MAX_HANDOVERS, Bundle, Handover, Limits, hand_over, read_bundle
 from hubbub.cli.main import main
 from hubbub.client import Client, FolderState, Outcome
 from hubbub.client.startup import program_name
 from hubbub.client.trust.bundles import Pin, Trust, folder_of
 from hubbub.client.trust.store import _elsewhere, held
 from hubbub.errors import BadParameter, BundleRefused
+from hubbub.signing import sign_bundle
 from tests.support.bundles import Signed
 
 pytestmark = pytest.mark.slow

@@ -25,7 +25,7 @@ from hubbub.cli.commands.catalog_codegen import python_module
 from hubbub.cli.commands.codegen_typescript import typescript_module
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, Outcome
-from hubbub.client.testing import FakeShuffler, make_bundle
+from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BadParameter, BatchTooSmall, CatalogInvalid, ValueOutOfDomain
 from hubbub.mechanisms import KeyedBits, Totals, even_lies
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
@@ -33,6 +33,7 @@ from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.crowd import central_of
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
+from hubbub.signing.testing import make_bundle
 
 TABLE = """
 shuffler = "shuffler.example.org:443"

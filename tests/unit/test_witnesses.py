@@ -13,8 +13,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from hubbub.catalog import read_bundle
 from hubbub.catalog.log.checkpoint import Checkpoint
-from hubbub.catalog.log.cosignature import cosign, cosigned_at, witness_key
-from hubbub.catalog.log.log_writer import append, folder_fetch, log_key, prove_bundle
 from hubbub.catalog.log.notes import (
     COSIGNATURE,
     ED25519,
@@ -24,7 +22,6 @@ from hubbub.catalog.log.notes import (
     signed_note,
     signers,
 )
-from hubbub.catalog.log.tiles import CHECKPOINT
 from hubbub.cli.main import main
 from hubbub.cli.witnesses import (
     WITNESS_KEY,
@@ -35,6 +32,9 @@ from hubbub.cli.witnesses import (
 )
 from hubbub.client import Client, Outcome
 from hubbub.errors import BadParameter, KeysUnusable, LogBroken
+from hubbub.signing.log.cosignature import cosign, cosigned_at, witness_key
+from hubbub.signing.log.log_writer import append, folder_fetch, log_key, prove_bundle
+from hubbub.signing.log.tiles import CHECKPOINT
 from tests.unit.test_log import Operator
 
 ORIGIN = "log.example.org/app"

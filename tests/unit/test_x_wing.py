@@ -24,11 +24,8 @@ from hubbub.catalog import (
     open_bundle,
     open_sealed,
     read_bundle,
-    read_opening_keys,
-    read_public_keys,
     seal,
     seal_info,
-    write_new_keys,
 )
 from hubbub.cli.installation import build_bundle
 from hubbub.cli.main import main
@@ -36,6 +33,7 @@ from hubbub.client import Client, MemoryState
 from hubbub.client.testing import FakeShuffler
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BadPayload, BundleRefused, CatalogInvalid
+from hubbub.keys import read_opening_keys, read_public_keys, write_new_keys
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.shuffler.departures import sealed_dummies
 from hubbub.shuffler.streams import read_stream_table

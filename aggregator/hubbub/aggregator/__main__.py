@@ -49,8 +49,9 @@ from hubbub.aggregator.service import IngestService
 from hubbub.aggregator.settings import Settings, limited, parse
 from hubbub.aggregator.store.promises import RedisPromises
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.catalog import Bundle, read_opening_keys
+from hubbub.catalog import Bundle
 from hubbub.errors.places import notice
+from hubbub.keys import read_opening_keys
 from hubbub.runtime import (
     CLOCK_APART_SECONDS,
     REDIS_MEMORY_RATIO,

@@ -16,8 +16,8 @@ from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.store.contract import TotalsStore
 from hubbub.catalog import Bundle, OpeningKeyPublic
 from hubbub.catalog.epochs import longest_epoch
-from hubbub.catalog.keys.rotation import forget_keys, still_needed
 from hubbub.errors import KeysUnusable, StoreUnavailable
+from hubbub.keys.rotation import forget_keys, still_needed
 from hubbub.runtime import BELIEVED_SECONDS, Clocks
 
 _log: Final = logging.getLogger("hubbub.aggregator")

@@ -19,19 +19,14 @@ from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.report_counts import Shuffler
 from hubbub.aggregator.retention import Retention
 from hubbub.aggregator.settings import Settings, limited
-from hubbub.catalog import (
-    Bundle,
-    OpeningKey,
-    key_at,
-    read_bundle,
-    read_opening_keys,
-    refuse_changes,
-)
+from hubbub.catalog import Bundle, OpeningKey, key_at, read_bundle
 from hubbub.catalog.keys.handover import line_of
 from hubbub.errors import BundleRefused, KeysUnusable
+from hubbub.keys import read_opening_keys
 from hubbub.privacy.releases import check_noise
 from hubbub.runtime import Clocks, Metrics, Server, Take, certificates_until, day_of
 from hubbub.sealing import x_wing_public_bytes
+from hubbub.signing import refuse_changes
 
 if TYPE_CHECKING:
     from hubbub.aggregator.web.server import HttpServer

@@ -5,9 +5,9 @@ metrics.toml --read_catalog--> Metric --sign_bundle--> the bundle --read_bundle-
 
 from hubbub.catalog.alerts import Alert, Rule
 from hubbub.catalog.breakdown import UNLISTED, cell_of, told_by
-from hubbub.catalog.bundles.bundle import Bundle, grown, refuse_changes, stream_table
+from hubbub.catalog.bundles.bundle import Bundle
 from hubbub.catalog.bundles.promise import Promise
-from hubbub.catalog.bundles.signed_bundle import open_bundle, read_bundle, sign_bundle
+from hubbub.catalog.bundles.signed_bundle import open_bundle, read_bundle
 from hubbub.catalog.crowds.central_promise import CentralPromise
 from hubbub.catalog.epochs import (
     EPOCH_SECONDS,
@@ -19,19 +19,11 @@ from hubbub.catalog.epochs import (
     grace_seconds,
 )
 from hubbub.catalog.keys.handover import MAX_HANDOVERS, Handover, hand_over
-from hubbub.catalog.keys.opening_keys import (
-    OpeningKey,
-    OpeningKeyPublic,
-    key_at,
-    read_opening_keys,
-    read_public_keys,
-    write_new_keys,
-)
-from hubbub.catalog.keys.operator import read_operator_key
+from hubbub.catalog.keys.opening_keys import OpeningKey, OpeningKeyPublic, key_at
 from hubbub.catalog.limits import Limits
 from hubbub.catalog.lists import versions_of
 from hubbub.catalog.metric import Metric
-from hubbub.catalog.notice import Notice, open_notice, sign_notice
+from hubbub.catalog.notice import Notice, open_notice
 from hubbub.catalog.periods import days_at_most, days_of_period, reports_of_one
 from hubbub.catalog.policy import SPANS, Budget, Caps, Release
 from hubbub.catalog.supersedes import superseded_by
@@ -86,7 +78,6 @@ __all__ = [
     "epochs_within",
     "filler_info",
     "grace_seconds",
-    "grown",
     "hand_over",
     "key_at",
     "metric_name_of",
@@ -94,18 +85,10 @@ __all__ = [
     "open_notice",
     "open_sealed",
     "read_bundle",
-    "read_opening_keys",
-    "read_operator_key",
-    "read_public_keys",
-    "refuse_changes",
     "reports_of_one",
     "seal",
     "seal_info",
-    "sign_bundle",
-    "sign_notice",
-    "stream_table",
     "superseded_by",
     "told_by",
     "versions_of",
-    "write_new_keys",
 ]

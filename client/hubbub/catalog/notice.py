@@ -11,12 +11,11 @@ from itertools import pairwise
 from typing import Any, Final, Self
 
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.catalog.encoding import MALFORMED, read_json
 from hubbub.catalog.epochs import epoch_start
 from hubbub.catalog.keys.handover import Handover, line_of
-from hubbub.catalog.keys.signed_lines import as_line, check_lines, of_another_operator, sign_lines
+from hubbub.catalog.keys.signed_lines import check_lines, of_another_operator
 from hubbub.catalog.metric import Metric
 from hubbub.errors import BadParameter, NoticeRefused
 from hubbub.fields.rules import NAME, as_whole
@@ -87,26 +86,6 @@ class Notice:
             return 0.0
         chances = [chance for since, chance in steps if since <= start]
         return min(metric.sampling, chances[-1]) if chances else metric.sampling
-
-
-def sign_notice(notice: Notice, operator: Ed25519PrivateKey) -> bytes:
-    """The notice as it is served and kept. Raises BadParameter for one that is too long."""
-    body = as_line(
-        {
-            "version": 1,
-            "number": notice.number,
-            "until": notice.until,
-            "sampling": {name: list(map(list, steps)) for name, steps in notice.steps.items()},
-        }
-        | ({"handovers": [h.words() for h in notice.handovers]} if notice.handovers else {})
-    )
-    signed = sign_lines("notice", body, operator)
-    if len(signed) > LARGEST_NOTICE_BYTES:
-        raise BadParameter(
-            f"a notice of {len(signed)} bytes is above {LARGEST_NOTICE_BYTES}, and every answer "
-            "carries it; name fewer metrics"
-        )
-    return signed
 
 
 def open_notice(signed: bytes, *, operator: bytes | None) -> Notice:

@@ -6,34 +6,22 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.authoring import Catalog
-from hubbub.catalog import (
-    EPOCH_SECONDS,
-    Bundle,
-    Metric,
-    epoch_at,
-    epoch_start,
-    grown,
-    read_bundle,
-    read_operator_key,
-    read_public_keys,
-    refuse_changes,
-    sign_bundle,
-    stream_table,
-    write_new_keys,
-)
+from hubbub.catalog import EPOCH_SECONDS, Bundle, Metric, epoch_at, epoch_start, read_bundle
 from hubbub.catalog.encoding import to_text
-from hubbub.catalog.keys.files import replace as replace_file
-from hubbub.catalog.keys.gateway import read_gateway
 from hubbub.catalog.keys.handover import line_of
-from hubbub.catalog.keys.issuer import read_token_public
 from hubbub.catalog.keys.opening_keys import DEVELOPMENT_IDS, is_development
-from hubbub.catalog.keys.operator import read_handovers
 from hubbub.catalog.periods import refuse_long_periods
 from hubbub.catalog.tokens import TokenIssuer
 from hubbub.cli.logging_bundles import LOG, in_log, log_of
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.errors.unwritable import refuse_unwritable
+from hubbub.keys import read_operator_key, read_public_keys, write_new_keys
+from hubbub.keys.files import replace as replace_file
+from hubbub.keys.gateway import read_gateway
+from hubbub.keys.issuer import read_token_public
+from hubbub.keys.operator import read_handovers
 from hubbub.runtime.tls import authorities_of
+from hubbub.signing import grown, refuse_changes, sign_bundle, stream_table
 
 DEFAULT_DAYS: Final = 28
 DEFAULT_PERIODS: Final = 13

@@ -12,15 +12,15 @@ from typing import Final
 from hubbub.authoring import Catalog
 from hubbub.catalog import Bundle
 from hubbub.catalog.encoding import to_text
-from hubbub.catalog.keys.files import replace
 from hubbub.catalog.log.checkpoint import Checkpoint
-from hubbub.catalog.log.log_reader import ReadLog, read_log
-from hubbub.catalog.log.log_writer import append, folder_fetch, log_key, prove_bundle
 from hubbub.catalog.log.notes import NoteKey
 from hubbub.catalog.log.proof import entry_of
-from hubbub.catalog.log.tiles import CHECKPOINT
 from hubbub.errors import BadParameter, BundleRefused, LogBroken
 from hubbub.errors.unwritable import refuse_unwritable
+from hubbub.keys.files import replace
+from hubbub.signing.log.log_reader import ReadLog, read_log
+from hubbub.signing.log.log_writer import append, folder_fetch, log_key, prove_bundle
+from hubbub.signing.log.tiles import CHECKPOINT
 
 LOG: Final = "log"
 """What the log's folder is called, beside the app's bundle."""

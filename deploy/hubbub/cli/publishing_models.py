@@ -3,12 +3,13 @@
 import os
 from pathlib import Path
 
-from hubbub.catalog import read_operator_key
-from hubbub.catalog.keys.operator import read_handovers
-from hubbub.catalog.models.state import ModelState, sign_models
+from hubbub.catalog.models.state import ModelState
 from hubbub.errors import BadParameter
 from hubbub.errors.unwritable import refuse_unwritable
+from hubbub.keys import read_operator_key
+from hubbub.keys.operator import read_handovers
 from hubbub.notebook.service import Service
+from hubbub.signing.sign_bundle import sign_models
 
 
 def publish(service: Service, keys: Path, out: Path) -> dict[str, int] | None:

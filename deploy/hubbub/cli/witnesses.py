@@ -10,16 +10,16 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.catalog.keys.files import read, replace
-from hubbub.catalog.keys.signing_keys import read_signing_key, signing_pem
 from hubbub.catalog.log.checkpoint import Checkpoint
-from hubbub.catalog.log.cosignature import cosign, cosigned_at, witness_key
-from hubbub.catalog.log.log_reader import Fetch, ReadLog, read_log
 from hubbub.catalog.log.notes import COSIGNATURE, NoteKey, merge_notes
-from hubbub.catalog.log.tiles import CHECKPOINT
 from hubbub.errors import BadParameter, KeysUnusable, LogBroken
 from hubbub.errors.unreadable import unreadable
 from hubbub.errors.unwritable import refuse_unwritable
+from hubbub.keys.files import read, replace
+from hubbub.keys.signing_keys import read_signing_key, signing_pem
+from hubbub.signing.log.cosignature import cosign, cosigned_at, witness_key
+from hubbub.signing.log.log_reader import Fetch, ReadLog, read_log
+from hubbub.signing.log.tiles import CHECKPOINT
 
 WITNESS_KEY: Final = "witness.key"
 _PUBLIC: Final = "witness.pub"

@@ -14,9 +14,9 @@ from hubbub.analysis import Answer, answer_tiers
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import Counts, draw
 from hubbub.catalog import Bundle
-from hubbub.client.testing import make_bundle
 from hubbub.conservation import Window
 from hubbub.mechanisms import Totals
+from hubbub.signing.testing import make_bundle
 from tests.statistics.calibration.statement import Counted, Setting, Statement, mistake
 
 CATALOG = """

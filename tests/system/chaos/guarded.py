@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from hubbub.catalog.keys.issuer import make_token_key
 from hubbub.catalog.tokens import Tokens
 from hubbub.cli.local.ports import free_port
 from hubbub.client import Client
 from hubbub.client.state.contract import SENT as TAKEN
 from hubbub.issuer.accounts import add_account
+from hubbub.keys.issuer import make_token_key
 from hubbub.tokens import TOKEN_KEY
 from tests.support.waiting import eventually
 from tests.system.chaos import robbed, thief

@@ -1,6 +1,5 @@
 """The bundle: what an app ships of a catalog. And the shuffler's stream table, made with it."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -9,17 +8,14 @@ from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any, Final
 
-from hubbub.catalog.breakdown import lost, streams_of, told_by
-from hubbub.catalog.bundles.promise import Promise, promised_in_all
+from hubbub.catalog.breakdown import streams_of, told_by
+from hubbub.catalog.bundles.promise import Promise
 from hubbub.catalog.cover import uncovered
-from hubbub.catalog.crowds.device_dummies import gathered, made_each
-from hubbub.catalog.crowds.hidden_counts import count_noise, minimum
 from hubbub.catalog.discovery import finder_of
-from hubbub.catalog.encoding import to_text
-from hubbub.catalog.epochs import EPOCH_SECONDS, MINUTE, grace_seconds
+from hubbub.catalog.epochs import MINUTE
 from hubbub.catalog.keys.handover import Handover, line_of
 from hubbub.catalog.keys.opening_keys import OpeningKeyPublic, is_development
-from hubbub.catalog.lists import grown_from, versions_of, why_not_grown
+from hubbub.catalog.lists import versions_of
 from hubbub.catalog.log.notes import NoteKey
 from hubbub.catalog.log.proof import LogProof
 from hubbub.catalog.metric import Metric
@@ -33,7 +29,7 @@ from hubbub.errors import BadParameter, BundleRefused, UnknownMetric
 from hubbub.errors.places import wrong_place
 from hubbub.fields.rules import NAME, is_address, is_whole, metric_name_of
 from hubbub.oblivious import read_config
-from hubbub.sealing import X25519, X_WING
+from hubbub.sealing import X_WING
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _LONGEST_NAME: Final = 200  # that is compared with those there are
@@ -197,116 +193,6 @@ class Bundle:
             for name, promise in self.promises().items()
             if name not in metrics and promise.epsilon is not None
         }
-
-
-def grown(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str, Metric]:
-    """Metrics as they go on from those before: what was appended to their values is told apart."""
-    before = previous.metrics
-    return {name: grown_from(metric, before.get(name)) for name, metric in metrics.items()}
-
-
-def refuse_changes(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str, str]:
-    """The history to carry on: every name ever used with its definition's digest.
-
-    Raises:
-        BundleRefused: a metric changed under an old name, or its limits were raised.
-    """
-    history = dict(previous.history)
-    promises = previous.promises()
-    _, broken = promised_in_all(promises, {n: Promise.of(entry) for n, entry in metrics.items()})
-    problems = []
-    for name, metric in metrics.items():
-        if all(
-            history.setdefault(version, digest) == digest
-            for version, digest in digests_of(metric).items()
-        ):
-            before = previous.metrics.get(name)
-            if before and digests_of(before).keys() - digests_of(metric).keys():
-                problems.append(
-                    f'metric "{name}": values were taken away under an old name; reports of them '
-                    f"would be lost: put them back, in their order, or give the metric a new name"
-                )
-            elif name in promises and promises[name].epsilon is None:
-                problems.append(
-                    f'metric "{name}": was retired by a version of hubbub that did not carry on '
-                    "what it had promised, and devices still hold it to that; give the metric a "
-                    f'new name, such as "{name}_2"'
-                )
-            elif name in broken:
-                problems.append(
-                    f'metric "{name}": {broken[name]} under an old name; devices refuse a bundle '
-                    f"that takes more than was promised: lower it, or give the metric a new name, "
-                    f'such as "{name}_2"'
-                )
-            if before and (gone := lost(before.breakdown, metric.breakdown)):
-                problems.append(
-                    f'metric "{name}": breakdown has lost {gone}, whose totals would be found no '
-                    "more: put it back"
-                )
-            continue
-        if name in previous.metrics:
-            old, new = previous.metrics[name].definition(), metric.definition()
-            changed = ", ".join(
-                field for field in {**new, **old} if new.get(field) != old.get(field)
-            )
-        else:
-            changed = "the definition of this retired name"
-        problems.append(
-            f'metric "{name}": {changed} changed under an old name; their totals do not add: '
-            f'give the new definition a new name, such as "{name}_2", and supersedes = "{name}" so '
-            "that trends join them" + why_not_grown(previous.metrics.get(name), metric)
-        )
-    if problems:
-        raise BundleRefused("\n".join(problems))
-    return history
-
-
-def stream_table(bundle: Bundle) -> str:
-    """What the shuffler must know, as JSON: lengths, minimum batches and times. No mechanism.
-
-    Where it adds dummies it is told of how many values, and the public keys that devices seal with.
-    """
-    streams = {
-        metric.name: {
-            "sealed_bytes": metric.sealed_bytes,
-            "min_batch": gathered(minimum(metric), made_each(metric)),
-            "epoch_seconds": EPOCH_SECONDS[metric.epoch],
-            "grace_seconds": grace_seconds(metric.epoch),
-            **_leaving(metric),
-            **({"tokens": metric.limits.reports_per_epoch} if bundle.tokens else {}),
-        }
-        for metric in bundle.streams.values()
-    }
-    padded = {metric.kem for metric in bundle.streams.values() if "values" in streams[metric.name]}
-    keys = [
-        {"id": key.id, "start": key.start, "end": key.end}
-        | ({"public": to_text(key.public)} if X25519 in padded else {})
-        | ({"x_wing": to_text(key.x_wing)} if X_WING in padded else {})
-        for key in bundle.keys
-    ]
-    marked: dict[str, bool | int] = {"development": True} if bundle.development else {}
-    if bundle.tokens:
-        marked["devices"] = bundle.tokens.terms.devices
-    return json.dumps({"version": 1, **marked, "streams": streams, "keys": keys}, indent=1) + "\n"
-
-
-def _leaving(metric: Metric) -> dict[str, str | int | list[int]]:
-    """Of a crowd how it leaves, and what dummies are made of: how many, of how many values.
-
-    Or by which law they are drawn, where they hide how many reports there are.
-    """
-    if metric.mix == "pool":
-        return {}
-    noise = count_noise(metric)
-    if not metric.dummies and noise is None:
-        return {"mix": metric.mix}
-    return {
-        "mix": metric.mix,
-        **({"dummies": metric.dummies} if metric.dummies else {}),
-        **({"noise": [noise.odds, noise.reach]} if noise else {}),
-        "values": metric.randomizer.layout.size,
-        **({} if metric.kem == X25519 else {"kem": metric.kem}),
-    }
 
 
 def _check_names(metrics: Mapping[str, Metric], history: Mapping[str, str]) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.catalog.bundles.bundle import Bundle
 from hubbub.catalog.bundles.promise import Promise
@@ -18,7 +17,7 @@ from hubbub.catalog.encoding import MALFORMED, from_text, read_json, to_text
 from hubbub.catalog.keys.handover import Handover
 from hubbub.catalog.keys.opening_keys import OpeningKeyPublic
 from hubbub.catalog.keys.points import KEY_BYTES
-from hubbub.catalog.keys.signed_lines import as_line, check_lines, sign_lines
+from hubbub.catalog.keys.signed_lines import check_lines
 from hubbub.catalog.log.notes import NoteKey
 from hubbub.catalog.log.proof import open_proof
 from hubbub.catalog.metric import Metric
@@ -27,53 +26,16 @@ from hubbub.catalog.runs import Runs
 from hubbub.catalog.tokens import TokenIssuer
 from hubbub.errors import BadParameter, BundleRefused, HubbubError
 from hubbub.errors.printable import visible
-from hubbub.fields.field import dumped, loaded
+from hubbub.fields.field import loaded
 from hubbub.fields.rules import as_whole
 from hubbub.fields.tables import table_of
-from hubbub.sealing import X_WING
 
 # Versions of what a former SDK would get wrong: values that grew, and reports without a token.
-_GROWN: Final = 2
-_TOKENS: Final = 3
+VERSION_OF_GROWN: Final = 2
+VERSION_OF_TOKENS: Final = 3
 _MAX_BYTES: Final = 64 << 20
 _NO_BUNDLE: Final = "not a bundle; make one: hubbub catalog build"
 _REASON: Final = 300
-
-
-def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey, *, whole: bool = False) -> bytes:
-    """The bundle as a file's content: the app's, or the operator's with all that its fields say."""
-    caps = dumped(bundle.caps)
-    promised = {name: promise.data() for name, promise in bundle.promised.items()}
-    hybrid = any(metric.kem == X_WING for metric in bundle.metrics.values())
-    body = as_line(
-        {
-            "version": _version(bundle),
-            "shuffler": bundle.shuffler,
-            "roots": bundle.roots,
-            "keys": [
-                {"id": k.id, "start": k.start, "end": k.end, "public": to_text(k.public)}
-                | ({"x_wing": to_text(k.x_wing)} if hybrid else {})
-                for k in bundle.keys
-            ],
-            "history": dict(bundle.history),
-            "metrics": {
-                name: metric.definition() | dumped(metric, defines=False, operator=whole)
-                for name, metric in bundle.metrics.items()
-            },
-        }
-        | ({"budget": dumped(bundle.budget)} if bundle.budget else {})
-        | ({"caps": caps} if caps else {})
-        | ({"serial": bundle.serial} if bundle.serial else {})
-        | ({"development": True} if bundle.development else {})
-        | ({"runs": dumped(bundle.runs)} if bundle.runs else {})
-        | ({"log": _log_words(bundle.log)} if bundle.log else {})
-        | ({"gateway": to_text(bundle.gateway)} if bundle.gateway else {})
-        | ({"cover": True} if bundle.cover else {})
-        | ({"tokens": bundle.tokens.words()} if bundle.tokens else {})
-        | ({"handovers": [h.words() for h in bundle.handovers]} if bundle.handovers else {})
-        | ({"promised": promised} if promised else {})
-    )
-    return sign_lines("bundle", body, operator)
 
 
 def read_bundle(path: Path, *, operator: bytes | None = None) -> Bundle:
@@ -140,20 +102,11 @@ def _with_proof(bundle: Bundle, line: bytes, content: bytes, path: str) -> Bundl
         raise BundleRefused(f"{path}: {error}") from error
 
 
-def _version(bundle: Bundle) -> int:
-    # What knows of one list of values only would count reports of another as its own; what knows
-    # no tokens would have all its reports refused.
-    if bundle.tokens:
-        return _TOKENS
-    return _GROWN if any(metric.grown for metric in bundle.metrics.values()) else 1
-
-
-def _log_words(log: NoteKey) -> dict[str, str]:
-    return {"name": log.name, "key": to_text(log.public)}
-
-
 def _load(body: Any, signer: bytes) -> Bundle:
-    if not (type(body["version"]) in (int, float) and body["version"] in (1, _GROWN, _TOKENS)):
+    if not (
+        type(body["version"]) in (int, float)
+        and body["version"] in (1, VERSION_OF_GROWN, VERSION_OF_TOKENS)
+    ):
         raise ValueError(f"version {body['version']}")
     flags = {name: body.get(name, False) for name in ("development", "cover")}
     if not all(isinstance(flag, bool) for flag in flags.values()):

@@ -23,41 +23,6 @@ def node_hash(left: bytes, right: bytes) -> bytes:
     return sha256(b"\x01" + left + right).digest()
 
 
-def tree_root(leaves: Sequence[bytes]) -> bytes:
-    """The root of a tree of these leaves' hashes. RFC 6962, section 2.1."""
-    if not leaves:
-        return sha256(b"").digest()
-    if len(leaves) == 1:
-        return leaves[0]
-    split = _split(len(leaves))
-    return node_hash(tree_root(leaves[:split]), tree_root(leaves[split:]))
-
-
-def inclusion_proof(leaves: Sequence[bytes], index: int) -> list[bytes]:
-    """The subtrees beside a leaf's path, from the leaf to the root. RFC 6962, section 2.1.1."""
-    if len(leaves) == 1:
-        return []
-    split = _split(len(leaves))
-    if index < split:
-        return [*inclusion_proof(leaves[:split], index), tree_root(leaves[split:])]
-    return [*inclusion_proof(leaves[split:], index - split), tree_root(leaves[:split])]
-
-
-def consistency_proof(leaves: Sequence[bytes], before: int) -> list[bytes]:
-    """That the tree of the first `before` leaves, in [1, all], grew. RFC 6962, section 2.1.2."""
-    return _grown(leaves, before, whole=True)
-
-
-def _grown(leaves: Sequence[bytes], before: int, *, whole: bool) -> list[bytes]:
-    """SUBPROOF. whole: whoever checks has this subtree's hash, of the tree before."""
-    if before == len(leaves):
-        return [] if whole else [tree_root(leaves)]
-    split = _split(len(leaves))
-    if before <= split:
-        return [*_grown(leaves[:split], before, whole=whole), tree_root(leaves[split:])]
-    return [*_grown(leaves[split:], before - split, whole=False), tree_root(leaves[:split])]
-
-
 def proven_root(leaf: bytes, index: int, size: int, proof: Sequence[bytes]) -> bytes:
     """The root that a tree of `size` has if this leaf is at `index`. RFC 9162, section 2.1.3.2.
 
@@ -119,8 +84,3 @@ def _climb(
     if last:
         raise BadParameter(f"a proof of {of} is too short")
     return then, now
-
-
-def _split(size: int) -> int:
-    """The largest power of two below `size`, from 2 on."""
-    return 1 << (size - 1).bit_length() - 1

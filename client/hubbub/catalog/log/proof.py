@@ -5,20 +5,13 @@ It is the bundle's third line. What is logged of a bundle is the SHA-256 of the 
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from hubbub.catalog.encoding import MALFORMED, from_text, read_json, to_text
 from hubbub.catalog.log.checkpoint import SIZE, Checkpoint
-from hubbub.catalog.log.merkle import (
-    HASH_BYTES,
-    consistency_proof,
-    inclusion_proof,
-    leaf_hash,
-    proven_root,
-    refuse_inconsistent,
-)
+from hubbub.catalog.log.merkle import HASH_BYTES, leaf_hash, proven_root, refuse_inconsistent
 from hubbub.catalog.log.notes import NoteKey
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.fields.rules import as_whole
@@ -99,18 +92,6 @@ class LogProof:
 def entry_of(kind: str, content: bytes) -> bytes:
     """A log's entry: what kind of thing, and the SHA-256 of its bytes."""
     return f"hubbub/1 {kind}\n{hashlib.sha256(content).hexdigest()}\n".encode()
-
-
-def prove(
-    leaves: Sequence[bytes], index: int, checkpoint: Checkpoint, sizes: Sequence[int]
-) -> LogProof:
-    """The proof of an entry of a log. sizes: that the log had when bundles were shipped before."""
-    return LogProof(
-        index,
-        checkpoint,
-        tuple(inclusion_proof(leaves, index)),
-        {size: tuple(consistency_proof(leaves, size)) for size in sizes},
-    )
 
 
 def open_proof(line: bytes, content: bytes, key: NoteKey) -> LogProof:

@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.catalog.encoding import MALFORMED, read_json
 from hubbub.catalog.keys.handover import Handover, line_of
-from hubbub.catalog.keys.signed_lines import as_line, check_lines, of_another_operator, sign_lines
+from hubbub.catalog.keys.signed_lines import check_lines, of_another_operator
 from hubbub.errors import BadParameter, ModelsRefused
 from hubbub.fields.rules import NAME
 from hubbub.mechanisms import is_number
@@ -89,25 +88,6 @@ class Models:
     def line(self) -> tuple[bytes, ...]:
         """The operator's signing keys, oldest first, the signer's last."""
         return line_of(self.handovers, self.operator)
-
-
-def sign_models(
-    states: Mapping[str, ModelState],
-    operator: Ed25519PrivateKey,
-    handovers: tuple[Handover, ...] = (),
-) -> bytes:
-    """The states as they are served. Raises BadParameter for what is too long."""
-    body = as_line(
-        {"version": 1, "models": {name: state.words() for name, state in sorted(states.items())}}
-        | ({"handovers": [handover.words() for handover in handovers]} if handovers else {})
-    )
-    signed = sign_lines("models", body, operator)
-    if len(signed) > LARGEST_MODELS_BYTES:
-        raise BadParameter(
-            f"the state of all models is {len(signed)} bytes, above {LARGEST_MODELS_BYTES}; learn "
-            "fewer at once, or of fewer columns"
-        )
-    return signed
 
 
 def open_models(signed: bytes, *, operator: bytes | None) -> Models:

@@ -4,7 +4,7 @@ captured = hubbub.client.testing.capture()    as a context manager; or the fixtu
 """
 
 from hubbub.client.testing.capture import Captured, Report, capture
-from hubbub.client.testing.clients import TestBundle, coins, make_bundle, memory_client
+from hubbub.client.testing.clients import coins, memory_client
 from hubbub.client.testing.fake_clock import FakeClock
 from hubbub.client.testing.fake_server import FakeServer
 from hubbub.client.testing.fake_shuffler import FakeShuffler
@@ -15,9 +15,7 @@ __all__ = [
     "FakeServer",
     "FakeShuffler",
     "Report",
-    "TestBundle",
     "capture",
     "coins",
-    "make_bundle",
     "memory_client",
 ]

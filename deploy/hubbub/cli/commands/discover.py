@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from hubbub.catalog.keys.files import replace as replace_file
 from hubbub.catalog.values.list_versions import FINDER
 from hubbub.cli.terminal.answer_tables import show_estimates
 from hubbub.cli.terminal.candidate_file import read_candidates
@@ -16,6 +15,7 @@ from hubbub.errors.unwritable import refuse_unwritable
 from hubbub.fields.command_line import Command, read_number
 from hubbub.fields.options import argument, option, options
 from hubbub.fields.rules import NAME, Interval
+from hubbub.keys.files import replace as replace_file
 
 
 def _false_share(text: str) -> float:

@@ -12,7 +12,6 @@ from cryptography.fernet import Fernet
 
 from hubbub.aggregator.access.tokens import add_token
 from hubbub.authoring import Catalog
-from hubbub.catalog.keys.issuer import make_token_key, take_token_public
 from hubbub.cli.certificate_authorities import (
     PARTIES,
     ROLES,
@@ -28,6 +27,7 @@ from hubbub.errors.places import PROTECTS_NOBODY
 from hubbub.fields.command_line import Command
 from hubbub.fields.options import Group, argument, option, options
 from hubbub.fields.rules import is_address
+from hubbub.keys.issuer import make_token_key, take_token_public
 
 # As the containers of deploy/compose call each other; the chart's services go by --host.
 _NAMES: Final = {

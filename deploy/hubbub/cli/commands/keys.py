@@ -9,10 +9,6 @@ from cryptography import x509
 
 from hubbub.catalog import EPOCH_SECONDS, WRITTEN_EPOCHS
 from hubbub.catalog.encoding import to_text
-from hubbub.catalog.keys.gateway import GATEWAY_KEY, make_gateway_key
-from hubbub.catalog.keys.issuer import make_token_key
-from hubbub.catalog.keys.operator import hand_over_to_new
-from hubbub.catalog.keys.rotation import add_x_wing, rotate_keys
 from hubbub.cli.certificate_authorities import (
     PARTIES,
     names_by_role,
@@ -34,6 +30,10 @@ from hubbub.fields.command_line import Command
 from hubbub.fields.options import argument, option, options, read_named_path
 from hubbub.fields.rules import Interval
 from hubbub.issuer.accounts import add_account
+from hubbub.keys.gateway import GATEWAY_KEY, make_gateway_key
+from hubbub.keys.issuer import make_token_key
+from hubbub.keys.operator import hand_over_to_new
+from hubbub.keys.rotation import add_x_wing, rotate_keys
 from hubbub.tokens import TOKEN_KEY
 
 _MAX_DAYS: Final = 36_600  # a hundred years: calendars end, too

@@ -7,15 +7,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from hubbub.catalog import Bundle, open_bundle, open_notice, read_bundle
-from hubbub.catalog.bundles.difference import differences
 from hubbub.catalog.bundles.promise import Promise, promised_in_all
 from hubbub.catalog.encoding import MALFORMED, read_json
 from hubbub.catalog.log.checkpoint import Checkpoint
-from hubbub.catalog.log.log_reader import Fetch, ReadLog, bundle_sizes, read_log
-from hubbub.catalog.log.log_writer import folder_fetch
-from hubbub.catalog.log.merkle import refuse_inconsistent, tree_root
+from hubbub.catalog.log.merkle import refuse_inconsistent
 from hubbub.catalog.log.notes import COSIGNATURE, ED25519, NoteKey, signers
-from hubbub.catalog.log.tiles import CHECKPOINT
 from hubbub.cli.terminal.difference_table import show_difference
 from hubbub.cli.terminal.output import say, several
 from hubbub.cli.witnesses import (
@@ -29,6 +25,11 @@ from hubbub.errors.addresses import server_parts, shown_url
 from hubbub.errors.http_calls import HttpCalls
 from hubbub.fields.command_line import Command
 from hubbub.fields.options import Exclusive, argument, option, options
+from hubbub.signing.difference import differences
+from hubbub.signing.log.log_reader import Fetch, ReadLog, bundle_sizes, read_log
+from hubbub.signing.log.log_writer import folder_fetch
+from hubbub.signing.log.tiles import CHECKPOINT
+from hubbub.signing.log.tree import tree_root
 
 _SECONDS: Final = 30.0
 _MAX_BYTES: Final = 64 << 20

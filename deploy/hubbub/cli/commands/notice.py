@@ -6,23 +6,19 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from hubbub.catalog import EPOCH_SECONDS, Bundle, read_bundle, read_operator_key
+from hubbub.catalog import EPOCH_SECONDS, Bundle, read_bundle
 from hubbub.catalog.encoding import to_text
-from hubbub.catalog.keys.files import replace as replace_file
-from hubbub.catalog.keys.operator import read_handovers
-from hubbub.catalog.notice import (
-    LARGEST_NOTICE_BYTES,
-    Notice,
-    Step,
-    open_notice,
-    sign_notice,
-)
+from hubbub.catalog.notice import LARGEST_NOTICE_BYTES, Notice, Step, open_notice
 from hubbub.cli.logging_bundles import LOG, add_to_log, refuse_lost_log
 from hubbub.cli.terminal.days import first_second
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter, NoticeRefused
 from hubbub.fields.command_line import Command
 from hubbub.fields.options import argument, option, options
+from hubbub.keys import read_operator_key
+from hubbub.keys.files import replace as replace_file
+from hubbub.keys.operator import read_handovers
+from hubbub.signing.sign_bundle import sign_notice
 
 _DAYS: Final = 30
 # A device that is asked nothing hears of no other notice until this one is over.

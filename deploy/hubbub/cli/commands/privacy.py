@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from hubbub.catalog import SPANS, read_bundle
-from hubbub.catalog.bundles.difference import differences
 from hubbub.catalog.encoding import MALFORMED, read_json
 from hubbub.cli.commands.privacy_crowd import CROWD
 from hubbub.cli.installation import DEMO_DEVICE
@@ -29,6 +28,7 @@ from hubbub.privacy.composition import Event, compose
 from hubbub.privacy.leaflet import leaflet
 from hubbub.privacy.review import claims
 from hubbub.privacy.verdict import verdict
+from hubbub.signing.difference import differences
 
 _BAR: Final = 20
 

@@ -24,10 +24,7 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from hubbub.authoring import Catalog
-from hubbub.catalog import Bundle, read_bundle, read_public_keys
-from hubbub.catalog.keys.files import write_secret
-from hubbub.catalog.keys.gateway import GATEWAY_KEY, make_gateway_key
-from hubbub.catalog.keys.issuer import make_token_key
+from hubbub.catalog import Bundle, read_bundle
 from hubbub.catalog.keys.opening_keys import is_development
 from hubbub.catalog.models.of_metric import in_minutes
 from hubbub.cli.certificate_authorities import write_certificates
@@ -39,6 +36,10 @@ from hubbub.cli.publishing_models import publish
 from hubbub.cli.terminal.service_client import Endpoints
 from hubbub.errors import ServiceUnavailable, StateUnusable, StoreUnavailable
 from hubbub.issuer.accounts import add_account
+from hubbub.keys import read_public_keys
+from hubbub.keys.files import write_secret
+from hubbub.keys.gateway import GATEWAY_KEY, make_gateway_key
+from hubbub.keys.issuer import make_token_key
 from hubbub.runtime import TlsFolder
 from hubbub.tokens import TOKEN_KEY
 

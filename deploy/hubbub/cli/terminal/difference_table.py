@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from hubbub.catalog.bundles.difference import LESS, MORE, Difference
 from hubbub.cli.terminal.output import say, table
+from hubbub.signing.difference import LESS, MORE, Difference
 
 
 def show_difference(title: str, differences: Sequence[Difference]) -> None:

@@ -9,7 +9,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hubbub.catalog import Metric
 from hubbub.catalog.limits import Limits
 from hubbub.catalog.models.judging import bins_for
-from hubbub.catalog.models.state import ModelState, sign_models
+from hubbub.catalog.models.state import ModelState
+from hubbub.signing.sign_bundle import sign_models
 
 DAY = 86_400
 # So many of each kind that the known device is in all kinds of rounds.

@@ -26,14 +26,11 @@ from hubbub.catalog import (
     open_bundle,
     seal,
     seal_info,
-    sign_bundle,
-    sign_notice,
 )
 from hubbub.catalog.crowds.device_dummies import dummy_payloads
 from hubbub.catalog.keys.opening_keys import DEVELOPMENT_IDS
 from hubbub.catalog.keys.signed_lines import sign_lines
-from hubbub.catalog.log.log_writer import append, prove_bundle
-from hubbub.catalog.log.merkle import consistency_proof, inclusion_proof, leaf_hash, tree_root
+from hubbub.catalog.log.merkle import leaf_hash
 from hubbub.catalog.log.notes import NoteKey
 from hubbub.catalog.policy import Caps
 from hubbub.catalog.runs import Runs
@@ -48,6 +45,9 @@ from hubbub.client.transport.token_messages import request_of as request_for_tok
 from hubbub.mechanisms import KeyedBits, build
 from hubbub.oblivious import Request, Response, key_config, write_request, write_response
 from hubbub.sealing import SEED_BYTES, x_wing_public, x_wing_public_bytes
+from hubbub.signing import sign_bundle, sign_notice
+from hubbub.signing.log.log_writer import append, prove_bundle
+from hubbub.signing.log.tree import consistency_proof, inclusion_proof, tree_root
 from hubbub.tokens import Minted, token_info
 from hubbub.wire.v1.services_pb2 import (
     IssuedTokens,

@@ -8,11 +8,11 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.catalog.encoding import MALFORMED, read_json, to_text
-from hubbub.catalog.keys.files import read, replace, write_secret
 from hubbub.catalog.keys.handover import MAX_HANDOVERS, Handover, hand_over
-from hubbub.catalog.keys.signing_keys import read_signing_key, signing_pem
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.errors.unwritable import refuse_unwritable
+from hubbub.keys.files import read, replace, write_secret
+from hubbub.keys.signing_keys import read_signing_key, signing_pem
 
 OPERATOR: Final = "operator.key"
 _PUBLIC: Final = "operator.pub"

@@ -11,18 +11,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from hubbub.catalog.epochs import EPOCH_SECONDS, closing_time, epoch_at
-from hubbub.catalog.keys.opening_keys import (
+from hubbub.catalog.keys.opening_keys import OpeningKey, OpeningKeyPublic
+from hubbub.errors import BadParameter, KeysUnusable
+from hubbub.errors.unwritable import refuse_unwritable
+from hubbub.keys.opening_keys import (
     OPENING,
-    OpeningKey,
-    OpeningKeyPublic,
     new_periods,
     read_opening_keys,
     read_public_keys,
     write_opening_keys,
     write_public_keys,
 )
-from hubbub.errors import BadParameter, KeysUnusable
-from hubbub.errors.unwritable import refuse_unwritable
 from hubbub.sealing import x_wing_public_bytes
 
 

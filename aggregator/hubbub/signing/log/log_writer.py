@@ -7,16 +7,17 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.catalog.keys.files import replace, write_secret
-from hubbub.catalog.keys.signing_keys import read_signing_key, signing_pem
 from hubbub.catalog.log.checkpoint import Checkpoint
-from hubbub.catalog.log.log_reader import Fetch, ReadLog, bundle_sizes, read_log
-from hubbub.catalog.log.merkle import leaf_hash, tree_root
+from hubbub.catalog.log.merkle import leaf_hash
 from hubbub.catalog.log.notes import NoteKey
-from hubbub.catalog.log.proof import LogProof, entry_of, prove
-from hubbub.catalog.log.tiles import CHECKPOINT, content_path, hash_tiles, packed_entries
+from hubbub.catalog.log.proof import LogProof, entry_of
 from hubbub.errors import KeysUnusable, LogBroken
 from hubbub.errors.unwritable import refuse_unwritable
+from hubbub.keys.files import replace, write_secret
+from hubbub.keys.signing_keys import read_signing_key, signing_pem
+from hubbub.signing.log.log_reader import Fetch, ReadLog, bundle_sizes, read_log
+from hubbub.signing.log.tiles import CHECKPOINT, content_path, hash_tiles, packed_entries
+from hubbub.signing.log.tree import prove, tree_root
 
 LOG_KEY: Final = "log.key"
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from hubbub.catalog.log.merkle import tree_root
 from hubbub.errors import BadParameter
+from hubbub.signing.log.tree import tree_root
 
 CHECKPOINT: Final = "checkpoint"
 MAX_ENTRIES: Final = 1 << 20

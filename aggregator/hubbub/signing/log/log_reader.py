@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from hubbub.catalog.log.checkpoint import Checkpoint
-from hubbub.catalog.log.merkle import leaf_hash, tree_root
+from hubbub.catalog.log.merkle import leaf_hash
 from hubbub.catalog.log.notes import NoteKey
 from hubbub.catalog.log.proof import KINDS
-from hubbub.catalog.log.tiles import (
+from hubbub.errors import BadParameter, LogBroken
+from hubbub.signing.log.tiles import (
     CHECKPOINT,
     MAX_ENTRIES,
     content_path,
@@ -18,7 +19,7 @@ from hubbub.catalog.log.tiles import (
     entry_tiles,
     hash_tiles,
 )
-from hubbub.errors import BadParameter, LogBroken
+from hubbub.signing.log.tree import tree_root
 
 _ENTRY: Final = re.compile(rf"hubbub/1 ({'|'.join(KINDS)})\n([0-9a-f]{{64}})\n")
 

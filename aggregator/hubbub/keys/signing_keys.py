@@ -5,8 +5,8 @@ from pathlib import Path
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.catalog.keys.files import read_secret
 from hubbub.errors import KeysUnusable
+from hubbub.keys.files import read_secret
 
 
 def read_signing_key(path: Path) -> Ed25519PrivateKey:

@@ -1,0 +1,143 @@
+"""Opening keys in files: the private ones of the aggregator, and the public ones of bundles."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from hubbub.catalog.encoding import MALFORMED, from_text, to_text
+from hubbub.catalog.keys.opening_keys import OpeningKey, OpeningKeyPublic
+from hubbub.catalog.keys.points import KEY_BYTES
+from hubbub.errors import BadParameter, KeysUnusable
+from hubbub.errors.unwritable import refuse_unwritable
+from hubbub.keys.files import read, read_secret, replace
+from hubbub.keys.operator import OPERATOR, write_operator_key
+from hubbub.sealing import (
+    x_wing_public_bytes,
+)
+
+OPENING: Final = "opening.keys.json"
+_OPENING_PUBLIC: Final = "opening.pub.json"
+
+
+def write_new_keys(
+    folder: Path,
+    *,
+    start: int,
+    period_seconds: int,
+    periods: int,
+    since: int | None = None,
+    first_id: int = 1,
+) -> None:
+    """Make an operator's signing key and `periods` opening keys, one after the other from `start`.
+
+    since: the first is of epochs from then on already.
+
+    Raises:
+        KeysUnusable: the folder holds keys already, or cannot be written.
+    """
+    conflicts = [name for name in (OPERATOR, OPENING) if (folder / name).exists()]
+    if conflicts:
+        raise KeysUnusable(
+            f"{folder / conflicts[0]} exists; keys are never overwritten: choose another"
+        )
+    operator = Ed25519PrivateKey.generate()
+    private, public = new_periods(first_id, start, period_seconds, periods, since)
+    with refuse_unwritable(folder, KeysUnusable):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_operator_key(folder, operator)
+        write_opening_keys(folder / OPENING, private)
+        write_public_keys(folder, public)
+
+
+def new_periods(
+    first_id: int, start: int, period_seconds: int, periods: int, since: int | None = None
+) -> tuple[list[OpeningKey], list[OpeningKeyPublic]]:
+    """Fresh opening keys for periods one after the other, with ids that go up.
+
+    since: when the first begins already, if that is before its start.
+    """
+    private, public = [], []
+    for number in range(periods):
+        key = X25519PrivateKey.generate()
+        begins = start + number * period_seconds
+        ends = begins + period_seconds
+        if not number and since is not None:
+            begins = min(begins, since)
+        raw = key.public_key().public_bytes_raw()
+        own = OpeningKey(first_id + number, key.private_bytes_raw()).with_x_wing()
+        private.append(own)
+        x_wing = x_wing_public_bytes(own.x_wing)
+        public.append(
+            OpeningKeyPublic(id=own.id, start=begins, end=ends, public=raw, x_wing=x_wing)
+        )
+    return private, public
+
+
+def write_opening_keys(path: Path, keys: Sequence[OpeningKey]) -> None:
+    """Put these private keys into the file, all at once: a reader sees the old ones or the new."""
+    entries = [
+        {"id": key.id, "private": to_text(key.private)}
+        | ({"x_wing": to_text(key.x_wing)} if key.x_wing else {})
+        for key in keys
+    ]
+    replace(path, json.dumps(entries, indent=1).encode(), secret=True)
+
+
+def write_public_keys(folder: Path, keys: Sequence[OpeningKeyPublic]) -> None:
+    """Put these public keys into the folder, all at once."""
+    entries = [
+        {"id": key.id, "start": key.start, "end": key.end, "public": to_text(key.public)}
+        | ({"x_wing": to_text(key.x_wing)} if key.x_wing else {})
+        for key in keys
+    ]
+    replace(folder / _OPENING_PUBLIC, json.dumps(entries, indent=1).encode())
+
+
+def read_public_keys(folder: Path) -> tuple[OpeningKeyPublic, ...]:
+    """The public opening keys, in order of their periods."""
+    path = folder / _OPENING_PUBLIC
+    try:
+        return tuple(
+            OpeningKeyPublic(
+                id=int(key["id"]),
+                start=int(key["start"]),
+                end=int(key["end"]),
+                public=_key_bytes(key["public"]),
+                x_wing=from_text(key.get("x_wing", "")),
+            )
+            for key in json.loads(read(path))
+        )
+    except (*MALFORMED, BadParameter) as error:
+        raise KeysUnusable(f"{path}: not a list of public opening keys") from error
+
+
+def read_opening_keys(path: Path) -> tuple[OpeningKey, ...]:
+    """The aggregator's private opening keys, from the file itself.
+
+    Raises:
+        KeysUnusable: missing, malformed, or readable by others.
+    """
+    raw = read_secret(path)
+    try:
+        return tuple(
+            OpeningKey(
+                int(k["id"]),
+                _key_bytes(k["private"]),
+                _key_bytes(k["x_wing"]) if "x_wing" in k else b"",
+            )
+            for k in json.loads(raw)
+        )
+    except MALFORMED:
+        # The error of the parser would quote the secret.
+        raise KeysUnusable(f"{path}: not a list of private opening keys") from None
+
+
+def _key_bytes(text: str) -> bytes:
+    raw = from_text(text)
+    if len(raw) != KEY_BYTES:
+        raise ValueError(f"a key is {KEY_BYTES} bytes")
+    return raw

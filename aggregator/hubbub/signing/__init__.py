@@ -1,0 +1,13 @@
+"""Floor 2. Signing: bundles, notices and models as an operator signs them, and their log."""
+
+from hubbub.signing.sign_bundle import sign_bundle, sign_notice
+from hubbub.signing.stream_table import stream_table
+from hubbub.signing.succession import grown, refuse_changes
+
+__all__ = [
+    "grown",
+    "refuse_changes",
+    "sign_bundle",
+    "sign_notice",
+    "stream_table",
+]

@@ -1,0 +1,1 @@
+"""The transparency log, as operators keep it and witnesses and reviewers read it."""

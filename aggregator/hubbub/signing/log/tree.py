@@ -1,0 +1,60 @@
+"""The tree of a transparency log: its root, and the proofs that devices check."""
+
+from collections.abc import Sequence
+from hashlib import sha256
+
+from hubbub.catalog.log.checkpoint import Checkpoint
+from hubbub.catalog.log.merkle import node_hash
+from hubbub.catalog.log.proof import LogProof
+
+
+def tree_root(leaves: Sequence[bytes]) -> bytes:
+    """The root of a tree of these leaves' hashes. RFC 6962, section 2.1."""
+    if not leaves:
+        return sha256(b"").digest()
+    if len(leaves) == 1:
+        return leaves[0]
+    split = _split(len(leaves))
+    return node_hash(tree_root(leaves[:split]), tree_root(leaves[split:]))
+
+
+def inclusion_proof(leaves: Sequence[bytes], index: int) -> list[bytes]:
+    """The subtrees beside a leaf's path, from the leaf to the root. RFC 6962, section 2.1.1."""
+    if len(leaves) == 1:
+        return []
+    split = _split(len(leaves))
+    if index < split:
+        return [*inclusion_proof(leaves[:split], index), tree_root(leaves[split:])]
+    return [*inclusion_proof(leaves[split:], index - split), tree_root(leaves[:split])]
+
+
+def consistency_proof(leaves: Sequence[bytes], before: int) -> list[bytes]:
+    """That the tree of the first `before` leaves, in [1, all], grew. RFC 6962, section 2.1.2."""
+    return _grown(leaves, before, whole=True)
+
+
+def _grown(leaves: Sequence[bytes], before: int, *, whole: bool) -> list[bytes]:
+    """SUBPROOF. whole: whoever checks has this subtree's hash, of the tree before."""
+    if before == len(leaves):
+        return [] if whole else [tree_root(leaves)]
+    split = _split(len(leaves))
+    if before <= split:
+        return [*_grown(leaves[:split], before, whole=whole), tree_root(leaves[split:])]
+    return [*_grown(leaves[split:], before - split, whole=False), tree_root(leaves[:split])]
+
+
+def _split(size: int) -> int:
+    """The largest power of two below `size`, from 2 on."""
+    return 1 << (size - 1).bit_length() - 1
+
+
+def prove(
+    leaves: Sequence[bytes], index: int, checkpoint: Checkpoint, sizes: Sequence[int]
+) -> LogProof:
+    """The proof of an entry of a log. sizes: that the log had when bundles were shipped before."""
+    return LogProof(
+        index,
+        checkpoint,
+        tuple(inclusion_proof(leaves, index)),
+        {size: tuple(consistency_proof(leaves, size)) for size in sizes},
+    )

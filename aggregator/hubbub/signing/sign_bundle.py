@@ -1,0 +1,104 @@
+"""What an operator signs: bundles, notices and the states of models."""
+
+from collections.abc import Mapping
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from hubbub.catalog.bundles.bundle import Bundle
+from hubbub.catalog.bundles.signed_bundle import VERSION_OF_GROWN, VERSION_OF_TOKENS
+from hubbub.catalog.encoding import to_text
+from hubbub.catalog.keys.handover import Handover
+from hubbub.catalog.keys.signed_lines import as_line, sign_lines
+from hubbub.catalog.log.notes import NoteKey
+from hubbub.catalog.models.state import LARGEST_MODELS_BYTES, ModelState
+from hubbub.catalog.notice import LARGEST_NOTICE_BYTES, Notice
+from hubbub.errors import BadParameter
+from hubbub.fields.field import dumped
+from hubbub.sealing import X_WING
+
+
+def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey, *, whole: bool = False) -> bytes:
+    """The bundle as a file's content: the app's, or the operator's with all that its fields say."""
+    caps = dumped(bundle.caps)
+    promised = {name: promise.data() for name, promise in bundle.promised.items()}
+    hybrid = any(metric.kem == X_WING for metric in bundle.metrics.values())
+    body = as_line(
+        {
+            "version": _version(bundle),
+            "shuffler": bundle.shuffler,
+            "roots": bundle.roots,
+            "keys": [
+                {"id": k.id, "start": k.start, "end": k.end, "public": to_text(k.public)}
+                | ({"x_wing": to_text(k.x_wing)} if hybrid else {})
+                for k in bundle.keys
+            ],
+            "history": dict(bundle.history),
+            "metrics": {
+                name: metric.definition() | dumped(metric, defines=False, operator=whole)
+                for name, metric in bundle.metrics.items()
+            },
+        }
+        | ({"budget": dumped(bundle.budget)} if bundle.budget else {})
+        | ({"caps": caps} if caps else {})
+        | ({"serial": bundle.serial} if bundle.serial else {})
+        | ({"development": True} if bundle.development else {})
+        | ({"runs": dumped(bundle.runs)} if bundle.runs else {})
+        | ({"log": _log_words(bundle.log)} if bundle.log else {})
+        | ({"gateway": to_text(bundle.gateway)} if bundle.gateway else {})
+        | ({"cover": True} if bundle.cover else {})
+        | ({"tokens": bundle.tokens.words()} if bundle.tokens else {})
+        | ({"handovers": [h.words() for h in bundle.handovers]} if bundle.handovers else {})
+        | ({"promised": promised} if promised else {})
+    )
+    return sign_lines("bundle", body, operator)
+
+
+def _version(bundle: Bundle) -> int:
+    # What knows of one list of values only would count reports of another as its own; what knows
+    # no tokens would have all its reports refused.
+    if bundle.tokens:
+        return VERSION_OF_TOKENS
+    return VERSION_OF_GROWN if any(metric.grown for metric in bundle.metrics.values()) else 1
+
+
+def _log_words(log: NoteKey) -> dict[str, str]:
+    return {"name": log.name, "key": to_text(log.public)}
+
+
+def sign_notice(notice: Notice, operator: Ed25519PrivateKey) -> bytes:
+    """The notice as it is served and kept. Raises BadParameter for one that is too long."""
+    body = as_line(
+        {
+            "version": 1,
+            "number": notice.number,
+            "until": notice.until,
+            "sampling": {name: list(map(list, steps)) for name, steps in notice.steps.items()},
+        }
+        | ({"handovers": [h.words() for h in notice.handovers]} if notice.handovers else {})
+    )
+    signed = sign_lines("notice", body, operator)
+    if len(signed) > LARGEST_NOTICE_BYTES:
+        raise BadParameter(
+            f"a notice of {len(signed)} bytes is above {LARGEST_NOTICE_BYTES}, and every answer "
+            "carries it; name fewer metrics"
+        )
+    return signed
+
+
+def sign_models(
+    states: Mapping[str, ModelState],
+    operator: Ed25519PrivateKey,
+    handovers: tuple[Handover, ...] = (),
+) -> bytes:
+    """The states as they are served. Raises BadParameter for what is too long."""
+    body = as_line(
+        {"version": 1, "models": {name: state.words() for name, state in sorted(states.items())}}
+        | ({"handovers": [handover.words() for handover in handovers]} if handovers else {})
+    )
+    signed = sign_lines("models", body, operator)
+    if len(signed) > LARGEST_MODELS_BYTES:
+        raise BadParameter(
+            f"the state of all models is {len(signed)} bytes, above {LARGEST_MODELS_BYTES}; learn "
+            "fewer at once, or of fewer columns"
+        )
+    return signed

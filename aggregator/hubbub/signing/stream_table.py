@@ -1,0 +1,59 @@
+"""The stream table of the shuffler, made with a bundle."""
+
+import json
+
+from hubbub.catalog.bundles.bundle import Bundle
+from hubbub.catalog.crowds.device_dummies import gathered, made_each
+from hubbub.catalog.crowds.hidden_counts import count_noise, minimum
+from hubbub.catalog.encoding import to_text
+from hubbub.catalog.epochs import EPOCH_SECONDS, grace_seconds
+from hubbub.catalog.metric import Metric
+from hubbub.sealing import X25519, X_WING
+
+
+def stream_table(bundle: Bundle) -> str:
+    """What the shuffler must know, as JSON: lengths, minimum batches and times. No mechanism.
+
+    Where it adds dummies it is told of how many values, and the public keys that devices seal with.
+    """
+    streams = {
+        metric.name: {
+            "sealed_bytes": metric.sealed_bytes,
+            "min_batch": gathered(minimum(metric), made_each(metric)),
+            "epoch_seconds": EPOCH_SECONDS[metric.epoch],
+            "grace_seconds": grace_seconds(metric.epoch),
+            **_leaving(metric),
+            **({"tokens": metric.limits.reports_per_epoch} if bundle.tokens else {}),
+        }
+        for metric in bundle.streams.values()
+    }
+    padded = {metric.kem for metric in bundle.streams.values() if "values" in streams[metric.name]}
+    keys = [
+        {"id": key.id, "start": key.start, "end": key.end}
+        | ({"public": to_text(key.public)} if X25519 in padded else {})
+        | ({"x_wing": to_text(key.x_wing)} if X_WING in padded else {})
+        for key in bundle.keys
+    ]
+    marked: dict[str, bool | int] = {"development": True} if bundle.development else {}
+    if bundle.tokens:
+        marked["devices"] = bundle.tokens.terms.devices
+    return json.dumps({"version": 1, **marked, "streams": streams, "keys": keys}, indent=1) + "\n"
+
+
+def _leaving(metric: Metric) -> dict[str, str | int | list[int]]:
+    """Of a crowd how it leaves, and what dummies are made of: how many, of how many values.
+
+    Or by which law they are drawn, where they hide how many reports there are.
+    """
+    if metric.mix == "pool":
+        return {}
+    noise = count_noise(metric)
+    if not metric.dummies and noise is None:
+        return {"mix": metric.mix}
+    return {
+        "mix": metric.mix,
+        **({"dummies": metric.dummies} if metric.dummies else {}),
+        **({"noise": [noise.odds, noise.reach]} if noise else {}),
+        "values": metric.randomizer.layout.size,
+        **({} if metric.kem == X25519 else {"kem": metric.kem}),
+    }

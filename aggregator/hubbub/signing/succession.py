@@ -1,0 +1,145 @@
+"""Whether metrics may follow those of an earlier bundle, and which list of values goes on."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from hubbub.catalog.breakdown import lost
+from hubbub.catalog.bundles.bundle import Bundle
+from hubbub.catalog.bundles.promise import Promise, promised_in_all
+from hubbub.catalog.cover import NONE
+from hubbub.catalog.metric import Metric
+from hubbub.catalog.values.list_versions import digests_of, is_list
+from hubbub.catalog.values.value_kinds import OTHER
+from hubbub.catalog.values.vectors import VECTOR
+from hubbub.errors import BundleRefused
+
+
+def grown(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str, Metric]:
+    """Metrics as they go on from those before: what was appended to their values is told apart."""
+    before = previous.metrics
+    return {name: grown_from(metric, before.get(name)) for name, metric in metrics.items()}
+
+
+def refuse_changes(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str, str]:
+    """The history to carry on: every name ever used with its definition's digest.
+
+    Raises:
+        BundleRefused: a metric changed under an old name, or its limits were raised.
+    """
+    history = dict(previous.history)
+    promises = previous.promises()
+    _, broken = promised_in_all(promises, {n: Promise.of(entry) for n, entry in metrics.items()})
+    problems = []
+    for name, metric in metrics.items():
+        if all(
+            history.setdefault(version, digest) == digest
+            for version, digest in digests_of(metric).items()
+        ):
+            before = previous.metrics.get(name)
+            if before and digests_of(before).keys() - digests_of(metric).keys():
+                problems.append(
+                    f'metric "{name}": values were taken away under an old name; reports of them '
+                    f"would be lost: put them back, in their order, or give the metric a new name"
+                )
+            elif name in promises and promises[name].epsilon is None:
+                problems.append(
+                    f'metric "{name}": was retired by a version of hubbub that did not carry on '
+                    "what it had promised, and devices still hold it to that; give the metric a "
+                    f'new name, such as "{name}_2"'
+                )
+            elif name in broken:
+                problems.append(
+                    f'metric "{name}": {broken[name]} under an old name; devices refuse a bundle '
+                    f"that takes more than was promised: lower it, or give the metric a new name, "
+                    f'such as "{name}_2"'
+                )
+            if before and (gone := lost(before.breakdown, metric.breakdown)):
+                problems.append(
+                    f'metric "{name}": breakdown has lost {gone}, whose totals would be found no '
+                    "more: put it back"
+                )
+            continue
+        if name in previous.metrics:
+            old, new = previous.metrics[name].definition(), metric.definition()
+            changed = ", ".join(
+                field for field in {**new, **old} if new.get(field) != old.get(field)
+            )
+        else:
+            changed = "the definition of this retired name"
+        problems.append(
+            f'metric "{name}": {changed} changed under an old name; their totals do not add: '
+            f'give the new definition a new name, such as "{name}_2", and supersedes = "{name}" so '
+            "that trends join them" + why_not_grown(previous.metrics.get(name), metric)
+        )
+    if problems:
+        raise BundleRefused("\n".join(problems))
+    return history
+
+
+# Of kinds whose values are listed beside each other, what people call them.
+_LISTS: Final = {"boolean": "booleans", VECTOR: "vectors"}
+
+
+def grown_from(metric: Metric, before: Metric | None) -> Metric:
+    """The metric as it goes on from what was asked before, where only values were appended.
+
+    With `auto` the mechanism stays what it was: two lists are joined by it. "other" and the "none"
+    of a default keep their places among the values, so that a list begins as the one before did.
+    """
+    if before is None or metric.values is None or before.values is None or not is_list(before):
+        return metric
+    specials = {OTHER} if metric.other and before.other else set()
+    specials |= {NONE} if metric.default == before.default == NONE else set()
+    if specials:
+        metric = replace(metric, values=_going_on(metric.values, before.values, specials))
+    assert metric.values is not None  # noqa: S101 of a list alone
+    if metric.values[: len(before.values)] != before.values:
+        return metric
+    more = len(metric.values) > len(before.values)
+    if metric.choice and before.choice and metric.epsilon == before.epsilon:
+        metric = replace(
+            metric,
+            mechanism=before.mechanism,
+            parameters=before.parameters,
+            choice=before.choice,
+        )
+    if not is_list(metric):
+        return metric
+    return replace(metric, grown=(*before.grown, len(before.values)) if more else before.grown)
+
+
+def why_not_grown(before: Metric | None, metric: Metric) -> str:
+    """Why values do not go on under their name, as the end of a sentence.
+
+    "" where none was appended and none vanished.
+    """
+    if before is None or not before.values or not metric.values:
+        return ""
+    if not is_list(before):
+        # What is listed beside each other: of a table its cells, of a number its ranges.
+        list_kind = "edges" if before.edges else "parts" if before.parts else ""
+        list_kind = list_kind or _LISTS.get(before.kind, "sets")
+        longer = set(before.values) < set(metric.values) or list_kind == "parts"
+        return f" (values are appended to plain lists alone, not to {list_kind})" * longer
+    if gone := len(set(before.values) - set(metric.values)):
+        return (
+            f"; {gone:,} of the {len(before.values):,} values vanished: values may only be appended"
+        )
+    if before.central and metric.values[: len(before.values)] == before.values:
+        return (
+            "; values can be appended once it is written: "
+            f'mechanism = "{before.mechanism}" and epsilon = {before.epsilon:g}'
+        )
+    return ""
+
+
+def _going_on(
+    values: Sequence[str], before: Sequence[str], specials: Collection[str]
+) -> tuple[str, ...]:
+    """Values in the order of those before, if these begin with them; but for where `kept` are."""
+    named, prior = (
+        [value for value in listing if value not in specials] for listing in (values, before)
+    )
+    same = named[: len(prior)] == prior
+    return (*before, *named[len(prior) :]) if same else tuple(values)

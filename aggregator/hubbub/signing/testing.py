@@ -1,0 +1,81 @@
+"""Bundles for the tests of apps: a catalog signed with keys of the moment."""
+
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hubbub.authoring import read_catalog
+from hubbub.catalog import EPOCH_SECONDS, Bundle, CentralPromise, OpeningKey, read_bundle
+from hubbub.catalog.crowds.gaussian import mu_of_pure
+from hubbub.keys import read_opening_keys, read_operator_key, read_public_keys, write_new_keys
+from hubbub.signing import sign_bundle
+
+_KEY_SECONDS = 4 * EPOCH_SECONDS["week"]
+
+
+@dataclass(frozen=True, slots=True)
+class TestBundle:
+    """A bundle signed for a test, its content, and the keys that open what is sealed with it."""
+
+    bundle: Bundle
+    signed: bytes = field(repr=False)
+    opening: tuple[OpeningKey, ...] = field(repr=False)
+
+    __test__ = False  # it is no test, whatever its name says
+
+
+class _Alone:
+    """Keeps every central promise without a crowd, by local epsilons that are no larger."""
+
+    def local_epsilon(self, promise: CentralPromise, _categories: float, _groups: int = 1) -> float:
+        return min(promise.epsilon / promise.epochs, promise.max_local_epsilon)
+
+    def keeps(
+        self, promise: CentralPromise, _categories: float, epsilon: float, _groups: int = 1
+    ) -> bool:
+        return epsilon * promise.epochs <= promise.epsilon
+
+    def gaussian(
+        self, _promise: CentralPromise, _categories: float, epsilon: float, _groups: int = 1
+    ) -> float:
+        return mu_of_pure(epsilon)
+
+    def dummies(
+        self, _promise: CentralPromise, _categories: int, *, by_devices: bool = False
+    ) -> int:
+        del by_devices
+        return 0
+
+    def crowd_needed(
+        self, _promise: CentralPromise, _categories: float, _epsilon: float, _groups: int = 1
+    ) -> None:
+        """None would do."""
+
+
+def make_bundle(catalog: str | Path, *, shuffler: str | None = None) -> TestBundle:
+    """Sign a catalog (metrics.toml) with keys of the moment, which end with the test.
+
+    shuffler: HOST:PORT to put in instead of the catalog's.
+
+    Raises:
+        CatalogInvalid: the catalog is wrong.
+    """
+    source = read_catalog(Path(catalog), _Alone())
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "keys"
+        start = int(time.time()) - _KEY_SECONDS
+        write_new_keys(folder, start=start, period_seconds=_KEY_SECONDS, periods=14)
+        bundle = Bundle(
+            metrics=source.metrics,
+            keys=read_public_keys(folder),
+            shuffler=shuffler or source.shuffler,
+            roots=None,
+            history={name: metric.digest() for name, metric in source.metrics.items()},
+            budget=source.budget,
+            caps=source.caps,
+        )
+        path = folder / "app.hubbub"
+        path.write_bytes(sign_bundle(bundle, read_operator_key(folder)))
+        opening = read_opening_keys(folder / "opening.keys.json")
+        return TestBundle(read_bundle(path), path.read_bytes(), opening)
