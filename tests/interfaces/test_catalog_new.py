@@ -56,7 +56,11 @@ def test_kinds_are_written_as_the_check_takes_them(
     steps = ("--edges", "1:1000:3", "--unit", "ms", "--refuse")
     assert new("wait", *TOLD, "--kind", "duration", *steps)[0] == 0
     assert new("editor", *TOLD, "--values", "vi,emacs", "--other")[0] == 0
+    assert new("warmer", *TOLD, "--edges", "-10,0,1e1", "--unit", "K")[0] == 0
+    assert new("colder", *TOLD, "--range", "-1e3", "-.5")[0] == 0
     metrics = read_catalog(tmp_path / "metrics.toml").metrics
+    assert metrics["warmer"].values == ("below 0 K", "0 K or more")
+    assert metrics["colder"].parameters == {"low": -1000.0, "high": -0.5}
     assert metrics["seen"].values == ("false", "true")
     assert metrics["tabs"].values == ("0", "1 to 4", "5 or more")
     assert metrics["wait"].values == ("1 to 10 ms", "10 to 100 ms", "100 to 1000 ms")
@@ -70,6 +74,15 @@ def test_kinds_are_written_as_the_check_takes_them(
         (("Theme", *TOLD, "--values", "a,b"), "choose another"),
         (("other", *TOLD, "--values", "a,a"), "holds a value twice"),
         (("other", *TOLD, "--values", "light"), "hubbub: --values is one value alone; give two"),
+        (
+            ("other", *TOLD, "--boolean", "--unit", "ms", "--other", "--refuse"),
+            "--unit, --refuse, --other: only with --edges, --range and --values; leave out",
+        ),
+        (
+            ("other", *TOLD, "--values", "a,b", "--kind", "duration", "--unit", "ms"),
+            "--kind duration, --unit: only with --edges and --range; leave out",
+        ),
+        (("other", *TOLD, "--range", "1", "5", "--other"), "--other: only with --values; leave"),
         (("other", *TOLD, "--edges", "1,1"), "hubbub: --edges: must be a list of 3 to 257"),
         (("other", *TOLD, "--range", "1", "5", "--epsilon", "99"), "hubbub: --epsilon: must be"),
         (("other", *TOLD, "--values", "a,b", "--expires", "2020-01-01"), "2020-01-01 is past"),

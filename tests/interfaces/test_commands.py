@@ -278,7 +278,9 @@ def test_what_watching_can_never_show_ends_it(
 def test_a_shell_completes_commands(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", shell]) == 0
     script = capsys.readouterr().out
-    for word in ("compare", "trend", "--confidence", "--epochs", "privacy"):
+    words = ("compare", "trend", "--confidence", "--epochs", "privacy")
+    services = ("--operator-listen", "--gateway", "--oidc-audience", "--shuffler-status")
+    for word in (*words, *services):
         assert word in script
     if shell == "bash":
         subprocess.run(["bash", "-n"], input=script, text=True, check=True)

@@ -260,6 +260,7 @@ def test_a_mean_has_neither_marks_nor_a_top_list(folder: Path) -> None:
         ("theme", "a,500\n", ["--reports", "-3"], "--reports -3 is outside"),
         ("theme", "a,500\n", ["--seed", "-3"], "--seed -3 is below 0"),
         ("theme", "a,500\n", ["--confidence", "1"], "confidence 1.0 is outside"),
+        ("theme", "a,500\n", ["--candidates", "truth.csv"], "not over strings: leave candidates"),
         ("some_kept", "a,500\n", ["--epochs", "2"], "rehearsed over one epoch"),
     ],
 )

@@ -1,6 +1,7 @@
 """Commands: functions of their options, and the parser that suggests what was meant."""
 
 import argparse
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -13,6 +14,8 @@ from typing import IO, Any, Final, NoReturn
 from hubbub.errors.printable import visible_lines
 from hubbub.fields.options import add_options, read_options
 
+# No option begins so: a number, or several with commas or colons between, is a value.
+_NEGATIVE_NUMBER: Final = re.compile(r"-\.?\d")
 _MAX_DIGITS: Final = 40  # A larger number means nothing here, and one of 310 is no float.
 
 
@@ -103,6 +106,7 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.actions: argparse._SubParsersAction[Any] | None = None
+        self._negative_number_matcher = _NEGATIVE_NUMBER
         self.register("type", float, read_number)
         self.register("type", int, read_whole_number)
         self.register("type", date, _read_day)

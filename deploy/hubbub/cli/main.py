@@ -4,9 +4,9 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from types import FrameType
+from types import FrameType, MappingProxyType
 from typing import Any, Final, NoReturn
 
 from hubbub.cli.command_table import COMMANDS, load
@@ -153,19 +153,21 @@ def _refuse_former_forms(arguments: Sequence[str]) -> None:
                 raise BadParameter(f"plan {option} is a command of its own: {_PLANS[option]}")
 
 
-def whole_parser() -> argparse.ArgumentParser:
+def whole_parser(services: Mapping[str, Any] = MappingProxyType({})) -> Parser:
     """Knows every command and all its options.
+
+    services: parsers of the services, programs of their own; without them their names alone.
 
     Raises:
         MissingDependency: a command imports what is not installed here.
     """
     modules = {command.module: name for name, command in reversed(COMMANDS.items())}
     return _parser(
-        [modules[module] for module in dict.fromkeys(c.module for c in COMMANDS.values())]
+        [modules[module] for module in dict.fromkeys(c.module for c in COMMANDS.values())], services
     )
 
 
-def _parser(wanted: Sequence[str]) -> argparse.ArgumentParser:
+def _parser(wanted: Sequence[str], services: Mapping[str, Any] = MappingProxyType({})) -> Parser:
     """Knows these commands; of all of them the names and purposes, where none is named."""
     parser = _Parser(
         prog="hubbub",
@@ -188,6 +190,7 @@ def _parser(wanted: Sequence[str]) -> argparse.ArgumentParser:
         add_commands(commands, module.COMMANDS, getattr(module, "DESCRIPTION", ""))
     for name in [*([] if wanted else COMMANDS), *_SERVICES]:
         commands.add_parser(name)
+    commands.choices.update(services)
     return parser
 
 

@@ -51,6 +51,13 @@ class Plan:
     confidence: float = 0.95
     candidates: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Raises BadParameter for candidates of a metric that is not over strings."""
+        if self.candidates and family_for(self.metric.randomizer).KIND != "strings":
+            raise BadParameter(
+                f'metric "{self.metric.name}" is not over strings: leave candidates out'
+            )
+
     @property
     def finds(self) -> bool:
         """Whether strings are found, and not looked for."""

@@ -33,6 +33,7 @@ _YEAR: Final = timedelta(days=365)
 # So many reports, and the device says no more of this metric: seven weeks of a daily one.
 _LIFETIME_REPORTS: Final = 50
 _ENDS_AND_PARTS: Final = 3
+_KIND: Final = "number"
 _OPTIONS: Final = {"low": "--range", "high": "--range", "outside": "--refuse"}
 """Of fields whose option has another name."""
 _WHAT: Final = (
@@ -104,7 +105,7 @@ class NewOptions:
         exclusive=_VALUES,
     )
     kind: str = option(
-        "what the number is, which devices check (%(default)s)", default="number", choices=NUMERIC
+        "what the number is, which devices check (%(default)s)", default=_KIND, choices=NUMERIC
     )
     unit: str | None = option("what the number is measured in", default=None)
     refuse: bool = option("a number outside is not counted at the nearest end", default=False)
@@ -139,6 +140,7 @@ def _new(options: NewOptions) -> int:
         )
     if before is not None and options.shuffler:
         raise BadParameter(f"--shuffler is for a new catalog, and {path} has one; leave it out")
+    _refuse_unused(options)
     entry = "\n".join(_lines(name, _fields(options)))
     if before is None:
         shuffler = _quoted(options.shuffler or "127.0.0.1:7070")
@@ -149,6 +151,23 @@ def _new(options: NewOptions) -> int:
     _append(path, text, new=before is None)
     say(f'{path}: metric "{name}" added; see what it reveals: hubbub catalog check {path}')
     return 0
+
+
+def _refuse_unused(options: NewOptions) -> None:
+    """Raises BadParameter for options that what is reported has no field for."""
+    of_numbers = {
+        f"--kind {options.kind}": options.kind != _KIND,
+        "--unit": options.unit is not None,
+        "--refuse": options.refuse,
+    }
+    if options.edges or options.range:
+        whose, rest = "--values", {"--other": options.other}
+    elif options.boolean:
+        whose, rest = "--edges, --range and --values", of_numbers | {"--other": options.other}
+    else:
+        whose, rest = "--edges and --range", of_numbers
+    if unused := [name for name, is_set in rest.items() if is_set]:
+        raise BadParameter(f"{', '.join(unused)}: only with {whose}; leave out what does not apply")
 
 
 def _read(path: Path) -> str | None:

@@ -2,9 +2,13 @@
 
 from typing import Final, Literal
 
+from hubbub.aggregator import settings as aggregator
 from hubbub.cli.terminal.output import say
 from hubbub.fields.command_line import Command
 from hubbub.fields.options import argument, options
+from hubbub.issuer import settings as issuer
+from hubbub.relay import settings as relay
+from hubbub.shuffler import settings as shuffler
 
 
 @options
@@ -19,7 +23,9 @@ def _completion(options: CompletionOptions) -> int:
 
     from hubbub.cli.main import whole_parser  # noqa: PLC0415 it imports every command, us too
 
-    say(shtab.complete(whole_parser(), options.shell))
+    services = (aggregator.parser(), issuer.parser(), relay.parser(), shuffler.parser())
+    parsers = {parser.prog.removeprefix("hubbub "): parser for parser in services}
+    say(shtab.complete(whole_parser(parsers), options.shell))
     return 0
 
 
