@@ -10,13 +10,8 @@ from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 
 from benchmarks.measure import Row, rate
 from benchmarks.own import own_hubbub, times
-from hubbub.catalog import (
-    epoch_at,
-    epoch_start,
-    key_at,
-    seal,
-    seal_info,
-)
+from hubbub.bundles import key_at
+from hubbub.catalog import epoch_at, epoch_start, seal, seal_info
 from hubbub.mechanisms import SystemBits, build
 
 _RAPPOR = {"bits": 128, "hashes": 2, "cohorts": 64, "f": 0.5, "p": 0.25, "q": 0.75}

@@ -10,7 +10,8 @@ from typing import Final
 
 from benchmarks.measure import Row, rate
 from benchmarks.own import own_redis, times
-from hubbub.catalog import OpeningKey, seal, seal_info
+from hubbub.bundles import OpeningKey
+from hubbub.catalog import seal, seal_info
 from hubbub.conservation import Window
 from hubbub.mechanisms.probability import exp_at_most
 from hubbub.runtime import connect_redis

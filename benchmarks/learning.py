@@ -30,7 +30,7 @@ import numpy as np
 
 from hubbub.analysis.models import evaluate, without_privacy
 from hubbub.authoring import Catalog, read_catalog
-from hubbub.catalog import read_bundle
+from hubbub.bundles import read_bundle
 from hubbub.catalog.models.features import features_of
 from hubbub.catalog.models.of_metric import in_minutes
 from hubbub.cli.local.local_run import LocalRun, Ports

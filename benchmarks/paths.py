@@ -18,7 +18,8 @@ from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.web.app import make_app
-from hubbub.catalog import EPOCH_SECONDS, Bundle, epoch_at
+from hubbub.bundles import Bundle
+from hubbub.catalog import EPOCH_SECONDS, epoch_at
 from hubbub.client import Client, FolderState
 from hubbub.client.testing import FakeShuffler
 from hubbub.conservation import Window

@@ -16,16 +16,8 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 
 from benchmarks.measure import rate
 from benchmarks.own import times
-from hubbub.catalog import (
-    PrivateKey,
-    epoch_at,
-    epoch_start,
-    key_at,
-    open_sealed,
-    read_bundle,
-    seal,
-    seal_info,
-)
+from hubbub.bundles import key_at, read_bundle
+from hubbub.catalog import PrivateKey, epoch_at, epoch_start, open_sealed, seal, seal_info
 from hubbub.client import SealedReport as ClientReport
 from hubbub.keys import read_opening_keys
 from hubbub.mechanisms import SystemBits

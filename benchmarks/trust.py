@@ -14,22 +14,22 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from benchmarks.measure import Row, rate
 from benchmarks.own import own_redis, times
+from hubbub.bundles import OpeningKey
+from hubbub.bundles.log.checkpoint import Checkpoint
+from hubbub.bundles.log.merkle import leaf_hash
+from hubbub.bundles.log.notes import NoteKey
+from hubbub.bundles.log.proof import entry_of, open_proof
 from hubbub.catalog import (
     SEAL_BYTES,
     X25519,
     X_WING,
     Kem,
-    OpeningKey,
     PrivateKey,
     filler_info,
     open_sealed,
     seal,
     seal_info,
 )
-from hubbub.catalog.log.checkpoint import Checkpoint
-from hubbub.catalog.log.merkle import leaf_hash
-from hubbub.catalog.log.notes import NoteKey
-from hubbub.catalog.log.proof import entry_of, open_proof
 from hubbub.client import Client, MemoryState
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.conservation import Window

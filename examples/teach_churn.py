@@ -8,7 +8,7 @@ import secrets
 import time
 from pathlib import Path
 
-from hubbub.catalog import Bundle, read_bundle
+from hubbub.bundles import Bundle, read_bundle
 from hubbub.client import Client, MemoryState, Outcome, transport_to
 from hubbub.client.clock import SYSTEM_CLOCK, Clock
 from hubbub.client.transport.contract import Transport

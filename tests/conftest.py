@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from hubbub.catalog import Bundle, OpeningKey
+from hubbub.bundles import Bundle, OpeningKey
 from hubbub.client import Client, SystemClock
 from hubbub.client.clock import SYSTEM_CLOCK
 from hubbub.client.testing import memory_client

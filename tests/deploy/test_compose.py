@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from hubbub.authoring import Catalog, read_catalog
-from hubbub.catalog import read_bundle
+from hubbub.bundles import read_bundle
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.commands.init import initialise
 from hubbub.cli.main import main

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hubbub.catalog import read_bundle
+from hubbub.bundles import read_bundle
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, TryAgain, transport_to
 from hubbub.client.transport.issuer_connection import ask_issuer

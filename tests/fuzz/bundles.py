@@ -10,9 +10,10 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.catalog import Bundle, Metric, open_bundle
-from hubbub.catalog.encoding import to_text
-from hubbub.catalog.log.notes import NoteKey
+from hubbub.bundles import Bundle, open_bundle
+from hubbub.bundles.encoding import to_text
+from hubbub.bundles.log.notes import NoteKey
+from hubbub.catalog import Metric
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.client.trust.bundles import Trust

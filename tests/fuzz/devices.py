@@ -19,7 +19,8 @@ from unittest import mock
 import platformdirs
 from cryptography.exceptions import InvalidSignature
 
-from hubbub.catalog import Bundle, open_sealed, seal_info
+from hubbub.bundles import Bundle
+from hubbub.catalog import open_sealed, seal_info
 from hubbub.client import Client, Outcome, client
 from hubbub.client.state import journal
 from hubbub.client.testing import FakeClock, FakeShuffler

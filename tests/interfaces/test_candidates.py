@@ -18,7 +18,7 @@ from hubbub.aggregator.query.candidates import (
     RedisCandidateLists,
 )
 from hubbub.authoring import read_catalog
-from hubbub.catalog import read_bundle
+from hubbub.bundles import read_bundle
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter, CatalogInvalid, StoreFull, StoreUnavailable, UnknownList
 from hubbub.runtime import connect_redis

@@ -15,7 +15,7 @@ from playwright.sync_api import expect
 
 import hubbub.notebook
 from hubbub.aggregator.learning.rounds import MemoryRounds, RedisRounds, Rounds
-from hubbub.catalog.models.state import open_models
+from hubbub.bundles.model_state import open_models
 from hubbub.cli.main import main
 from hubbub.errors import TotalsUnreadable
 from hubbub.runtime import connect_redis

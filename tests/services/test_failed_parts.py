@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 from hubbub.authoring import Catalog
-from hubbub.catalog import Bundle, seal, seal_info
+from hubbub.bundles import Bundle
+from hubbub.catalog import seal, seal_info
 from hubbub.cli.local.child_process import Child
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.local.ports import free_port

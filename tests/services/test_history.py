@@ -13,7 +13,8 @@ import pytest
 
 from hubbub.aggregator.store.contract import Commit, Outcome, WindowTotals
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.catalog import Bundle, epoch_at
+from hubbub.bundles import Bundle
+from hubbub.catalog import epoch_at
 from hubbub.cli.commands import demo
 from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.demonstration.census import people

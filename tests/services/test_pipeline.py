@@ -16,7 +16,8 @@ import redis
 
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.authoring import Catalog, read_catalog
-from hubbub.catalog import Bundle, epoch_at, epoch_start, key_at, seal, seal_info
+from hubbub.bundles import Bundle, key_at
+from hubbub.catalog import epoch_at, epoch_start, seal, seal_info
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.terminal.service_client import report_counts, total_counts

@@ -18,7 +18,7 @@ import pytest
 from hubbub.aggregator.access.tokens import add_token, remove_token
 from hubbub.aggregator.reload import _check_follows, check_fits
 from hubbub.authoring import Catalog
-from hubbub.catalog import Bundle
+from hubbub.bundles import Bundle
 from hubbub.cli.certificate_authorities import renew_certificates, write_certificates
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.installation import OPERATORS, build_bundle, make_keys

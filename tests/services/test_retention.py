@@ -17,7 +17,8 @@ from hubbub.aggregator.store.contract import Commit, TotalsStore
 from hubbub.aggregator.store.promises import RedisPromises
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.authoring import read_catalog
-from hubbub.catalog import Bundle, Metric, epoch_at, epoch_start
+from hubbub.bundles import Bundle
+from hubbub.catalog import Metric, epoch_at, epoch_start
 from hubbub.cli.commands import forget
 from hubbub.cli.main import main
 from hubbub.conservation import Window

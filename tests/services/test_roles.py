@@ -25,7 +25,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 import hubbub.notebook
 from hubbub.aggregator.query.report_counts import Shuffler
 from hubbub.authoring import Catalog
-from hubbub.catalog import Bundle
+from hubbub.bundles import Bundle
 from hubbub.cli.certificate_authorities import names_by_role, write_certificates
 from hubbub.cli.installation import build_bundle
 from hubbub.cli.local.local_run import LocalRun, Ports

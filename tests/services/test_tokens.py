@@ -12,8 +12,8 @@ import pytest
 from flask.testing import FlaskClient
 
 from hubbub.authoring import read_catalog
-from hubbub.catalog import read_bundle
-from hubbub.catalog.encoding import to_text
+from hubbub.bundles import read_bundle
+from hubbub.bundles.encoding import to_text
 from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import ACCOUNT_KEY, ACCOUNTS, LocalRun, Ports

@@ -18,15 +18,8 @@ from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.catalog import (
-    Bundle,
-    PrivateKey,
-    epoch_start,
-    key_at,
-    open_sealed,
-    read_bundle,
-    seal_info,
-)
+from hubbub.bundles import Bundle, key_at, read_bundle
+from hubbub.catalog import PrivateKey, epoch_start, open_sealed, seal_info
 from hubbub.cli.installation import build_bundle
 from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.client import Client, FolderState, Outcome, SystemClock

@@ -10,7 +10,7 @@ import pytest
 
 from hubbub.analysis import answer, answer_tiers
 from hubbub.analysis.families.tiers import chosen_by
-from hubbub.catalog import read_bundle
+from hubbub.bundles import read_bundle
 from hubbub.errors import BatchTooSmall, UnknownMetric
 from hubbub.mechanisms import AnyMechanism, KeyedBits, Totals, build, tally
 from hubbub.shuffler.streams import read_stream_table

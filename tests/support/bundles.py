@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hubbub.authoring import Catalog, read_catalog
-from hubbub.catalog import Bundle, read_bundle
+from hubbub.bundles import Bundle, read_bundle
 from hubbub.keys import read_operator_key, read_public_keys, write_new_keys
 from hubbub.signing import sign_bundle
 

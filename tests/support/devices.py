@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from hubbub.catalog import Bundle
+from hubbub.bundles import Bundle
 from hubbub.client import Client, State
 from hubbub.client.settings import Settings
 from hubbub.client.startup import state_of

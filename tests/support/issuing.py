@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hubbub.catalog import Bundle, seal, seal_info
-from hubbub.catalog.tokens import TokenIssuer, Tokens
+from hubbub.bundles import Bundle
+from hubbub.bundles.tokens import TokenIssuer, Tokens
+from hubbub.catalog import seal, seal_info
 from hubbub.cli.local.ports import free_port
 from hubbub.client.transport.issuer_connection import ask_issuer
 from hubbub.issuer.accounts import Accounts, add_account

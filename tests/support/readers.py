@@ -7,8 +7,8 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.catalog import open_bundle, open_notice
-from hubbub.catalog.encoding import to_text
+from hubbub.bundles import open_bundle, open_notice
+from hubbub.bundles.encoding import to_text
 from hubbub.errors import HubbubError
 from tests.support.node import run
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hubbub.catalog import Bundle
+from hubbub.bundles import Bundle
 from hubbub.client import Client, MemoryState
 from hubbub.client.delivery import background, waits
 from hubbub.client.state.secret import SECRET_BYTES

@@ -142,7 +142,7 @@ def _command(
 def test_a_person_looks_at_what_left_with_the_client_alone(python: Path, tmp_path: Path) -> None:
     app = (
         "from pathlib import Path; from hubbub.client import Client;"
-        "from hubbub.client.testing import make_bundle;"
+        "from hubbub.signing.testing import make_bundle;"
         "Path('app.hubbub').write_bytes(make_bundle('metrics.toml').signed);"
         "client = Client.from_bundle('app.hubbub', state_dir='device', insecure=True);"
         "print(client.report('theme', 'dark').name)"

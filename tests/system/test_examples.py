@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from hubbub.catalog.models.state import ModelState
+from hubbub.bundles.model_state import ModelState
 from hubbub.client import Outcome
 from hubbub.client.testing import FakeClock, FakeServer, FakeShuffler
 from hubbub.client.testing.capture import Captured

@@ -18,7 +18,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from hubbub.catalog import read_bundle
+from hubbub.bundles import read_bundle
 from hubbub.client import Client, FolderState, Outcome, transport_to
 from hubbub.client import client as sdk
 from hubbub.client.state import queries

@@ -9,7 +9,7 @@ import hubbub.notebook
 from hubbub.aggregator.access.access_file import read_access
 from hubbub.aggregator.publishing.publisher import Webhook
 from hubbub.aggregator.settings import parse as aggregator
-from hubbub.catalog.tokens import Tokens
+from hubbub.bundles.tokens import Tokens
 from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import Endpoints
 from hubbub.client import transport_to

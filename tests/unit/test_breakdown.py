@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hubbub.authoring import read_catalog
-from hubbub.catalog import Bundle
+from hubbub.bundles import Bundle
 from hubbub.client import Outcome
 from hubbub.client.testing import FakeShuffler, memory_client
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid, UnknownMetric

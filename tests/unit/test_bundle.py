@@ -10,19 +10,9 @@ from typing import Any
 import pytest
 
 from hubbub.authoring import Catalog
-from hubbub.catalog import (
-    MAX_HANDOVERS,
-    Bundle,
-    Limits,
-    epoch_at,
-    epoch_start,
-    key_at,
-    open_sealed,
-    read_bundle,
-    seal,
-    seal_info,
-)
-from hubbub.catalog.keys.opening_keys import OpeningKey
+from hubbub.bundles import MAX_HANDOVERS, Bundle, key_at, read_bundle
+from hubbub.bundles.opening_keys import OpeningKey
+from hubbub.catalog import Limits, epoch_at, epoch_start, open_sealed, seal, seal_info
 from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter, BadPayload, BundleRefused, KeysUnusable, UnknownMetric

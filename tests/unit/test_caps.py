@@ -7,7 +7,8 @@ from random import Random
 
 import pytest
 
-from hubbub.catalog import SPANS, Bundle, Caps, Limits, Metric, epoch_at, read_bundle
+from hubbub.bundles import Bundle, read_bundle
+from hubbub.catalog import SPANS, Caps, Limits, Metric, epoch_at
 from hubbub.client import Client, FolderState, MemoryState, Outcome, State, SystemClock
 from hubbub.client.ledger import Account, merge
 from hubbub.client.testing import FakeClock, FakeShuffler

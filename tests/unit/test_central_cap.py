@@ -10,7 +10,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from scipy.stats import norm
 
 from hubbub.authoring import Catalog
-from hubbub.catalog import Bundle, Caps, Metric, read_bundle
+from hubbub.bundles import Bundle, read_bundle
+from hubbub.catalog import Caps, Metric
 from hubbub.catalog.central_cap import crowd_cost, room_of, spent_of
 from hubbub.catalog.crowds.gaussian import delta_of_mu, epsilon_of_mu, mu_of_pure, mu_within
 from hubbub.cli.commands import ledger

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.catalog import Bundle, Limits, Metric, Promise
+from hubbub.bundles import Bundle, Promise
+from hubbub.catalog import Limits, Metric
 from hubbub.cli.commands import ledger
 from hubbub.client import Client, FolderState, MemoryState, Outcome, State, SystemClock
 from hubbub.client.ledger import Account, charge, merge

@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.catalog import open_sealed, read_bundle, seal, seal_info
+from hubbub.bundles import read_bundle
+from hubbub.catalog import open_sealed, seal, seal_info
 from hubbub.errors import BadPayload, BundleRefused
 from hubbub.keys import read_opening_keys
 from hubbub.mechanisms import SystemBits, build

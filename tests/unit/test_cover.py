@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.catalog import Bundle, open_sealed, seal_info
+from hubbub.bundles import Bundle
+from hubbub.catalog import open_sealed, seal_info
 from hubbub.client import Client, FolderState, MemoryState, Outcome
 from hubbub.client.state.contract import State
 from hubbub.client.testing import FakeClock, FakeShuffler

@@ -11,7 +11,8 @@ import pytest
 from hubbub.analysis.families import draw
 from hubbub.analysis.families.sketch import count
 from hubbub.authoring.crowds.crowd_strings import planned_strings, string_errors
-from hubbub.catalog import CentralPromise, Metric, read_bundle
+from hubbub.bundles import read_bundle
+from hubbub.catalog import CentralPromise, Metric
 from hubbub.cli.main import main
 from hubbub.errors import CatalogInvalid
 from hubbub.keys import read_operator_key

@@ -16,8 +16,8 @@ from hubbub.aggregator.query.answers import Watched
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.releases.releasing import ReleaseQuery, Releases
-from hubbub.catalog import Bundle, read_bundle
-from hubbub.catalog.keys.opening_keys import DEVELOPMENT_IDS
+from hubbub.bundles import Bundle, read_bundle
+from hubbub.bundles.opening_keys import DEVELOPMENT_IDS
 from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.cli.terminal.answer_tables import (
     show_changes,

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from hubbub.authoring import read_catalog
-from hubbub.catalog import Bundle, Metric
+from hubbub.bundles import Bundle
+from hubbub.catalog import Metric
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.testing import FakeShuffler

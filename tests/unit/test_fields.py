@@ -14,8 +14,8 @@ from docs.reference.catalog import PAGE, page
 from hubbub.authoring import Catalog, read_catalog
 from hubbub.authoring.auto import own_fields
 from hubbub.authoring.metrics_toml import metric_table, schema
+from hubbub.bundles import signed_bundle
 from hubbub.catalog import Budget, Caps, Limits, Metric, Release
-from hubbub.catalog.bundles import signed_bundle
 from hubbub.catalog.choice import AUTO
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, Outcome

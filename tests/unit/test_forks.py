@@ -22,7 +22,7 @@ APP = """
 import json, os, sys, time, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # of Python itself: a fork beside a thread
 from pathlib import Path
-from hubbub.catalog import read_bundle
+from hubbub.bundles import read_bundle
 from hubbub.client import Client, FolderState, SystemClock
 from hubbub.client.testing import FakeShuffler
 

@@ -14,9 +14,8 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 
 from hubbub.aggregator.access.access_file import read_access
 from hubbub.authoring import read_catalog
-from hubbub.catalog import open_bundle, read_bundle
-from hubbub.catalog.encoding import read_json
-from hubbub.catalog.keys import points
+from hubbub.bundles import open_bundle, points, read_bundle
+from hubbub.bundles.encoding import read_json
 from hubbub.cli.main import main
 from hubbub.cli.rappor_files import read_collection
 from hubbub.cli.terminal.candidate_file import read_candidates

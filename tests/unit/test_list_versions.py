@@ -17,8 +17,8 @@ from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.reload import _check_follows
 from hubbub.analysis import answer, answer_lists
 from hubbub.analysis.families import draw
-from hubbub.catalog import Bundle, open_bundle, read_bundle
-from hubbub.catalog.keys.signed_lines import _signed
+from hubbub.bundles import Bundle, open_bundle, read_bundle
+from hubbub.bundles.signed_lines import _signed
 from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.testing import FakeShuffler

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.catalog import Bundle, open_bundle, read_bundle
-from hubbub.catalog.log.checkpoint import Checkpoint
-from hubbub.catalog.log.merkle import leaf_hash, proven_root, refuse_inconsistent
-from hubbub.catalog.log.notes import NoteKey, note_text, refuse_unsigned, sign_note
-from hubbub.catalog.log.proof import entry_of
+from hubbub.bundles import Bundle, open_bundle, read_bundle
+from hubbub.bundles.log.checkpoint import Checkpoint
+from hubbub.bundles.log.merkle import leaf_hash, proven_root, refuse_inconsistent
+from hubbub.bundles.log.notes import NoteKey, note_text, refuse_unsigned, sign_note
+from hubbub.bundles.log.proof import entry_of
 from hubbub.cli.commands import log as log_command
 from hubbub.cli.main import main
 from hubbub.client import Client, Outcome

@@ -22,11 +22,11 @@ from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.models import LearnedModel, learned_model
 from hubbub.aggregator.store.contract import Commit
 from hubbub.authoring import read_catalog
+from hubbub.bundles.encoding import to_text
+from hubbub.bundles.model_state import ModelState, open_models
 from hubbub.catalog import Metric, open_sealed, seal_info
-from hubbub.catalog.encoding import to_text
 from hubbub.catalog.models.judging import judging
 from hubbub.catalog.models.of_metric import codes_of_round, in_minutes
-from hubbub.catalog.models.state import ModelState, open_models
 from hubbub.cli.commands.codegen_typescript import typescript_module
 from hubbub.cli.main import main
 from hubbub.cli.terminal.model_tables import show_calibration

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from hubbub.aggregator.learning.learner import step
+from hubbub.bundles.model_state import ModelState
 from hubbub.catalog import Metric
 from hubbub.catalog.models.of_metric import codes_of_round
-from hubbub.catalog.models.state import ModelState
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.ledger import Account, charge

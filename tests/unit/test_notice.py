@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.catalog import Notice, hand_over, open_notice
-from hubbub.catalog.encoding import to_text
-from hubbub.catalog.notice import LARGEST_NOTICE_BYTES, Step
+from hubbub.bundles import Notice, hand_over, open_notice
+from hubbub.bundles.encoding import to_text
+from hubbub.bundles.notice import LARGEST_NOTICE_BYTES, Step
 from hubbub.cli.main import main
 from hubbub.client import Client, FolderState, MemoryState, Outcome, State, SystemClock, TryAgain
 from hubbub.client.reporter import Reporter

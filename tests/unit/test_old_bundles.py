@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.catalog import Metric, open_bundle
+from hubbub.bundles import open_bundle
+from hubbub.catalog import Metric
 from hubbub.signing import sign_bundle
 
 FOLDER = Path(__file__).parents[1] / "data" / "bundles"

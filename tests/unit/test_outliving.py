@@ -570,7 +570,7 @@ def _report_on_and_on(  # noqa: PLR0917 another process gets all it needs
 ) -> None:
     import tempfile
 
-    from hubbub.catalog import read_bundle
+    from hubbub.bundles import read_bundle
 
     tempfile.tempdir = temporary
     bundle, shuffler = read_bundle(path), FakeShuffler()

@@ -19,7 +19,7 @@ from hubbub.aggregator.store.contract import Commit, WindowTotals
 from hubbub.analysis import answer, plausibility
 from hubbub.analysis.estimators.vectorized_estimate import estimate
 from hubbub.analysis.uncertainty.tails import pure_tail
-from hubbub.catalog import Bundle
+from hubbub.bundles import Bundle
 from hubbub.conservation import Window
 from hubbub.errors import BatchTooSmall, ShapeMismatch
 from hubbub.mechanisms import Totals, build

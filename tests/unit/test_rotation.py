@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.catalog import OpeningKeyPublic, key_at, open_sealed, seal, seal_info
+from hubbub.bundles import OpeningKeyPublic, key_at
+from hubbub.catalog import open_sealed, seal, seal_info
 from hubbub.cli.main import main
 from hubbub.epochs import MONTH_SECONDS
 from hubbub.errors import KeysUnusable

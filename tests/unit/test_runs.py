@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.catalog import read_bundle
+from hubbub.bundles import read_bundle
 from hubbub.cli.main import main
 from hubbub.client import Client, FolderState
 from hubbub.client.testing import FakeShuffler

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.authoring import read_catalog
-from hubbub.catalog import read_bundle
+from hubbub.bundles import read_bundle
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import CatalogInvalid

@@ -17,7 +17,7 @@ from hubbub.aggregator.query.trend_series import Point
 from hubbub.analysis import Followed, answer, joined_shares
 from hubbub.analysis.families import draw
 from hubbub.authoring import read_catalog
-from hubbub.catalog import Bundle
+from hubbub.bundles import Bundle
 from hubbub.cli.terminal.answer_tables import show_trend
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, CatalogInvalid

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from hubbub.authoring import read_catalog
-from hubbub.catalog import Bundle, read_bundle
-from hubbub.catalog.tokens import TokenIssuer, Tokens
+from hubbub.bundles import Bundle, read_bundle
+from hubbub.bundles.tokens import TokenIssuer, Tokens
 from hubbub.client import Client, FolderState, MemoryState, Outcome
 from hubbub.client.delivery.purse import Purse
 from hubbub.client.diagnostics import Diagnostics

@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.catalog import MAX_HANDOVERS, Bundle, Handover, Limits, hand_over, read_bundle
+from hubbub.bundles import MAX_HANDOVERS, Bundle, Handover, hand_over, read_bundle
+from hubbub.catalog import Limits
 from hubbub.cli.main import main
 from hubbub.client import Client, FolderState, Outcome
 from hubbub.client.startup import program_name

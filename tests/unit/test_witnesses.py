@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from hubbub.catalog import read_bundle
-from hubbub.catalog.log.checkpoint import Checkpoint
-from hubbub.catalog.log.notes import (
+from hubbub.bundles import read_bundle
+from hubbub.bundles.log.checkpoint import Checkpoint
+from hubbub.bundles.log.notes import (
     COSIGNATURE,
     ED25519,
     NoteKey,

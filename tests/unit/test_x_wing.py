@@ -14,19 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import mlkem
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.hpke import MLKEM768X25519PrivateKey
 
-from hubbub.catalog import (
-    SEAL_BYTES,
-    Bundle,
-    Kem,
-    OpeningKey,
-    PrivateKey,
-    Promise,
-    open_bundle,
-    open_sealed,
-    read_bundle,
-    seal,
-    seal_info,
-)
+from hubbub.bundles import Bundle, OpeningKey, Promise, open_bundle, read_bundle
+from hubbub.catalog import SEAL_BYTES, Kem, PrivateKey, open_sealed, seal, seal_info
 from hubbub.cli.installation import build_bundle
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState

@@ -49,7 +49,7 @@ from hubbub.aggregator.service import IngestService
 from hubbub.aggregator.settings import Settings, limited, parse
 from hubbub.aggregator.store.promises import RedisPromises
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.catalog import Bundle
+from hubbub.bundles import Bundle
 from hubbub.errors.places import notice
 from hubbub.keys import read_opening_keys
 from hubbub.runtime import (

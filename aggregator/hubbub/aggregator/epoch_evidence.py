@@ -7,7 +7,8 @@ reports of an epoch were counted shows that it has begun.
 from collections.abc import Sequence
 
 from hubbub.aggregator.store.contract import TotalsStore
-from hubbub.catalog import EPOCH_SECONDS, Bundle, closing_time, epoch_at, epoch_start
+from hubbub.bundles import Bundle
+from hubbub.catalog import EPOCH_SECONDS, closing_time, epoch_at, epoch_start
 
 
 async def begun(bundle: Bundle, store: TotalsStore) -> list[int]:

@@ -14,7 +14,7 @@ from typing import Final
 from hubbub.aggregator.epoch_evidence import begun, moved_past
 from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.store.contract import TotalsStore
-from hubbub.catalog import Bundle, OpeningKeyPublic
+from hubbub.bundles import Bundle, OpeningKeyPublic
 from hubbub.catalog.epochs import longest_epoch
 from hubbub.errors import KeysUnusable, StoreUnavailable
 from hubbub.keys.rotation import forget_keys, still_needed

@@ -19,8 +19,8 @@ from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.report_counts import Shuffler
 from hubbub.aggregator.retention import Retention
 from hubbub.aggregator.settings import Settings, limited
-from hubbub.catalog import Bundle, OpeningKey, key_at, read_bundle
-from hubbub.catalog.keys.handover import line_of
+from hubbub.bundles import Bundle, OpeningKey, key_at, read_bundle
+from hubbub.bundles.handover import line_of
 from hubbub.errors import BundleRefused, KeysUnusable
 from hubbub.keys import read_opening_keys
 from hubbub.privacy.releases import check_noise

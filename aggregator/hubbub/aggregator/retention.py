@@ -14,7 +14,8 @@ from typing import Final, Protocol, Self
 
 from hubbub.aggregator.store.contract import Counted, TotalsStore
 from hubbub.aggregator.store.promises import Promises
-from hubbub.catalog import EPOCH_SECONDS, Bundle, Metric, closing_time, epoch_at, epoch_start
+from hubbub.bundles import Bundle
+from hubbub.catalog import EPOCH_SECONDS, Metric, closing_time, epoch_at, epoch_start
 from hubbub.conservation import Window
 from hubbub.errors import StoreUnavailable
 from hubbub.fields.rules import is_whole, metric_name_of

@@ -8,7 +8,7 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from hubbub.catalog.encoding import from_text, to_text
+from hubbub.bundles.encoding import from_text, to_text
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.errors.text_files import read_list
 from hubbub.keys.files import read, replace

@@ -8,7 +8,7 @@ import importlib
 from pathlib import Path
 from typing import Any, Final
 
-from hubbub.catalog.encoding import from_text, to_text
+from hubbub.bundles.encoding import from_text, to_text
 from hubbub.errors import BadParameter, KeysUnusable, MissingDependency
 from hubbub.errors.installing import install_with
 from hubbub.errors.unwritable import refuse_unwritable

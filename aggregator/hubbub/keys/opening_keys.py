@@ -8,9 +8,9 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from hubbub.catalog.encoding import MALFORMED, from_text, to_text
-from hubbub.catalog.keys.opening_keys import OpeningKey, OpeningKeyPublic
-from hubbub.catalog.keys.points import KEY_BYTES
+from hubbub.bundles.encoding import MALFORMED, from_text, to_text
+from hubbub.bundles.opening_keys import OpeningKey, OpeningKeyPublic
+from hubbub.bundles.points import KEY_BYTES
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.errors.unwritable import refuse_unwritable
 from hubbub.keys.files import read, read_secret, replace

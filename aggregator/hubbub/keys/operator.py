@@ -7,8 +7,8 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.catalog.encoding import MALFORMED, read_json, to_text
-from hubbub.catalog.keys.handover import MAX_HANDOVERS, Handover, hand_over
+from hubbub.bundles.encoding import MALFORMED, read_json, to_text
+from hubbub.bundles.handover import MAX_HANDOVERS, Handover, hand_over
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.errors.unwritable import refuse_unwritable
 from hubbub.keys.files import read, replace, write_secret

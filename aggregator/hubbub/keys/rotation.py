@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from hubbub.bundles.opening_keys import OpeningKey, OpeningKeyPublic
 from hubbub.catalog.epochs import EPOCH_SECONDS, closing_time, epoch_at
-from hubbub.catalog.keys.opening_keys import OpeningKey, OpeningKeyPublic
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.errors.unwritable import refuse_unwritable
 from hubbub.keys.opening_keys import (

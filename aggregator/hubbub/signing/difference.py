@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hubbub.catalog.bundles.bundle import Bundle
-from hubbub.catalog.bundles.promise import Promise
-from hubbub.catalog.encoding import to_text
+from hubbub.bundles.bundle import Bundle
+from hubbub.bundles.encoding import to_text
+from hubbub.bundles.promise import Promise
 from hubbub.catalog.metric import Metric
 from hubbub.fields.field import dumped
 

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.catalog.bundles.bundle import Bundle
-from hubbub.catalog.bundles.signed_bundle import VERSION_OF_GROWN, VERSION_OF_TOKENS
-from hubbub.catalog.encoding import to_text
-from hubbub.catalog.keys.handover import Handover
-from hubbub.catalog.keys.signed_lines import as_line, sign_lines
-from hubbub.catalog.log.notes import NoteKey
-from hubbub.catalog.models.state import LARGEST_MODELS_BYTES, ModelState
-from hubbub.catalog.notice import LARGEST_NOTICE_BYTES, Notice
+from hubbub.bundles.bundle import Bundle
+from hubbub.bundles.encoding import to_text
+from hubbub.bundles.handover import Handover
+from hubbub.bundles.log.notes import NoteKey
+from hubbub.bundles.model_state import LARGEST_MODELS_BYTES, ModelState
+from hubbub.bundles.notice import LARGEST_NOTICE_BYTES, Notice
+from hubbub.bundles.signed_bundle import VERSION_OF_GROWN, VERSION_OF_TOKENS
+from hubbub.bundles.signed_lines import as_line, sign_lines
 from hubbub.errors import BadParameter
 from hubbub.fields.field import dumped
 from hubbub.sealing import X_WING

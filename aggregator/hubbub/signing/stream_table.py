@@ -2,10 +2,10 @@
 
 import json
 
-from hubbub.catalog.bundles.bundle import Bundle
+from hubbub.bundles.bundle import Bundle
+from hubbub.bundles.encoding import to_text
 from hubbub.catalog.crowds.device_dummies import gathered, made_each
 from hubbub.catalog.crowds.hidden_counts import count_noise, minimum
-from hubbub.catalog.encoding import to_text
 from hubbub.catalog.epochs import EPOCH_SECONDS, grace_seconds
 from hubbub.catalog.metric import Metric
 from hubbub.sealing import X25519, X_WING

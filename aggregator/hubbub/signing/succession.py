@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from hubbub.bundles.bundle import Bundle
+from hubbub.bundles.promise import Promise, promised_in_all
 from hubbub.catalog.breakdown import lost
-from hubbub.catalog.bundles.bundle import Bundle
-from hubbub.catalog.bundles.promise import Promise, promised_in_all
 from hubbub.catalog.cover import NONE
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.values.list_versions import digests_of, is_list

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hubbub.authoring import read_catalog
-from hubbub.catalog import EPOCH_SECONDS, Bundle, CentralPromise, OpeningKey, read_bundle
+from hubbub.bundles import Bundle, OpeningKey, read_bundle
+from hubbub.catalog import EPOCH_SECONDS, CentralPromise
 from hubbub.catalog.crowds.gaussian import mu_of_pure
 from hubbub.keys import read_opening_keys, read_operator_key, read_public_keys, write_new_keys
 from hubbub.signing import sign_bundle

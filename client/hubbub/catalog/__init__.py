@@ -1,13 +1,10 @@
-"""Floor 2. The catalog: which metrics there are, as apps ship them.
+"""Floor 2. The catalog: metrics, their values, crowds and models, as apps and operators have them.
 
 metrics.toml --read_catalog--> Metric --sign_bundle--> the bundle --read_bundle--> the app
 """
 
 from hubbub.catalog.alerts import Alert, Rule
 from hubbub.catalog.breakdown import UNLISTED, cell_of, told_by
-from hubbub.catalog.bundles.bundle import Bundle
-from hubbub.catalog.bundles.promise import Promise
-from hubbub.catalog.bundles.signed_bundle import open_bundle, read_bundle
 from hubbub.catalog.crowds.central_promise import CentralPromise
 from hubbub.catalog.epochs import (
     EPOCH_SECONDS,
@@ -18,12 +15,9 @@ from hubbub.catalog.epochs import (
     epochs_within,
     grace_seconds,
 )
-from hubbub.catalog.keys.handover import MAX_HANDOVERS, Handover, hand_over
-from hubbub.catalog.keys.opening_keys import OpeningKey, OpeningKeyPublic, key_at
 from hubbub.catalog.limits import Limits
 from hubbub.catalog.lists import versions_of
 from hubbub.catalog.metric import Metric
-from hubbub.catalog.notice import Notice, open_notice
 from hubbub.catalog.periods import days_at_most, days_of_period, reports_of_one
 from hubbub.catalog.policy import SPANS, Budget, Caps, Release
 from hubbub.catalog.supersedes import superseded_by
@@ -44,7 +38,6 @@ from hubbub.sealing import (
 
 __all__ = [
     "EPOCH_SECONDS",
-    "MAX_HANDOVERS",
     "SEAL_BYTES",
     "SPANS",
     "TAG_BYTES",
@@ -54,18 +47,12 @@ __all__ = [
     "X_WING",
     "Alert",
     "Budget",
-    "Bundle",
     "Caps",
     "CentralPromise",
-    "Handover",
     "Kem",
     "Limits",
     "Metric",
-    "Notice",
-    "OpeningKey",
-    "OpeningKeyPublic",
     "PrivateKey",
-    "Promise",
     "PublicKey",
     "Release",
     "Rule",
@@ -78,13 +65,8 @@ __all__ = [
     "epochs_within",
     "filler_info",
     "grace_seconds",
-    "hand_over",
-    "key_at",
     "metric_name_of",
-    "open_bundle",
-    "open_notice",
     "open_sealed",
-    "read_bundle",
     "reports_of_one",
     "seal",
     "seal_info",

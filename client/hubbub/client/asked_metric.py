@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from hubbub.catalog import Metric, Notice, days_of_period
+from hubbub.bundles import Notice
+from hubbub.catalog import Metric, days_of_period
 from hubbub.client.outcome import Outcome
 from hubbub.client.state.secret import DeviceMemo
 from hubbub.epochs import begins, holding

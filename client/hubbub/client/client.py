@@ -11,7 +11,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from hubbub.catalog import Bundle, read_bundle
+from hubbub.bundles import Bundle, read_bundle
 from hubbub.client.clock import SYSTEM_CLOCK, Clock
 from hubbub.client.delivery.background import Background
 from hubbub.client.delivery.purse import Account, Purse, asking

@@ -10,7 +10,8 @@ Where a catalog says `cover`, a filler goes to every stream that has no report o
 from collections.abc import Sequence
 from typing import Final
 
-from hubbub.catalog import Bundle, Metric, closing_time, epoch_at, epoch_start
+from hubbub.bundles import Bundle
+from hubbub.catalog import Metric, closing_time, epoch_at, epoch_start
 from hubbub.client.ledger import Account
 from hubbub.client.outcome import Outcome
 

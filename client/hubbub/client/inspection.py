@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from hubbub.catalog import Promise, open_bundle
+from hubbub.bundles import Promise, open_bundle
 from hubbub.client.ledger import FOREIGN
 from hubbub.client.ledger_view import LedgerView, view
 from hubbub.client.paths import refuse_other_than_file

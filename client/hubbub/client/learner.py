@@ -6,11 +6,11 @@ Both are in memory alone: a device uses one state of a model, that of its round,
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from hubbub.bundles.model_state import ModelState, open_models
 from hubbub.catalog import Metric
 from hubbub.catalog.models.judging import bins_for, judged
 from hubbub.catalog.models.learning import Example, Learning
 from hubbub.catalog.models.of_metric import codes_of_round
-from hubbub.catalog.models.state import ModelState, open_models
 from hubbub.client.outcome import Outcome
 from hubbub.errors import ModelsRefused
 from hubbub.mechanisms import BitSource

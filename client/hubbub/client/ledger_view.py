@@ -4,11 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from hubbub.bundles import Bundle
+from hubbub.bundles.notice import Notice
+from hubbub.bundles.runs import Runs
 from hubbub.catalog import (
     EPOCH_SECONDS,
     SPANS,
     X25519,
-    Bundle,
     Kem,
     Metric,
     days_of_period,
@@ -18,8 +20,6 @@ from hubbub.catalog import (
 )
 from hubbub.catalog.central_cap import spent_of
 from hubbub.catalog.meanings import meanings_of
-from hubbub.catalog.notice import Notice
-from hubbub.catalog.runs import Runs
 from hubbub.client.cover import FILLER
 from hubbub.client.ledger import crowds_since, reported_of
 from hubbub.client.notices import kept_notice

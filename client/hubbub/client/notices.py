@@ -4,7 +4,7 @@ It comes with the answer to reports that were sent anyway; nothing is asked for 
 told of what is known here.
 """
 
-from hubbub.catalog import Notice, open_notice
+from hubbub.bundles import Notice, open_notice
 from hubbub.client.state.contract import State
 from hubbub.errors import NoticeRefused
 

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from hubbub.catalog import Bundle, Metric, cell_of
+from hubbub.bundles import Bundle
+from hubbub.catalog import Metric, cell_of
 from hubbub.errors import BadParameter
 
 Public = Mapping[str, str | Callable[[], str]]

@@ -9,14 +9,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, time, timedelta
 from typing import Any, Final, TypeVar
 
-from hubbub.catalog import (
-    EPOCH_SECONDS,
-    Bundle,
-    Metric,
-    Notice,
-    epoch_start,
-    key_at,
-)
+from hubbub.bundles import Bundle, Notice, key_at
+from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
 from hubbub.catalog.discovery import finder_in, spoken
 from hubbub.catalog.models.learning import Learning
 from hubbub.client.asked_metric import AskedMetric

@@ -10,7 +10,7 @@ from typing import Final
 
 import platformdirs
 
-from hubbub.catalog import Bundle
+from hubbub.bundles import Bundle
 from hubbub.client.inspection import vouched
 from hubbub.client.paths import NOWHERE, settled
 from hubbub.client.settings import Settings

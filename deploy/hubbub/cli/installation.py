@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.authoring import Catalog
-from hubbub.catalog import EPOCH_SECONDS, Bundle, Metric, epoch_at, epoch_start, read_bundle
-from hubbub.catalog.encoding import to_text
-from hubbub.catalog.keys.handover import line_of
-from hubbub.catalog.keys.opening_keys import DEVELOPMENT_IDS, is_development
+from hubbub.bundles import Bundle, read_bundle
+from hubbub.bundles.encoding import to_text
+from hubbub.bundles.handover import line_of
+from hubbub.bundles.opening_keys import DEVELOPMENT_IDS, is_development
+from hubbub.bundles.tokens import TokenIssuer
+from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_at, epoch_start
 from hubbub.catalog.periods import refuse_long_periods
-from hubbub.catalog.tokens import TokenIssuer
 from hubbub.cli.logging_bundles import LOG, in_log, log_of
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.errors.unwritable import refuse_unwritable

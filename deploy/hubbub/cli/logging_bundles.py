@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.authoring import Catalog
-from hubbub.catalog import Bundle
-from hubbub.catalog.encoding import to_text
-from hubbub.catalog.log.checkpoint import Checkpoint
-from hubbub.catalog.log.notes import NoteKey
-from hubbub.catalog.log.proof import entry_of
+from hubbub.bundles import Bundle
+from hubbub.bundles.encoding import to_text
+from hubbub.bundles.log.checkpoint import Checkpoint
+from hubbub.bundles.log.notes import NoteKey
+from hubbub.bundles.log.proof import entry_of
 from hubbub.errors import BadParameter, BundleRefused, LogBroken
 from hubbub.errors.unwritable import refuse_unwritable
 from hubbub.keys.files import replace

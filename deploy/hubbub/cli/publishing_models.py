@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from hubbub.catalog.models.state import ModelState
+from hubbub.bundles.model_state import ModelState
 from hubbub.errors import BadParameter
 from hubbub.errors.unwritable import refuse_unwritable
 from hubbub.keys import read_operator_key

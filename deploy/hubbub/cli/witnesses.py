@@ -10,8 +10,8 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.catalog.log.checkpoint import Checkpoint
-from hubbub.catalog.log.notes import COSIGNATURE, NoteKey, merge_notes
+from hubbub.bundles.log.checkpoint import Checkpoint
+from hubbub.bundles.log.notes import COSIGNATURE, NoteKey, merge_notes
 from hubbub.errors import BadParameter, KeysUnusable, LogBroken
 from hubbub.errors.unreadable import unreadable
 from hubbub.errors.unwritable import refuse_unwritable

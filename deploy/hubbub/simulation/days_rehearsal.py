@@ -13,7 +13,8 @@ from hubbub.aggregator.query.trend_series import Shift
 from hubbub.aggregator.query.trends import MAX_SERIES, MEAN
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import draw, family_for
-from hubbub.catalog import EPOCH_SECONDS, Bundle, Metric, days_of_period
+from hubbub.bundles import Bundle
+from hubbub.catalog import EPOCH_SECONDS, Metric, days_of_period
 from hubbub.catalog.crowds.device_dummies import gathered, made_each
 from hubbub.catalog.discovery import counting
 from hubbub.conservation import Window

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from hubbub.catalog import Bundle, read_bundle
+from hubbub.bundles import Bundle, read_bundle
 from hubbub.client import Client, MemoryState, Outcome, Transport, transport_to
 from hubbub.simulation.processes import Tell, run_processes
 

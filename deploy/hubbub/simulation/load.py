@@ -13,7 +13,8 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any, Final
 
-from hubbub.catalog import Bundle, Metric, read_bundle
+from hubbub.bundles import Bundle, read_bundle
+from hubbub.catalog import Metric
 from hubbub.catalog.values.vectors import VECTOR
 from hubbub.client import Outcome, Transport, transport_to
 from hubbub.simulation.devices import SimulatedDevice

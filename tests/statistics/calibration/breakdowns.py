@@ -13,7 +13,7 @@ from hubbub.aggregator.store.contract import Counted as Held
 from hubbub.analysis import Answer, answer_tiers
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import Counts, draw
-from hubbub.catalog import Bundle
+from hubbub.bundles import Bundle
 from hubbub.conservation import Window
 from hubbub.mechanisms import Totals
 from hubbub.signing.testing import make_bundle

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from hubbub.catalog import read_bundle
+from hubbub.bundles import read_bundle
 from hubbub.client import Client, FolderState, transport_to
 from hubbub.client.state import queries
 

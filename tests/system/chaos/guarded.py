@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from hubbub.catalog.tokens import Tokens
+from hubbub.bundles.tokens import Tokens
 from hubbub.cli.local.ports import free_port
 from hubbub.client import Client
 from hubbub.client.state.contract import SENT as TAKEN

@@ -15,8 +15,8 @@ from typing import ClassVar, Self
 from urllib.parse import urlsplit
 
 from hubbub.authoring import Catalog
-from hubbub.catalog import read_bundle
-from hubbub.catalog.tokens import Tokens
+from hubbub.bundles import read_bundle
+from hubbub.bundles.tokens import Tokens
 from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.cli.local.child_process import Child

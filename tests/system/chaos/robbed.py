@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hubbub.catalog import read_bundle
+from hubbub.bundles import read_bundle
 from hubbub.client import Client, FolderState, SealedReport, Submitted, Transport, transport_to
 from hubbub.client.delivery.purse import Purse, asking
 from hubbub.client.state import queries

@@ -10,7 +10,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from hubbub.catalog import Bundle, epoch_start, key_at, read_bundle, seal, seal_info
+from hubbub.bundles import Bundle, key_at, read_bundle
+from hubbub.catalog import epoch_start, seal, seal_info
 from hubbub.client import SealedReport, Transport, TryAgain, transport_to
 from hubbub.mechanisms.bits import SystemBits
 from hubbub.tokens import Minted

@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from hubbub.catalog import Bundle, read_bundle
+from hubbub.bundles import Bundle, read_bundle
 from hubbub.client import Client, FolderState, Outcome, transport_to
 from tests.support.waiting import HANG_SECONDS
 from tests.system.soak.relay import Relay

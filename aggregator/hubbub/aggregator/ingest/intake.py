@@ -15,15 +15,14 @@ from hubbub.aggregator.ingest.fold import fold, well_formed
 from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.ingest.window_room import Room
 from hubbub.aggregator.store.contract import Commit, Outcome, TotalsStore
+from hubbub.bundles import Bundle, key_at
 from hubbub.catalog import (
     EPOCH_SECONDS,
     TAG_BYTES,
-    Bundle,
     Metric,
     closing_time,
     epoch_start,
     filler_info,
-    key_at,
     seal_info,
 )
 from hubbub.catalog.crowds.hidden_counts import expected_dummies

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.aggregator.ingest.opener_process import hold_keys, open_chunk
-from hubbub.catalog import SEAL_BYTES, X25519, Kem, OpeningKey
+from hubbub.bundles import OpeningKey
+from hubbub.catalog import SEAL_BYTES, X25519, Kem
 
 _log: Final = logging.getLogger("hubbub.aggregator")
 

@@ -9,7 +9,8 @@ import signal
 import threading
 from collections.abc import Sequence
 
-from hubbub.catalog import SEAL_BYTES, Kem, OpeningKey, PrivateKey, open_sealed
+from hubbub.bundles import OpeningKey
+from hubbub.catalog import SEAL_BYTES, Kem, PrivateKey, open_sealed
 from hubbub.errors import BadPayload
 
 _keys: dict[tuple[int, Kem], PrivateKey] = {}  # set once when it starts

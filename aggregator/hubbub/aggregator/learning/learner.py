@@ -11,7 +11,8 @@ import numpy as np
 from hubbub.aggregator.learning.rounds import FinishedRound, Rounds, as_text
 from hubbub.aggregator.store.contract import Integers, TotalsReader
 from hubbub.analysis.models import Round, centre_of, rate_of, stepped, told_by_cells
-from hubbub.catalog import Bundle, Metric
+from hubbub.bundles import Bundle
+from hubbub.catalog import Metric
 from hubbub.catalog.models.judging import judging
 from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.of_metric import codes_of_round

@@ -17,7 +17,8 @@ from hubbub.analysis import (
     changes,
     stand_out,
 )
-from hubbub.catalog import UNLISTED, Bundle, Metric, told_by
+from hubbub.bundles import Bundle
+from hubbub.catalog import UNLISTED, Metric, told_by
 from hubbub.errors import BadParameter
 
 

@@ -10,7 +10,7 @@ from hubbub.aggregator.query.cache import CoalescedRead
 from hubbub.aggregator.query.candidates import CandidateLists, SavedList
 from hubbub.aggregator.query.marks import Mark, Marks, mark_named
 from hubbub.aggregator.query.totals import TotalsByEpoch
-from hubbub.catalog import Bundle
+from hubbub.bundles import Bundle
 
 Sees = Callable[[str], bool]
 """Whether a metric of this name, or a tier, exists for somebody."""

@@ -62,7 +62,8 @@ from hubbub.aggregator.query.turns import Turns
 from hubbub.aggregator.query.whole_answer import whole_answer
 from hubbub.aggregator.store.contract import TotalsReader
 from hubbub.analysis import Answer, Cross, Top, changes, crossed, only_of_all, top
-from hubbub.catalog import EPOCH_SECONDS, Bundle, Metric, reports_of_one
+from hubbub.bundles import Bundle
+from hubbub.catalog import EPOCH_SECONDS, Metric, reports_of_one
 from hubbub.catalog.meanings import meanings_of
 from hubbub.conservation import epoch_date
 from hubbub.errors import BadParameter, BatchTooSmall

@@ -17,7 +17,8 @@ from hubbub.analysis import (
     plausibility,
 )
 from hubbub.analysis.families import family_for
-from hubbub.catalog import Bundle, Metric, reports_of_one, versions_of
+from hubbub.bundles import Bundle
+from hubbub.catalog import Metric, reports_of_one, versions_of
 from hubbub.catalog.crowds.hidden_counts import expected_dummies
 from hubbub.catalog.values.value_kinds import OTHER
 from hubbub.conservation import Window

@@ -12,7 +12,7 @@ from datetime import date
 from typing import Final, Protocol
 
 from hubbub.aggregator.text_rules import check_words
-from hubbub.catalog import Bundle
+from hubbub.bundles import Bundle
 from hubbub.errors import BadParameter, UnknownMark
 from hubbub.fields.rules import NAME
 from hubbub.runtime import RedisServer

@@ -9,14 +9,8 @@ from typing import Final
 from hubbub.aggregator.query.cache import TotalsCache, sum_totals
 from hubbub.aggregator.query.epoch_range import select_epochs
 from hubbub.aggregator.store.contract import DELETED, Counted, TotalsReader, WindowTotals
-from hubbub.catalog import (
-    EPOCH_SECONDS,
-    Bundle,
-    Metric,
-    closing_time,
-    days_of_period,
-    superseded_by,
-)
+from hubbub.bundles import Bundle
+from hubbub.catalog import EPOCH_SECONDS, Metric, closing_time, days_of_period, superseded_by
 from hubbub.catalog.crowds.device_dummies import made_each
 from hubbub.catalog.crowds.hidden_counts import count_variance, expected_dummies
 from hubbub.conservation import Window, epoch_date, epoch_dates, minute

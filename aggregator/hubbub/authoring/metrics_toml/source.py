@@ -17,12 +17,12 @@ from hubbub.authoring.exposure import over_caps
 from hubbub.authoring.metrics_toml.metric_table import Around, read_metric
 from hubbub.authoring.metrics_toml.model_table import read_model
 from hubbub.authoring.table_reader import Complain, read_section
+from hubbub.bundles.runs import Runs
+from hubbub.bundles.tokens import Tokens, unfetched, untokened
 from hubbub.catalog.cover import COVER, uncovered
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import Budget, Caps
-from hubbub.catalog.runs import Runs
 from hubbub.catalog.supersedes import misfits
-from hubbub.catalog.tokens import Tokens, unfetched, untokened
 from hubbub.errors import CatalogInvalid
 from hubbub.errors.printable import visible
 from hubbub.errors.text_files import parse_toml, read_text

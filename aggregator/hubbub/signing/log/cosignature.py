@@ -7,7 +7,7 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.catalog.log.notes import (
+from hubbub.bundles.log.notes import (
     COSIGNATURE,
     NoteKey,
     merge_notes,

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hubbub.catalog.log.checkpoint import Checkpoint
-from hubbub.catalog.log.merkle import leaf_hash
-from hubbub.catalog.log.notes import NoteKey
-from hubbub.catalog.log.proof import KINDS
+from hubbub.bundles.log.checkpoint import Checkpoint
+from hubbub.bundles.log.merkle import leaf_hash
+from hubbub.bundles.log.notes import NoteKey
+from hubbub.bundles.log.proof import KINDS
 from hubbub.errors import BadParameter, LogBroken
 from hubbub.signing.log.tiles import (
     CHECKPOINT,

@@ -7,10 +7,10 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.catalog.log.checkpoint import Checkpoint
-from hubbub.catalog.log.merkle import leaf_hash
-from hubbub.catalog.log.notes import NoteKey
-from hubbub.catalog.log.proof import LogProof, entry_of
+from hubbub.bundles.log.checkpoint import Checkpoint
+from hubbub.bundles.log.merkle import leaf_hash
+from hubbub.bundles.log.notes import NoteKey
+from hubbub.bundles.log.proof import LogProof, entry_of
 from hubbub.errors import KeysUnusable, LogBroken
 from hubbub.errors.unwritable import refuse_unwritable
 from hubbub.keys.files import replace, write_secret

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from hashlib import sha256
 
-from hubbub.catalog.log.checkpoint import Checkpoint
-from hubbub.catalog.log.merkle import node_hash
-from hubbub.catalog.log.proof import LogProof
+from hubbub.bundles.log.checkpoint import Checkpoint
+from hubbub.bundles.log.merkle import node_hash
+from hubbub.bundles.log.proof import LogProof
 
 
 def tree_root(leaves: Sequence[bytes]) -> bytes:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Final
 
-from hubbub.catalog import Bundle, epoch_at, epoch_start, grace_seconds
+from hubbub.bundles import Bundle
+from hubbub.catalog import epoch_at, epoch_start, grace_seconds
 from hubbub.client.clock import Clock
 from hubbub.client.cover import held_back
 from hubbub.client.delivery.waits import soon

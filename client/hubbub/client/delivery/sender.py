@@ -10,17 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from hubbub.catalog import (
-    Bundle,
-    Metric,
-    OpeningKeyPublic,
-    epoch_start,
-    filler_info,
-    grace_seconds,
-    key_at,
-    seal,
-    seal_info,
-)
+from hubbub.bundles import Bundle, OpeningKeyPublic, key_at
+from hubbub.catalog import Metric, epoch_start, filler_info, grace_seconds, seal, seal_info
 from hubbub.catalog.crowds.device_dummies import dummy_payloads
 from hubbub.client.clock import Clock
 from hubbub.client.cover import FILLER, Held, beside, fills, held_back, seconds_to_next

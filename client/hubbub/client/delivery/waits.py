@@ -9,7 +9,8 @@ waiting then add no more calls to those of any other hour than these are (benchm
 import secrets
 from typing import Final
 
-from hubbub.catalog import Bundle, grace_seconds
+from hubbub.bundles import Bundle
+from hubbub.catalog import grace_seconds
 
 _FIRST_SECONDS: Final = 0.2
 _LONGEST_SECONDS: Final = 300.0

@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from hubbub.catalog import Bundle, read_bundle
+from hubbub.bundles import Bundle, read_bundle
 from hubbub.client.client import Client
 from hubbub.client.clock import SYSTEM_CLOCK, Clock
 from hubbub.client.public_values import Public

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import grpc
 
-from hubbub.catalog import OpeningKey, open_sealed, seal_info
+from hubbub.bundles import OpeningKey
+from hubbub.catalog import open_sealed, seal_info
 from hubbub.client.transport.contract import GivenUp, TryAgain
 from hubbub.wire.v1.services_pb2 import Reason, Refusal, SubmitRequest, SubmitResponse
 from hubbub.wire.v1.services_pb2_grpc import ShufflerServicer, add_ShufflerServicer_to_server

@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
-from hubbub.catalog import Bundle, Promise
-from hubbub.catalog.bundles.promise import promised_in_all
-from hubbub.catalog.encoding import from_text, to_text
-from hubbub.catalog.log.notes import NoteKey
+from hubbub.bundles import Bundle, Promise
+from hubbub.bundles.encoding import from_text, to_text
+from hubbub.bundles.log.notes import NoteKey
+from hubbub.bundles.promise import promised_in_all
 from hubbub.errors import BadParameter, BundleRefused
 
 _VERSION: Final = 1

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from hubbub.catalog.encoding import MALFORMED
+from hubbub.bundles.encoding import MALFORMED
 from hubbub.client.paths import elsewhere, is_own
 from hubbub.client.trust.bundles import Trust, is_newer
 from hubbub.errors import StateUnusable

@@ -2,7 +2,7 @@
  * An operator's signed notice, read: two lines of JSON, who signed, and what.
  *
  * It lowers how many devices take part in a metric, down to none, and has no word for anything else. As
- * client/hubbub/catalog/notice.py.
+ * client/hubbub/bundles/notice.py.
  */
 import { HubbubError, NotLoaded } from "../errors.js";
 import type { Bytes } from "../mechanisms/packing.js";

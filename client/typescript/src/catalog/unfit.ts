@@ -195,7 +195,7 @@ function ascending(thing: readonly unknown[], rule: Rule): readonly number[] {
 
 /**
  * Checks JSON that was parsed for what readers take differently, as read_json of
- * client/hubbub/catalog/encoding.py: a name twice, endless numbers, halves of letters, great depth.
+ * client/hubbub/bundles/encoding.py: a name twice, endless numbers, halves of letters, great depth.
  */
 export function refuseAmbiguous(line: Uint8Array): void {
   const json = new TextDecoder().decode(line);

@@ -1,6 +1,6 @@
 """`hubbub catalog build`: the signed bundle that apps ship, and what the services read."""
 
-from hubbub.catalog.encoding import to_text
+from hubbub.bundles.encoding import to_text
 from hubbub.cli.commands.catalog import BuildOptions
 from hubbub.cli.installation import OPERATORS, build_bundle
 from hubbub.cli.logging_bundles import LOG

@@ -12,7 +12,8 @@ from hubbub.aggregator.query.answer_store import RedisAnswerStore
 from hubbub.aggregator.retention import delete_totals, ended_before, length_of, promised, windows_of
 from hubbub.aggregator.store.promises import RedisPromises
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.catalog import EPOCH_SECONDS, Bundle, closing_time, epoch_start, read_bundle
+from hubbub.bundles import Bundle, read_bundle
+from hubbub.catalog import EPOCH_SECONDS, closing_time, epoch_start
 from hubbub.cli.installation import OPERATORS
 from hubbub.cli.local.embedded_redis import url_of
 from hubbub.cli.terminal.days import first_second

@@ -7,8 +7,8 @@ from typing import Final
 
 from cryptography import x509
 
+from hubbub.bundles.encoding import to_text
 from hubbub.catalog import EPOCH_SECONDS, WRITTEN_EPOCHS
-from hubbub.catalog.encoding import to_text
 from hubbub.cli.certificate_authorities import (
     PARTIES,
     names_by_role,

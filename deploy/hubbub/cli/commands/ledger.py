@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from hubbub.bundles.encoding import to_text
 from hubbub.catalog import X_WING
-from hubbub.catalog.encoding import to_text
 from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.payloads import likeliest, sent

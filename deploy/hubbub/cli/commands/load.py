@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from hubbub.catalog import Bundle, read_bundle
+from hubbub.bundles import Bundle, read_bundle
 from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from hubbub.catalog import Bundle, open_bundle, open_notice, read_bundle
-from hubbub.catalog.bundles.promise import Promise, promised_in_all
-from hubbub.catalog.encoding import MALFORMED, read_json
-from hubbub.catalog.log.checkpoint import Checkpoint
-from hubbub.catalog.log.merkle import refuse_inconsistent
-from hubbub.catalog.log.notes import COSIGNATURE, ED25519, NoteKey, signers
+from hubbub.bundles import Bundle, open_bundle, open_notice, read_bundle
+from hubbub.bundles.encoding import MALFORMED, read_json
+from hubbub.bundles.log.checkpoint import Checkpoint
+from hubbub.bundles.log.merkle import refuse_inconsistent
+from hubbub.bundles.log.notes import COSIGNATURE, ED25519, NoteKey, signers
+from hubbub.bundles.promise import Promise, promised_in_all
 from hubbub.cli.terminal.difference_table import show_difference
 from hubbub.cli.terminal.output import say, several
 from hubbub.cli.witnesses import (

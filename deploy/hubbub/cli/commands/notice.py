@@ -6,9 +6,10 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from hubbub.catalog import EPOCH_SECONDS, Bundle, read_bundle
-from hubbub.catalog.encoding import to_text
-from hubbub.catalog.notice import LARGEST_NOTICE_BYTES, Notice, Step, open_notice
+from hubbub.bundles import Bundle, read_bundle
+from hubbub.bundles.encoding import to_text
+from hubbub.bundles.notice import LARGEST_NOTICE_BYTES, Notice, Step, open_notice
+from hubbub.catalog import EPOCH_SECONDS
 from hubbub.cli.logging_bundles import LOG, add_to_log, refuse_lost_log
 from hubbub.cli.terminal.days import first_second
 from hubbub.cli.terminal.output import say, table

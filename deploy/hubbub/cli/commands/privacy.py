@@ -7,8 +7,9 @@ from math import exp, isfinite
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from hubbub.catalog import SPANS, read_bundle
-from hubbub.catalog.encoding import MALFORMED, read_json
+from hubbub.bundles import read_bundle
+from hubbub.bundles.encoding import MALFORMED, read_json
+from hubbub.catalog import SPANS
 from hubbub.cli.commands.privacy_crowd import CROWD
 from hubbub.cli.installation import DEMO_DEVICE
 from hubbub.cli.terminal.catalog_reading import read_aloud

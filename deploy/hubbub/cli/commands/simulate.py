@@ -7,7 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from hubbub.catalog import Bundle, days_of_period, metric_name_of
+from hubbub.bundles import Bundle
+from hubbub.catalog import days_of_period, metric_name_of
 from hubbub.catalog.discovery import counting
 from hubbub.cli.commands.simulate_days import say_above_most, simulate_days
 from hubbub.cli.commands.simulate_model import simulate_model

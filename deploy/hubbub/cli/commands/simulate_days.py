@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from hubbub.catalog import Bundle, Metric
+from hubbub.bundles import Bundle
+from hubbub.catalog import Metric
 from hubbub.cli.commands.simulate_options import RUNS, SimulateOptions
 from hubbub.cli.terminal.output import say, several, table
 from hubbub.cli.terminal.progress import tracked

@@ -16,7 +16,8 @@ import numpy as np
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.analysis.families import Counts, draw
-from hubbub.catalog import EPOCH_SECONDS, Bundle, Metric, epoch_start
+from hubbub.bundles import Bundle
+from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
 from hubbub.cli.demonstration.questions import listed
 from hubbub.conservation import Window, epoch_date
 from hubbub.runtime import connect_redis

@@ -24,8 +24,8 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from hubbub.authoring import Catalog
-from hubbub.catalog import Bundle, read_bundle
-from hubbub.catalog.keys.opening_keys import is_development
+from hubbub.bundles import Bundle, read_bundle
+from hubbub.bundles.opening_keys import is_development
 from hubbub.catalog.models.of_metric import in_minutes
 from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.installation import OPERATORS, build_bundle, make_keys

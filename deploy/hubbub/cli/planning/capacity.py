@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Final, Literal
 
+from hubbub.bundles import OpeningKey
 from hubbub.catalog import (
     EPOCH_SECONDS,
     SEAL_BYTES,
     WRITTEN_EPOCHS,
     X25519,
-    OpeningKey,
     PrivateKey,
     open_sealed,
     seal,

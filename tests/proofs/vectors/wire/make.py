@@ -16,24 +16,15 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from hubbub.authoring import read_catalog
-from hubbub.catalog import (
-    EPOCH_SECONDS,
-    Bundle,
-    Notice,
-    OpeningKeyPublic,
-    epoch_at,
-    epoch_start,
-    open_bundle,
-    seal,
-    seal_info,
-)
+from hubbub.bundles import Bundle, Notice, OpeningKeyPublic, open_bundle
+from hubbub.bundles.log.merkle import leaf_hash
+from hubbub.bundles.log.notes import NoteKey
+from hubbub.bundles.opening_keys import DEVELOPMENT_IDS
+from hubbub.bundles.runs import Runs
+from hubbub.bundles.signed_lines import sign_lines
+from hubbub.catalog import EPOCH_SECONDS, epoch_at, epoch_start, seal, seal_info
 from hubbub.catalog.crowds.device_dummies import dummy_payloads
-from hubbub.catalog.keys.opening_keys import DEVELOPMENT_IDS
-from hubbub.catalog.keys.signed_lines import sign_lines
-from hubbub.catalog.log.merkle import leaf_hash
-from hubbub.catalog.log.notes import NoteKey
 from hubbub.catalog.policy import Caps
-from hubbub.catalog.runs import Runs
 from hubbub.catalog.values.list_versions import digests_of
 from hubbub.client.client import Client
 from hubbub.client.state.memory import MemoryState

@@ -9,14 +9,13 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from hubbub.bundles import open_bundle, open_notice
 from hubbub.catalog import (
     SEAL_BYTES,
     PrivateKey,
     PublicKey,
     epoch_at,
     epoch_start,
-    open_bundle,
-    open_notice,
     open_sealed,
     seal,
     seal_info,

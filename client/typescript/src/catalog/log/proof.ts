@@ -2,7 +2,7 @@
  * What a bundle says of the log that it is in, checked: its place, a checkpoint, and how the log grew.
  *
  * It is the bundle's third line. What is logged of a bundle is the SHA-256 of the two before it. As
- * client/hubbub/catalog/log/proof.py.
+ * client/hubbub/bundles/log/proof.py.
  */
 import { sha256 } from "@noble/hashes/sha2.js";
 

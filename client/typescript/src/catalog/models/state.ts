@@ -1,7 +1,7 @@
 /**
  * The state of models: the weights that a round's people learn by, signed, the same bytes for everybody.
  *
- * As client/hubbub/catalog/models/state.py.
+ * As client/hubbub/bundles/model_state.py.
  */
 import { BadParameter, HubbubError, NotLoaded } from "../../errors.js";
 import type { Bytes } from "../../mechanisms/packing.js";

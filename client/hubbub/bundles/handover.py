@@ -11,8 +11,8 @@ from typing import Final, Self
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from hubbub.catalog.encoding import from_text, to_text
-from hubbub.catalog.keys.points import refuse_weak_signing_key
+from hubbub.bundles.encoding import from_text, to_text
+from hubbub.bundles.points import refuse_weak_signing_key
 from hubbub.errors import BadParameter
 
 MAX_HANDOVERS: Final = 16

@@ -11,7 +11,7 @@ from typing import Final, Self
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from hubbub.catalog.keys.points import refuse_weak_signing_key
+from hubbub.bundles.points import refuse_weak_signing_key
 from hubbub.errors import BadParameter
 
 ED25519: Final = b"\x01"

@@ -11,19 +11,19 @@ from typing import Any, Final
 
 from cryptography.exceptions import InvalidSignature
 
-from hubbub.catalog.bundles.bundle import Bundle
-from hubbub.catalog.bundles.promise import Promise
-from hubbub.catalog.encoding import MALFORMED, from_text, read_json, to_text
-from hubbub.catalog.keys.handover import Handover
-from hubbub.catalog.keys.opening_keys import OpeningKeyPublic
-from hubbub.catalog.keys.points import KEY_BYTES
-from hubbub.catalog.keys.signed_lines import check_lines
-from hubbub.catalog.log.notes import NoteKey
-from hubbub.catalog.log.proof import open_proof
+from hubbub.bundles.bundle import Bundle
+from hubbub.bundles.encoding import MALFORMED, from_text, read_json, to_text
+from hubbub.bundles.handover import Handover
+from hubbub.bundles.log.notes import NoteKey
+from hubbub.bundles.log.proof import open_proof
+from hubbub.bundles.opening_keys import OpeningKeyPublic
+from hubbub.bundles.points import KEY_BYTES
+from hubbub.bundles.promise import Promise
+from hubbub.bundles.runs import Runs
+from hubbub.bundles.signed_lines import check_lines
+from hubbub.bundles.tokens import TokenIssuer
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import Budget, Caps
-from hubbub.catalog.runs import Runs
-from hubbub.catalog.tokens import TokenIssuer
 from hubbub.errors import BadParameter, BundleRefused, HubbubError
 from hubbub.errors.printable import visible
 from hubbub.fields.field import loaded

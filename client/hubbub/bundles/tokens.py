@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
-from hubbub.catalog.encoding import from_text, to_text
+from hubbub.bundles.encoding import from_text, to_text
 from hubbub.errors import BadParameter
 from hubbub.errors.addresses import url_parts
 from hubbub.fields import kinds

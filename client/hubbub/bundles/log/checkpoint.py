@@ -8,8 +8,8 @@ from typing import Final, Self
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.catalog.log.merkle import HASH_BYTES
-from hubbub.catalog.log.notes import NoteKey, note_text, refuse_unsigned, sign_note
+from hubbub.bundles.log.merkle import HASH_BYTES
+from hubbub.bundles.log.notes import NoteKey, note_text, refuse_unsigned, sign_note
 from hubbub.errors import BadParameter
 
 SIZE: Final = re.compile("0|[1-9][0-9]{0,15}")

@@ -12,10 +12,10 @@ from typing import Any, Final, Self
 
 from cryptography.exceptions import InvalidSignature
 
-from hubbub.catalog.encoding import MALFORMED, read_json
+from hubbub.bundles.encoding import MALFORMED, read_json
+from hubbub.bundles.handover import Handover, line_of
+from hubbub.bundles.signed_lines import check_lines, of_another_operator
 from hubbub.catalog.epochs import epoch_start
-from hubbub.catalog.keys.handover import Handover, line_of
-from hubbub.catalog.keys.signed_lines import check_lines, of_another_operator
 from hubbub.catalog.metric import Metric
 from hubbub.errors import BadParameter, NoticeRefused
 from hubbub.fields.rules import NAME, as_whole

@@ -10,9 +10,9 @@ from typing import Any, Final, Self
 
 from cryptography.exceptions import InvalidSignature
 
-from hubbub.catalog.encoding import MALFORMED, read_json
-from hubbub.catalog.keys.handover import Handover, line_of
-from hubbub.catalog.keys.signed_lines import check_lines, of_another_operator
+from hubbub.bundles.encoding import MALFORMED, read_json
+from hubbub.bundles.handover import Handover, line_of
+from hubbub.bundles.signed_lines import check_lines, of_another_operator
 from hubbub.errors import BadParameter, ModelsRefused
 from hubbub.fields.rules import NAME
 from hubbub.mechanisms import is_number

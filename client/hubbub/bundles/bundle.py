@@ -8,22 +8,22 @@ from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any, Final
 
+from hubbub.bundles.handover import Handover, line_of
+from hubbub.bundles.log.notes import NoteKey
+from hubbub.bundles.log.proof import LogProof
+from hubbub.bundles.opening_keys import OpeningKeyPublic, is_development
+from hubbub.bundles.promise import Promise
+from hubbub.bundles.runs import Runs
+from hubbub.bundles.tokens import TokenIssuer, unfetched, untokened
 from hubbub.catalog.breakdown import streams_of, told_by
-from hubbub.catalog.bundles.promise import Promise
 from hubbub.catalog.cover import uncovered
 from hubbub.catalog.discovery import finder_of
 from hubbub.catalog.epochs import MINUTE
-from hubbub.catalog.keys.handover import Handover, line_of
-from hubbub.catalog.keys.opening_keys import OpeningKeyPublic, is_development
 from hubbub.catalog.lists import versions_of
-from hubbub.catalog.log.notes import NoteKey
-from hubbub.catalog.log.proof import LogProof
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.policy import Budget, Caps
-from hubbub.catalog.runs import Runs
 from hubbub.catalog.supersedes import misfits
-from hubbub.catalog.tokens import TokenIssuer, unfetched, untokened
 from hubbub.catalog.values.list_versions import STREAM, digests_of
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric
 from hubbub.errors.places import wrong_place

@@ -1,1 +1,0 @@
-"""Bundles: what an app ships of a catalog, its signature, and what it may no longer take back."""

@@ -1,1 +1,0 @@
-"""Keys: devices seal to them, the aggregator opens with them, the operator signs and rotates."""
