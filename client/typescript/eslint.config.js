@@ -1,6 +1,9 @@
 import tseslint from "typescript-eslint";
 
 const COINS = "Coins come from a BitSource.";
+// Names that say that somebody said, gave or found a thing, and not what it is.
+const PARTICIPLES =
+  "asked found given heard held known one read said seen shown told written".split(" ");
 
 export default tseslint.config(
   { ignores: ["dist/", "eslint.config.js", "bundle.js"] },
@@ -10,6 +13,7 @@ export default tseslint.config(
       parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname },
     },
     rules: {
+      "id-denylist": ["error", ...PARTICIPLES],
       "no-restricted-properties": ["error", { object: "Math", property: "random", message: COINS }],
       "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
     },

@@ -2,6 +2,7 @@
 
 import ast
 import io
+import re
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
@@ -166,6 +167,19 @@ def test_variables_are_named_by_what_they_hold(folder: str) -> None:
     vague = [f"{place} {name}" for place, name in names if name.strip("_") in PARTICIPLES]
     assert len(names) > 1000
     assert len(vague) <= MOST_PARTICIPLES * len(names), "\n".join(vague)
+
+
+def test_the_variables_of_the_page_are_named_by_what_they_hold() -> None:
+    """ESLint's id-denylist does the same for TypeScript."""
+    names = "|".join(PARTICIPLES - {"left"})  # a side of a drawing
+    binding = re.compile(rf"\b(?:const|let|function|async) ({names})\b|\(({names})[,)] ?=?>?")
+    pages = ROOT / "aggregator" / "hubbub" / "aggregator" / "web" / "pages"
+    vague = [
+        f"{path.name}: {match[0]}"
+        for path in pages.glob("*.js")
+        for match in binding.finditer(path.read_text("utf-8"))
+    ]
+    assert not vague
 
 
 def _bindings(tree: ast.AST) -> Iterator[tuple[int, str]]:

@@ -20,7 +20,7 @@ const report = () => {
 report();
 setInterval(report, day).unref();
 
-const server = createServer((_asked, answer) => answer.end(`a page in ${theme}\n`));
+const server = createServer((_request, answer) => answer.end(`a page in ${theme}\n`));
 server.listen(Number(port), "127.0.0.1", () => {
   console.log("ready");
 });

@@ -50,8 +50,8 @@ interface Asked {
   secret: string;
   coins: string;
   start: number;
-  told: Record<string, string>;
-  steps: [step: string, given: unknown][];
+  publicValues: Record<string, string>;
+  steps: [step: string, argument: unknown][];
   kem: Kem;
   bundle: string;
   bundles: string[];
@@ -80,7 +80,7 @@ function openedBundle(signed: string, operator: string): Promise<Bundle> {
 }
 
 /** Whether a device takes the last of these bundles, after all before. */
-async function taken(bundles: readonly string[], operator: string): Promise<boolean> {
+async function areAdmitted(bundles: readonly string[], operator: string): Promise<boolean> {
   let trust: Trust | null = null;
   try {
     for (const signed of bundles) {
@@ -100,8 +100,8 @@ async function orRefused(work: () => unknown): Promise<unknown> {
   }
 }
 
-async function answer(asked: Asked): Promise<unknown> {
-  switch (asked.ask) {
+async function answer(question: Asked): Promise<unknown> {
+  switch (question.ask) {
     case "payloads": {
       const {
         epsilon = NaN,
@@ -110,31 +110,31 @@ async function answer(asked: Asked): Promise<unknown> {
         beginnings = [],
         seed,
         ...parameters
-      } = asked.parameters;
-      const mechanism = await mechanismOf(asked.mechanism);
+      } = question.parameters;
+      const mechanism = await mechanismOf(question.mechanism);
       const built = mechanism?.build({
         ...{ epsilon, categories, sizes, beginnings, parameters },
         ...(seed === undefined ? {} : { seed }),
       });
-      const coins = new KeyedBits(bytesOf(asked.key));
-      const values = typeof asked.values === "number" ? [] : asked.values;
+      const coins = new KeyedBits(bytesOf(question.key));
+      const values = typeof question.values === "number" ? [] : question.values;
       return built ? values.map((value) => hexOf(built.randomize(value, coins))) : null;
     }
     case "dummies": {
-      const values = Array.from({ length: Number(asked.values) }, String);
-      const made = dummiesOf({
-        ...{ mechanism: "grr", central_epsilon: 1, dummies_each: asked.each, values },
+      const values = Array.from({ length: Number(question.values) }, String);
+      const dummies = dummiesOf({
+        ...{ mechanism: "grr", central_epsilon: 1, dummies_each: question.each, values },
       });
-      const coins = new KeyedBits(bytesOf(asked.key));
-      return Array.from({ length: asked.devices }, () => made?.(coins).map(hexOf));
+      const coins = new KeyedBits(bytesOf(question.key));
+      return Array.from({ length: question.devices }, () => dummies?.(coins).map(hexOf));
     }
     case "life": {
-      const steps = asked.steps.map(([step, given]) => ({ step, with: given }));
-      const { said, ledger } = await live(
-        { ...asked, public: asked.told, steps },
+      const steps = question.steps.map(([step, argument]) => ({ step, with: argument }));
+      const { results: outcomes, ledger } = await live(
+        { ...question, public: question.publicValues, steps },
         new MemoryStorage(),
       );
-      const came = said.map(({ outcome, kept }, at) => {
+      const came = outcomes.map(({ outcome, kept }, at) => {
         return steps[at]?.step === "flush" ? kept : (outcome ?? null);
       });
       const sums = (kind: "spent" | "central") =>
@@ -142,11 +142,11 @@ async function answer(asked: Asked): Promise<unknown> {
       return { steps: came, spent: sums("spent"), central: sums("central") };
     }
     case "epoch": {
-      const epoch = epochAt(asked.seconds, asked.length);
-      return [epoch, epochStart(epoch, asked.length)];
+      const epoch = epochAt(question.seconds, question.length);
+      return [epoch, epochStart(epoch, question.length)];
     }
     case "request": {
-      const reports = typeof asked.reports === "number" ? [] : asked.reports;
+      const reports = typeof question.reports === "number" ? [] : question.reports;
       return hexOf(
         requestOf(
           reports.map(({ key_id: keyId, sealed, ...rest }) => {
@@ -156,67 +156,84 @@ async function answer(asked: Asked): Promise<unknown> {
       );
     }
     case "results":
-      return resultsOf(bytesOf(asked.response), Number(asked.reports));
+      return resultsOf(bytesOf(question.response), Number(question.reports));
     case "bundle":
-      return openedBundle(asked.signed, asked.operator).then(
+      return openedBundle(question.signed, question.operator).then(
         () => true,
         () => false,
       );
     case "later":
-      return taken(asked.bundles, asked.operator);
+      return areAdmitted(question.bundles, question.operator);
     case "seal": {
-      const info = sealInfo(asked.stream, asked.epoch);
-      return hexOf(await seal(bytesOf(asked.payload), bytesOf(asked.public), info, asked.kem));
+      const info = sealInfo(question.stream, question.epoch);
+      return hexOf(
+        await seal(bytesOf(question.payload), bytesOf(question.public), info, question.kem),
+      );
     }
     case "notice":
       return orRefused(async () => {
-        const metric = metricOf(await openedBundle(asked.bundle, asked.operator), asked.metric);
-        const operator = toText(bytesOf(asked.operator));
-        const notice = await openNotice(TEXT.encode(asked.signed), operator);
-        return asked.epochs.map((epoch) => samplingOf(metric, epoch, notice));
+        const metric = metricOf(
+          await openedBundle(question.bundle, question.operator),
+          question.metric,
+        );
+        const operator = toText(bytesOf(question.operator));
+        const notice = await openNotice(TEXT.encode(question.signed), operator);
+        return question.epochs.map((epoch) => samplingOf(metric, epoch, notice));
       });
     case "token": {
-      const [nonce, output] = [bytesOf(asked.nonce), bytesOf(asked.output)];
-      const info = tokenInfo(asked.stream, asked.epoch);
-      return [info, tokenOf(nonce, output, bytesOf(asked.sealed))].map(hexOf);
+      const [nonce, output] = [bytesOf(question.nonce), bytesOf(question.output)];
+      const info = tokenInfo(question.stream, question.epoch);
+      return [info, tokenOf(nonce, output, bytesOf(question.sealed))].map(hexOf);
     }
     case "token_request": {
-      const wanted = typeof asked.wanted === "number" ? [] : asked.wanted;
+      const wanted = typeof question.wanted === "number" ? [] : question.wanted;
       return hexOf(
-        tokenRequest(wanted.map((one) => ({ ...one, elements: one.elements.map(bytesOf) }))),
+        tokenRequest(
+          wanted.map((request) => ({ ...request, elements: request.elements.map(bytesOf) })),
+        ),
       );
     }
     case "token_answer":
       return orRefused(() =>
-        issuedIn(bytesOf(asked.answer), Number(asked.wanted)).map(
-          (one) => one && { evaluated: one.evaluated.map(hexOf), proof: hexOf(one.proof) },
+        issuedIn(bytesOf(question.answer), Number(question.wanted)).map(
+          (issued) =>
+            issued && { evaluated: issued.evaluated.map(hexOf), proof: hexOf(issued.proof) },
         ),
       );
     case "token_moment": {
-      const moment = TEXT.encode(`${asked.length}|${asked.epoch}`);
-      return pick(memoOf(asked.secret, "tokens").coins(moment), 1 << 16);
+      const moment = TEXT.encode(`${question.length}|${question.epoch}`);
+      return pick(memoOf(question.secret, "tokens").coins(moment), 1 << 16);
     }
     case "blind":
-      return asked.inputs.map((input) => {
-        const made = blinded(oprf, bytesOf(input), bytesOf(asked.public), bytesOf(asked.info));
-        return [hexOf(made.blind), hexOf(made.element)];
+      return question.inputs.map((input) => {
+        const blinding = blinded(
+          oprf,
+          bytesOf(input),
+          bytesOf(question.public),
+          bytesOf(question.info),
+        );
+        return [hexOf(blinding.blind), hexOf(blinding.element)];
       });
     case "outputs":
       return orRefused(() => {
-        const inputs = asked.inputs.map((input, at) => {
-          const [blind = "", element = ""] = [asked.blinds[at], asked.blinded[at]];
+        const inputs = question.inputs.map((input, at) => {
+          const [blind = "", element = ""] = [question.blinds[at], question.blinded[at]];
           return { input: bytesOf(input), blind: bytesOf(blind), element: bytesOf(element) };
         });
-        const told = [asked.proof, asked.public, asked.info].map(bytesOf) as [Bytes, Bytes, Bytes];
-        return outputsOf(oprf, inputs, asked.evaluated.map(bytesOf), ...told).map(hexOf);
+        const terms = [question.proof, question.public, question.info].map(bytesOf) as [
+          Bytes,
+          Bytes,
+          Bytes,
+        ];
+        return outputsOf(oprf, inputs, question.evaluated.map(bytesOf), ...terms).map(hexOf);
       });
     case "binary_request": {
-      const content = bytesOf(asked.content);
-      return hexOf(writePost(asked.authority, "/v1/reports", TYPE, content, asked.step));
+      const content = bytesOf(question.content);
+      return hexOf(writePost(question.authority, "/v1/reports", TYPE, content, question.step));
     }
     case "binary_response": {
-      const { body, ...told } = readAnswer(bytesOf(asked.response));
-      return { ...told, content: hexOf(body) };
+      const { body, ...head } = readAnswer(bytesOf(question.response));
+      return { ...head, content: hexOf(body) };
     }
     default:
       return null;

@@ -12,7 +12,7 @@ import { charged } from "../src/client/ledger.js";
 import { admitted } from "../src/client/admission.js";
 import { loadTrust } from "../src/client/trust.js";
 import { BundleRefused, UnknownMetric, ValueOutOfDomain } from "../src/errors.js";
-import { bytesOf, hexOf, known } from "./known.js";
+import { bytesOf, hexOf, knownAnswer } from "./known.js";
 
 interface Answers {
   operator: string;
@@ -24,7 +24,7 @@ interface Answers {
   refused: Record<string, string>;
 }
 
-const answers = known("wire/bundle") as Answers;
+const answers = knownAnswer("wire/bundle") as Answers;
 const operator = toText(bytesOf(answers.operator));
 const ENTRY = {
   ...{ mechanism: "grr", version: 1, epsilon: 1, parameters: {}, values: ["a", "b"], epoch: "day" },
@@ -171,13 +171,13 @@ test("more devices that look for strings are no other definition, and the first 
 });
 
 test("patterns are those of a shell, letter by letter", async () => {
-  const cell = async (pattern: string, told: string) => {
+  const cell = async (pattern: string, value: string) => {
     const breakdown = [["os", [["held", [pattern]]]]];
     const metric = await metricFrom("theme", { ...ENTRY, breakdown }, false);
-    return metric.breakdown?.cell({ os: () => told }) === "@os=held";
+    return metric.breakdown?.cell({ os: () => value }) === "@os=held";
   };
   // As fnmatch.fnmatchcase of Python has them.
-  for (const [pattern, told, fits] of [
+  for (const [pattern, sample, fits] of [
     ["2.*", "2.10", true],
     ["2.*", "2x10", false],
     ["*", "", true],
@@ -195,7 +195,7 @@ test("patterns are those of a shell, letter by letter", async () => {
     ["\\d", "7", false],
     ["Linux", "linux", false],
   ] as const) {
-    assert.equal(await cell(pattern, told), fits, `${pattern} ${told}`);
+    assert.equal(await cell(pattern, sample), fits, `${pattern} ${sample}`);
   }
 });
 

@@ -15,14 +15,14 @@ import type { Storage } from "../src/client/storage.js";
 import { StateUnusable, UnknownMetric, ValueOutOfDomain } from "../src/errors.js";
 import { FolderStorage } from "../src/node/files.js";
 import { capture, FakeShuffler, memoryClient } from "../src/testing.js";
-import { known } from "./known.js";
+import { knownAnswer } from "./known.js";
 import { keptIn, live, type Life } from "./life.js";
 
-const life = known("wire/ledger") as Life;
+const life = knownAnswer("wire/ledger") as Life;
 type Asked = "apart" | "unlisted" | "covered" | "discovering" | "crowded" | "vectors" | "learning";
 const lives = {
   "the known one": life,
-  ...(known("wire/asking") as Record<Asked, Life>),
+  ...(knownAnswer("wire/asking") as Record<Asked, Life>),
 };
 const signed = new TextEncoder().encode(life.signed);
 const DAY = 86_400;
@@ -33,9 +33,9 @@ after(async () => {
 });
 
 async function folder(): Promise<string> {
-  const made = await mkdtemp(join(tmpdir(), "hubbub-"));
-  folders.push(made);
-  return join(made, "device");
+  const parent = await mkdtemp(join(tmpdir(), "hubbub-"));
+  folders.push(parent);
+  return join(parent, "device");
 }
 
 const STORAGES: [string, () => Promise<Storage>][] = [
@@ -50,8 +50,8 @@ class Clock {
 }
 
 async function clientOver(storage: Storage, options: Options = {}, shuffler = new FakeShuffler()) {
-  const told = { holdSeconds: null, now: new Clock().now, ...options };
-  return Client.over(await bundle(), storage, shuffler, told);
+  const settings = { holdSeconds: null, now: new Clock().now, ...options };
+  return Client.over(await bundle(), storage, shuffler, settings);
 }
 
 function bundle(): Promise<Bundle> {
@@ -59,18 +59,18 @@ function bundle(): Promise<Bundle> {
 }
 
 async function lived(own: Life, storage: Storage): Promise<void> {
-  const { said, ledger } = await live(own, storage);
+  const { results: steps, ledger } = await live(own, storage);
   for (const [at, { outcome, payload, stream, kept }] of own.steps.entries()) {
-    const told = said[at];
-    if (outcome) assert.equal(told?.outcome, outcome, String(at));
+    const step = steps[at];
+    if (outcome) assert.equal(step?.outcome, outcome, String(at));
     if (payload) {
-      assert.ok(told?.kept.some(([name, , bytes]) => name === stream && bytes === payload));
+      assert.ok(step?.kept.some(([name, , bytes]) => name === stream && bytes === payload));
     }
-    if (kept) assert.deepEqual(told?.kept.map(String).sort(), kept.map(String).sort());
+    if (kept) assert.deepEqual(step?.kept.map(String).sort(), kept.map(String).sort());
   }
   assert.equal(ledger.on, own !== life);
   if (own === life) assert.deepEqual(await keptIn(storage), []);
-  const areClose = (one: number | null, other = NaN) => Math.abs((one ?? NaN) - other) < 1e-9;
+  const areClose = (first: number | null, second = NaN) => Math.abs((first ?? NaN) - second) < 1e-9;
   for (const { name, spent, central, centralEpsilon } of ledger.metrics) {
     assert.ok(areClose(spent, own.spent[name]), name);
     assert.ok(centralEpsilon === null || areClose(central, own.central?.[name]), name);
@@ -81,35 +81,35 @@ async function lived(own: Life, storage: Storage): Promise<void> {
   );
 }
 
-for (const [where, made] of STORAGES) {
+for (const [where, create] of STORAGES) {
   for (const [whose, own] of Object.entries(lives)) {
     if (typeof own === "string") continue; // where they are from
     test(`a device lives as one did: ${whose}, ${where}`, async () => {
-      await lived(own, await made());
+      await lived(own, await create());
     });
   }
 
   test(`two clients share one limit, and neither sends a third report: ${where}`, async () => {
-    const storage = await made();
+    const storage = await create();
     const shuffler = new FakeShuffler();
-    const one = await clientOver(storage, {}, shuffler);
+    const first = await clientOver(storage, {}, shuffler);
     const other = await clientOver(storage, {}, shuffler);
-    for (const client of [one, other]) {
+    for (const client of [first, other]) {
       assert.equal(client.report("theme", "dark"), "queued");
       assert.equal(client.report("theme", "dark"), "queued");
     }
-    assert.deepEqual(await Promise.all([one.flush(), other.flush()]), [true, true]);
+    assert.deepEqual(await Promise.all([first.flush(), other.flush()]), [true, true]);
     assert.equal(shuffler.reports, 2);
-    const dropped = [one, other].map((client) => client.dropped["already_reported"] ?? 0);
+    const dropped = [first, other].map((client) => client.dropped["already_reported"] ?? 0);
     assert.equal(
       dropped.reduce((sum, many) => sum + many),
       2,
     );
-    assert.equal(one.report("theme", "dark"), "already_reported");
+    assert.equal(first.report("theme", "dark"), "already_reported");
   });
 
   test(`what another client is sending is waited for: ${where}`, async () => {
-    const storage = await made();
+    const storage = await create();
     const shuffler = new FakeShuffler();
     const post = shuffler.post.bind(shuffler);
     const posted = new EventTarget();
@@ -120,10 +120,10 @@ for (const [where, made] of STORAGES) {
       await goes;
       return post(body);
     };
-    const one = await clientOver(storage, {}, shuffler);
+    const client = await clientOver(storage, {}, shuffler);
     const other = await clientOver(storage, {}, shuffler);
-    one.report("theme", "dark");
-    const first = one.flush();
+    client.report("theme", "dark");
+    const first = client.flush();
     await begun;
     const second = other.flush();
     // By when it has found nothing to send.
@@ -134,7 +134,7 @@ for (const [where, made] of STORAGES) {
   });
 
   test(`what waits is sent by who comes next, as the same bytes: ${where}`, async () => {
-    const storage = await made();
+    const storage = await create();
     const shuffler = new FakeShuffler();
     const first = await clientOver(storage, {}, shuffler);
     shuffler.failing = "unavailable";
@@ -149,46 +149,46 @@ for (const [where, made] of STORAGES) {
   });
 
   test(`a no holds for every client and for what waits: ${where}`, async () => {
-    const storage = await made();
+    const storage = await create();
     const shuffler = new FakeShuffler();
-    const one = await clientOver(storage, {}, shuffler);
+    const client = await clientOver(storage, {}, shuffler);
     const other = await clientOver(storage, {}, shuffler);
-    one.report("theme", "dark");
+    client.report("theme", "dark");
     other.report("language", "de");
-    await one.settled();
+    await client.settled();
     await other.settled();
-    await one.disable();
+    await client.disable();
     assert.equal(other.report("startup", 5), "queued"); // it has not heard of it, but
     await other.flush();
     assert.equal(shuffler.reports, 0);
     assert.equal(other.report("startup", 5), "disabled");
     assert.equal((await clientOver(storage)).report("theme", "dark"), "disabled");
-    await one.enable();
-    assert.equal(one.report("theme", "dark"), "queued");
-    await one.settled();
+    await client.enable();
+    assert.equal(client.report("theme", "dark"), "queued");
+    await client.settled();
   });
 
   test(`an app is told what a no discards, each payload once: ${where}`, async () => {
     for (const forget of [false, true]) {
-      const told: string[] = [];
-      const onDrop = (metric: string, reason: string) => told.push(`${metric} ${reason}`);
+      const drops: string[] = [];
+      const onDrop = (metric: string, reason: string) => drops.push(`${metric} ${reason}`);
       const [clock, shuffler] = [new Clock(), new FakeShuffler()];
-      const one = await clientOver(await made(), { onDrop, now: clock.now }, shuffler);
-      one.report("theme", "dark");
-      one.report("startup", 5);
-      await one.settled();
-      one.report("language", "de"); // and nobody has begun to keep it
-      await one.disable({ forget });
-      assert.deepEqual(told.sort(), ["language disabled", "startup disabled", "theme disabled"]);
-      assert.deepEqual(one.dropped, { disabled: 3 });
-      await one.enable();
+      const client = await clientOver(await create(), { onDrop, now: clock.now }, shuffler);
+      client.report("theme", "dark");
+      client.report("startup", 5);
+      await client.settled();
+      client.report("language", "de"); // and nobody has begun to keep it
+      await client.disable({ forget });
+      assert.deepEqual(drops.sort(), ["language disabled", "startup disabled", "theme disabled"]);
+      assert.deepEqual(client.dropped, { disabled: 3 });
+      await client.enable();
       clock.seconds += DAY; // who forgot keeps that the former one was answered
-      assert.equal(one.report("startup", 5), "queued");
-      const kept = one.settled(); // while it is being sealed
-      await one.disable({ forget });
-      await kept;
-      assert.equal(one.dropped["disabled"], 4);
-      assert.equal(await one.close(), true);
+      assert.equal(client.report("startup", 5), "queued");
+      const settled = client.settled(); // while it is being sealed
+      await client.disable({ forget });
+      await settled;
+      assert.equal(client.dropped["disabled"], 4);
+      assert.equal(await client.close(), true);
       assert.equal(shuffler.reports, 0);
     }
   });
@@ -196,38 +196,38 @@ for (const [where, made] of STORAGES) {
   test(`what a no discards is told once and not sent, though a yes follows: ${where}`, async () => {
     for (let time = 0; time < 60; time += 1) {
       const shuffler = new FakeShuffler();
-      const one = await clientOver(await made(), {}, shuffler);
-      one.report("theme", "dark");
-      one.report("language", "de");
-      const under = one.flush(1); // at whatever point of it the no comes
+      const client = await clientOver(await create(), {}, shuffler);
+      client.report("theme", "dark");
+      client.report("language", "de");
+      const under = client.flush(1); // at whatever point of it the no comes
       await sleep(time % 6);
-      const no = one.disable({ forget: time % 2 === 0 });
+      const no = client.disable({ forget: time % 2 === 0 });
       await sleep(time % 4);
-      await Promise.all([under, no, one.enable()]);
-      await one.flush();
-      assert.equal(shuffler.reports + (one.dropped["disabled"] ?? 0), 2);
-      await one.close();
+      await Promise.all([under, no, client.enable()]);
+      await client.flush();
+      assert.equal(shuffler.reports + (client.dropped["disabled"] ?? 0), 2);
+      await client.close();
     }
   });
 
   test(`reports that are refused are given up and counted: ${where}`, async () => {
     const shuffler = new FakeShuffler();
-    const told: string[] = [];
-    const onDrop = (metric: string, reason: string) => told.push(`${metric} ${reason}`);
-    const client = await clientOver(await made(), { onDrop }, shuffler);
+    const drops: string[] = [];
+    const onDrop = (metric: string, reason: string) => drops.push(`${metric} ${reason}`);
+    const client = await clientOver(await create(), { onDrop }, shuffler);
     const headers = { "hubbub-refused": "for-good" };
     shuffler.answer = { status: 413, headers, body: new Uint8Array() };
     client.report("theme", "dark");
     assert.equal(await client.flush(), true);
     assert.deepEqual(client.dropped, { rejected_http_413: 1 });
-    assert.deepEqual(told, ["theme rejected_http_413"]);
+    assert.deepEqual(drops, ["theme rejected_http_413"]);
     const { counts } = await client.ledger();
     assert.equal(counts["rejected_http_413"], 1);
   });
 
   test(`what is too late is given up: ${where}`, async () => {
     const clock = new Clock();
-    const client = await clientOver(await made(), { now: clock.now });
+    const client = await clientOver(await create(), { now: clock.now });
     client.report("startup", 5);
     await client.settled();
     clock.seconds += 3 * DAY;
@@ -306,19 +306,19 @@ test("a state that was put back is brought up to its witness as a page opens", a
   await storage.transaction((rows) => rows.keepDevice(before));
   const next = await clientOver(storage);
   assert.equal(next.report("theme", "dark"), "already_reported");
-  const kept = loadDevice(await storage.transaction((rows) => rows.device()));
-  assert.equal(kept.counts["state_lost"], 1);
-  assert.equal(witnessed(kept), await storage.readWitness());
+  const device = loadDevice(await storage.transaction((rows) => rows.device()));
+  assert.equal(device.counts["state_lost"], 1);
+  assert.equal(witnessed(device), await storage.readWitness());
 });
 
-test("many reports are not sealed in the task that says them", async (told) => {
+test("many reports are not sealed in the task that says them", async (context) => {
   const client = await clientOver(new MemoryStorage());
-  const made = told.mock.method(crypto.subtle, "generateKey");
+  const keys = context.mock.method(crypto.subtle, "generateKey");
   for (let number = 0; number < 6; number += 1) client.report("startup", number);
   for (let step = 0; step < 1000; step += 1) await Promise.resolve();
-  assert.equal(made.mock.callCount(), 0);
+  assert.equal(keys.mock.callCount(), 0);
   await client.settled();
-  assert.ok(made.mock.callCount() > 0);
+  assert.ok(keys.mock.callCount() > 0);
 });
 
 test("a folder in folders that are not there yet is made with them", async () => {
@@ -366,9 +366,9 @@ test("an app's test sees what it reports", async () => {
 test("what has a default waits for the end of its epoch, also as a page goes away", async () => {
   const own = lives.covered;
   const clock = new Clock();
-  const left: Uint8Array[] = [];
+  const bodies: Uint8Array[] = [];
   const shuffler = Object.assign(new FakeShuffler(), {
-    last: (body: Uint8Array) => void left.push(body),
+    last: (body: Uint8Array) => void bodies.push(body),
   });
   const opened = await openBundle(new TextEncoder().encode(own.signed), null);
   const client = await Client.over(opened, new MemoryStorage(), shuffler, {
@@ -378,10 +378,10 @@ test("what has a default waits for the end of its epoch, also as a page goes awa
   await client.settled();
   client.leave();
   assert.equal(await client.flush(), true); // of what may be sent nothing is left
-  assert.deepEqual([left.length, shuffler.reports, await client.waiting()], [0, 0, 3]);
+  assert.deepEqual([bodies.length, shuffler.reports, await client.waiting()], [0, 0, 3]);
   clock.seconds += DAY;
   client.leave();
-  assert.equal(left.length, 1);
+  assert.equal(bodies.length, 1);
   assert.equal(await client.flush(), true);
   // As many of every stream: of three tiers one is a report, and the other metrics say theirs.
   assert.equal(shuffler.reports, 5);

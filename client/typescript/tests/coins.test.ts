@@ -90,13 +90,13 @@ test("payloads of subset are every set equally often, with and without the value
     const payload = randomizer.randomize(0, coins)[0] ?? -1;
     counts.set(payload, (counts.get(payload) ?? 0) + 1);
   }
-  const sets = [...counts.keys()].sort((one, other) => one - other);
+  const sets = [...counts.keys()].sort((first, second) => first - second);
   assert.equal(sets.length, 10); // two of five
   const odds = Math.exp(0.5);
-  const held = (2 * odds) / (2 * odds + 3);
+  const truth = (2 * odds) / (2 * odds + 3);
   fits(
     sets.map((set) => counts.get(set) ?? 0),
-    sets.map((set) => (set & 1 ? held / 4 : (1 - held) / 6)),
+    sets.map((set) => (set & 1 ? truth / 4 : (1 - truth) / 6)),
   );
 });
 
@@ -121,7 +121,7 @@ test("words of a pool come as often as near and far ones should, of a vector hal
       return product(direction, own.subarray(dimensions * word));
     });
     const chance = (sign: number, at: number) => {
-      const ranked = along.map((one) => sign * one).sort((one, other) => other - one);
+      const ranked = along.map((number) => sign * number).sort((first, second) => second - first);
       const least = ranked[near - 1] ?? Infinity;
       return sign * (along[at] ?? 0) >= least ? e * lie : lie;
     };

@@ -11,7 +11,7 @@ import { SystemBits } from "../src/mechanisms/bits.js";
 import { KeyedBits } from "../src/mechanisms/keyed.js";
 import { FakeShuffler } from "../src/testing.js";
 import { fieldsOf } from "../src/transport/protobuf.js";
-import { bytesOf, hexOf, known } from "./known.js";
+import { bytesOf, hexOf, knownAnswer } from "./known.js";
 
 interface Known {
   key: string;
@@ -19,7 +19,7 @@ interface Known {
   crowds: { values: number; each: number; devices: string[][] }[];
 }
 
-const { key, signed, crowds } = known("wire/dummies") as Known;
+const { key, signed, crowds } = knownAnswer("wire/dummies") as Known;
 const DEVICES = 60;
 const START = 20_000 * 86_400;
 
@@ -30,18 +30,18 @@ function crowd(values: number, each: number) {
 
 for (const { values, each, devices } of crowds) {
   test(`devices make the same dummies: ${each} of ${values} values`, () => {
-    const made = dummiesOf(crowd(values, each));
+    const dummies = dummiesOf(crowd(values, each));
     const coins = new KeyedBits(bytesOf(key));
-    for (const device of devices) assert.deepEqual(made?.(coins).map(hexOf), device);
+    for (const device of devices) assert.deepEqual(dummies?.(coins).map(hexOf), device);
   });
 }
 
 test("what dummies name and how many they are is even by the system's coins", () => {
-  const made = dummiesOf(crowd(4, 2.25));
+  const uneven = dummiesOf(crowd(4, 2.25));
   const named = [0, 0, 0, 0];
   let more = 0;
   for (let device = 0; device < 8000; device += 1) {
-    const dummies = made?.(new SystemBits()) ?? [];
+    const dummies = uneven?.(new SystemBits()) ?? [];
     more += dummies.length - 2;
     for (const [value = NaN] of dummies) named[value] = (named[value] ?? 0) + 1;
   }
@@ -56,9 +56,9 @@ test("a device sends its dummies as reports, in any order, and keeps of them tha
   const bundle = await openBundle(new TextEncoder().encode(signed), null);
   let first = 0;
   for (let device = 0; device < DEVICES; device += 1) {
-    const left: Uint8Array[] = [];
+    const bodies: Uint8Array[] = [];
     const shuffler = Object.assign(new FakeShuffler(), {
-      last: (body: Uint8Array) => void left.push(body),
+      last: (body: Uint8Array) => void bodies.push(body),
     });
     const client = await Client.over(bundle, new MemoryStorage(), shuffler, {
       ...{ holdSeconds: null, now: () => START },
@@ -69,13 +69,13 @@ test("a device sends its dummies as reports, in any order, and keeps of them tha
     assert.equal(await client.flush(), true);
     const sent = shuffler.reports;
     assert.ok(sent === 3 || sent === 4, String(sent));
-    const leaving = [...fieldsOf(left[0] ?? new Uint8Array())].map(([, one]) =>
-      hexOf(one as Uint8Array),
+    const leaving = [...fieldsOf(bodies[0] ?? new Uint8Array())].map(([, field]) =>
+      hexOf(field as Uint8Array),
     );
     assert.equal(leaving.length, sent);
-    assert.equal(new Set(leaving.map((one) => one.length)).size, 1);
+    assert.equal(new Set(leaving.map((payload) => payload.length)).size, 1);
     const { payloads, metrics } = await client.ledger();
-    assert.equal(payloads.filter((one) => one.payload.length).length, 1);
+    assert.equal(payloads.filter((payload) => payload.payload.length).length, 1);
     assert.ok(Math.abs((metrics[0]?.spent ?? 0) - 1) < 1e-9);
     first += Number(leaving[0] === hexOf(firstOf(shuffler)));
   }
@@ -85,8 +85,8 @@ test("a device sends its dummies as reports, in any order, and keeps of them tha
 /** The report that was submitted first, as its field. */
 function firstOf(shuffler: FakeShuffler): Uint8Array {
   const [body = new Uint8Array()] = shuffler.taken;
-  const [one] = fieldsOf(body);
-  return one?.[1] as Uint8Array;
+  const [field] = fieldsOf(body);
+  return field?.[1] as Uint8Array;
 }
 
 test("none are made in development, and a crowd of no list has none", async () => {

@@ -21,7 +21,7 @@ export async function sealed(
 ): Promise<string[]> {
   const [randomizer, coins] = [grr(epsilon, categories), new SystemBits()];
   const reports: string[] = [];
-  for (let one = 0; one < many; one += 1) {
+  for (let time = 0; time < many; time += 1) {
     const payload = randomizer.randomize(value, coins);
     reports.push(toText(await seal(payload, fromText(key), sealInfo(stream, epoch, what))));
   }
@@ -35,7 +35,7 @@ export function drawn(
 ): number[] {
   const [randomizer, coins] = [grr(epsilon, categories), new SystemBits()];
   const counts = Array.from({ length: categories }, () => 0);
-  for (let one = 0; one < many; one += 1) {
+  for (let time = 0; time < many; time += 1) {
     const [place = -1] = randomizer.randomize(value, coins);
     counts[place] = (counts[place] ?? 0) + 1;
   }
@@ -43,15 +43,15 @@ export function drawn(
 }
 
 /** Payloads of vectors by the coins of a key, in base64: their order hangs on floats. */
-export function told(
+export function randomized(
   { seed, ...parameters }: Record<string, number> & { seed?: string },
   key: string,
   values: readonly (readonly number[])[],
 ): string[] {
   const { epsilon = NaN, ...rest } = parameters;
-  const given = { epsilon, categories: 0, sizes: [], parameters: rest };
+  const settings = { epsilon, categories: 0, sizes: [], parameters: rest };
   const codes = MECHANISMS.get("vector.codes")?.build(
-    seed === undefined ? given : { ...given, seed },
+    seed === undefined ? settings : { ...settings, seed },
   );
   const coins = new KeyedBits(fromText(key));
   return values.map((value) => toText(codes?.randomize(value, coins) ?? new Uint8Array()));

@@ -15,11 +15,11 @@ import type { Transport } from "../src/client/transport.js";
 import { httpsTransport } from "../src/node/https.js";
 import { FakeShuffler } from "../src/testing.js";
 import { TYPE } from "../src/transport/submission.js";
-import { known } from "./known.js";
+import { knownAnswer } from "./known.js";
 import type { Life } from "./life.js";
 
-const life = known("wire/ledger") as Life;
-const { learning } = known("wire/asking") as { learning: Life };
+const life = knownAnswer("wire/ledger") as Life;
+const { learning } = knownAnswer("wire/asking") as { learning: Life };
 const DAY = 86_400;
 const PERSON = { hours: 12.5, plan: "paid", age: 17 };
 // A request's own limit: whoever waits for that has not kept to less.
@@ -60,8 +60,8 @@ async function answering(answer: RequestListener): Promise<[Transport, Buffer[]]
 
 async function clientOver(transport: Transport, options: Options = {}): Promise<Client> {
   const bundle = await openBundle(new TextEncoder().encode(life.signed), null);
-  const told = { holdSeconds: null, now: () => life.start, ...options };
-  return Client.over(bundle, new MemoryStorage(), transport, told);
+  const settings = { holdSeconds: null, now: () => life.start, ...options };
+  return Client.over(bundle, new MemoryStorage(), transport, settings);
 }
 
 /** What came of a call; or that a request's own limit came first. */
@@ -150,14 +150,14 @@ test("a flush of no time keeps what was reported, and sends nothing", async () =
   assert.equal(shuffler.taken.length, 0);
 });
 
-test("a page's no is kept, and it closes, though an answer's rest never comes", async (told) => {
+test("a page's no is kept, and it closes, though an answer's rest never comes", async (context) => {
   // As Node's fetch, which forgets the signal when memory is tidied up between headers and body.
   const never = () => Promise.resolve(new Response(new ReadableStream()));
-  const asked = told.mock.method(globalThis, "fetch", never);
+  const fetched = context.mock.method(globalThis, "fetch", never);
   const client = await clientOver(fetchTransport("http://127.0.0.1:1"));
   client.report("theme", "dark");
   assert.equal(await inTime(client.flush(0.1)), false);
-  assert.equal(asked.mock.callCount(), 1);
+  assert.equal(fetched.mock.callCount(), 1);
   await inTime(client.disable());
   assert.equal(await client.waiting(), 0);
   assert.equal(await inTime(client.close(0.1)), true);

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 const FOLDER = new URL("../../../../tests/proofs/vectors/", import.meta.url);
 
 /** A file of known answers. */
-export function known(name: string): unknown {
+export function knownAnswer(name: string): unknown {
   return JSON.parse(readFileSync(new URL(`${name}.json`, FOLDER), "utf8"));
 }
 

@@ -9,10 +9,10 @@ import { newDevice } from "../src/client/device.js";
 import { MemoryStorage } from "../src/client/memory.js";
 import { StateUnusable, UnknownMetric, ValueOutOfDomain } from "../src/errors.js";
 import { FakeShuffler } from "../src/testing.js";
-import { known } from "./known.js";
+import { knownAnswer } from "./known.js";
 import type { Life } from "./life.js";
 
-const life = (known("wire/asking") as { learning: Life }).learning;
+const life = (knownAnswer("wire/asking") as { learning: Life }).learning;
 const TEXT = new TextEncoder();
 const DAY = 86_400;
 const START = life.start - 100;
@@ -37,17 +37,17 @@ async function clientAt(
   own?: MemoryStorage,
 ) {
   const storage = own ?? (await storageOf(life.secret));
-  const told = { holdSeconds: null, now: () => START + day * DAY + 60, ...options };
-  return Client.over(await openBundle(TEXT.encode(life.signed), null), storage, shuffler, told);
+  const settings = { holdSeconds: null, now: () => START + day * DAY + 60, ...options };
+  return Client.over(await openBundle(TEXT.encode(life.signed), null), storage, shuffler, settings);
 }
 
 /** A model that waits on the third day. */
 async function awaited(): Promise<string> {
   const client = await clientAt(3, new FakeShuffler());
   const names = [0, 1, 2, 3, 4, 5].map((number) => `logistic${number}`);
-  const found = names.find((name) => client.learn(name, PERSON, "left") === "awaits_state");
-  assert.ok(found);
-  return found;
+  const waiting = names.find((name) => client.learn(name, PERSON, "left") === "awaits_state");
+  assert.ok(waiting);
+  return waiting;
 }
 
 test("what is no person of a model is said with its remedy, and never shown", async () => {
@@ -64,13 +64,13 @@ test("what is no person of a model is said with its remedy, and never shown", as
     [PERSON, "LEFT ", /neither positive nor negative as written: "left" is 1, and every other/],
     [PERSON, 2, /label is neither 0 nor 1, nor "left" or another text$/],
   ];
-  for (const [features, label, said] of wrong) {
+  for (const [features, label, message] of wrong) {
     assert.throws(
       () => client.learn("logistic1", features as Features, label as Label),
       (error: Error) =>
         error instanceof ValueOutOfDomain &&
         error.message.startsWith('model "logistic1": ') &&
-        said.test(error.message) &&
+        message.test(error.message) &&
         !error.message.includes("secret"),
     );
   }
@@ -85,7 +85,7 @@ test("what is no person of a model is said with its remedy, and never shown", as
 });
 
 test("a metric that is no model is told by report()", async () => {
-  const { vectors } = known("wire/asking") as { vectors: Life };
+  const { vectors } = knownAnswer("wire/asking") as { vectors: Life };
   const bundle = await openBundle(TEXT.encode(vectors.signed), null);
   const client = await Client.over(bundle, new MemoryStorage(), new FakeShuffler(), {
     ...{ holdSeconds: null, strict: true, now: () => vectors.start, public: { os: "linux" } },
@@ -114,8 +114,8 @@ test("the state that an example waits for is fetched in the background, and it i
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
   assert.equal(shuffler.reports, 1);
-  const [, kept] = [client.learn(name, PERSON, "left"), await client.ledger()];
-  assert.equal(kept.metrics.find((one) => one.name === name)?.reports, 1);
+  const [, ledger] = [client.learn(name, PERSON, "left"), await client.ledger()];
+  assert.equal(ledger.metrics.find((metric) => metric.name === name)?.reports, 1);
   assert.equal(client.outcomes["already_reported"], 1);
   await client.close();
 });
@@ -146,11 +146,11 @@ test("who has told awaits no state on the next page", async () => {
   const client = await clientAt(3, shuffler, {}, storage);
   assert.equal(client.learn(name, PERSON, "left"), "awaits_state");
   assert.equal(await client.close(), true);
-  const asked = shuffler.taken.length;
+  const before = shuffler.taken.length;
   const next = await clientAt(3, shuffler, {}, storage);
   assert.equal(next.learn(name, PERSON, "left"), "already_reported");
   assert.equal(await next.flush(), true);
-  assert.equal(shuffler.taken.length, asked);
+  assert.equal(shuffler.taken.length, before);
 });
 
 test("who says no takes what waits for a state along", async () => {
@@ -169,14 +169,14 @@ test("who says no takes what waits for a state along", async () => {
 
 test("an example that still waits as the client is closed is given up, and the app is told", async () => {
   const name = await awaited();
-  const told: string[] = [];
-  const onDrop = (metric: string, reason: string) => told.push(`${metric} ${reason}`);
+  const drops: string[] = [];
+  const onDrop = (metric: string, reason: string) => drops.push(`${metric} ${reason}`);
   const client = await clientAt(3, new FakeShuffler(), { onDrop });
   client.learn(name, PERSON, "left");
   client.learn(name, PERSON, "left"); // in the place of the first
   // Whatever time it takes: nothing but the example waits.
   assert.equal(await client.close(), false);
-  assert.deepEqual(told, [`${name} awaits_state`]);
+  assert.deepEqual(drops, [`${name} awaits_state`]);
   assert.deepEqual(client.dropped, { awaits_state: 1 });
 });
 
@@ -193,7 +193,7 @@ test("where nothing can be kept no model is told", async () => {
 
 test("a promise of all rounds is shown as one for life", async () => {
   const { metrics } = await (await clientAt(3, new FakeShuffler())).ledger();
-  const days = new Map(metrics.map((one) => [one.name, one.centralDays]));
+  const days = new Map(metrics.map((metric) => [metric.name, metric.centralDays]));
   assert.deepEqual([days.get("logistic0"), days.get("logistic1")], [Infinity, null]);
 });
 

@@ -39,7 +39,7 @@ export interface Life {
  * or was sent that was not before the last one; and in the end the ledger.
  */
 export interface Lived {
-  readonly said: readonly { outcome?: string; kept: Kept[] }[];
+  readonly results: readonly { outcome?: string; kept: Kept[] }[];
   readonly ledger: LedgerView;
 }
 
@@ -72,36 +72,36 @@ export async function live(
       coins: new KeyedBits(bytesOf(own.coins)),
     },
   );
-  const said: { outcome?: string; kept: Kept[] }[] = [];
+  const results: { outcome?: string; kept: Kept[] }[] = [];
   const before: string[] = [];
-  for (const { step, with: given } of own.steps) {
-    const told: { outcome?: string; kept: Kept[] } = { kept: [] };
-    said.push(told);
-    if (step === "clock") seconds = own.start - 100 + (given as number);
+  for (const { step, with: argument } of own.steps) {
+    const result: { outcome?: string; kept: Kept[] } = { kept: [] };
+    results.push(result);
+    if (step === "clock") seconds = own.start - 100 + (argument as number);
     if (step === "prefer") {
-      const [most, local] = given as [number | null, number | null];
+      const [most, local] = argument as [number | null, number | null];
       await client.prefer(most, { maxLocal: local ?? most });
     }
-    if (step === "disable") await client.disable({ forget: given as boolean });
+    if (step === "disable") await client.disable({ forget: argument as boolean });
     if (step === "enable") await client.enable();
     if (step === "flush") {
       assert.ok((await client.flush()) || client.outcomes.awaits_state);
-      const left = [...before];
-      told.kept = (await keptIn(storage)).filter((one) => {
-        const at = left.indexOf(String(one));
-        if (at >= 0) left.splice(at, 1);
+      const unmatched = [...before];
+      result.kept = (await keptIn(storage)).filter((row) => {
+        const at = unmatched.indexOf(String(row));
+        if (at >= 0) unmatched.splice(at, 1);
         return at < 0;
       });
-      before.push(...told.kept.map(String));
+      before.push(...result.kept.map(String));
     }
-    if (step === "models") shuffler.models = new TextEncoder().encode(given as string);
+    if (step === "models") shuffler.models = new TextEncoder().encode(argument as string);
     if (step === "report" || step === "learn") {
-      const [name, value, label] = given as [string, Value & Features, Label];
-      told.outcome =
+      const [name, value, label] = argument as [string, Value & Features, Label];
+      result.outcome =
         step === "report" ? client.report(name, value) : client.learn(name, value, label);
-      if (told.outcome === "queued") await client.settled();
-      told.kept = await keptIn(storage);
+      if (result.outcome === "queued") await client.settled();
+      result.kept = await keptIn(storage);
     }
   }
-  return { said, ledger: await client.ledger() };
+  return { results, ledger: await client.ledger() };
 }

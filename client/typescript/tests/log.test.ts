@@ -12,7 +12,7 @@ import { admitted } from "../src/client/admission.js";
 import { loadTrust } from "../src/client/trust.js";
 import { BundleRefused } from "../src/errors.js";
 import { FakeShuffler } from "../src/testing.js";
-import { bytesOf, hexOf, known } from "./known.js";
+import { bytesOf, hexOf, knownAnswer } from "./known.js";
 
 type Proofs = [number, number, string[]][];
 interface Log {
@@ -25,7 +25,7 @@ interface Log {
   trees: { leaves: string[]; roots: string[]; inclusion: Proofs; consistency: Proofs };
 }
 
-const log = known("wire/log") as Log;
+const log = knownAnswer("wire/log") as Log;
 // The note of the format's first implementation.
 const NOTE =
   "If you think cryptography is the answer to your problem,\n" +
@@ -54,8 +54,8 @@ for (const [why, signed] of Object.entries(log.refused)) {
 test("a device goes on with any later bundle of the same log", async () => {
   for (const signed of log.shipped) {
     const { trust } = admitted(null, await opened(signed), false);
-    const kept = loadTrust(JSON.parse(JSON.stringify(trust)));
-    const later = admitted(kept, await opened(log.shipped[3]), false).trust;
+    const reloaded = loadTrust(JSON.parse(JSON.stringify(trust)));
+    const later = admitted(reloaded, await opened(log.shipped[3]), false).trust;
     assert.equal((later.log as { size: number }).size, 4);
   }
 });

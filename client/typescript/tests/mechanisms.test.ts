@@ -12,7 +12,7 @@ import { indexIn, type Coded, type Randomizer } from "../src/mechanisms/randomiz
 import { book, steps, topSums } from "../src/mechanisms/directions.js";
 import { above, density, falling, length, sum } from "../src/mechanisms/alike.js";
 import { MECHANISMS } from "../src/vectors.js";
-import { bytesOf, hexOf, known, knownMechanisms } from "./known.js";
+import { bytesOf, hexOf, knownAnswer, knownMechanisms } from "./known.js";
 
 interface Answers {
   version: number;
@@ -43,8 +43,8 @@ interface Directions {
   top: { words: number; sums: number[]; squares: number[] };
 }
 
-function built(name: string, given: Answers["parameters"]): Randomizer {
-  const { epsilon = NaN, categories = 2, sizes = [], seed, ...parameters } = given;
+function built(name: string, settings: Answers["parameters"]): Randomizer {
+  const { epsilon = NaN, categories = 2, sizes = [], seed, ...parameters } = settings;
   const mechanism = MECHANISMS.get(name);
   assert.ok(mechanism);
   const seeded = seed === undefined ? {} : { seed };
@@ -58,7 +58,7 @@ const MORE = [
 ];
 for (const { name, version, file } of [...EVERY, ...MORE]) {
   test(`the same coins give the same payloads: ${file}`, () => {
-    const answers = known(file) as Answers;
+    const answers = knownAnswer(file) as Answers;
     const randomizer = built(name, answers.parameters);
     const coins = new KeyedBits(bytesOf(answers.key));
     assert.equal(version, answers.version);
@@ -78,7 +78,7 @@ test("every mechanism that devices know has known answers, and no other has", ()
 });
 
 test("the words of a pool are Python's, and so is which of them are near", () => {
-  const answers = known("more/directions") as Directions;
+  const answers = knownAnswer("more/directions") as Directions;
   assert.deepEqual([...steps()], answers.steps);
   assert.deepEqual([...book("a seed", 7, 4, 5)], answers.book.flat());
   const { parameters, key } = answers;
@@ -94,7 +94,7 @@ test("the words of a pool are Python's, and so is which of them are near", () =>
 });
 
 test("what people tell models of themselves is Python's, to the last digit", () => {
-  for (const person of (known("more/directions") as Directions).gradients) {
+  for (const person of (knownAnswer("more/directions") as Directions).gradients) {
     assert.deepEqual(place(person.columns), person.place);
     assert.deepEqual(gradient(person), person.gradient);
     assert.deepEqual(toJudge(person), person.to_judge);
@@ -102,7 +102,7 @@ test("what people tell models of themselves is Python's, to the last digit", () 
 });
 
 test("sums are rounded once, and lengths and chances are the last digit's", () => {
-  const { sums, floats, top } = known("more/directions") as Directions;
+  const { sums, floats, top } = knownAnswer("more/directions") as Directions;
   for (const { numbers, sum: right } of sums) assert.equal(sum(numbers), right);
   for (const { x, falling: fell, density: dense, above: chance, length: long } of floats) {
     assert.equal(falling(x), fell);
@@ -173,8 +173,8 @@ test("a number out of range is refused", () => {
     { max_length: 1e13 },
     { max_length: NaN },
   ]) {
-    const given = { epsilon: 1, dimensions: 4, words: 4, books: 4, ...wrong };
-    assert.throws(() => built("vector.codes", given), BadParameter);
+    const settings = { epsilon: 1, dimensions: 4, words: 4, books: 4, ...wrong };
+    assert.throws(() => built("vector.codes", settings), BadParameter);
   }
 });
 
@@ -191,7 +191,7 @@ test("a value out of range is refused, and never shown", () => {
     ],
   ];
   for (const [name, values] of wrong) {
-    const randomizer = built(name, (known(name) as Answers).parameters);
+    const randomizer = built(name, (knownAnswer(name) as Answers).parameters);
     for (const value of values) {
       assert.throws(() => {
         randomizer.check(value);

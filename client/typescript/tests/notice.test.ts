@@ -10,7 +10,7 @@ import { Client, type Options } from "../src/client/client.js";
 import { MemoryStorage } from "../src/client/memory.js";
 import { FakeShuffler } from "../src/testing.js";
 import { noticeIn, TYPE } from "../src/transport/submission.js";
-import { bytesOf, known } from "./known.js";
+import { bytesOf, knownAnswer } from "./known.js";
 
 type Samplings = [number, number][];
 interface Notices {
@@ -24,19 +24,19 @@ interface Notices {
   refused: Record<string, string>;
 }
 
-const notices = known("wire/notice") as Notices;
+const notices = knownAnswer("wire/notice") as Notices;
 const operator = toText(bytesOf(notices.operator));
-const signed = new TextEncoder().encode((known("wire/ledger") as { signed: string }).signed);
+const signed = new TextEncoder().encode((knownAnswer("wire/ledger") as { signed: string }).signed);
 const TEXT = new TextEncoder();
 const START = 20_000 * 86_400;
 
 async function clientOver(shuffler: FakeShuffler, options: Options = {}) {
-  const told = { holdSeconds: null, now: () => START + 100, ...options };
-  return Client.over(await openBundle(signed, null), new MemoryStorage(), shuffler, told);
+  const settings = { holdSeconds: null, now: () => START + 100, ...options };
+  return Client.over(await openBundle(signed, null), new MemoryStorage(), shuffler, settings);
 }
 
 test("a notice says what it said, for every epoch", async () => {
-  const { signed: bundle } = known("wire/bundle") as { signed: string };
+  const { signed: bundle } = knownAnswer("wire/bundle") as { signed: string };
   const theme = metricOf(await openBundle(TEXT.encode(bundle), operator), "theme");
   const first = await openNotice(TEXT.encode(notices.notice), operator);
   const second = await openNotice(TEXT.encode(notices.lowered), operator);
@@ -67,15 +67,15 @@ test("an answer carries a notice, and nothing else does", () => {
   const body = TEXT.encode(JSON.stringify({ notice: "AAEC" }));
   const sent = Uint8Array.of(0x12, 3, 0, 1, 2);
   const type = { "content-type": TYPE };
-  const told = (status: number, headers: Record<string, string>, content: Uint8Array) =>
+  const carried = (status: number, headers: Record<string, string>, content: Uint8Array) =>
     toText(noticeIn({ status, headers, body: content }));
-  assert.equal(told(200, type, sent), "AAEC");
-  assert.equal(told(503, {}, body), "AAEC");
-  assert.equal(told(429, {}, body), "AAEC");
-  assert.equal(told(200, {}, sent), "");
-  for (const status of [200, 400, 502]) assert.equal(told(status, type, body), "");
+  assert.equal(carried(200, type, sent), "AAEC");
+  assert.equal(carried(503, {}, body), "AAEC");
+  assert.equal(carried(429, {}, body), "AAEC");
+  assert.equal(carried(200, {}, sent), "");
+  for (const status of [200, 400, 502]) assert.equal(carried(status, type, body), "");
   for (const no of ["null", "{}", '{"notice": 7}', "<html>", '{"notice": "*"}']) {
-    assert.equal(told(503, {}, TEXT.encode(no)), "");
+    assert.equal(carried(503, {}, TEXT.encode(no)), "");
   }
 });
 
@@ -101,23 +101,23 @@ test("a stop holds at once, and takes along what waits", async () => {
 
 test("a lowered chance holds for the same devices, and a later notice alone lifts a stop", async () => {
   const shuffler = new FakeShuffler();
-  const heard = async (notice: string, client: Client) => {
+  const deliver = async (notice: string, client: Client) => {
     shuffler.notice = TEXT.encode(notice);
     client.report("domain", "x");
     assert.equal(await client.flush(), true);
   };
-  const said: Record<string, number> = {};
+  const counts: Record<string, number> = {};
   for (let device = 0; device < 64; device += 1) {
     const client = await clientOver(shuffler, { now: () => START + 86_500 });
-    await heard(notices.lowered, client);
-    await heard(notices.notice, client); // an older one, of a shuffler that would have it back
+    await deliver(notices.lowered, client);
+    await deliver(notices.notice, client); // an older one, of a shuffler that would have it back
     const outcome = client.report("theme", "dark");
-    said[outcome] = (said[outcome] ?? 0) + 1;
+    counts[outcome] = (counts[outcome] ?? 0) + 1;
   }
   // A quarter of 64: beyond these once in 1e7.
-  const { queued = 0, not_sampled: left = 0 } = said;
-  assert.equal(queued + left, 64);
-  assert.ok(queued >= 1 && queued <= 35, JSON.stringify(said));
+  const { queued = 0, not_sampled: unsampled = 0 } = counts;
+  assert.equal(queued + unsampled, 64);
+  assert.ok(queued >= 1 && queued <= 35, JSON.stringify(counts));
 });
 
 test("a notice of nobody's changes nothing, and says so", async () => {

@@ -19,10 +19,10 @@ import { soon } from "../src/client/waits.js";
 import { TryAgain } from "../src/errors.js";
 import { httpsTransport } from "../src/node/https.js";
 import { FakeShuffler } from "../src/testing.js";
-import { known } from "./known.js";
+import { knownAnswer } from "./known.js";
 import type { Life } from "./life.js";
 
-const { signed, start } = known("wire/ledger") as Life;
+const { signed, start } = knownAnswer("wire/ledger") as Life;
 const bundle = await openBundle(new TextEncoder().encode(signed), null);
 // More would be drawn once in ten million runs: as tests/unit/test_waits.py has it of Python's.
 const [OUTAGE_SECONDS, MOST_TRIES] = [15, 14];
@@ -147,9 +147,9 @@ test("a program ends though what it sends in the background is not answered", as
     { stdio: "pipe" },
   );
   silent.once("connection", () => child.stdin.end());
-  const [said, warned] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  const [output, warned] = await Promise.all([text(child.stdout), text(child.stderr)]);
   // Whoever waits until the request is over says that reports wait.
-  assert.deepEqual([said, warned], ["queued\n", ""]);
+  assert.deepEqual([output, warned], ["queued\n", ""]);
 });
 
 test("a transport that never answers, and knows of no signal, holds up no call", async () => {
@@ -189,5 +189,5 @@ test("what an app does as a report is given up may fail later, too", async (cont
   await client.disable();
   await turn();
   assert.deepEqual(client.dropped, { disabled: 1 });
-  assert.ok(warned.mock.calls.some(({ arguments: [said] }) => said === "hubbub: onDrop failed"));
+  assert.ok(warned.mock.calls.some(({ arguments: [text] }) => text === "hubbub: onDrop failed"));
 });

@@ -6,10 +6,10 @@ import { openBundle } from "../src/catalog/bundle.js";
 import { BundleRefused, NotLoaded } from "../src/errors.js";
 import { open } from "../src/index.js";
 import { PARTS } from "../src/loading.js";
-import { known } from "./known.js";
+import { knownAnswer } from "./known.js";
 import type { Life } from "./life.js";
 
-const { signed } = known("wire/ledger") as Life;
+const { signed } = knownAnswer("wire/ledger") as Life;
 const bundle = new TextEncoder().encode(signed);
 
 test("as a server renders a page nothing is fetched, thrown or reported, and that is said once", async (context) => {
@@ -24,9 +24,9 @@ test("as a server renders a page nothing is fetched, thrown or reported, and tha
   assert.equal(await client.close(), true);
   assert.equal(client.report("theme", "dark"), "closed");
   assert.equal(fetched.mock.callCount(), 0);
-  const said = warned.mock.calls.map(({ arguments: [text] }) => String(text));
-  assert.equal(said.length, 1);
-  assert.match(String(said), /neither a page nor a worker.*hubbub\/node/);
+  const warnings = warned.mock.calls.map(({ arguments: [text] }) => String(text));
+  assert.equal(warnings.length, 1);
+  assert.match(String(warnings), /neither a page nor a worker.*hubbub\/node/);
 });
 
 test("a part that cannot be loaded is named as that, and the bundle is not called a wrong one", async (context) => {

@@ -5,7 +5,7 @@ import test from "node:test";
 import { isPrivate } from "../src/browser/indexeddb.js";
 
 test("a browser that refuses its directory is a private window, and one without is none", async (context) => {
-  const given = (storage: object) => {
+  const pretend = (storage: object) => {
     Object.defineProperty(globalThis, "navigator", { value: storage, configurable: true });
   };
   const before = Object.getOwnPropertyDescriptor(globalThis, "navigator");
@@ -14,12 +14,12 @@ test("a browser that refuses its directory is a private window, and one without 
     else Reflect.deleteProperty(globalThis, "navigator");
   });
   const refused = () => Promise.reject(new DOMException("", "SecurityError"));
-  given({ storage: { getDirectory: refused } });
+  pretend({ storage: { getDirectory: refused } });
   assert.equal(await isPrivate(), true);
   for (const storage of [{ getDirectory: () => Promise.resolve({}) }, {}]) {
-    given({ storage });
+    pretend({ storage });
     assert.equal(await isPrivate(), false);
   }
-  given({}); // WebKitGTK
+  pretend({}); // WebKitGTK
   assert.equal(await isPrivate(), false);
 });

@@ -10,7 +10,7 @@ import type { Post } from "../src/client/transport.js";
 import { BadParameter, TryAgain } from "../src/errors.js";
 import { readAnswer, writePost } from "../src/transport/binary_http.js";
 import { configOf, relayTransport } from "../src/transport/relay.js";
-import { bytesOf, hexOf, known } from "./known.js";
+import { bytesOf, hexOf, knownAnswer } from "./known.js";
 
 interface Oblivious {
   private: string;
@@ -29,19 +29,19 @@ interface Oblivious {
   rfc: { config: string; public: string };
 }
 
-const answers = known("wire/oblivious") as Oblivious;
+const answers = knownAnswer("wire/oblivious") as Oblivious;
 const TYPE = "application/protobuf";
 const NEVER = new AbortController().signal;
 const TEXT = new TextEncoder();
 
 test("a request has the same bytes, and an answer says the same", () => {
   const content = bytesOf(answers.content);
-  const written = writePost(answers.authority, "/v1/reports", TYPE, content, answers.step);
-  assert.equal(hexOf(written), answers.request);
-  for (const { response, status, headers, content: told } of answers.responses) {
-    const read = readAnswer(bytesOf(response));
-    assert.deepEqual(read, { status, headers, body: read.body });
-    assert.equal(hexOf(read.body), told);
+  const request = writePost(answers.authority, "/v1/reports", TYPE, content, answers.step);
+  assert.equal(hexOf(request), answers.request);
+  for (const { response, status, headers, content: text } of answers.responses) {
+    const answer = readAnswer(bytesOf(response));
+    assert.deepEqual(answer, { status, headers, body: answer.body });
+    assert.equal(hexOf(answer.body), text);
   }
   assert.equal(readAnswer(bytesOf("01406600" + "40c8")).status, 200);
   const long = readAnswer(bytesOf("0140c800" + "80004e20" + "07".repeat(20_000)));
@@ -56,9 +56,9 @@ test("a gateway's key is read, and none that is not known", () => {
     [answers.config, undefined, answers.public],
     [answers.rfc.config, 1, answers.rfc.public],
   ] as const) {
-    const [found, key] = configOf(bytesOf(config));
+    const [keyNumber, key] = configOf(bytesOf(config));
     assert.equal(hexOf(key), publicKey);
-    if (number !== undefined) assert.equal(found, number);
+    if (number !== undefined) assert.equal(keyNumber, number);
   }
   for (const wrong of ["", answers.config.slice(2), answers.config + "00", "01".repeat(41)]) {
     assert.throws(() => configOf(bytesOf(wrong)), BadParameter);
@@ -91,9 +91,9 @@ function gatewayOf(
     const mac = (key: Uint8Array, ...parts: Uint8Array[]) =>
       createHmac("sha256", key).update(Buffer.concat(parts)).digest();
     const prk = mac(Buffer.concat([enc, nonce]), secret);
-    const one = Uint8Array.of(1);
-    const raw = mac(prk, TEXT.encode("key"), one).subarray(0, 16);
-    const iv = mac(prk, TEXT.encode("nonce"), one).subarray(0, 12);
+    const counter = Uint8Array.of(1);
+    const raw = mac(prk, TEXT.encode("key"), counter).subarray(0, 16);
+    const iv = mac(prk, TEXT.encode("nonce"), counter).subarray(0, 12);
     const key = await crypto.subtle.importKey("raw", raw, "AES-GCM", false, ["encrypt"]);
     const ct = await crypto.subtle.encrypt({ name: "AES-GCM", iv }, key, new Uint8Array(response));
     const whole = alter(Buffer.concat([nonce, new Uint8Array(ct)]));
@@ -112,15 +112,15 @@ function through(post: Post) {
 }
 
 test("a gateway of other hands opens what is sent, and its answer is read", async () => {
-  const asked: [string, string, string | null][] = [];
+  const requests: [string, string, string | null][] = [];
   const answer = await through(
     gatewayOf((request) => {
-      asked.push([request.method, request.url, request.headers.get("content-type")]);
+      requests.push([request.method, request.url, request.headers.get("content-type")]);
       return new Response(Uint8Array.of(10, 0), { status: 200, headers: { "content-type": TYPE } });
     }),
   );
   assert.deepEqual(
-    asked,
+    requests,
     [["POST", "https://reports.example.org:443/v1/reports", TYPE]].map(([method, url, type]) => [
       method,
       new URL(url ?? "").href,
@@ -133,7 +133,7 @@ test("a gateway of other hands opens what is sent, and its answer is read", asyn
 });
 
 test("whatever a relay says ends no report", async () => {
-  const said = (status: number, headers: Record<string, string>, body = ""): Post => {
+  const postWith = (status: number, headers: Record<string, string>, body = ""): Post => {
     return () => Promise.resolve({ status, headers, body: TEXT.encode(body) });
   };
   const forGood = { "hubbub-refused": "for-good" };
@@ -142,12 +142,12 @@ test("whatever a relay says ends no report", async () => {
       () => "taken",
       (error: unknown) => (error instanceof TryAgain ? error.reason : String(error)),
     );
-  assert.equal(await reason(said(400, forGood)), "relay_invalid_argument");
-  assert.equal(await reason(said(422, {})), "relay_http_422");
-  assert.equal(await reason(said(429, { "retry-after": "3" })), "relay_resource_exhausted");
-  assert.equal(await reason(said(200, { "content-type": "text/html" }, "<html>")), "no_relay");
+  assert.equal(await reason(postWith(400, forGood)), "relay_invalid_argument");
+  assert.equal(await reason(postWith(422, {})), "relay_http_422");
+  assert.equal(await reason(postWith(429, { "retry-after": "3" })), "relay_resource_exhausted");
+  assert.equal(await reason(postWith(200, { "content-type": "text/html" }, "<html>")), "no_relay");
   const sealed = { "content-type": "message/ohttp-res" };
-  assert.equal(await reason(said(200, sealed, "no answer that was sealed")), "no_gateway");
+  assert.equal(await reason(postWith(200, sealed, "no answer that was sealed")), "no_gateway");
   const altered = gatewayOf(
     () => new Response(null, { status: 200 }),
     (whole) => whole.map((byte, at) => (at === whole.length - 1 ? byte ^ 1 : byte)),

@@ -23,7 +23,7 @@ import {
 import { blinded, outputsOf } from "../src/transport/poprf.js";
 import { bytesField, fieldsOf } from "../src/transport/protobuf.js";
 import { TYPE } from "../src/transport/submission.js";
-import { bytesOf, hexOf, known } from "./known.js";
+import { bytesOf, hexOf, knownAnswer } from "./known.js";
 
 interface Known {
   info: string;
@@ -39,9 +39,9 @@ interface Known {
     Record<"inputs" | "blinds" | "blinded" | "evaluated" | "outputs", string[]>;
 }
 
-const answers = known("wire/tokens") as Known;
+const answers = knownAnswer("wire/tokens") as Known;
 const { rfc } = answers;
-const life = known("wire/ledger") as { signed: string; start: number };
+const life = knownAnswer("wire/ledger") as { signed: string; start: number };
 const DAY = 86_400;
 
 function bytes(texts: readonly string[]): Bytes[] {
@@ -51,18 +51,18 @@ function bytes(texts: readonly string[]): Bytes[] {
 /** The issuer's function, its memory of accounts left out; every request that it was asked. */
 class Issuer {
   readonly keys = ristretto255_oprf.poprf(new Uint8Array()).generateKeyPair();
-  readonly asked: Bytes[] = [];
+  readonly requests: Bytes[] = [];
   fails = false;
   forged = "";
 
   readonly ask = (request: Bytes): Promise<Uint8Array> => {
-    this.asked.push(request);
+    this.requests.push(request);
     if (this.fails) return Promise.reject(new TryAgain("killed"));
     const issued = wantedIn(request).flatMap(([stream, epoch, elements]) => {
       const suite = ristretto255_oprf.poprf(tokenInfo(stream, epoch));
       const { evaluated, proof } = suite.blindEvaluateBatch(this.keys.secretKey, elements);
       if (stream === this.forged) proof[63] = Number(proof[63]) ^ 1;
-      const fields = evaluated.map((one) => bytesField(1, one));
+      const fields = evaluated.map((element) => bytesField(1, element));
       return [...bytesField(1, ...fields, bytesField(2, proof))];
     });
     return Promise.resolve(Uint8Array.from(issued));
@@ -84,18 +84,18 @@ interface Sent {
   token: Bytes;
 }
 
-function told(message: Uint8Array): Map<number, (number | Bytes)[]> {
-  const found = new Map<number, (number | Bytes)[]>();
-  for (const [field, held] of fieldsOf(message)) {
-    const own = typeof held === "number" ? held : Uint8Array.from(held);
-    found.set(field, [...(found.get(field) ?? []), own]);
+function fieldsIn(message: Uint8Array): Map<number, (number | Bytes)[]> {
+  const fields = new Map<number, (number | Bytes)[]>();
+  for (const [field, number] of fieldsOf(message)) {
+    const own = typeof number === "number" ? number : Uint8Array.from(number);
+    fields.set(field, [...(fields.get(field) ?? []), own]);
   }
-  return found;
+  return fields;
 }
 
 function wantedIn(request: Uint8Array): [string, number, Bytes[]][] {
-  return (told(request).get(1) ?? []).map((one) => {
-    const own = told(one as Bytes);
+  return (fieldsIn(request).get(1) ?? []).map((element) => {
+    const own = fieldsIn(element as Bytes);
     const stream = new TextDecoder().decode(own.get(1)?.[0] as Bytes);
     return [stream, Number(own.get(2)?.[0]), (own.get(3) ?? []) as Bytes[]];
   });
@@ -104,9 +104,9 @@ function wantedIn(request: Uint8Array): [string, number, Bytes[]][] {
 /** Every report with its token, of submissions. */
 function sentTo(shuffler: FakeShuffler): Sent[] {
   return shuffler.taken.flatMap((body) => {
-    const own = told(body);
-    return (own.get(1) ?? []).map((one, at) => {
-      const report = told(one as Bytes);
+    const own = fieldsIn(body);
+    return (own.get(1) ?? []).map((element, at) => {
+      const report = fieldsIn(element as Bytes);
       return {
         stream: new TextDecoder().decode(report.get(1)?.[0] as Bytes),
         epoch: Number(report.get(2)?.[0]),
@@ -155,7 +155,7 @@ test("the RFC's inputs have the RFC's outputs, once the proof holds", () => {
   assert.deepEqual(outputsOf(ristretto255_oprf, inputs, ...right).map(hexOf), rfc.outputs);
   const [evaluated, proof, publicKey, info] = right;
   const altered = Uint8Array.from(proof, (byte, at) => byte ^ Number(at === 63));
-  for (const [points, shown, key, word] of [
+  for (const [points, evidence, key, word] of [
     [[...evaluated].reverse(), proof, publicKey, info],
     [evaluated.slice(1), proof, publicKey, info],
     [[new Uint8Array(32), ...evaluated.slice(1)], proof, publicKey, info],
@@ -166,7 +166,7 @@ test("the RFC's inputs have the RFC's outputs, once the proof holds", () => {
     [evaluated, proof, publicKey, bytesOf("00")],
   ] as const) {
     assert.throws(
-      () => outputsOf(ristretto255_oprf, inputs, points, shown, key, word),
+      () => outputsOf(ristretto255_oprf, inputs, points, evidence, key, word),
       BadParameter,
     );
   }
@@ -187,17 +187,17 @@ test("a token, its messages and the moment of asking are what Python's are", () 
     { stream: "日本", epoch: 0, elements: [element(9)] },
   ];
   assert.equal(hexOf(tokenRequest(wanted)), answers.request);
-  const [one, none, had] = issuedIn(bytesOf(answers.answer), 3);
-  assert.deepEqual(one?.evaluated.map(hexOf), ["01".repeat(32)]);
-  assert.equal(hexOf(one.proof), "02".repeat(64));
+  const [issued, none, had] = issuedIn(bytesOf(answers.answer), 3);
+  assert.deepEqual(issued?.evaluated.map(hexOf), ["01".repeat(32)]);
+  assert.equal(hexOf(issued.proof), "02".repeat(64));
   assert.equal(none, null);
   assert.deepEqual(had?.evaluated, []);
-  for (const [answer, asked] of [
+  for (const [answer, count] of [
     [bytesOf(answers.answer), 2],
     [bytesOf("ff"), 1],
     [bytesOf("0801"), 1],
   ] as const) {
-    assert.throws(() => issuedIn(answer, asked), TryAgain);
+    assert.throws(() => issuedIn(answer, count), TryAgain);
   }
   for (const [text, step] of Object.entries(answers["steps of 65536"])) {
     const coins = memoOf(answers.secret, "tokens").coins(new TextEncoder().encode(text));
@@ -216,14 +216,14 @@ test("every report goes with a token of its own, whatever the device asks is the
     const sent = sentTo(shuffler);
     assert.equal(sent.length, values.length + 1);
     assert.equal(new Set(sent.map(({ token }) => hexOf(token).slice(0, 32))).size, sent.length);
-    for (const one of sent) {
-      assert.ok(issuer.takes(one));
-      assert.ok(!issuer.takes({ ...one, epoch: one.epoch + 1 }));
-      assert.ok(!issuer.takes({ ...one, sealed: one.token }));
+    for (const report of sent) {
+      assert.ok(issuer.takes(report));
+      assert.ok(!issuer.takes({ ...report, epoch: report.epoch + 1 }));
+      assert.ok(!issuer.takes({ ...report, sealed: report.token }));
     }
     assert.equal((await client.ledger()).issuer, "https://issuer.example.org");
   }
-  for (const request of issuer.asked) {
+  for (const request of issuer.requests) {
     const day = wantedIn(request).filter(([stream]) => stream === "theme" || stream === "language");
     if (day.length)
       shapes.add(JSON.stringify(wantedIn(request).map(([name, , all]) => [name, all.length])));
@@ -240,14 +240,14 @@ test("a device killed before the answer asks the same again, and loses no report
   assert.equal(await client.flush(), false);
   assert.equal(shuffler.reports, 0);
   issuer.fails = false;
-  const before = issuer.asked.splice(0).map(hexOf);
+  const before = issuer.requests.splice(0).map(hexOf);
   const next = await device(issuer, storage, shuffler);
   assert.equal(await next.client.flush(), true);
   // One request, or two where the next day's is due by the device's own hour.
   assert.ok(before.length >= 1);
-  const again = new Set(issuer.asked.map(hexOf));
-  assert.ok(before.every((one) => again.has(one)));
-  assert.ok(sentTo(shuffler).every((one) => issuer.takes(one)));
+  const again = new Set(issuer.requests.map(hexOf));
+  assert.ok(before.every((report) => again.has(report)));
+  assert.ok(sentTo(shuffler).every((report) => issuer.takes(report)));
   assert.equal(sentTo(shuffler).length, 1);
 });
 
@@ -273,13 +273,13 @@ test("a report that is sent again has the same token; a spent one is replaced", 
   const next = await device(issuer, storage, shuffler);
   assert.equal(await next.client.flush(), true);
   assert.deepEqual(next.client.dropped, {});
-  const [lost, spent, taken] = bodies.map((body) =>
-    (told(body).get(2) ?? []).map((one) => hexOf(one as Bytes)),
+  const [lost, spent, third] = bodies.map((body) =>
+    (fieldsIn(body).get(2) ?? []).map((token) => hexOf(token as Bytes)),
   );
   assert.equal(lost?.length, 1);
   assert.deepEqual(spent, lost);
-  assert.notDeepEqual(taken, spent);
-  assert.ok(sentTo(shuffler).every((one) => issuer.takes(one)));
+  assert.notDeepEqual(third, spent);
+  assert.ok(sentTo(shuffler).every((report) => issuer.takes(report)));
 });
 
 test("an issuer that answers by another key gets no report to mark", async () => {
@@ -312,41 +312,41 @@ test("another key of the issuer's loses no report that waits, and asks the same"
   assert.deepEqual(next.client.dropped, {});
   const sent = sentTo(next.shuffler);
   assert.equal(sent.length, 2);
-  assert.ok(sent.every((one) => other.takes(one)));
+  assert.ok(sent.every((report) => other.takes(report)));
 
   // Who asked by the former key, and was answered by the other, asks the same by the other.
   const own = new MemoryStorage();
   const bundle = await bundleOf(former);
-  const told = { holdSeconds: null, now: () => life.start, ask: other.ask };
-  const early = await Client.over(bundle, own, new FakeShuffler(), told);
-  other.asked.splice(0);
+  const settings = { holdSeconds: null, now: () => life.start, ask: other.ask };
+  const early = await Client.over(bundle, own, new FakeShuffler(), settings);
+  other.requests.splice(0);
   early.report("theme", "dark");
   assert.equal(await early.flush(), false);
-  const before = other.asked.splice(0).map(hexOf);
+  const before = other.requests.splice(0).map(hexOf);
   const later = await device(other, own);
   assert.equal(await later.client.flush(), true);
-  assert.ok(before.every((one) => other.asked.map(hexOf).includes(one)));
+  assert.ok(before.every((request) => other.requests.map(hexOf).includes(request)));
 });
 
 test("a page of a former bundle asks for nothing that a later one's page has asked", async () => {
   const [former, other] = [new Issuer(), new Issuer()];
   const [storage, shuffler] = [new MemoryStorage(), new FakeShuffler()];
   // The issuer has another key since, by which it answers both.
-  const told = { holdSeconds: null, now: () => life.start, ask: other.ask };
+  const settings = { holdSeconds: null, now: () => life.start, ask: other.ask };
   const page = async (issuer: Issuer, serial: number) =>
-    Client.over({ ...(await bundleOf(issuer)), serial }, storage, shuffler, told);
+    Client.over({ ...(await bundleOf(issuer)), serial }, storage, shuffler, settings);
   const early = await page(former, 1);
   const later = await page(other, 2);
   later.report("language", "de");
   assert.equal(await later.flush(), true);
-  assert.ok(other.asked.splice(0).length);
+  assert.ok(other.requests.splice(0).length);
   assert.equal(early.report("theme", "dark"), "queued");
   assert.equal(await early.flush(), false);
-  assert.deepEqual(other.asked, []);
+  assert.deepEqual(other.requests, []);
   assert.equal(await later.flush(), true);
   const sent = sentTo(shuffler);
   assert.equal(sent.length, 2);
-  assert.ok(sent.every((one) => other.takes(one)));
+  assert.ok(sent.every((report) => other.takes(report)));
 });
 
 test("a wrong proof of one stream keeps the reports of that one alone", async () => {
@@ -368,8 +368,8 @@ test("tokens of the next epoch are there before it, and forgetting leaves none",
   const { client, clock, storage } = await device(issuer);
   clock.seconds = life.start - (life.start % DAY) + DAY - 1; // the moment has passed, whichever
   assert.equal(await client.flush(), true);
-  assert.ok(issuer.asked.length >= 1);
-  const epochs = issuer.asked.flatMap((request) => wantedIn(request).map(([, epoch]) => epoch));
+  assert.ok(issuer.requests.length >= 1);
+  const epochs = issuer.requests.flatMap((request) => wantedIn(request).map(([, epoch]) => epoch));
   assert.ok(epochs.includes(Math.floor(life.start / DAY) + 1));
   const wallet = () => storage.transaction(async (rows) => JSON.stringify(await rows.device()));
   assert.match(await wallet(), /"free":\{"[^}]+\}/);
@@ -393,12 +393,12 @@ test("an app without an account is told, and its own server may ask", async () =
 });
 
 test("an app's function, or an issuer, that never answers is waited for no longer than told", async () => {
-  let asked = 0;
+  let requests = 0;
   const issuer = new Issuer();
   const bundle = await bundleOf(issuer);
   const never = () => new Promise<Uint8Array>(() => undefined);
   const post: Post = (_url, _type, _body, signal) => {
-    asked += 1;
+    requests += 1;
     return new Promise((_resolve, reject) => {
       signal.addEventListener("abort", () => {
         reject(new TryAgain("deadline_exceeded"));
@@ -420,5 +420,5 @@ test("an app's function, or an issuer, that never answers is waited for no longe
     }, 1);
     await assert.rejects(ask(new Uint8Array(), call.signal), /deadline_exceeded/);
   }
-  assert.ok(asked > 1);
+  assert.ok(requests > 1);
 });

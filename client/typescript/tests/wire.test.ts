@@ -8,7 +8,7 @@ import { epochAt, epochStart } from "../src/catalog/epochs.js";
 import { BadParameter, GivenUp, TryAgain } from "../src/errors.js";
 import { seal, SEAL_BYTES, sealInfo, type Kem } from "../src/transport/sealing.js";
 import { meaningOf, requestOf, resultsOf, TYPE } from "../src/transport/submission.js";
-import { bytesOf, hexOf, known } from "./known.js";
+import { bytesOf, hexOf, knownAnswer } from "./known.js";
 
 interface Epochs {
   epochs: { seconds: number; length: string; epoch: number; start: number }[];
@@ -31,7 +31,7 @@ interface Submission {
 }
 
 test("a moment is in the same epoch", () => {
-  const { epochs } = known("wire/epochs") as Epochs;
+  const { epochs } = knownAnswer("wire/epochs") as Epochs;
   for (const { seconds, length, epoch, start } of epochs) {
     assert.equal(epochAt(seconds, length), epoch);
     assert.equal(epochStart(epoch, length), start);
@@ -42,7 +42,7 @@ test("a moment is in the same epoch", () => {
 for (const kem of ["x25519", "x-wing"] as const) {
   test(`a report sealed by ${kem} opens where it is bound`, async () => {
     const file = kem === "x25519" ? "wire/sealing" : "wire/sealing_x_wing";
-    const answers = known(file) as Sealing;
+    const answers = knownAnswer(file) as Sealing;
     const payload = bytesOf(answers.payload);
     const info = sealInfo(answers.stream, answers.epoch);
     assert.equal(hexOf(info), answers.info);
@@ -65,21 +65,21 @@ test("nothing is sealed to a key that protects nothing", async () => {
 
 test("a platform that refuses a pair of keys is asked for another one", async (context) => {
   const refuse = (): Promise<never> => Promise.reject(new DOMException("", "OperationError"));
-  const made = context.mock.method(crypto.subtle, "generateKey");
-  for (const at of [0, 1, 3]) made.mock.mockImplementationOnce(refuse, at);
-  const answers = known("wire/sealing") as Sealing;
+  const keys = context.mock.method(crypto.subtle, "generateKey");
+  for (const at of [0, 1, 3]) keys.mock.mockImplementationOnce(refuse, at);
+  const answers = knownAnswer("wire/sealing") as Sealing;
   const info = sealInfo(answers.stream, answers.epoch);
   for (const calls of [3, 5]) {
     const sealed = await seal(bytesOf(answers.payload), bytesOf(answers.public), info);
-    assert.equal(made.mock.callCount(), calls);
+    assert.equal(keys.mock.callCount(), calls);
     assert.equal(hexOf(await open(answers, hexOf(sealed), info, "x25519")), answers.payload);
   }
-  made.mock.mockImplementation(refuse);
+  keys.mock.mockImplementation(refuse);
   await assert.rejects(seal(new Uint8Array(1), bytesOf(answers.public), info), BadParameter);
 });
 
 test("a submission has the same bytes, and an answer means the same", () => {
-  const { reports, request, answers } = known("wire/submission") as Submission;
+  const { reports, request, answers } = knownAnswer("wire/submission") as Submission;
   const sealed = reports.map(({ stream, epoch, key_id: keyId, sealed }) => ({
     ...{ stream, epoch, keyId },
     sealed: bytesOf(sealed),
@@ -93,25 +93,25 @@ test("a submission has the same bytes, and an answer means the same", () => {
 test("a report is given up at the shuffler's own word alone", () => {
   const marked = { "hubbub-refused": "for-good" };
   for (const status of [400, 413]) {
-    assert.throws(() => meaningOf(told(status, marked), 1), GivenUp);
-    assert.throws(() => meaningOf(told(status), 1), TryAgain);
+    assert.throws(() => meaningOf(post(status, marked), 1), GivenUp);
+    assert.throws(() => meaningOf(post(status), 1), TryAgain);
   }
   for (const status of [0, 204, 302, 404, 429, 500, 502, 503]) {
-    assert.throws(() => meaningOf(told(status, marked), 1), TryAgain);
+    assert.throws(() => meaningOf(post(status, marked), 1), TryAgain);
   }
 });
 
 test("who answers 200 without a shuffler's answer has taken nothing", () => {
-  assert.deepEqual(meaningOf(told(200, { "content-type": `${TYPE}; a=b` }), 2), [null, null]);
-  assert.throws(() => meaningOf(told(200, { "content-type": "text/html" }), 1), TryAgain);
-  assert.throws(() => meaningOf(told(200), 1), TryAgain);
-  assert.throws(() => meaningOf(told(200, { "content-type": TYPE }, "<html>"), 1), TryAgain);
+  assert.deepEqual(meaningOf(post(200, { "content-type": `${TYPE}; a=b` }), 2), [null, null]);
+  assert.throws(() => meaningOf(post(200, { "content-type": "text/html" }), 1), TryAgain);
+  assert.throws(() => meaningOf(post(200), 1), TryAgain);
+  assert.throws(() => meaningOf(post(200, { "content-type": TYPE }, "<html>"), 1), TryAgain);
 });
 
 test("a hint says when to come back", () => {
   const after = (status: number, headers: Record<string, string>, body: string): unknown => {
     try {
-      return meaningOf(told(status, headers, body), 1);
+      return meaningOf(post(status, headers, body), 1);
     } catch (error) {
       return error instanceof TryAgain ? error.afterSeconds : error;
     }
@@ -123,7 +123,7 @@ test("a hint says when to come back", () => {
   assert.equal(after(500, { "retry-after": "9" }, "{}"), undefined);
 });
 
-function told(status: number, headers: Record<string, string> = {}, body = "") {
+function post(status: number, headers: Record<string, string> = {}, body = "") {
   return { status, headers, body: new TextEncoder().encode(body) };
 }
 

@@ -17,13 +17,13 @@ import {
 import { defineLedger } from "../src/ledger.js";
 import { open as openNode } from "../src/node.js";
 import { capture, KeyedBits, memoryClient } from "../src/testing.js";
-import { known } from "./known.js";
+import { knownAnswer } from "./known.js";
 import type { Life } from "./life.js";
 
 /** As JavaScript calls them. */
-type Loose = (...given: unknown[]) => unknown;
+type Loose = (...values: unknown[]) => unknown;
 
-const life = known("wire/ledger") as { signed: string; start: number };
+const life = knownAnswer("wire/ledger") as { signed: string; start: number };
 const signed = new TextEncoder().encode(life.signed);
 const WRONG: readonly unknown[] = [
   ...[undefined, null, true, 7, -1, NaN, Infinity, 7n, "", "x", Symbol("x"), () => 7],
@@ -54,9 +54,9 @@ function fresh(strict: boolean): Promise<Client> {
 }
 
 /** What a call does; what is thrown is ours, or the test fails. */
-async function tried(call: Loose, ...given: unknown[]): Promise<unknown> {
+async function tried(call: Loose, ...values: unknown[]): Promise<unknown> {
   try {
-    return await call(...given);
+    return await call(...values);
   } catch (error) {
     assert.ok(error instanceof HubbubError, String((error as Error).stack));
     return error;
@@ -99,8 +99,8 @@ for (const strict of [true, false]) {
       await client.enable();
       assert.equal((await client.ledger()).on, true);
       // Who forgot keeps that this epoch was answered.
-      const said = client.report("language", "de");
-      assert.equal(said, method === "disable" ? "already_reported" : "queued");
+      const outcome = client.report("language", "de");
+      assert.equal(outcome, method === "disable" ? "already_reported" : "queued");
     });
   }
 }
@@ -108,7 +108,7 @@ for (const strict of [true, false]) {
 test("what a person cannot mean is no preference, and the former one holds", async () => {
   const client = await fresh(true);
   await client.prefer(0.3);
-  for (const wrong of WRONG.filter((one) => one !== null && one !== 7)) {
+  for (const wrong of WRONG.filter((value) => value !== null && value !== 7)) {
     await assert.rejects((client.prefer as Loose).call(client, wrong) as Promise<void>, {
       message: "prefer(): give a number of nats from 0 on, or null for any",
     });
@@ -159,7 +159,7 @@ test("what is wrong is named, with what is right", async () => {
   const node = openNode as unknown as Loose;
   const needed = { bundle, folder: join(folder, "device") };
   const shuffler = "https://[::1]:1";
-  for (const [options, said] of [
+  for (const [options, message] of [
     [undefined, "open(): bundle is undefined; give string, or object: URL or Uint8Array"],
     [
       { ...needed, bundle: { path: "x" } },
@@ -176,7 +176,7 @@ test("what is wrong is named, with what is right", async () => {
     [{ ...needed, operater: "x" }, "open() has no option operater"],
     [{ ...needed, toString: "x" }, "open() has no option toString"],
   ] as const) {
-    assert.equal(((await tried(node, options)) as Error).message, said);
+    assert.equal(((await tried(node, options)) as Error).message, message);
   }
   const page = openPage as unknown as Loose;
   assert.match(
@@ -229,9 +229,9 @@ function hostile(): unknown[] {
   ];
 }
 
-test("what throws as it is looked at is no value, and its text is nobody's", async (told) => {
-  const warned = told.mock.method(console, "warn", () => undefined);
-  const asking = known("wire/asking") as Record<"vectors" | "learning" | "discovering", Life>;
+test("what throws as it is looked at is no value, and its text is nobody's", async (context) => {
+  const warned = context.mock.method(console, "warn", () => undefined);
+  const asking = knownAnswer("wire/asking") as Record<"vectors" | "learning" | "discovering", Life>;
   const lives = [life, asking.vectors, asking.learning, asking.discovering];
   for (const strict of [true, false]) {
     for (const own of lives) {
@@ -261,7 +261,7 @@ test("what throws as it is looked at is no value, and its text is nobody's", asy
 });
 
 test("what an app says in the clear and throws as it is asked is its mistake, and is not shown", async () => {
-  const { apart } = known("wire/asking") as { apart: Life };
+  const { apart } = knownAnswer("wire/asking") as { apart: Life };
   const content = new TextEncoder().encode(apart.signed);
   const os = () => {
     throw new Error("secret");
@@ -271,16 +271,19 @@ test("what an app says in the clear and throws as it is asked is its mistake, an
   const [strict, lenient] = [await over(true), await over(false)];
   const [, body = ""] = apart.signed.split("\n");
   const { metrics } = JSON.parse(body) as { metrics: Record<string, { breakdown?: object }> };
-  const name = Object.keys(metrics).find((one) => metrics[one]?.breakdown) ?? "";
-  const said = { name: "BadParameter", message: /^public: os throws as it is read; give a text/ };
-  assert.throws(() => strict.report(name, "a"), said);
+  const name = Object.keys(metrics).find((metric) => metrics[metric]?.breakdown) ?? "";
+  const failure = {
+    name: "BadParameter",
+    message: /^public: os throws as it is read; give a text/,
+  };
+  assert.throws(() => strict.report(name, "a"), failure);
   assert.equal(lenient.report(name, "a"), "failed");
 });
 
-test("a value in the place of a metric's name is never shown, and the remedy is", async (told) => {
-  const warned = told.mock.method(console, "warn", () => undefined);
+test("a value in the place of a metric's name is never shown, and the remedy is", async (context) => {
+  const warned = context.mock.method(console, "warn", () => undefined);
   const strict = await fresh(true);
-  const said =
+  const message =
     /^the bundle has no metric of this name; it has .*theme.*; the name goes first, then the value$/;
   for (const call of [
     () => strict.report("my secret", "theme"),
@@ -288,7 +291,9 @@ test("a value in the place of a metric's name is never shown, and the remedy is"
   ]) {
     assert.throws(call, (error: Error) => {
       return (
-        error instanceof UnknownMetric && said.test(error.message) && !/secret/.test(error.message)
+        error instanceof UnknownMetric &&
+        message.test(error.message) &&
+        !/secret/.test(error.message)
       );
     });
   }

@@ -59,7 +59,7 @@ def _lives() -> Iterator[Asked]:
         if isinstance(life, str):
             continue  # where they are from
         fields = {name: life[name] for name in ("signed", "secret", "coins", "start")}
-        fields |= {"told": life.get("public", {})}
+        fields |= {"publicValues": life.get("public", {})}
         fields |= {"steps": [[step["step"], step["with"]] for step in life["steps"]]}
         came = [step.get("outcome", step.get("kept")) for step in life["steps"]]
         yield {"ask": "life", **fields}, partial(_lived, came, life)

@@ -4,16 +4,16 @@ declare module "electron" {
     getAppPath(): string;
     getPath(name: "userData"): string;
     whenReady(): Promise<void>;
-    on(event: "before-quit", heard: (event: { preventDefault(): void }) => void): void;
+    on(event: "before-quit", listener: (event: { preventDefault(): void }) => void): void;
     quit(): void;
   };
   export const ipcMain: {
     handle(
       channel: string,
-      heard: (event: unknown, metric: string, value: string) => unknown,
+      listener: (event: unknown, metric: string, value: string) => unknown,
     ): void;
   };
-  export const ipcRenderer: { invoke(channel: string, ...told: unknown[]): Promise<unknown> };
+  export const ipcRenderer: { invoke(channel: string, ...values: unknown[]): Promise<unknown> };
   export const contextBridge: { exposeInMainWorld(name: string, own: object): void };
   export class BrowserWindow {
     constructor(options: { webPreferences: { preload: string } });

@@ -6,9 +6,9 @@ defineLedger();
 const client = await open({ bundle: "app.hubbub", shuffler: location.origin });
 const ledger = document.querySelector("hubbub-ledger");
 const theme = document.querySelector<HTMLSelectElement>("#theme");
-const said = document.querySelector("#said");
-if (!ledger || !theme || !said) throw new Error("index.html is another one");
+const outcomeLine = document.querySelector("#said");
+if (!ledger || !theme || !outcomeLine) throw new Error("index.html is another one");
 ledger.client = client;
 theme.addEventListener("change", () => {
-  said.textContent = client.report("theme", theme.value);
+  outcomeLine.textContent = client.report("theme", theme.value);
 });

@@ -24,23 +24,23 @@ const scripts = new Map(
   outputFiles.map(({ path, contents }) => [path.slice(here.length), contents]),
 );
 
-const server = createServer((asked, answer) => {
-  if (asked.method === "POST") {
-    const { "content-type": type, "content-length": length } = asked.headers;
+const server = createServer((incoming, answer) => {
+  if (incoming.method === "POST") {
+    const { "content-type": type, "content-length": length } = incoming.headers;
     const headers = { "content-type": type, "content-length": length };
     const passed = request(
       new URL("/v1/reports", shuffler),
       { method: "POST", headers, ca },
-      (told) => {
-        answer.writeHead(told.statusCode ?? 502, told.headers);
-        told.pipe(answer);
+      (reply) => {
+        answer.writeHead(reply.statusCode ?? 502, reply.headers);
+        reply.pipe(answer);
       },
     );
     passed.on("error", () => answer.writeHead(502).end());
-    asked.pipe(passed);
+    incoming.pipe(passed);
     return;
   }
-  const name = (asked.url ?? "/").slice(1);
+  const name = (incoming.url ?? "/").slice(1);
   const script = scripts.get(name);
   if (script) answer.setHeader("content-type", "text/javascript").end(script);
   else if (name === "app.hubbub") void readFile(join(folder, name)).then((own) => answer.end(own));

@@ -34,16 +34,16 @@ export function Ledger() {
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => {
     defineLedger();
-    const shown = document.createElement("hubbub-ledger");
-    shown.client = client;
-    place.current?.replaceChildren(shown);
+    const ledger = document.createElement("hubbub-ledger");
+    ledger.client = client;
+    place.current?.replaceChildren(ledger);
   }, [client]);
   return <div ref={place} />;
 }
 
 function Settings() {
   const report = useReport();
-  const [said, setSaid] = useState<string>();
+  const [outcome, setSaid] = useState<string>();
   return (
     <label>
       Theme{" "}
@@ -56,7 +56,7 @@ function Settings() {
         <option>dark</option>
         <option>system</option>
       </select>
-      <output>{said}</output>
+      <output>{outcome}</output>
     </label>
   );
 }

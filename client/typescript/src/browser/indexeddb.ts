@@ -84,8 +84,8 @@ export class BrowserStorage implements Storage {
 
   readWitness(): Promise<string | null> {
     return this.#answered(async () => {
-      const found = await caches.match(WITNESS, { cacheName: this.#name });
-      return found ? await found.text() : null;
+      const response = await caches.match(WITNESS, { cacheName: this.#name });
+      return response ? await response.text() : null;
     });
   }
 

@@ -120,7 +120,7 @@ export function defineLedger(name = "hubbub-ledger"): void {
       #words = WORDS;
       #parts: Parts | null = null;
       #unwatch: () => void = () => undefined;
-      readonly #seen = () => {
+      readonly #redraw = () => {
         if (document.visibilityState === "visible") void this.refresh();
       };
 
@@ -142,42 +142,42 @@ export function defineLedger(name = "hubbub-ledger"): void {
       }
 
       set words(words: Partial<LedgerWords>) {
-        const told = Object.entries(Object(words) as object);
-        this.#words = { ...WORDS, ...Object.fromEntries(told.filter(isWord)) };
+        const entries = Object.entries(Object(words) as object);
+        this.#words = { ...WORDS, ...Object.fromEntries(entries.filter(isWord)) };
         void this.refresh();
       }
 
       connectedCallback(): void {
         this.#parts ??= partsOf(this.attachShadow({ mode: "open" }), {
           turned: (on) => {
-            void this.#said((client) => (on ? client.enable() : client.disable()));
+            void this.#change((client) => (on ? client.enable() : client.disable()));
           },
           forgot: () => {
-            void this.#said((client) => client.disable({ forget: true }), this.#words.forgotten);
+            void this.#change((client) => client.disable({ forget: true }), this.#words.forgotten);
           },
         });
-        document.addEventListener("visibilitychange", this.#seen);
+        document.addEventListener("visibilitychange", this.#redraw);
         this.#watch();
         void this.refresh();
       }
 
       disconnectedCallback(): void {
-        document.removeEventListener("visibilitychange", this.#seen);
+        document.removeEventListener("visibilitychange", this.#redraw);
         this.#unwatch();
       }
 
       refresh(): Promise<void> {
-        return this.#said(() => Promise.resolve());
+        return this.#change(() => Promise.resolve());
       }
 
       /** Looks again at whatever this client does, as long as it is in a page. */
       #watch(): void {
         this.#unwatch();
-        if (this.isConnected) this.#unwatch = this.#client?.watch(this.#seen) ?? this.#unwatch;
+        if (this.isConnected) this.#unwatch = this.#client?.watch(this.#redraw) ?? this.#unwatch;
       }
 
       /** Does what the person said, and shows what holds then. */
-      async #said(work: (client: Client) => Promise<void>, done?: string): Promise<void> {
+      async #change(work: (client: Client) => Promise<void>, done?: string): Promise<void> {
         const [parts, client] = [this.#parts, this.#client];
         if (!parts || !client) return;
         try {
@@ -214,26 +214,26 @@ function partsOf(root: ShadowRoot, on: { turned(on: boolean): void; forgot(): vo
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(STYLE);
   root.adoptedStyleSheets = [sheet];
-  const toggle = made("input", { type: "checkbox", role: "switch", part: "switch" });
+  const toggle = createElement("input", { type: "checkbox", role: "switch", part: "switch" });
   toggle.addEventListener("change", () => {
     on.turned(toggle.checked);
   });
-  const forget = made("button", { type: "button", part: "forget" });
+  const forget = createElement("button", { type: "button", part: "forget" });
   forget.addEventListener("click", () => {
     on.forgot();
   });
   const toggleText = new Text();
   const parts: Parts = {
     ...{ toggle, toggleText, forget },
-    region: made("section", { part: "ledger" }),
-    status: made("p", { role: "status", part: "status" }),
-    runs: made("div", { part: "runs" }),
-    table: made("table", { part: "table" }),
-    summary: made("summary"),
-    payloads: made("ul", { part: "payloads" }),
+    region: createElement("section", { part: "ledger" }),
+    status: createElement("p", { role: "status", part: "status" }),
+    runs: createElement("div", { part: "runs" }),
+    table: createElement("table", { part: "table" }),
+    summary: createElement("summary"),
+    payloads: createElement("ul", { part: "payloads" }),
   };
-  const label = made("label", {}, toggle, " ", toggleText);
-  const details = made("details", {}, parts.summary, parts.payloads);
+  const label = createElement("label", {}, toggle, " ", toggleText);
+  const details = createElement("details", {}, parts.summary, parts.payloads);
   parts.region.append(label, parts.status, parts.table, parts.runs, details, forget);
   root.append(parts.region);
   return parts;
@@ -252,7 +252,7 @@ function show(
   parts.toggle.checked = ledger.on;
   parts.forget.textContent = words.forget;
   const { runs, notice, issuer, crowdsInYear, crowdsCap } = ledger;
-  const told = [
+  const lines = [
     crowdsInYear !== null &&
       crowdsCap !== null &&
       filled(words.crowds, say.number(crowdsInYear), say.number(crowdsCap)),
@@ -262,12 +262,18 @@ function show(
     runs && (areApart(runs) ? words.apart : words.together),
     notice && filled(words.notice, say.date(notice.until)),
   ];
-  parts.runs.replaceChildren(...told.flatMap((line) => (line ? [made("p", {}, line)] : [])));
+  parts.runs.replaceChildren(
+    ...lines.flatMap((line) => (line ? [createElement("p", {}, line)] : [])),
+  );
   const heads = [words.metric, words.epsilon, words.spent, words.reports];
   parts.table.replaceChildren(
-    made("caption", {}, words.caption),
-    made("thead", {}, made("tr", {}, ...heads.map((head) => made("th", { scope: "col" }, head)))),
-    made("tbody", {}, ...ledger.metrics.map((metric) => row(metric, words, say))),
+    createElement("caption", {}, words.caption),
+    createElement(
+      "thead",
+      {},
+      createElement("tr", {}, ...heads.map((head) => createElement("th", { scope: "col" }, head))),
+    ),
+    createElement("tbody", {}, ...ledger.metrics.map((metric) => row(metric, words, say))),
   );
   parts.summary.textContent = words.payloads;
   const last = ledger.payloads.slice(-MOST_PAYLOADS).reverse();
@@ -286,17 +292,17 @@ function row(metric: MetricView, words: LedgerWords, say: Saying): HTMLElement {
     lifetimeCentralEpsilon === null
       ? own
       : filled(words.ofBoth, own, of(central, lifetimeCentralEpsilon));
-  const meter = made("meter", { "aria-label": words.spent });
+  const meter = createElement("meter", { "aria-label": words.spent });
   meter.max = lifetimeEpsilon;
   meter.value = spent;
   const reports = filled(words.of, say.number(metric.reports), say.number(metric.reportsPerEpoch));
-  return made(
+  return createElement(
     "tr",
     {},
-    made("th", { scope: "row" }, metric.description),
-    made("td", {}, epsilon && sampling ? promised : words.notAsked),
-    made("td", {}, meter, used),
-    made("td", {}, reports),
+    createElement("th", { scope: "row" }, metric.description),
+    createElement("td", {}, epsilon && sampling ? promised : words.notAsked),
+    createElement("td", {}, meter, used),
+    createElement("td", {}, reports),
   );
 }
 
@@ -305,10 +311,10 @@ function promise(metric: MetricView, words: LedgerWords, say: Saying): string {
   const { epsilon, centralEpsilon, delta, centralDays } = metric;
   const own = say.number(epsilon);
   if (centralEpsilon === null || delta === null) return own;
-  const told = [own, say.number(centralEpsilon), say.chance(delta)];
-  if (centralDays === null) return filled(words.crowd, ...told);
-  if (centralDays === Infinity) return filled(words.crowdForLife, ...told);
-  return filled(words.crowdOfDays, ...told, say.number(centralDays));
+  const figures = [own, say.number(centralEpsilon), say.chance(delta)];
+  if (centralDays === null) return filled(words.crowd, ...figures);
+  if (centralDays === Infinity) return filled(words.crowdForLife, ...figures);
+  return filled(words.crowdOfDays, ...figures, say.number(centralDays));
 }
 
 /** Whether two parties are named. */
@@ -318,10 +324,16 @@ function areApart({ shuffler, aggregator }: Runs): boolean {
 
 function line({ made: moment, metric, payload, fate }: PayloadView, say: Saying): HTMLElement {
   const bytes = Array.from(payload, (byte) => byte.toString(16).padStart(2, "0")).join("");
-  return made("li", {}, `${say.date(moment)} ${metric} `, made("code", {}, bytes), ` ${fate}`);
+  return createElement(
+    "li",
+    {},
+    `${say.date(moment)} ${metric} `,
+    createElement("code", {}, bytes),
+    ` ${fate}`,
+  );
 }
 
-function made<Name extends keyof HTMLElementTagNameMap>(
+function createElement<Name extends keyof HTMLElementTagNameMap>(
   name: Name,
   attributes: Readonly<Record<string, string>> = {},
   ...children: (Node | string)[]
@@ -334,8 +346,8 @@ function made<Name extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-function filled(words: string, ...told: string[]): string {
-  return words.replace(/\{(\d)\}/g, (_place, at: string) => told[Number(at)] ?? "");
+function filled(words: string, ...figures: string[]): string {
+  return words.replace(/\{(\d)\}/g, (_place, at: string) => figures[Number(at)] ?? "");
 }
 
 /** Numbers and moments (seconds since 1970) as a language has them. */
@@ -358,9 +370,9 @@ function saying(language: string | undefined): Saying {
 
 /** What the page says of its language, nearest first; undefined, the browser's, where it is none. */
 function languageOf(element: HTMLElement): string | undefined {
-  const told = element.closest<HTMLElement>("[lang]")?.lang;
+  const language = element.closest<HTMLElement>("[lang]")?.lang;
   try {
-    return told ? Intl.getCanonicalLocales(told)[0] : undefined;
+    return language ? Intl.getCanonicalLocales(language)[0] : undefined;
   } catch {
     return undefined;
   }

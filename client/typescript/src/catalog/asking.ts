@@ -47,9 +47,9 @@ export function centralDaysOf({ central_period: span }: Table): number | null {
 }
 
 /** The days of a span at most. */
-function daysOf(told: unknown): number {
-  if (told === MONTH) return MONTH_DAYS;
-  const [, many, unit] = SPAN.exec(text(told)) ?? [];
+function daysOf(span: unknown): number {
+  if (span === MONTH) return MONTH_DAYS;
+  const [, many, unit] = SPAN.exec(text(span)) ?? [];
   if (!many) throw unknown();
   return Number(many) * (unit === "w" ? 7 : 1);
 }
@@ -63,39 +63,41 @@ export function breakdownOf({ breakdown }: Table): Breakdown | null {
   if (breakdown === undefined) return null;
   const rules = listed(breakdown).map((rule) => {
     const [field, values] = listed(rule);
-    const known = listed(values).map((own) => {
+    const fieldRules = listed(values).map((own) => {
       const [value, patterns] = listed(own);
-      return [text(value), listed(patterns).map((one) => patternOf(text(one)))] as const;
+      return [text(value), listed(patterns).map((pattern) => patternOf(text(pattern)))] as const;
     });
-    return [text(field), known] as const;
+    return [text(field), fieldRules] as const;
   });
   return {
     fields: rules.map(([field]) => field),
-    cells: rules.reduce<string[]>((before, [field, known]) => {
-      const own = known.map(([value]) => `${field}=${value}`);
+    cells: rules.reduce<string[]>((before, [field, fieldRules]) => {
+      const own = fieldRules.map(([value]) => `${field}=${value}`);
       return before.length
-        ? before.flatMap((cell) => own.map((one) => `${cell},${one}`))
-        : own.map((one) => `@${one}`);
+        ? before.flatMap((cell) => own.map((nextCell) => `${cell},${nextCell}`))
+        : own.map((nextCell) => `@${nextCell}`);
     }, []),
-    cell(told) {
-      const held: string[] = [];
-      for (const [field, known] of rules) {
-        const said = saidOf(told, field);
-        if (typeof said !== "string") return "";
-        const found = known.find(([, patterns]) => patterns.some((one) => one.test(said)));
-        if (!found) return "";
-        held.push(`${field}=${found[0]}`);
+    cell(publicValues) {
+      const parts: string[] = [];
+      for (const [field, fieldRules] of rules) {
+        const value = saidOf(publicValues, field);
+        if (typeof value !== "string") return "";
+        const rule = fieldRules.find(([, patterns]) =>
+          patterns.some((pattern) => pattern.test(value)),
+        );
+        if (!rule) return "";
+        parts.push(`${field}=${rule[0]}`);
       }
-      return held.length ? `@${held.join(",")}` : "";
+      return parts.length ? `@${parts.join(",")}` : "";
     },
   };
 }
 
 /** What the app says of its device. @throws BadParameter it throws as it is asked. */
-function saidOf(told: Public, field: string): unknown {
+function saidOf(publicValues: Public, field: string): unknown {
   try {
-    const said = own(told, field);
-    return typeof said === "function" ? said() : said;
+    const value = own(publicValues, field);
+    return typeof value === "function" ? value() : value;
   } catch {
     // Its text may hold anything.
     throw new BadParameter(

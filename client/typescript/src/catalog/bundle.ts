@@ -93,11 +93,11 @@ export async function openBundle(signed: Bytes, operator: string | null): Promis
     if (signed.length > MAX_BYTES) throw new BundleRefused(`larger than ${MAX_BYTES >> 20} MiB`);
     const [head, body, proof, ...rest] = linesOf(signed);
     if (!head || !body || rest.length) throw new BundleRefused("not two lines, or three");
-    const { body: told, line } = await signedLines("hubbub/1 bundle\n", head, body);
+    const { body: document, line } = await signedLines("hubbub/1 bundle\n", head, body);
     if (operator !== null && !line.includes(operator)) {
       throw new BundleRefused("another operator's");
     }
-    const bundle = await bundleOf(told, line);
+    const bundle = await bundleOf(document, line);
     const { log } = bundle;
     if (!proof && !log) return bundle;
     if (!proof || !log)
@@ -207,14 +207,14 @@ function logOf({ name, key }: Table): LogKey {
   return { name: text(name), key: text(key) };
 }
 
-function openingKey(told: Table): OpeningKey {
-  const publicKey = keyFrom(text(told["public"]));
-  const half = told["x_wing"];
+function openingKey(key: Table): OpeningKey {
+  const publicKey = keyFrom(text(key["public"]));
+  const half = key["x_wing"];
   return {
     ...{
-      id: number(told["id"]),
-      start: number(told["start"]),
-      end: number(told["end"]),
+      id: number(key["id"]),
+      start: number(key["start"]),
+      end: number(key["end"]),
       publicKey,
     },
     ...(half === undefined ? {} : { xWing: keyFrom(text(half), X_WING_BYTES) }),

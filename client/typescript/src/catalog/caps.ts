@@ -21,7 +21,7 @@ export interface CrowdCap {
   readonly room: number;
   readonly costs: ReadonlyMap<string, number>;
   /** What so much of the room says, in nats. */
-  said(cost: number): number;
+  epsilonOf(cost: number): number;
 }
 
 /** How many days a year has at most. */
@@ -38,16 +38,16 @@ const FIELDS = new Set([
 ]);
 /** The caps that a bundle's table says. @throws TypeError it says what this version does not know. */
 export async function capsOf(thing: unknown): Promise<Caps> {
-  const told = table(thing ?? {});
-  if (Object.keys(told).some((field) => !FIELDS.has(field))) throw new TypeError("a cap is new");
+  const cap = table(thing ?? {});
+  if (Object.keys(cap).some((field) => !FIELDS.has(field))) throw new TypeError("a cap is new");
   const bySpan = new Map<number, number>();
   for (const [field, days] of SPANS) {
-    if ((told[field] ?? null) !== null) bySpan.set(days, number(told[field]));
+    if ((cap[field] ?? null) !== null) bySpan.set(days, number(cap[field]));
   }
-  if ((told["central_epsilon_per_year"] ?? null) === null) {
+  if ((cap["central_epsilon_per_year"] ?? null) === null) {
     return { bySpan, crowds: null };
   }
   // Few catalogs have one.
   const { crowdCapOf } = await load("more");
-  return { bySpan, crowds: crowdCapOf(told) };
+  return { bySpan, crowds: crowdCapOf(cap) };
 }

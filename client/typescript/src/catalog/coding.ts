@@ -25,12 +25,12 @@ export function coderOf(entry: Table, ofParts: boolean, randomizer: Randomizer):
   }
   const { low, high } = table(entry["parameters"]);
   return (value) => {
-    let held = kind ? plainNumber(kind, value) : value;
-    if (clamps(entry, kind) && typeof held === "number" && Number.isFinite(held)) {
-      held = Math.min(Math.max(held, number(low)), number(high));
+    let plain = kind ? plainNumber(kind, value) : value;
+    if (clamps(entry, kind) && typeof plain === "number" && Number.isFinite(plain)) {
+      plain = Math.min(Math.max(plain, number(low)), number(high));
     }
-    randomizer.check(held);
-    return held as Coded;
+    randomizer.check(plain);
+    return plain as Coded;
   };
 }
 

@@ -9,16 +9,17 @@ const OF_GAUSSIANS = 0.9;
 const LEFT_OUT = 1e-13;
 
 /** What a bundle's table with such a cap says. */
-export function crowdCapOf(told: Table): CrowdCap {
-  const epsilon = number(told["central_epsilon_per_year"]);
-  const delta = number(told["central_delta_per_year"] ?? DELTA);
+export function crowdCapOf(cap: Table): CrowdCap {
+  const epsilon = number(cap["central_epsilon_per_year"]);
+  const delta = number(cap["central_delta_per_year"] ?? DELTA);
   const room = muWithin(epsilon, OF_GAUSSIANS * delta) ** 2;
   const least = (room * LEFT_OUT) / ((1 - OF_GAUSSIANS) * delta);
   const costs = new Map(
-    Object.entries(table(told["central_mu"] ?? {})).map(([name, mu]) => {
+    Object.entries(table(cap["central_mu"] ?? {})).map(([name, mu]) => {
       return [name, Math.max(number(mu) ** 2, least)];
     }),
   );
-  const said = (cost: number) => (cost ? epsilonOf(Math.sqrt(cost), OF_GAUSSIANS * delta) : 0);
-  return { epsilon, room, costs, said };
+  const epsilonSpent = (cost: number) =>
+    cost ? epsilonOf(Math.sqrt(cost), OF_GAUSSIANS * delta) : 0;
+  return { epsilon, room, costs, epsilonOf: epsilonSpent };
 }

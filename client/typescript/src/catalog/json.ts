@@ -10,8 +10,8 @@ export function table(thing: unknown): Table {
 }
 
 /** What stands under a name: a metric may be called "constructor", which every object inherits. */
-export function own<T>(told: Readonly<Record<string, T>>, name: string): T | undefined {
-  return Object.hasOwn(told, name) ? told[name] : undefined;
+export function own<T>(record: Readonly<Record<string, T>>, name: string): T | undefined {
+  return Object.hasOwn(record, name) ? record[name] : undefined;
 }
 
 /** A list. */

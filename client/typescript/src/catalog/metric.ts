@@ -99,7 +99,7 @@ export type Public = Readonly<Record<string, string | (() => string)>>;
 export interface Breakdown {
   readonly fields: readonly string[];
   /** What follows the metric's name in a stream's: "@os=linux", or "" if any of it is not listed. */
-  cell(told: Public): string;
+  cell(publicValues: Public): string;
   /** Every one there is. */
   readonly cells: readonly string[];
 }
@@ -211,7 +211,7 @@ export async function metricFrom(
 function definitionOf(entry: Table): string {
   const { breakdown, discover, values } = entry;
   const [first] = listed(entry["grown"] ?? []).map(number);
-  const told: Table = {
+  const definition: Table = {
     ...entry,
     values: first === undefined ? values : listed(values).slice(0, first),
     breakdown:
@@ -221,8 +221,8 @@ function definitionOf(entry: Table): string {
         .sort(),
     discover: discover === undefined ? undefined : true,
   };
-  const later = DEFINING_LATER.filter((field) => told[field] !== undefined);
-  return JSON.stringify([...DEFINING, ...later].map((field) => sorted(told[field])));
+  const later = DEFINING_LATER.filter((field) => definition[field] !== undefined);
+  return JSON.stringify([...DEFINING, ...later].map((field) => sorted(definition[field])));
 }
 
 async function streamsOf(
@@ -259,8 +259,8 @@ async function randomizerOf(name: string, entry: Table, epsilon: number): Promis
   }
   const scale = epsilon / number(entry["epsilon"]);
   const parameters = Object.fromEntries(
-    Object.entries(table(entry["parameters"])).map(([key, given]) => {
-      return [key, number(given) * (key === "permanent_epsilon" ? scale : 1)];
+    Object.entries(table(entry["parameters"])).map(([key, parameter]) => {
+      return [key, number(parameter) * (key === "permanent_epsilon" ? scale : 1)];
     }),
   );
   const values = entry["values"] === null ? [] : listed(entry["values"]).map(text);
@@ -330,6 +330,6 @@ function sorted(thing: unknown): unknown {
   if (Array.isArray(thing)) return thing.map(sorted);
   if (typeof thing !== "object" || thing === null) return thing;
   return Object.entries(thing)
-    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .sort(([first], [second]) => (first < second ? -1 : 1))
     .map(([name, own]) => [name, sorted(own)]);
 }

@@ -50,15 +50,16 @@ async function opened(signed: Bytes, operator: string): Promise<Notice> {
   if (signed.length > LARGEST_BYTES || !head || !body || rest.length) {
     throw new NoticeRefused("not two lines");
   }
-  const { body: told, line } = await signedLines("hubbub/1 notice\n", head, body);
-  const unknown = Object.keys(told).find((name) => !KNOWN.has(name));
-  if (told["version"] !== 1 || unknown !== undefined) throw new NoticeRefused("of a later version");
+  const { body: notice, line } = await signedLines("hubbub/1 notice\n", head, body);
+  const unknown = Object.keys(notice).find((name) => !KNOWN.has(name));
+  if (notice["version"] !== 1 || unknown !== undefined)
+    throw new NoticeRefused("of a later version");
   if (!line.includes(operator)) throw new NoticeRefused("another operator's");
-  const steps = Object.entries(table(told["sampling"])).map(([name, own]) => {
+  const steps = Object.entries(table(notice["sampling"])).map(([name, own]) => {
     if (!NAME.test(name)) throw new NoticeRefused("it names what is no metric");
     return [name, stepsOf(own)] as const;
   });
-  const [first, until] = [moment(told["number"]), moment(told["until"])];
+  const [first, until] = [moment(notice["number"]), moment(notice["until"])];
   if (!first) throw new NoticeRefused("it has no number");
   return { number: first, until, line, steps: Object.fromEntries(steps) };
 }

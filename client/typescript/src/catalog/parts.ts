@@ -26,17 +26,17 @@ export function partsOf(values: readonly string[]): ReadonlyMap<string, readonly
  *
  * @throws ValueOutOfDomain a part is unknown, missing or holds none of its values.
  */
-export function partedValue({ values, ranges }: Parts, given: unknown): number {
-  if (typeof given !== "object" || given === null) {
+export function partedValue({ values, ranges }: Parts, value: unknown): number {
+  if (typeof value !== "object" || value === null) {
     throw new ValueOutOfDomain("the value is no object of parts; give each part one of its values");
   }
-  const held = new Map(Object.entries(given));
-  const missing = [...values.keys()].filter((part) => !held.has(part));
+  const partValues = new Map(Object.entries(value));
+  const missing = [...values.keys()].filter((part) => !partValues.has(part));
   if (missing.length) throw new ValueOutOfDomain(`part ${missing.join(", ")} is missing`);
-  if (held.size > values.size) throw new ValueOutOfDomain("a part is not one of the metric");
+  if (partValues.size > values.size) throw new ValueOutOfDomain("a part is not one of the metric");
   const places = [...values].map(([part, own]) => {
     try {
-      return rangedPlace(own, held.get(part), { ranges: ranges.get(part) });
+      return rangedPlace(own, partValues.get(part), { ranges: ranges.get(part) });
     } catch (error) {
       throw new ValueOutOfDomain(`part ${part}: ${readable(error)}`);
     }

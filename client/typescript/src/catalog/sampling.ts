@@ -32,9 +32,9 @@ export function samplingOf(metric: Metric, epoch: number, notice: Notice | null)
   const { sampling } = metric;
   if (!notice || start >= notice.until) return sampling;
   let chance = sampling;
-  for (const [since, told] of own(notice.steps, metric.name) ?? []) {
-    if (!told && since >= start) return 0;
-    if (since <= start) chance = Math.min(sampling, told);
+  for (const [since, step] of own(notice.steps, metric.name) ?? []) {
+    if (!step && since >= start) return 0;
+    if (since <= start) chance = Math.min(sampling, step);
   }
   return chance;
 }

@@ -8,13 +8,13 @@ import { rangedPlace } from "./ranges.js";
  *
  * @throws ValueOutOfDomain no such collection, or one of its values is not listed.
  */
-export function setCode(values: readonly string[], given: unknown, other: boolean): bigint {
-  if (!(Array.isArray(given) || given instanceof Set)) {
+export function setCode(values: readonly string[], value: unknown, other: boolean): bigint {
+  if (!(Array.isArray(value) || value instanceof Set)) {
     throw new ValueOutOfDomain("the value is no array or Set; give one, empty if there is nothing");
   }
   let code = 0n;
-  for (const one of given as Iterable<unknown>) {
-    code |= 1n << BigInt(rangedPlace(values, one, { other }));
+  for (const member of value as Iterable<unknown>) {
+    code |= 1n << BigInt(rangedPlace(values, member, { other }));
   }
   return code;
 }

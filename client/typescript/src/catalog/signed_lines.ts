@@ -27,13 +27,13 @@ export async function signedLines(context: string, head: Bytes, body: Bytes): Pr
   if (!(await isSigned(keyFrom(signer), fromText(text(seal["signature"])), message))) {
     throw new BundleRefused("altered after signing");
   }
-  const told = parsed(body);
+  const document = parsed(body);
   const { refuseAmbiguous } = await load("checks");
   for (const line of [head, body]) refuseAmbiguous(line);
-  const handovers = listed(told["handovers"] ?? []).map(table);
-  if (!handovers.length) return { body: told, line: [signer] };
+  const handovers = listed(document["handovers"] ?? []).map(table);
+  if (!handovers.length) return { body: document, line: [signer] };
   const { lineOf } = await load("more");
-  return { body: told, line: await lineOf(handovers, signer) };
+  return { body: document, line: await lineOf(handovers, signer) };
 }
 
 /** The key in a text. @throws BundleRefused it has another length. */

@@ -96,7 +96,7 @@ export function refuseRest(body: Table): void {
   const keys = listed(body["keys"]).map(table);
   for (const key of keys) refuseUnfit(key, KEY);
   const spans = keys.map(({ start, end }) => [Number(start), Number(end)] as const);
-  const inOrder = spans.sort(([one], [other]) => one - other);
+  const inOrder = spans.sort(([first], [second]) => first - second);
   const apart = inOrder.every(
     ([start, end], at) => start < end && start >= (inOrder[at - 1]?.[1] ?? -Infinity),
   );
@@ -119,8 +119,8 @@ const KEY: Fields = {
 export function promisedOf(body: Table): ReadonlyMap<string, Figures> {
   const [history, metrics] = [table(body["history"]), table(body["metrics"])];
   return new Map(
-    Object.entries(table(body["promised"] ?? {})).map(([name, told]) => {
-      const [digest, epsilon, reports, lifetime, ...central] = listed(told);
+    Object.entries(table(body["promised"] ?? {})).map(([name, promise]) => {
+      const [digest, epsilon, reports, lifetime, ...central] = listed(promise);
       if (central.length > 1 || Object.hasOwn(metrics, name) || own(history, name) !== digest)
         throw new TypeError("what was promised is not of retired names");
       const figures = {
@@ -134,21 +134,21 @@ export function promisedOf(body: Table): ReadonlyMap<string, Figures> {
 }
 
 /** @throws TypeError one of these fields holds what it may not, or is missing. */
-function refuseUnfit(told: Table, fields: Fields): void {
+function refuseUnfit(record: Table, fields: Fields): void {
   for (const [name, [rule, ...defaults]] of Object.entries(fields)) {
-    const given = own(told, name);
-    const usual = defaults.length && (given === undefined || given === defaults[0]);
-    if (usual || fits(rule, given)) continue;
+    const value = own(record, name);
+    const usual = defaults.length && (value === undefined || value === defaults[0]);
+    if (usual || fits(rule, value)) continue;
     // A word that is not known is of a later version, and the bundle's other metrics go on.
-    const isWord = typeof given === "string" && typeof rule === "object";
+    const isWord = typeof value === "string" && typeof rule === "object";
     throw new (isWord ? UnknownMetric : TypeError)(`${name} is not what it may be; upgrade hubbub`);
   }
 }
 
 /** @throws TypeError the list holds what is no text of some length, or one twice. */
 function refuseTexts(values: readonly unknown[]): void {
-  const unfit = (one: unknown) =>
-    typeof one !== "string" || !one || new TextEncoder().encode(one).length > MAX_BYTES;
+  const unfit = (text: unknown) =>
+    typeof text !== "string" || !text || new TextEncoder().encode(text).length > MAX_BYTES;
   if (values.some(unfit) || new Set(values).size !== values.length)
     throw new TypeError("a list has a text twice, or what is none");
 }
@@ -161,7 +161,9 @@ function refuseBreakdown(thing: unknown): void {
     const own = listed(values).map(listed);
     const named = own.every(([name, patterns]) => {
       const texts = listed(patterns);
-      return CELL.test(text(name)) && texts.length && texts.every((one) => isPattern(text(one)));
+      return (
+        CELL.test(text(name)) && texts.length && texts.every((pattern) => isPattern(text(pattern)))
+      );
     });
     return FIELD.test(text(field)) && own.length && named && isOnce(own.map(([name]) => name));
   });
@@ -180,15 +182,17 @@ function isOnce(things: readonly unknown[]): boolean {
 /** @throws TypeError it is no day of the calendar, or the last there is. */
 function refuseNoDay(day: unknown): void {
   const moment = typeof day === "string" ? Date.parse(`${day}T00:00:00Z`) : NaN;
-  const found = Number.isFinite(moment) && new Date(moment).toISOString().slice(0, 10);
-  if (!found || found !== day || day === "9999-12-31" || day.startsWith("0000"))
+  const isoDay = Number.isFinite(moment) && new Date(moment).toISOString().slice(0, 10);
+  if (!isoDay || isoDay !== day || day === "9999-12-31" || day.startsWith("0000"))
     throw new TypeError("no day of the calendar");
 }
 
 /** The numbers of a list, each above the one before and by its field's rule. @throws TypeError */
 function ascending(thing: readonly unknown[], rule: Rule): readonly number[] {
   const numbers = thing as readonly number[];
-  const fit = numbers.every((one, at) => fits(rule, one) && !(one <= (numbers[at - 1] ?? -1)));
+  const fit = numbers.every(
+    (number, at) => fits(rule, number) && !(number <= (numbers[at - 1] ?? -1)),
+  );
   if (!fit) throw new TypeError("a list does not ascend");
   return numbers;
 }
@@ -222,16 +226,16 @@ function isFiniteNumber(digits: string): boolean {
   return Number.isFinite(Number(digits)) && (/[.eE]/.test(digits) || digits.length <= LONGEST);
 }
 
-function fits(rule: Rule, given: unknown): boolean {
-  if (rule === "boolean") return typeof given === "boolean";
+function fits(rule: Rule, value: unknown): boolean {
+  if (rule === "boolean") return typeof value === "boolean";
   if (rule === "text")
-    return typeof given === "string" && !SPACES.test(given) && Array.from(given).length <= MAX_TEXT;
+    return typeof value === "string" && !SPACES.test(value) && Array.from(value).length <= MAX_TEXT;
   const [kind, low, high, above, below] = rule;
-  if (kind !== "integer" && kind !== "number") return rule.includes(given as never);
-  if (typeof given !== "number" || !Number.isFinite(given)) return false;
-  if (kind === "integer" && !Number.isSafeInteger(given)) return false;
+  if (kind !== "integer" && kind !== "number") return rule.includes(value as never);
+  if (typeof value !== "number" || !Number.isFinite(value)) return false;
+  if (kind === "integer" && !Number.isSafeInteger(value)) return false;
   const [least, most] = [Number(low ?? -Infinity), Number(high ?? Infinity)];
-  return (above ? given > least : given >= least) && (below ? given < most : given <= most);
+  return (above ? value > least : value >= least) && (below ? value < most : value <= most);
 }
 
 /**

@@ -25,22 +25,22 @@ export function coderOfVectors(entry: Table): Metric["code"] {
 function vectorCode(
   coordinates: readonly string[],
   most: number,
-  given: unknown,
+  vector: unknown,
 ): readonly number[] {
   const dimensions = coordinates.length;
-  const isList = Array.isArray(given) || (ArrayBuffer.isView(given) && Symbol.iterator in given);
+  const isList = Array.isArray(vector) || (ArrayBuffer.isView(vector) && Symbol.iterator in vector);
   if (!isList) {
     throw new ValueOutOfDomain(
       `the value is no array of numbers; give ${dimensions} of them, in the order of the coordinates`,
     );
   }
-  const numbers = [...(given as Iterable<unknown>)]; // and none is left out
+  const numbers = [...(vector as Iterable<unknown>)]; // and none is left out
   if (numbers.length !== dimensions) {
     throw new ValueOutOfDomain(
       `${numbers.length} numbers are given, and the vector has ${dimensions}`,
     );
   }
-  const wrong = numbers.findIndex((one) => !Number.isFinite(one));
+  const wrong = numbers.findIndex((number) => !Number.isFinite(number));
   if (wrong >= 0) {
     throw new ValueOutOfDomain(`coordinate "${coordinates[wrong]}" is no finite number`);
   }

@@ -45,10 +45,10 @@ export function accountOf(accounts: Accounts, { name }: Metric): Account {
 /** The account in which every epoch up to this one counts as reported. */
 export function closed(account: Account, epoch: number): Account {
   if (epoch <= account.floor) return account;
-  const above = (numbers: Numbers) => filtered(numbers, (one) => one > epoch);
+  const above = (numbers: Numbers) => filtered(numbers, (at) => at > epoch);
   const { epochs, losses, filled } = account;
-  const held = { epochs: above(epochs), losses: above(losses), filled: above(filled) };
-  return { ...account, floor: epoch, ...held };
+  const laterSums = { epochs: above(epochs), losses: above(losses), filled: above(filled) };
+  return { ...account, floor: epoch, ...laterSums };
 }
 
 /** The device's accounts, where the epoch of a metric that ran when all was forgotten is over. */

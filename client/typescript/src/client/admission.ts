@@ -12,34 +12,34 @@ import type { Promised, Trust } from "./trust.js";
  * @throws BundleRefused another operator's, older than one before, or it takes more than one.
  */
 export function admitted(
-  known: Trust | null,
+  trust: Trust | null,
   bundle: Bundle,
   byWord: boolean,
 ): { trust: Trust; another: boolean } {
   const operator = signerOf(bundle);
   const before = bundle.line.slice(0, -1);
-  const follows = known !== null && bundle.line.includes(known.operator);
-  const another = known !== null && !follows;
-  if (known?.before.includes(operator)) {
+  const follows = trust !== null && bundle.line.includes(trust.operator);
+  const another = trust !== null && !follows;
+  if (trust?.before.includes(operator)) {
     throw new BundleRefused("the bundle is refused: its operator has handed over to another key");
   }
   if (another && !byWord) {
     throw new BundleRefused(
-      `the bundle is refused: it is signed by ${operator}, not by ${known.operator}; if it is ` +
+      `the bundle is refused: it is signed by ${operator}, not by ${trust.operator}; if it is ` +
         "another operator on purpose, let the app name it: operator",
     );
   }
-  if (!another && bundle.serial < (known?.serial ?? 0)) {
+  if (!another && bundle.serial < (trust?.serial ?? 0)) {
     throw new BundleRefused("the bundle is refused: a newer one was here before");
   }
   // PRIVACY: a bundle for one person would have to be in the log that everybody sees.
-  const seen = another ? null : (known?.log ?? null);
-  if (seen && !bundle.proof) {
+  const tree = another ? null : (trust?.log ?? null);
+  if (tree && !bundle.proof) {
     throw new BundleRefused("the bundle is in no log, and those before were");
   }
-  const log = bundle.proof?.after(seen) ?? null;
-  const promises = kept(another ? {} : (known?.promises ?? {}), bundle);
-  const led = [...(another ? [] : (known?.before ?? [])), ...before];
+  const log = bundle.proof?.after(tree) ?? null;
+  const promises = promisesAfter(another ? {} : (trust?.promises ?? {}), bundle);
+  const led = [...(another ? [] : (trust?.before ?? [])), ...before];
   return {
     trust: { operator, before: [...new Set(led)], serial: bundle.serial, promises, log },
     another,
@@ -47,15 +47,15 @@ export function admitted(
 }
 
 /** All promises, old and new. */
-function kept(known: Trust["promises"], bundle: Bundle): Trust["promises"] {
-  const promises = new Map(Object.entries(known));
+function promisesAfter(former: Trust["promises"], bundle: Bundle): Trust["promises"] {
+  const promises = new Map(Object.entries(former));
   const broken: string[] = [];
   for (const name of new Set([...Object.keys(bundle.history), ...bundle.metrics.keys()])) {
-    const told = promisedBy(bundle, name);
+    const promise = promisedBy(bundle, name);
     const before = promises.get(name);
-    const how = before ? breaks(before, told) : "";
+    const how = before ? breaks(before, promise) : "";
     if (how) broken.push(`metric "${name}": ${how}`);
-    promises.set(name, before ? both(before, told) : told);
+    promises.set(name, before ? both(before, promise) : promise);
   }
   if (broken.length) {
     throw new BundleRefused(
@@ -102,14 +102,14 @@ function breaks(before: Promised, now: Promised): string {
 }
 
 /** Both, where neither breaks the other: the smaller limits. */
-function both(one: Promised, other: Promised): Promised {
+function both(first: Promised, second: Promised): Promised {
   const least = (figure: "epsilon" | "reports" | "lifetime" | "central") => {
-    const smaller = Math.min(one[figure] ?? Infinity, other[figure] ?? Infinity);
+    const smaller = Math.min(first[figure] ?? Infinity, second[figure] ?? Infinity);
     return smaller === Infinity ? null : smaller;
   };
   return {
-    digest: one.digest || other.digest,
-    definition: one.definition ?? other.definition,
+    digest: first.digest || second.digest,
+    definition: first.definition ?? second.definition,
     epsilon: least("epsilon"),
     reports: least("reports"),
     lifetime: least("lifetime"),

@@ -86,7 +86,11 @@ export class Client {
     options: Options,
     purse?: PurseOf,
   ) {
-    const { holdSeconds = HOLD_SECONDS, maxEpsilon = Infinity, public: told = {} } = options;
+    const {
+      holdSeconds = HOLD_SECONDS,
+      maxEpsilon = Infinity,
+      public: publicValues = {},
+    } = options;
     refuseOutside("maxEpsilon", maxEpsilon, Infinity);
     refuseOutside("holdSeconds", holdSeconds ?? 0, LONGEST_HOLD_SECONDS);
     this.#bundle = bundle;
@@ -94,14 +98,14 @@ export class Client {
     this.#strict = options.strict ?? bundle.development;
     this.#diagnostics = state.diagnostics;
     const coins = options.coins ?? new SystemBits();
-    const asked = [...bundle.metrics.values()].flatMap((metric) => metric.breakdown?.fields ?? []);
-    const missing = asked.find((field) => !Object.hasOwn(told, field));
+    const fields = [...bundle.metrics.values()].flatMap((metric) => metric.breakdown?.fields ?? []);
+    const missing = fields.find((field) => !Object.hasOwn(publicValues, field));
     if (missing) {
-      const said = `metrics need it: give public: { ${missing}: ... }`;
-      if (this.#strict) throw new BadParameter(said);
-      this.#diagnostics.warnOnce("public", said);
+      const remedy = `metrics need it: give public: { ${missing}: ... }`;
+      if (this.#strict) throw new BadParameter(remedy);
+      this.#diagnostics.warnOnce("public", remedy);
     }
-    this.#reporter = new Reporter(bundle, device, coins, state.now, maxEpsilon, told);
+    this.#reporter = new Reporter(bundle, device, coins, state.now, maxEpsilon, publicValues);
     const own = [this.#reporter, state, bundle, transport, this.#diagnostics] as const;
     this.#sender = new Sender(...own, purse?.(this.#diagnostics) ?? null);
     const waits = holdSeconds === null ? null : new Waits(bundle, holdSeconds);
@@ -166,7 +170,7 @@ export class Client {
    * @throws ValueOutOfDomain strict, and the metric has no such value; the message hides it.
    */
   report(metric: string, value: Value): Outcome {
-    return this.#told("report()", metric, () => this.#reporter.report(metric, value));
+    return this.#outcomeOf("report()", metric, () => this.#reporter.report(metric, value));
   }
 
   /**
@@ -181,7 +185,7 @@ export class Client {
    * @throws ValueOutOfDomain strict, and these are not its features or label; the message hides them.
    */
   learn(model: string, features: Features, label: Label): Outcome {
-    return this.#told("learn()", model, () => this.#reporter.learn(model, features, label));
+    return this.#outcomeOf("learn()", model, () => this.#reporter.learn(model, features, label));
   }
 
   /** Resolves once all that was reported so far is kept on this device. */
@@ -372,10 +376,10 @@ export class Client {
           continue;
         }
         const { waiting } = await this.#state.all();
-        const left = waiting.filter((report) => !this.#reporter.isHeld(report));
+        const remaining = waiting.filter((report) => !this.#reporter.isHeld(report));
         // What somebody else is sending may have arrived in a moment.
-        const others = left.some((report) => isClaimed(report, this.#state.now()));
-        if (!others) return !left.length && !this.#reporter.learner?.awaits;
+        const others = remaining.some((report) => isClaimed(report, this.#state.now()));
+        if (!others) return !remaining.length && !this.#reporter.learner?.awaits;
       }
       const seconds =
         came instanceof TryAgain ? soon(sender.failures, came.afterSeconds) : LOOK_SECONDS;
@@ -386,7 +390,7 @@ export class Client {
     }
   }
 
-  #told(call: string, metric: string, tell: () => Outcome): Outcome {
+  #outcomeOf(call: string, metric: string, tell: () => Outcome): Outcome {
     if (this.#closing) return "closed";
     if (this.#isNobodys) return this.#diagnostics.count("no_state");
     const outcome = this.#diagnostics.count(this.#checked(call, metric, tell));
@@ -408,9 +412,9 @@ export class Client {
         this.#diagnostics.count(mistake);
         throw error;
       }
-      const known = this.#bundle.metrics.has(metric) ? metric : "";
+      const metricName = this.#bundle.metrics.has(metric) ? metric : "";
       this.#diagnostics.warnOnce(
-        `${mistake} ${known}`,
+        `${mistake} ${metricName}`,
         `${call} is used wrongly: ${readable(error)}`,
       );
       return mistake;

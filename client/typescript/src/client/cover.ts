@@ -42,8 +42,8 @@ export function cover(reporter: Reporter): void {
       metric,
       reporter.now(),
     )) {
-      const said = reporter.say(metric, metric.default ?? 0, "", epoch);
-      if (OF_THE_DEVICE.has(said) && fills(reporter)) reporter.fill(metric, epoch);
+      const outcome = reporter.say(metric, metric.default ?? 0, "", epoch);
+      if (OF_THE_DEVICE.has(outcome) && fills(reporter)) reporter.fill(metric, epoch);
     }
   }
 }
@@ -51,7 +51,9 @@ export function cover(reporter: Reporter): void {
 /** How long until the next epoch is over that a default may have to be said of, in seconds. */
 export function secondsToNext(reporter: Reporter): number {
   const now = reporter.now();
-  const lengths = [...reporter.bundle.metrics.values()].filter(hasDefault).map((one) => one.epoch);
+  const lengths = [...reporter.bundle.metrics.values()]
+    .filter(hasDefault)
+    .map((metric) => metric.epoch);
   return Math.min(
     ...lengths.map((length) => epochStart(epochAt(now, length) + 1, length) - now),
     Infinity,
@@ -94,5 +96,5 @@ function unanswered(account: Account, metric: Metric, now: number): number[] {
     .filter(([epoch, reports]) => !reports && !account.filled[epoch])
     .map(([epoch]) => Number(epoch))
     .filter((epoch) => epoch < epochAt(now, metric.epoch) && now < closingTime(epoch, metric.epoch))
-    .sort((one, other) => one - other);
+    .sort((first, second) => first - second);
 }

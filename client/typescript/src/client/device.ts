@@ -39,20 +39,20 @@ export function newDevice(): Device {
 
 /** The device that a document told. @throws TypeError it is none. */
 export function loadDevice(thing: unknown): Device {
-  const told = table(thing);
-  if (!SECRET.test(text(told["secret"]))) throw new TypeError("no secret");
+  const document = table(thing);
+  if (!SECRET.test(text(document["secret"]))) throw new TypeError("no secret");
   return {
-    state: text(told["state"]),
-    commits: number(told["commits"]),
-    secret: text(told["secret"]),
-    consent: loadConsent(table(told["consent"])),
-    accounts: loadAccounts(told["accounts"]),
+    state: text(document["state"]),
+    commits: number(document["commits"]),
+    secret: text(document["secret"]),
+    consent: loadConsent(table(document["consent"])),
+    accounts: loadAccounts(document["accounts"]),
     counts: Object.fromEntries(
-      Object.entries(table(told["counts"])).map(([name, count]) => [name, number(count)]),
+      Object.entries(table(document["counts"])).map(([name, count]) => [name, number(count)]),
     ),
-    trust: told["trust"] === null ? null : loadTrust(told["trust"]),
-    notice: loadNotice(told["notice"] ?? null),
-    wallet: (told["wallet"] ?? null) as Wallet | null,
+    trust: document["trust"] === null ? null : loadTrust(document["trust"]),
+    notice: loadNotice(document["notice"] ?? null),
+    wallet: (document["wallet"] ?? null) as Wallet | null,
   };
 }
 
@@ -77,21 +77,21 @@ export function randomHex(bytes: number): string {
 
 function loadNotice(thing: unknown): Notice | null {
   if (thing === null) return null;
-  const told = table(thing);
+  const document = table(thing);
   return {
-    ...{ number: number(told["number"]), until: number(told["until"]) },
-    line: listed(told["line"]).map(text),
-    steps: table(told["steps"]) as Notice["steps"],
+    ...{ number: number(document["number"]), until: number(document["until"]) },
+    line: listed(document["line"]).map(text),
+    steps: table(document["steps"]) as Notice["steps"],
   };
 }
 
 /** The consent that a document told. @throws TypeError it is none. */
-export function loadConsent(told: Table): Consent {
+export function loadConsent(consent: Table): Consent {
   const least = (thing: unknown) => (thing === null ? null : number(thing));
   return {
-    generation: number(told["generation"]),
-    preference: least(told["preference"]),
-    maxLocal: least(told["maxLocal"]),
-    since: number(told["since"]),
+    generation: number(consent["generation"]),
+    preference: least(consent["preference"]),
+    maxLocal: least(consent["maxLocal"]),
+    since: number(consent["since"]),
   };
 }

@@ -10,7 +10,7 @@ export type OnDrop = (metric: string, reason: string) => void;
 export class Diagnostics {
   readonly outcomes: Partial<Record<Outcome, number>> = {};
   readonly dropped: Record<string, number> = {};
-  readonly #said = new Set<string>();
+  readonly #warned = new Set<string>();
 
   constructor(readonly onDrop: OnDrop | undefined) {}
 
@@ -36,8 +36,8 @@ export class Diagnostics {
 
   /** Says something the first time that it is about this: of few things, for all are kept. */
   warnOnce(subject: string, message: string): void {
-    if (this.#said.has(subject)) return;
-    this.#said.add(subject);
+    if (this.#warned.has(subject)) return;
+    this.#warned.add(subject);
     console.warn(`hubbub: ${message}`);
   }
 }

@@ -12,7 +12,7 @@ import { OPENED, raised, type Accounts, type Numbers } from "./account.js";
  */
 export async function forget(state: State): Promise<Device> {
   const now = state.now();
-  const { device, told: dropped } = await state.step(
+  const { device, result: dropped } = await state.step(
     async (rows, own) => {
       const waiting = await rows.waiting();
       await rows.clear();
@@ -37,9 +37,9 @@ const SPANS = [0, 1, 31, YEAR_DAYS];
  * seconds.
  */
 function forgotten(accounts: Accounts, now: number): Accounts {
-  const kept = Object.entries(accounts).filter(([, account]) => account.spent);
+  const charged = Object.entries(accounts).filter(([, account]) => account.spent);
   return Object.fromEntries(
-    kept.map(([name, { spent, central, days, crowds }]) => {
+    charged.map(([name, { spent, central, days, crowds }]) => {
       const sums = { days: bySpan(days, now), crowds: bySpan(crowds, now) };
       return [name, { ...OPENED, spent, central, ...sums }];
     }),
@@ -50,11 +50,11 @@ function forgotten(accounts: Accounts, now: number): Accounts {
 function bySpan(days: Numbers, now: number): Numbers {
   const today = Math.floor(now / DAY_SECONDS);
   const latest = Math.max(today, ...Object.keys(days).map(Number));
-  let found: Numbers = {};
+  let losses: Numbers = {};
   for (const [day, loss] of Object.entries(days)) {
     const age = Math.max(0, ...SPANS.filter((span) => span <= today - Number(day)));
     // Of a clock that was ahead, or an epoch that ends in days to come.
-    found = raised(found, age ? Math.max(0, today - age) : latest, loss);
+    losses = raised(losses, age ? Math.max(0, today - age) : latest, loss);
   }
-  return found;
+  return losses;
 }

@@ -98,8 +98,8 @@ export class Learner {
     try {
       const answer = await ask();
       meaningOf(answer, 0);
-      const told = new Map(fieldsOf(answer.body)).get(MODELS);
-      if (typeof told === "object") await this.#hear(Uint8Array.from(told));
+      const models = new Map(fieldsOf(answer.body)).get(MODELS);
+      if (typeof models === "object") await this.#hear(Uint8Array.from(models));
     } catch (error) {
       if (error instanceof TryAgain || error instanceof GivenUp) {
         diagnostics.warnOnce(error.reason, `models wait: ${error.message}`);
@@ -112,8 +112,8 @@ export class Learner {
   async #hear(signed: Uint8Array<ArrayBuffer>): Promise<void> {
     const { bundle } = this.reporter;
     try {
-      const found = await openModels(signed, signerOf(bundle));
-      const wrong = [...found].flatMap(([name, state]) => this.#wrong(name, state) ?? []);
+      const states = await openModels(signed, signerOf(bundle));
+      const wrong = [...states].flatMap(([name, state]) => this.#wrong(name, state) ?? []);
       if (wrong.length) {
         throw new ModelsRefused(
           `${wrong.join("; ")}: not taken; serve the newest of this bundle's`,

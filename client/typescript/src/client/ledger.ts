@@ -39,7 +39,9 @@ const FIELDS = ["epochs", "losses", "responses", "days", "crowds", "filled"] as 
 
 /** The accounts that a document told. @throws TypeError it is none. */
 export function loadAccounts(thing: unknown): Accounts {
-  return Object.fromEntries(Object.entries(table(thing)).map(([name, told]) => [name, load(told)]));
+  return Object.fromEntries(
+    Object.entries(table(thing)).map(([name, entry]) => [name, load(entry)]),
+  );
 }
 
 /** The accounts with one report entered, or why it may not be. */
@@ -48,8 +50,8 @@ export function charged(accounts: Accounts, charge: Charge, caps: Caps): Account
   const account = accountOf(accounts, metric);
   const { limits } = metric;
   if (charge.filler) {
-    const taken = epoch <= account.floor || account.filled[epoch] || account.epochs[epoch];
-    return taken ? "already_reported" : entered(accounts, charge, caps);
+    const reported = epoch <= account.floor || account.filled[epoch] || account.epochs[epoch];
+    return reported ? "already_reported" : entered(accounts, charge, caps);
   }
   if (account.filled[epoch] || reportedOf(account, metric, epoch) >= limits.reportsPerEpoch) {
     return "already_reported";
@@ -106,15 +108,15 @@ export function crowdsSince(accounts: Accounts, day: number): number {
 }
 
 function load(thing: unknown): Account {
-  const told: Table = { filled: {}, ...table(thing) }; // versions of before wrote none
+  const account: Table = { filled: {}, ...table(thing) }; // versions of before wrote none
   const numbers = (field: string) => {
-    const own: Table = table(told[field]);
-    return Object.fromEntries(Object.entries(own).map(([key, held]) => [key, nats(held)]));
+    const own: Table = table(account[field]);
+    return Object.fromEntries(Object.entries(own).map(([key, amount]) => [key, nats(amount)]));
   };
   return {
-    spent: nats(told["spent"]),
-    central: nats(told["central"]),
-    floor: number(told["floor"]),
+    spent: nats(account["spent"]),
+    central: nats(account["central"]),
+    floor: number(account["floor"]),
     ...(Object.fromEntries(FIELDS.map((field) => [field, numbers(field)])) as Pick<
       Account,
       (typeof FIELDS)[number]
@@ -123,17 +125,17 @@ function load(thing: unknown): Account {
 }
 
 function nats(thing: unknown): number {
-  const held = number(thing);
-  if (held < 0) throw new TypeError("a sum is below 0");
-  return held;
+  const amount = number(thing);
+  if (amount < 0) throw new TypeError("a sum is below 0");
+  return amount;
 }
 
 function costOf(account: Account, { tier, randomizer }: Stream, tag: string): number {
   if (!tag) return randomizer.privacyLoss;
   const before = account.responses[`${tier}:${tag}`] ?? 0;
-  const said = (reports: number) =>
+  const epsilonAfter = (reports: number) =>
     Math.min(reports * randomizer.privacyLoss, randomizer.permanentLoss);
-  return said(before + 1) - said(before);
+  return epsilonAfter(before + 1) - epsilonAfter(before);
 }
 
 /**
@@ -143,12 +145,12 @@ function costOf(account: Account, { tier, randomizer }: Stream, tag: string): nu
  * 1970 on: those before are remembered, and a report that is not counts as the first. Of a model's it
  * is charged once for life.
  */
-function centralCost(account: Account, metric: Metric, asked: number, cost: number): number {
+function centralCost(account: Account, metric: Metric, charged: number, cost: number): number {
   const { central, epoch: length } = metric;
   if (!central) return cost;
   const { epsilon: most, days } = central;
   const span = (epoch: number) => Math.floor(lastDay(epoch, length) / (days ?? 1));
-  const own = days ? filtered(account.losses, (epoch) => span(epoch) === span(asked)) : {};
+  const own = days ? filtered(account.losses, (epoch) => span(epoch) === span(charged)) : {};
   const before = days === Infinity ? account.spent : sumOf(Object.values(own));
   return Math.min(most, before + cost) - Math.min(most, before);
 }
@@ -167,8 +169,8 @@ function isWithinCaps(
 ): boolean {
   const today = lastDay(epoch, metric.epoch);
   for (const [days, cap] of bySpan) {
-    const said = Object.values(accounts).map((account) => sumAfter(account.days, today - days));
-    if (sumOf(said) + cost > cap + ROUNDING) return false;
+    const sums = Object.values(accounts).map((account) => sumAfter(account.days, today - days));
+    if (sumOf(sums) + cost > cap + ROUNDING) return false;
   }
   const crowd = crowds?.costs.get(metric.name);
   if (!crowds || crowd === undefined) return true;
@@ -180,14 +182,14 @@ export function bounded(account: Account): Account {
   const epochs = Object.keys(account.epochs).map(Number);
   const over = epochs.length - EPOCHS;
   if (over <= 0) return account;
-  const oldest = epochs.sort((one, other) => one - other)[over - 1];
+  const oldest = epochs.sort((first, second) => first - second)[over - 1];
   return oldest === undefined ? account : closed(account, oldest);
 }
 
 /** The days, of which the oldest go together once there are too many. */
 function recent(days: Numbers): Numbers {
   const [oldest, after, ...more] = Object.keys(days).sort(
-    (one, other) => Number(one) - Number(other),
+    (first, second) => Number(first) - Number(second),
   );
   if (oldest === undefined || after === undefined || more.length + 2 <= DAYS) return days;
   const { [oldest]: gone = 0, ...rest } = days;
@@ -199,5 +201,5 @@ function sumAfter(numbers: Numbers, day: number): number {
 }
 
 function sumOf(numbers: readonly number[]): number {
-  return numbers.reduce((sum, one) => sum + one, 0);
+  return numbers.reduce((sum, number) => sum + number, 0);
 }

@@ -16,33 +16,33 @@ export function nothing(): Held {
 }
 
 /** Reads and writes rows in memory. */
-export function rowsOf(held: Held): Rows {
+export function rowsOf(contents: Held): Rows {
   return {
-    device: () => Promise.resolve(held.device),
+    device: () => Promise.resolve(contents.device),
     keepDevice: (document) => {
-      held.device = document;
+      contents.device = document;
       return Promise.resolve();
     },
-    waiting: () => Promise.resolve([...held.waiting]),
+    waiting: () => Promise.resolve([...contents.waiting]),
     keep(report) {
-      const id = report.id ?? (held.last += 1);
-      const others = held.waiting.filter((other) => other.id !== id);
-      held.waiting = [...others, { ...report, id }].sort(
-        (one, other) => (one.id ?? 0) - (other.id ?? 0),
+      const id = report.id ?? (contents.last += 1);
+      const others = contents.waiting.filter((other) => other.id !== id);
+      contents.waiting = [...others, { ...report, id }].sort(
+        (first, second) => (first.id ?? 0) - (second.id ?? 0),
       );
       return Promise.resolve();
     },
     remove: (id) => {
-      held.waiting = held.waiting.filter((report) => report.id !== id);
+      contents.waiting = contents.waiting.filter((report) => report.id !== id);
       return Promise.resolve();
     },
-    past: () => Promise.resolve([...held.past]),
+    past: () => Promise.resolve([...contents.past]),
     remember: (report) => {
-      held.past = [...held.past, report].slice(-HISTORY);
+      contents.past = [...contents.past, report].slice(-HISTORY);
       return Promise.resolve();
     },
     clear: () => {
-      [held.waiting, held.past] = [[], []];
+      [contents.waiting, contents.past] = [[], []];
       return Promise.resolve();
     },
   };
@@ -50,15 +50,15 @@ export function rowsOf(held: Held): Rows {
 
 /** Keeps everything in memory. */
 export class MemoryStorage implements Storage {
-  #held = nothing();
+  #contents = nothing();
   #witness: string | null = null;
   readonly alone = turns();
 
   async transaction<T>(work: (rows: Rows) => Promise<T>): Promise<T> {
-    const draft = { ...this.#held };
-    const told = await work(rowsOf(draft));
-    this.#held = draft;
-    return told;
+    const draft = { ...this.#contents };
+    const result = await work(rowsOf(draft));
+    this.#contents = draft;
+    return result;
   }
 
   readWitness(): Promise<string | null> {

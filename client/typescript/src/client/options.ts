@@ -18,17 +18,17 @@ const SHARED: Allowed = {
  * @throws BadParameter one is not; the message says which, and never what it held.
  */
 export function checked<T>(options: T, needed: Allowed, more: Allowed = {}): T {
-  const given = new Map<string, unknown>(Object.entries(Object(options) as object));
+  const entries = new Map<string, unknown>(Object.entries(Object(options) as object));
   const allowed = new Map(Object.entries({ ...SHARED, ...needed, ...more }));
-  for (const name of new Set([...Object.keys(needed), ...given.keys()])) {
-    const [own, types] = [given.get(name), allowed.get(name)];
+  for (const name of new Set([...Object.keys(needed), ...entries.keys()])) {
+    const [own, types] = [entries.get(name), allowed.get(name)];
     const type = own === null ? "null" : typeof own;
     if (!types) throw new BadParameter(`open() has no option ${name}`);
     if (!types.includes(type) && (own !== undefined || name in needed)) {
       throw new BadParameter(`open(): ${name} is ${type}; give ${types}`);
     }
   }
-  const bundle = given.get("bundle");
+  const bundle = entries.get("bundle");
   if (typeof bundle === "object" && !(bundle instanceof URL || bundle instanceof Uint8Array)) {
     throw new BadParameter(`open(): bundle is an object; give ${needed["bundle"]}`);
   }

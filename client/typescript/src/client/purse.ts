@@ -128,14 +128,14 @@ export class Purse {
     if (now < this.#notBefore || performance.now() >= until) return false;
     const due = this.#lengths
       .map((length): Due => [length, epochAt(now, length) + 1])
-      .filter((one) => now >= this.#moment(secret, one));
-    const all = new Map([...due, ...this.#wanted()].map((one) => [keyOf(one), one]));
+      .filter((due) => now >= this.#moment(secret, due));
+    const all = new Map([...due, ...this.#wanted()].map((stream) => [keyOf(stream), stream]));
     let came = false;
     let failed = false;
     // What is wrong with those of a day is nothing to those of an hour.
-    for (const [key, one] of all) {
-      if (this.#answered.has(key) || now >= closingTime(one)) continue;
-      if (await this.#isFetched(one, until)) came = true;
+    for (const [key, wanted] of all) {
+      if (this.#answered.has(key) || now >= closingTime(wanted)) continue;
+      if (await this.#isFetched(wanted, until)) came = true;
       else failed = true;
       if (this.reason === UNREACHABLE) break;
     }
@@ -155,12 +155,12 @@ export class Purse {
       .flatMap((metric) =>
         namesOf(metric).map((name): [string, number] => [name, metric.limits.reportsPerEpoch]),
       )
-      .sort(([one], [other]) => (one < other ? -1 : 1));
+      .sort(([first], [second]) => (first < second ? -1 : 1));
   }
 
   /** The epochs of reports that wait for tokens of which the issuer was not asked. */
   #wanted(): Due[] {
-    return [...this.#lacking.values()].filter((one) => !this.#answered.has(keyOf(one)));
+    return [...this.#lacking.values()].filter((stream) => !this.#answered.has(keyOf(stream)));
   }
 
   /**
@@ -174,15 +174,15 @@ export class Purse {
     return before + ((after - before) * step) / STEPS;
   }
 
-  async #isFetched(one: Due, until: number): Promise<boolean> {
+  async #isFetched(due: Due, until: number): Promise<boolean> {
     try {
-      await this.#fetch(one, until);
+      await this.#fetch(due, until);
       return true;
     } catch (error) {
       if (error instanceof TryAgain) {
         this.reason = error.reason;
-        const said = `reports wait for tokens: the issuer says ${error.reason}`;
-        this.diagnostics.warnOnce(error.reason, said);
+        const message = `reports wait for tokens: the issuer says ${error.reason}`;
+        this.diagnostics.warnOnce(error.reason, message);
       } else if (error instanceof BadParameter) {
         // PRIVACY: an issuer that answers one person by a key of its own gets no report to mark.
         this.diagnostics.warnOnce("tokens", `tokens are not taken: ${error.message}`);
@@ -207,7 +207,11 @@ export class Purse {
         const nonce = crypto.getRandomValues(new Uint8Array(NONCE_BYTES));
         own.push(blinded(oprf, nonce, publicKey, tokenInfo(stream, epoch)));
       }
-      drawn[period] = own.map((one) => [toText(one.input), toText(one.blind), toText(one.element)]);
+      drawn[period] = own.map((token) => [
+        toText(token.input),
+        toText(token.blind),
+        toText(token.element),
+      ]);
     }
     // Kept before it is asked: after a kill the same is asked again, and answered again.
     const { wallet, trust } = await this.state.change((own) => {
@@ -217,38 +221,45 @@ export class Purse {
       return { ...own, wallet: { pending: { ...Object.fromEntries(fresh), ...pending }, free } };
     });
     const former = this.#isFormer({ trust });
-    const asked = (former ? [] : streams).flatMap(([stream]) => {
+    const wanted = (former ? [] : streams).flatMap(([stream]) => {
       const period = periodOf(stream, epoch);
       if (wallet?.free[this.#kindOf(period)]) return [];
       const inputs = wallet?.pending[period]?.map(([input, blind, element]): Blinded => {
         return { input: fromText(input), blind: fromText(blind), element: fromText(element) };
       });
-      return inputs ? [{ stream, epoch, inputs, elements: inputs.map((one) => one.element) }] : [];
+      return inputs
+        ? [{ stream, epoch, inputs, elements: inputs.map((input) => input.element) }]
+        : [];
     });
-    if (asked.length) {
-      const left = Math.max(0, until - performance.now()) / 1000;
-      const limit = after(Math.min(CALL_SECONDS, left));
-      const answer = await within(limit, this.ask(tokenRequest(asked), limit), tooLate);
-      const issued = issuedIn(answer, asked.length);
+    if (wanted.length) {
+      const seconds = Math.max(0, until - performance.now()) / 1000;
+      const limit = after(Math.min(CALL_SECONDS, seconds));
+      const answer = await within(limit, this.ask(tokenRequest(wanted), limit), tooLate);
+      const issued = issuedIn(answer, wanted.length);
       const minted: Record<string, Token[]> = {};
       let wrong: BadParameter | null = null;
-      for (const [at, { stream, inputs }] of asked.entries()) {
-        const one = issued[at];
-        if (!one) {
+      for (const [at, { stream, inputs }] of wanted.entries()) {
+        const result = issued[at];
+        if (!result) {
           const none = "the issuer gives nobody tokens of";
           this.diagnostics.warnOnce("tokens_not_given", `${none} "${stream}": its reports wait`);
           continue; // and the same is asked by the next page: the issuer may learn of it
         }
-        if (!one.evaluated.length) {
+        if (!result.evaluated.length) {
           const had = "this account has had its tokens of";
           this.diagnostics.warnOnce("tokens_had", `${had} "${stream}": its reports expire`);
         }
         await nextTask();
         // An issuer with another stream table gives fewer: the first of them.
-        const of = inputs.slice(0, one.evaluated.length);
-        const told = [one.evaluated, one.proof, publicKey, tokenInfo(stream, epoch)] as const;
+        const of = inputs.slice(0, result.evaluated.length);
+        const evaluation = [
+          result.evaluated,
+          result.proof,
+          publicKey,
+          tokenInfo(stream, epoch),
+        ] as const;
         try {
-          const outputs = of.length ? outputsOf(oprf, of, ...told) : [];
+          const outputs = of.length ? outputsOf(oprf, of, ...evaluation) : [];
           minted[periodOf(stream, epoch)] = outputs.map((output, place) => {
             return [toText(of[place]?.input ?? output), toText(output), this.#key];
           });
@@ -263,11 +274,11 @@ export class Purse {
         const fresh = Object.entries(minted)
           .filter(([period]) => pending[period])
           .map(([period, tokens]) => [this.#kindOf(period), tokens] as const);
-        const left = Object.entries(pending).filter(([period]) => !minted[period]);
+        const unminted = Object.entries(pending).filter(([period]) => !minted[period]);
         return {
           ...own,
           wallet: {
-            pending: Object.fromEntries(left),
+            pending: Object.fromEntries(unminted),
             free: { ...free, ...Object.fromEntries(fresh) },
           },
         };
@@ -276,8 +287,8 @@ export class Purse {
       if (wrong) throw wrong;
     }
     this.#answered.add(keyOf(due));
-    for (const [period, one] of this.#lacking) {
-      if (keyOf(one) === keyOf(due)) this.#lacking.delete(period);
+    for (const [period, lacking] of this.#lacking) {
+      if (keyOf(lacking) === keyOf(due)) this.#lacking.delete(period);
     }
   }
 

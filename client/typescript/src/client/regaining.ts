@@ -25,18 +25,18 @@ export function heeded(device: Device, witness: string): Device {
 }
 
 function withWhatIsKnown(device: Device, witness: string): Device {
-  const told = table(JSON.parse(witness) as unknown);
-  const [state, commits] = [text(told["state"]), number(told["commits"])];
+  const document = table(JSON.parse(witness) as unknown);
+  const [state, commits] = [text(document["state"]), number(document["commits"])];
   if (state === device.state && commits <= device.commits) return device;
-  const consent = loadConsent(table(told["consent"]));
+  const consent = loadConsent(table(document["consent"]));
   const isNew = device.commits === 0;
-  const trust = told["trust"] === null ? null : loadTrust(told["trust"]);
+  const trust = document["trust"] === null ? null : loadTrust(document["trust"]);
   return {
     ...device,
     state,
     commits: Math.max(commits, device.commits),
     consent: isNew ? consent : agreed(device.consent, consent, state === device.state),
-    accounts: merged(device.accounts, loadAccounts(told["accounts"])),
+    accounts: merged(device.accounts, loadAccounts(document["accounts"])),
     // Of one history the witness is the later: it has seen newer bundles, and more of their log.
     trust: state === device.state ? (trust ?? device.trust) : (device.trust ?? trust),
     counts: counted(device.counts, ["state_lost"]),
@@ -44,35 +44,35 @@ function withWhatIsKnown(device: Device, witness: string): Device {
 }
 
 /** Accounts that allow no more than either's, with the responses of the first. */
-function merged(one: Accounts, other: Accounts): Accounts {
-  const names = new Set([...Object.keys(one), ...Object.keys(other)]);
+function merged(first: Accounts, second: Accounts): Accounts {
+  const names = new Set([...Object.keys(first), ...Object.keys(second)]);
   return Object.fromEntries(
     [...names].map((name) => [
       name,
-      stricter(own(one, name) ?? OPENED, own(other, name) ?? OPENED),
+      stricter(own(first, name) ?? OPENED, own(second, name) ?? OPENED),
     ]),
   );
 }
 
 /** An account that allows no more than either: for when one of them was lost for a while. */
-function stricter(one: Account, other: Account): Account {
+function stricter(first: Account, second: Account): Account {
   const account: Account = {
-    spent: Math.max(one.spent, other.spent),
-    central: Math.max(one.central, other.central),
-    floor: Math.max(one.floor, other.floor),
-    epochs: larger(one.epochs, other.epochs),
-    losses: larger(one.losses, other.losses),
-    responses: one.responses,
-    days: larger(one.days, other.days),
-    crowds: larger(one.crowds, other.crowds),
-    filled: larger(one.filled, other.filled),
+    spent: Math.max(first.spent, second.spent),
+    central: Math.max(first.central, second.central),
+    floor: Math.max(first.floor, second.floor),
+    epochs: larger(first.epochs, second.epochs),
+    losses: larger(first.losses, second.losses),
+    responses: first.responses,
+    days: larger(first.days, second.days),
+    crowds: larger(first.crowds, second.crowds),
+    filled: larger(first.filled, second.filled),
   };
   return closed({ ...account, floor: -1 }, account.floor);
 }
 
-function larger(one: Numbers, other: Numbers): Numbers {
-  const all = Object.keys({ ...one, ...other });
-  return Object.fromEntries(all.map((key) => [key, Math.max(one[key] ?? 0, other[key] ?? 0)]));
+function larger(first: Numbers, second: Numbers): Numbers {
+  const all = Object.keys({ ...first, ...second });
+  return Object.fromEntries(all.map((key) => [key, Math.max(first[key] ?? 0, second[key] ?? 0)]));
 }
 
 /**
@@ -94,7 +94,7 @@ function agreed(earlier: Consent, later: Consent, ordered: boolean): Consent {
   };
 }
 
-function least(one: number | null, other: number | null): number | null {
-  const smaller = Math.min(one ?? Infinity, other ?? Infinity);
+function least(first: number | null, second: number | null): number | null {
+  const smaller = Math.min(first ?? Infinity, second ?? Infinity);
   return smaller === Infinity ? null : smaller;
 }

@@ -72,7 +72,7 @@ export class Reporter {
     readonly coins: BitSource,
     readonly now: () => number,
     readonly maxEpsilon: number,
-    readonly told: Public,
+    readonly publicValues: Public,
   ) {
     this.#device = device;
   }
@@ -158,9 +158,9 @@ export class Reporter {
   async stand(device: Device): Promise<void> {
     await this.ready(device);
     let { accounts } = device;
-    for (const one of this.#drawn) {
-      accounts = opened({ ...device, accounts }, one.metric);
-      accounts = entered(accounts, one, this.bundle.caps);
+    for (const payload of this.#drawn) {
+      accounts = opened({ ...device, accounts }, payload.metric);
+      accounts = entered(accounts, payload, this.bundle.caps);
     }
     this.#device = { ...device, accounts };
     this.#usable = true;
@@ -192,8 +192,14 @@ export class Reporter {
   report(name: string, value: unknown): Outcome {
     const metric = metricOf(this.bundle, name);
     const code = metric.code(value);
-    const found = metric.finder?.spoken(value);
-    return this.say(metric, code, metric.breakdown?.cell(this.told) ?? "", undefined, found);
+    const spoken = metric.finder?.spoken(value);
+    return this.say(
+      metric,
+      code,
+      metric.breakdown?.cell(this.publicValues) ?? "",
+      undefined,
+      spoken,
+    );
   }
 
   /**
@@ -253,7 +259,7 @@ export class Reporter {
 
   #draw(
     metric: Metric,
-    asked: Stream,
+    listedStream: Stream,
     cell: string,
     epoch: number,
     code: Coded | Example,
@@ -261,7 +267,7 @@ export class Reporter {
   ): Outcome {
     const { secret } = this.#device;
     const { period, finder, model } = metric;
-    const memo = this.#more?.memoOf(secret, asked.name);
+    const memo = this.#more?.memoOf(secret, listedStream.name);
     const own = this.#more?.memoOf(secret, metric.name);
     if (own && period?.isOwn(epoch, own) === false) return "not_its_day";
     const round = own && model ? model.round(epoch, own) : null;
@@ -275,11 +281,11 @@ export class Reporter {
       if (!coins?.chance(atMost(exact(chance)))) return "not_sampled";
     }
     const finds = own && finder?.looks(period?.days(epoch)[0] ?? epoch, own) ? finder : null;
-    const [stream, said] = finds ? [finds.stream, spoken ?? ""] : [asked, code];
+    const [stream, content] = finds ? [finds.stream, spoken ?? ""] : [listedStream, code];
     const { randomizer } = stream;
-    let tell: Tell | null = (coins) => randomizer.randomize(said as Coded, coins, memo);
+    let tell: Tell | null = (coins) => randomizer.randomize(content as Coded, coins, memo);
     if (round !== null) tell = this.learner?.teller(metric, round, code as Example) ?? null;
-    const key = memo && randomizer.permanentKey?.(said as Coded, memo);
+    const key = memo && randomizer.permanentKey?.(content as Coded, memo);
     const tag = (key && memo.tag(key)) ?? "";
     const named = metric.name + cell + stream.name.slice(metric.name.length);
     const charge = { metric, stream, epoch, tag, filler: false };

@@ -47,7 +47,7 @@ export class Sender {
   readonly #sends = turns();
   #stopped = false;
   #call: AbortController | undefined;
-  #heard = ""; // the notice that was looked at last
+  #lastNotice = ""; // the notice that was looked at last
   /** Who is told that something was kept, or has met its fate. */
   readonly watching = new Set<() => void>();
   // What this page has entered and not heard of yet: what it can still send as it goes away.
@@ -90,9 +90,9 @@ export class Sender {
       const { device, dropped } = await this.state.enter(drawn);
       await this.reporter.entered(payloads.length, device);
       this.diagnostics.drop(lost);
-      for (const one of drawn.flatMap(({ report, beside }) => [report, ...beside])) {
-        this.purse?.needs(one);
-        if (!dropped.length) this.#unheard.set(keyOf(one), one);
+      for (const stored of drawn.flatMap(({ report, beside }) => [report, ...beside])) {
+        this.purse?.needs(stored);
+        if (!dropped.length) this.#unheard.set(keyOf(stored), stored);
       }
       this.#tell();
     });
@@ -143,10 +143,10 @@ export class Sender {
     // PRIVACY: in an order that does not say which of them are fillers or dummies.
     for (const report of shuffled([...this.#unheard.values()])) {
       if (this.reporter.isStopped(report) || this.reporter.isHeld(report)) continue;
-      const one = requestOf([report]);
-      size += one.length;
+      const request = requestOf([report]);
+      size += request.length;
       if (size > LAST_BYTES) break;
-      framed.push(one);
+      framed.push(request);
     }
     // Requests one after another are one request of all their reports.
     if (framed.length) this.transport.last(joined(...framed));
@@ -209,12 +209,12 @@ export class Sender {
     const key = keyAt(this.bundle.keys, epochStart(epoch, metric.epoch));
     const half = halfOf(key, metric.kem);
     if (!key || !half) return null;
-    const entry = async (own: Stream, name: string, said: Bytes, held = said) => {
+    const entry = async (own: Stream, name: string, encoded: Bytes, copy = encoded) => {
       // A filler is as long as a report: who has no opening key cannot tell the one from the other.
-      const plain = said.length ? said : new Uint8Array(own.randomizer.payloadBytes);
-      const info = sealInfo(name, epoch, said.length ? "report" : "filler");
+      const plain = encoded.length ? encoded : new Uint8Array(own.randomizer.payloadBytes);
+      const info = sealInfo(name, epoch, encoded.length ? "report" : "filler");
       const sealed = await seal(plain, half, info, metric.kem);
-      return { stream: name, epoch, keyId: key.id, sealed, payload: held, made, late, claimed: 0 };
+      return { stream: name, epoch, keyId: key.id, sealed, payload: copy, made, late, claimed: 0 };
     };
     const { cover, development } = this.bundle;
     const others = cover && !development ? metric.streams.filter((own) => own !== stream) : [];
@@ -224,8 +224,8 @@ export class Sender {
       beside: await Promise.all([
         ...others.map((own) => entry(own, own.name, NOTHING)),
         // A dummy is kept as a filler is: the device, too, knows no more which of them it was.
-        ...(metric.dummies?.(new SystemBits()) ?? []).map((one) =>
-          entry(stream, named, one, NOTHING),
+        ...(metric.dummies?.(new SystemBits()) ?? []).map((dummy) =>
+          entry(stream, named, dummy, NOTHING),
         ),
       ]),
     };
@@ -245,13 +245,13 @@ export class Sender {
       try {
         const { purse } = this;
         const answer = await this.#post(
-          requestOf(purse ? part.map((one) => purse.marked(one)) : part),
+          requestOf(purse ? part.map((report) => purse.marked(report)) : part),
           until,
         );
         await this.#hear(noticeIn(answer));
         const results = meaningOf(answer, part.length);
         for (const [at, { id }] of part.entries()) fates.set(id ?? NaN, results[at] ?? SENT);
-        refused ??= results.find((one) => one !== null && isFree(one)) ?? undefined;
+        refused ??= results.find((result) => result !== null && isFree(result)) ?? undefined;
       } catch (error) {
         if (error instanceof TryAgain) return { fates, failure: error };
         if (!(error instanceof GivenUp)) throw error;
@@ -289,10 +289,10 @@ export class Sender {
   /** Keeps what the operator lets everybody know; what cannot be kept is heard again. */
   async #hear(signed: Bytes): Promise<void> {
     const text = toText(signed);
-    if (!text || text === this.#heard) return;
+    if (!text || text === this.#lastNotice) return;
     try {
       const { hear } = await load("more");
-      if (await hear(this, signed)) this.#heard = text;
+      if (await hear(this, signed)) this.#lastNotice = text;
     } catch (error) {
       if (!(error instanceof NotLoaded)) throw error;
       this.diagnostics.warnOnce("notice", `a notice is not heeded: ${error.message}`);
@@ -301,7 +301,7 @@ export class Sender {
 
   /** Each in a task of its own: what one of them throws is its own fault. */
   #tell(): void {
-    for (const one of this.watching) queueMicrotask(one);
+    for (const listener of this.watching) queueMicrotask(listener);
   }
 }
 

@@ -87,7 +87,7 @@ export class State {
     how: (device: Device) => Device,
     { reason = DISABLED, insists = false } = {},
   ): Promise<Device> {
-    const { device, told } = await this.step(
+    const { device, result: dropped } = await this.step(
       async (rows, own) => {
         const after = how(own);
         if (after === own) return [own, []];
@@ -97,7 +97,7 @@ export class State {
       },
       { insists },
     );
-    this.diagnostics.drop(told);
+    this.diagnostics.drop(dropped);
     return device;
   }
 
@@ -108,17 +108,17 @@ export class State {
    * may have reported, or the person may have said no.
    */
   async enter(drawn: readonly Drawn[]): Promise<{ device: Device; dropped: Dropped[] }> {
-    const { device, told } = await this.step(
+    const { device, result: unsent } = await this.step(
       async (rows, own) => {
         let { accounts } = own;
         const dropped: Dropped[] = [];
-        for (const one of drawn) {
-          const fate = this.#admit(one, { ...own, accounts });
+        for (const drawing of drawn) {
+          const fate = this.#admit(drawing, { ...own, accounts });
           if (typeof fate === "string") {
-            dropped.push({ stream: one.report.stream, reason: fate });
+            dropped.push({ stream: drawing.report.stream, reason: fate });
           } else {
             accounts = fate;
-            for (const report of [one.report, ...one.beside]) await rows.keep(report);
+            for (const report of [drawing.report, ...drawing.beside]) await rows.keep(report);
           }
         }
         dropped.push(...(await overflow(rows)));
@@ -126,8 +126,8 @@ export class State {
       },
       { strict: false },
     );
-    this.diagnostics.drop(told);
-    return { device, dropped: told };
+    this.diagnostics.drop(unsent);
+    return { device, dropped: unsent };
   }
 
   /**
@@ -142,7 +142,7 @@ export class State {
     isHeld: (report: StoredReport) => boolean,
     give?: Purse["give"],
   ): Promise<StoredReport[]> {
-    const { told } = await this.step(async (rows, device) => {
+    const { result } = await this.step(async (rows, device) => {
       const now = this.now();
       const waiting = isOn(device.consent.generation) ? await rows.waiting() : [];
       const late = waiting.filter((report) => report.late <= now);
@@ -161,13 +161,13 @@ export class State {
         { reports, dropped },
       ];
     });
-    this.diagnostics.drop(told.dropped);
-    return told.reports;
+    this.diagnostics.drop(result.dropped);
+    return result.reports;
   }
 
   /** Reports that were taken have met their fate, or are free again: null. */
   async record(fates: ReadonlyMap<number, string | null>): Promise<void> {
-    const { told } = await this.step(
+    const { result: discarded } = await this.step(
       async (rows, device) => {
         const dropped: Dropped[] = [];
         for (const report of await rows.waiting()) {
@@ -186,15 +186,15 @@ export class State {
       },
       { strict: false },
     );
-    this.diagnostics.drop(told);
+    this.diagnostics.drop(discarded);
   }
 
   /** The device, what waits to be sent, and what has met its fate. */
   async all(): Promise<{ device: Device; waiting: StoredReport[]; past: PastReport[] }> {
-    const { device, told } = await this.step(async (rows, own) => {
+    const { device, result } = await this.step(async (rows, own) => {
       return [own, { waiting: await rows.waiting(), past: await rows.past() }];
     });
-    return { device, ...told };
+    return { device, ...result };
   }
 
   #admit(drawn: Drawn, device: Device) {
@@ -209,7 +209,7 @@ export class State {
   step<T>(
     work: Work<T>,
     { strict = true, insists = false } = {},
-  ): Promise<{ device: Device; told: T }> {
+  ): Promise<{ device: Device; result: T }> {
     return this.storage.alone(async () => {
       const witness = await this.storage.readWitness();
       let done = await this.#changed(work, witness);
@@ -218,10 +218,10 @@ export class State {
         done = await this.#changed(work, witness);
       }
       if (!done) throw new StateUnusable("what is kept of this device cannot be read");
-      const known = witnessed(done.device);
-      if (known !== witness) {
+      const current = witnessed(done.device);
+      if (current !== witness) {
         try {
-          await this.storage.writeWitness(known);
+          await this.storage.writeWitness(current);
         } catch (error) {
           if (strict) throw error;
         }
@@ -231,22 +231,25 @@ export class State {
   }
 
   /** One transaction; null, and nothing changed, where what regains a lost state is to be had first. */
-  #changed<T>(work: Work<T>, witness: string | null): Promise<{ device: Device; told: T } | null> {
+  #changed<T>(
+    work: Work<T>,
+    witness: string | null,
+  ): Promise<{ device: Device; result: T } | null> {
     return this.storage.transaction(async (rows) => {
       const document = await rows.device();
-      const kept = loaded(document);
-      let before = kept;
-      if (isAhead(witness, kept)) {
+      const stored = loaded(document);
+      let before = stored;
+      if (isAhead(witness, stored)) {
         if (!this.#heeded) return null;
-        before = this.#heeded(kept, witness);
+        before = this.#heeded(stored, witness);
       }
-      const [after, told] = await work(rows, before);
-      if (after === kept && document !== undefined && kept.commits) {
-        return { device: after, told };
+      const [after, result] = await work(rows, before);
+      if (after === stored && document !== undefined && stored.commits) {
+        return { device: after, result };
       }
       const device = { ...after, commits: after.commits + 1 };
       await rows.keepDevice(device);
-      return { device, told };
+      return { device, result };
     });
   }
 }
@@ -274,8 +277,8 @@ function loaded(document: unknown): Device {
 function isAhead(witness: string | null, { state, commits }: Device): witness is string {
   if (witness === null) return false;
   try {
-    const told = table(JSON.parse(witness));
-    return text(told["state"]) !== state || number(told["commits"]) > commits;
+    const document = table(JSON.parse(witness));
+    return text(document["state"]) !== state || number(document["commits"]) > commits;
   } catch {
     return true;
   }
@@ -327,6 +330,6 @@ export function shuffled<T>(things: readonly T[]): T[] {
   const order = crypto.getRandomValues(new Uint32Array(things.length));
   return things
     .map((thing, at) => [order[at] ?? 0, thing] as const)
-    .sort(([one], [other]) => one - other)
+    .sort(([first], [second]) => first - second)
     .map(([, thing]) => thing);
 }

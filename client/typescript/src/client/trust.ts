@@ -31,13 +31,13 @@ export interface Promised {
 
 /** The trust that a document told. @throws TypeError it is none. */
 export function loadTrust(thing: unknown): Trust {
-  const told = table(thing);
-  const promises = Object.entries(table(told["promises"])).map(([name, one]) => {
-    const held = table(one);
-    const figure = (field: string) => (held[field] === null ? null : number(held[field]));
+  const trust = table(thing);
+  const promises = Object.entries(table(trust["promises"])).map(([name, promise]) => {
+    const record = table(promise);
+    const figure = (field: string) => (record[field] === null ? null : number(record[field]));
     const promised: Promised = {
-      digest: text(held["digest"]),
-      definition: held["definition"] === null ? null : text(held["definition"]),
+      digest: text(record["digest"]),
+      definition: record["definition"] === null ? null : text(record["definition"]),
       epsilon: figure("epsilon"),
       reports: figure("reports"),
       lifetime: figure("lifetime"),
@@ -46,10 +46,10 @@ export function loadTrust(thing: unknown): Trust {
     return [name, promised] as const;
   });
   return {
-    operator: text(told["operator"]),
-    before: listed(told["before"]).map(text),
-    serial: number(told["serial"]),
+    operator: text(trust["operator"]),
+    before: listed(trust["before"]).map(text),
+    serial: number(trust["serial"]),
     promises: Object.fromEntries(promises),
-    log: told["log"] ?? null,
+    log: trust["log"] ?? null,
   };
 }

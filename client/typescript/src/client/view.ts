@@ -132,7 +132,7 @@ export function view(
     ...{ on: isOn(consent.generation), metrics, payloads, counts: device.counts },
     ...{ runs: bundle.runs, issuer: bundle.tokens?.issuer ?? null },
     ...{ notice: notice && { number: notice.number, until: notice.until } },
-    crowdsInYear: crowds && crowds.said(crowdsSince(device.accounts, today - YEAR_DAYS)),
+    crowdsInYear: crowds && crowds.epsilonOf(crowdsSince(device.accounts, today - YEAR_DAYS)),
     crowdsCap: crowds && crowds.epsilon,
   };
 }

@@ -21,24 +21,25 @@ const FRACTIONS = 60;
 export function sum(numbers: ArrayLike<number>): number {
   const parts: number[] = [];
   for (let at = 0; at < numbers.length; at += 1) {
-    let one = numbers[at] ?? 0;
+    let total = numbers[at] ?? 0;
     let many = 0;
     // By index, and swapped by hand: a vector of a thousand numbers is added up a thousand times.
     for (let part = 0; part < parts.length; part += 1) {
       const other = parts[part] ?? 0;
-      const high = one + other;
-      const low = Math.abs(one) < Math.abs(other) ? one - (high - other) : other - (high - one);
+      const high = total + other;
+      const low =
+        Math.abs(total) < Math.abs(other) ? total - (high - other) : other - (high - total);
       if (low) parts[many++] = low;
-      one = high;
+      total = high;
     }
     parts.length = many;
-    parts.push(one);
+    parts.push(total);
   }
   let [high, low] = [parts.pop() ?? 0, 0];
   while (parts.length && !low) {
-    const [one, other] = [high, parts.pop() ?? 0];
-    high = one + other;
-    low = other - (high - one);
+    const [larger, other] = [high, parts.pop() ?? 0];
+    high = larger + other;
+    low = other - (high - larger);
   }
   // Half way between two floats: the next part says to which side.
   const next = parts.pop() ?? 0;
@@ -51,9 +52,10 @@ export function sum(numbers: ArrayLike<number>): number {
 }
 
 /** The sum of the products of two vectors' numbers, of as many. */
-export function product(one: ArrayLike<number>, other: ArrayLike<number>): number {
-  const products = new Float64Array(one.length);
-  for (let at = 0; at < products.length; at += 1) products[at] = (one[at] ?? 0) * (other[at] ?? 0);
+export function product(first: ArrayLike<number>, second: ArrayLike<number>): number {
+  const products = new Float64Array(first.length);
+  for (let at = 0; at < products.length; at += 1)
+    products[at] = (first[at] ?? 0) * (second[at] ?? 0);
   return sum(products);
 }
 
@@ -65,10 +67,10 @@ export function length(numbers: readonly number[]): number {
 /** exp(-x), for x in [0, 64]. */
 export function falling(x: number): number {
   const part = Math.min(x, MOST) / 2 ** SQUARINGS;
-  let found = 1;
-  for (let term = TERMS; term > 0; term -= 1) found = 1 - (part * found) / term;
-  for (let again = 0; again < SQUARINGS; again += 1) found *= found;
-  return found;
+  let quotient = 1;
+  for (let term = TERMS; term > 0; term -= 1) quotient = 1 - (part * quotient) / term;
+  for (let again = 0; again < SQUARINGS; again += 1) quotient *= quotient;
+  return quotient;
 }
 
 /** Of a standard normal number, at z in [-11, 11]. */
@@ -80,12 +82,12 @@ export function density(z: number): number {
 export function above(z: number): number {
   if (z < 0) return 1 - above(-z);
   if (z < OUTER) {
-    let [term, found] = [z, z];
-    for (let odd = 3; term > found * 2 ** -60; odd += 2) {
+    let [term, sum] = [z, z];
+    for (let odd = 3; term > sum * 2 ** -60; odd += 2) {
       term *= (z * z) / odd;
-      found += term;
+      sum += term;
     }
-    return 0.5 - density(z) * found;
+    return 0.5 - density(z) * sum;
   }
   let under = z;
   for (let many = FRACTIONS; many > 0; many -= 1) under = z + many / under;
@@ -95,19 +97,19 @@ export function above(z: number): number {
 /** The chances of 0, 1, ... `trials` successes, each of chance `yes`, and of failure `no`. */
 export function binomial(trials: number, yes: number, no: number): Float64Array {
   const middle = Math.min(Math.floor((trials + 1) * yes), trials);
-  const found = new Float64Array(trials + 1);
-  let [one, whole] = [1, 1];
-  found[middle] = 1;
+  const chances = new Float64Array(trials + 1);
+  let [likelihood, whole] = [1, 1];
+  chances[middle] = 1;
   for (let many = middle; many < trials; many += 1) {
-    one *= ((trials - many) / (many + 1)) * (yes / no);
-    found[many + 1] = one;
-    whole += one;
+    likelihood *= ((trials - many) / (many + 1)) * (yes / no);
+    chances[many + 1] = likelihood;
+    whole += likelihood;
   }
-  one = 1;
+  likelihood = 1;
   for (let many = middle; many > 0; many -= 1) {
-    one *= (many / (trials - many + 1)) * (no / yes);
-    found[many - 1] = one;
-    whole += one;
+    likelihood *= (many / (trials - many + 1)) * (no / yes);
+    chances[many - 1] = likelihood;
+    whole += likelihood;
   }
-  return found.map((chance) => chance / whole);
+  return chances.map((chance) => chance / whole);
 }

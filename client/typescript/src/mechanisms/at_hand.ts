@@ -20,7 +20,7 @@ export async function mechanismOf(name: string): Promise<Mechanism | undefined> 
 /** One of version 1. */
 export function mechanism(
   values: Mechanism["values"],
-  build: (given: Arguments) => Randomizer,
+  build: (settings: Arguments) => Randomizer,
 ): Mechanism {
   return { version: 1, values, build };
 }

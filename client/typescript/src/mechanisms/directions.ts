@@ -22,12 +22,12 @@ export interface TopSums {
   readonly squares: Float64Array;
 }
 
-let known: Int16Array | undefined;
+let stepTable: Int16Array | undefined;
 const tops = new Map<number, TopSums>();
 
 /** Means of a normal number in 4,096 equally likely parts, in 1/4,096, of variance 1. */
 export function steps(): Int16Array {
-  return (known ??= stepsAnew());
+  return (stepTable ??= stepsAnew());
 }
 
 /** The words of one book: so many whole coordinates each, in 1/4,096, word after word. */
@@ -43,9 +43,9 @@ export function book(seed: string, number: number, words: number, dimensions: nu
 
 /** The expected sums, in Python's order and to its last digit: how many words are near hangs on it. */
 export function topSums(words: number): TopSums {
-  let found = tops.get(words);
-  if (!found) tops.set(words, (found = topSumsAnew(words)));
-  return found;
+  let sums = tops.get(words);
+  if (!sums) tops.set(words, (sums = topSumsAnew(words)));
+  return sums;
 }
 
 function topSumsAnew(words: number): TopSums {
@@ -79,11 +79,11 @@ function stepsAnew(): Int16Array {
   }
   const means = edges.map((edge, part) => STEPS * (edge - (edges[part + 1] ?? 0)));
   const spread = Math.sqrt(means.reduce((sum, mean) => sum + mean * mean, 0) / HALF);
-  const found = new Int16Array(STEPS);
+  const steps = new Int16Array(STEPS);
   for (const [part, mean] of means.entries()) {
     const step = Math.round((mean / spread) * UNIT);
-    found[HALF + part] = step;
-    found[HALF - 1 - part] = -step;
+    steps[HALF + part] = step;
+    steps[HALF - 1 - part] = -step;
   }
-  return found;
+  return steps;
 }

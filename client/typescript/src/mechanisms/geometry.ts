@@ -7,11 +7,12 @@
 
 /** All primes up to `top`, ascending. */
 export function primes(top: number): number[] {
-  const found: number[] = [];
+  const primesUpTo: number[] = [];
   for (let number = 2; number <= top; number += 1) {
-    if (!found.some((prime) => prime * prime <= number && number % prime === 0)) found.push(number);
+    if (!primesUpTo.some((prime) => prime * prime <= number && number % prime === 0))
+      primesUpTo.push(number);
   }
-  return found;
+  return primesUpTo;
 }
 
 /** Points and hyperplanes. prime: s. dimensions: t >= 2, the number of coordinates. */
@@ -78,8 +79,8 @@ export class Geometry {
   #inverse(number: number): number {
     // By Fermat's little theorem: number ** (s - 2) modulo s.
     let [power, square] = [1, number];
-    for (let left = this.prime - 2; left > 0; left = Math.floor(left / 2)) {
-      if (left % 2) power = (power * square) % this.prime;
+    for (let exponent = this.prime - 2; exponent > 0; exponent = Math.floor(exponent / 2)) {
+      if (exponent % 2) power = (power * square) % this.prime;
       square = (square * square) % this.prime;
     }
     return power;

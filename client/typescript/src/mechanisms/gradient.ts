@@ -25,7 +25,7 @@ export interface Told {
 /** Columns as the first round has them: over their clip, with a last one of 0. */
 export function place(columns: readonly number[]): number[] {
   const longest = Math.min(Math.sqrt(columns.length), LONGEST);
-  return [...columns.map((one) => one / longest), 0];
+  return [...columns.map((column) => column / longest), 0];
 }
 
 /** A person's gradient over the clip: of length 1 at most, as many numbers as weights. */
@@ -39,13 +39,13 @@ export function gradient({ kind, columns, label, centre, weights }: Told): numbe
  * What a model's weights come to for a person, and the label; of softmax the chance of the likeliest
  * class, and 1 where that is the person's, or else 0.
  */
-export function toJudge(told: Told): [score: number, label: number] {
-  const { kind, columns, label, centre, weights } = told;
+export function toJudge(state: Told): [score: number, label: number] {
+  const { kind, columns, label, centre, weights } = state;
   const about = aboutOf(columns, centre);
   if (kind !== "softmax") return [scores(about, weights)[0] ?? 0, label];
-  const held = chances(softmax(classScores(about, weights)));
-  const most = Math.max(...held);
-  return [most, Number(held.indexOf(most) === label)];
+  const confidences = chances(softmax(classScores(about, weights)));
+  const most = Math.max(...confidences);
+  return [most, Number(confidences.indexOf(most) === label)];
 }
 
 /** Rows of unit length, at right angles to each other and to ones: one fewer than classes. */
@@ -67,8 +67,8 @@ function residuals(
   weights: readonly number[],
 ): number[] {
   if (kind === "softmax") {
-    const told = softmax(classScores(about, weights));
-    const off = told.map((s, place) => s - Number(place === label));
+    const probabilities = softmax(classScores(about, weights));
+    const off = probabilities.map((s, place) => s - Number(place === label));
     const longer = Math.max(length(off), CLIP[kind]);
     return contrasts(off.length).map((row) => product(row, off) / longer);
   }
@@ -81,9 +81,9 @@ function residuals(
 }
 
 /** The chance of each class, of a model whose rounds have settled with clipped residuals. */
-function chances(told: readonly number[]): number[] {
-  const square = product(told, told);
-  const parts = told.map((s) => {
+function chances(probabilities: readonly number[]): number[] {
+  const square = product(probabilities, probabilities);
+  const parts = probabilities.map((s) => {
     const r = Math.sqrt(Math.max(square - 2 * s + 1, 0));
     return s * Math.max(r / CLIP.softmax, 1);
   });
@@ -100,19 +100,19 @@ function scores(about: readonly number[], weights: readonly number[]): number[] 
 }
 
 function classScores(about: readonly number[], weights: readonly number[]): number[] {
-  const told = scores(about, weights);
-  const rows = contrasts(told.length + 1);
-  return Array.from({ length: told.length + 1 }, (_, own) => {
+  const perClass = scores(about, weights);
+  const rows = contrasts(perClass.length + 1);
+  return Array.from({ length: perClass.length + 1 }, (_, own) => {
     return product(
-      told,
+      perClass,
       rows.map((row) => row[own] ?? 0),
     );
   });
 }
 
-function softmax(told: readonly number[]): number[] {
-  const largest = Math.max(...told);
-  const parts = told.map((score) => falling(Math.min(largest - score, MAX_SCORE)));
+function softmax(raw: readonly number[]): number[] {
+  const largest = Math.max(...raw);
+  const parts = raw.map((score) => falling(Math.min(largest - score, MAX_SCORE)));
   const whole = sum(parts);
   return parts.map((part) => part / whole);
 }

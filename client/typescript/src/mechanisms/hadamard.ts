@@ -4,16 +4,16 @@
  * Source and estimator: client/hubbub/mechanisms/hadamard.py.
  */
 import { pick } from "./bits.js";
-import { index, kept, loss } from "./listed.js";
+import { index, keepChance, loss } from "./listed.js";
 import { bitLength, indexBytes } from "./packing.js";
 import { expAtMost } from "./probability.js";
 import { categoriesOf, indexIn, type Arguments, type Randomizer } from "./randomizer.js";
 
 /** `hadamard`. Acharya, Sun, Zhang (AISTATS 2019), the scheme for high privacy. */
-export function hadamardResponse(given: Arguments): Randomizer {
-  const categories = categoriesOf(given);
+export function hadamardResponse(settings: Arguments): Randomizer {
+  const categories = categoriesOf(settings);
   const size = 2 ** bitLength(categories);
-  const keep = kept(expAtMost(given.epsilon), 2);
+  const keep = keepChance(expAtMost(settings.epsilon), 2);
   return {
     payloadBytes: indexBytes(size),
     privacyLoss: loss(keep, 2),

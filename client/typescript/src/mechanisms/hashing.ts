@@ -49,25 +49,25 @@ export function word(digest: readonly [bigint, bigint], at: number): number {
 /** Of a string and a seed two words of 64 bits, as good as independent. */
 export function digest(string: Uint8Array, seed: number): readonly [bigint, bigint] {
   const view = new DataView(string.buffer, string.byteOffset, string.byteLength);
-  let [one, two] = [BigInt(seed), BigInt(seed)];
+  let [first, two] = [BigInt(seed), BigInt(seed)];
   const blocks = Math.floor(string.length / BLOCK_BYTES);
   for (let block = 0; block < blocks; block += 1) {
-    one ^= mixed(view.getBigUint64(BLOCK_BYTES * block, true), 31n, C1, C2);
-    one = wrapped((turned(one, 27n) + two) * 5n + 0x52dce729n);
+    first ^= mixed(view.getBigUint64(BLOCK_BYTES * block, true), 31n, C1, C2);
+    first = wrapped((turned(first, 27n) + two) * 5n + 0x52dce729n);
     two ^= mixed(view.getBigUint64(BLOCK_BYTES * block + 8, true), 33n, C2, C1);
-    two = wrapped((turned(two, 31n) + one) * 5n + 0x38495ab5n);
+    two = wrapped((turned(two, 31n) + first) * 5n + 0x38495ab5n);
   }
   const tail = new DataView(new ArrayBuffer(BLOCK_BYTES));
   new Uint8Array(tail.buffer).set(string.subarray(BLOCK_BYTES * blocks));
   two ^= mixed(tail.getBigUint64(8, true), 33n, C2, C1);
-  one ^= mixed(tail.getBigUint64(0, true), 31n, C1, C2);
-  one ^= BigInt(string.length);
+  first ^= mixed(tail.getBigUint64(0, true), 31n, C1, C2);
+  first ^= BigInt(string.length);
   two ^= BigInt(string.length);
-  one = wrapped(one + two);
-  two = wrapped(two + one);
-  [one, two] = [scattered(one), scattered(two)];
-  one = wrapped(one + two);
-  return [one, wrapped(two + one)];
+  first = wrapped(first + two);
+  two = wrapped(two + first);
+  [first, two] = [scattered(first), scattered(two)];
+  first = wrapped(first + two);
+  return [first, wrapped(two + first)];
 }
 
 function mixed(block: bigint, turns: bigint, first: bigint, then: bigint): bigint {

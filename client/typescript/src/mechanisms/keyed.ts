@@ -15,7 +15,7 @@ const BLOCK_BYTES = 32; // one HMAC-SHA256
  */
 export class KeyedBits implements BitSource {
   #counter = 0n;
-  #left = 0n;
+  #rest = 0n;
   #leftBits = 0;
   readonly #draw: Draw = (bits) => this.#drawn(bits);
 
@@ -50,10 +50,10 @@ export class KeyedBits implements BitSource {
       blocks.push(hmac(sha256, this.key, new Uint8Array(counter.buffer)));
       this.#counter += 1n;
     }
-    this.#left |= unpacked(joined(...blocks)) << BigInt(this.#leftBits);
+    this.#rest |= unpacked(joined(...blocks)) << BigInt(this.#leftBits);
     this.#leftBits += more - bits;
-    const answer = BigInt.asUintN(bits, this.#left);
-    this.#left >>= BigInt(bits);
+    const answer = BigInt.asUintN(bits, this.#rest);
+    this.#rest >>= BigInt(bits);
     return answer;
   }
 }

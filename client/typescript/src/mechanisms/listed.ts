@@ -12,9 +12,9 @@ import { atMost, expAtMost, logAtLeast, ONE } from "./probability.js";
 import { categoriesOf, indexIn, type Arguments, type Randomizer } from "./randomizer.js";
 
 /** `grr`, and `rr` over two values. Kairouz, Bonawitz, Ramage (ICML 2016); Warner (1965). */
-export function grr(given: Arguments): Randomizer {
-  const categories = categoriesOf(given);
-  const keep = kept(expAtMost(given.epsilon), categories);
+export function grr(settings: Arguments): Randomizer {
+  const categories = categoriesOf(settings);
+  const keep = keepChance(expAtMost(settings.epsilon), categories);
   return {
     payloadBytes: indexBytes(categories),
     privacyLoss: loss(keep, categories),
@@ -28,13 +28,13 @@ export function grr(given: Arguments): Randomizer {
 }
 
 /** Randomized response: a yes/no question. To the last coin it is `grr` over two values. */
-export function rr(given: Arguments): Randomizer {
-  if (given.categories !== 2) throw new BadParameter("rr answers a yes/no question; use grr");
-  return grr(given);
+export function rr(settings: Arguments): Randomizer {
+  if (settings.categories !== 2) throw new BadParameter("rr answers a yes/no question; use grr");
+  return grr(settings);
 }
 
 /** The truth's threshold: e / (e + d - 1). PRIVACY: down, towards uniform. */
-export function kept(odds: Fraction, categories: number): bigint {
+export function keepChance(odds: Fraction, categories: number): bigint {
   return atMost(over(odds, plus(odds, fraction(BigInt(categories - 1)))));
 }
 

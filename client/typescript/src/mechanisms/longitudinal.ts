@@ -7,7 +7,7 @@ import { BadParameter } from "../errors.js";
 import { pick, type BitSource } from "./bits.js";
 import { fraction, minus, over, plus, times, toNumber, type Fraction } from "./fraction.js";
 import { Geometry, primes } from "./geometry.js";
-import { index, kept, loss, respond } from "./listed.js";
+import { index, keepChance, loss, respond } from "./listed.js";
 import { indexBytes, packed, vectorBytes } from "./packing.js";
 import { packedIndex, permanent, purpose, type Permanent } from "./permanent.js";
 import { atLeast, atMost, chanceOf, expAtMost, logAtLeast, ONE } from "./probability.js";
@@ -24,9 +24,9 @@ import {
 import { fairAt, vector } from "./unary.js";
 
 /** Longitudinal k-RR. Arcolezi, Couchot, Al Bouna, Xiao (2022); decision 0212. */
-export function longGrr(given: Arguments): Randomizer & Permanent {
-  const categories = categoriesOf(given);
-  const { privacyLoss, permanentLoss, respond } = chained(given, categories);
+export function longGrr(settings: Arguments): Randomizer & Permanent {
+  const categories = categoriesOf(settings);
+  const { privacyLoss, permanentLoss, respond } = chained(settings, categories);
   return {
     payloadBytes: indexBytes(categories),
     privacyLoss,
@@ -42,9 +42,9 @@ export function longGrr(given: Arguments): Randomizer & Permanent {
  * Longitudinal local hashing: the bucket of a value under a function that the device picks for life
  * from a public pool. Arcolezi, Pinzon, Palamidessi, Gambs (EDBT 2023); decision 0212.
  */
-export function longHash(given: Arguments): Randomizer & Permanent {
-  const categories = categoriesOf(given);
-  const { space, chain } = poolOf(given, categories);
+export function longHash(settings: Arguments): Randomizer & Permanent {
+  const categories = categoriesOf(settings);
+  const { space, chain } = poolOf(settings, categories);
   const { points, prime } = space;
   const hashed = (value: unknown, memo: Memo): [number, number] => {
     const own = indexIn(categories, value);
@@ -66,27 +66,27 @@ export function longHash(given: Arguments): Randomizer & Permanent {
 }
 
 /** The pool of least variance within so many functions; if there is none, the smallest one. */
-function poolOf(given: Arguments, categories: number): { space: Geometry; chain: Chained } {
-  const most = wholeOf(given, "functions", 3, 4096, 64);
+function poolOf(settings: Arguments, categories: number): { space: Geometry; chain: Chained } {
+  const most = wholeOf(settings, "functions", 3, 4096, 64);
   const spaces = primes(Math.max(most, 2 * Math.floor(Math.sqrt(categories)) + 3)).map((prime) => {
     let dimensions = 2;
     while (prime ** dimensions < categories) dimensions += 1;
     return new Geometry(prime, dimensions);
   });
   const allowed = Math.max(most, Math.min(...spaces.map(({ points }) => points)));
-  const found = spaces
+  const candidates = spaces
     .filter(({ points }) => points <= allowed)
     .map((space) => {
-      const chain = chained(given, space.prime);
+      const chain = chained(settings, space.prime);
       const collide = fraction(BigInt(space.onOne), BigInt(space.points));
       const q = plus(chain.lie, times(collide, minus(chain.truth, chain.lie)));
       const gap = minus(chain.truth, q);
       const spread = toNumber(over(times(q, minus(fraction(1n), q)), times(gap, gap)));
       return { space, chain, spread };
     });
-  return found.reduce((best, one) => {
-    const less = one.spread - best.spread || one.space.points - best.space.points;
-    return less < 0 ? one : best;
+  return candidates.reduce((best, candidate) => {
+    const less = candidate.spread - best.spread || candidate.space.points - best.space.points;
+    return less < 0 ? candidate : best;
   });
 }
 
@@ -100,17 +100,17 @@ interface Chained {
   readonly respond: (value: number, memo: Memo, source: BitSource) => number;
 }
 
-function chained(given: Arguments, categories: number): Chained {
+function chained(settings: Arguments, categories: number): Chained {
   const others = fraction(BigInt(categories - 1));
-  const [report, forever] = odds(given);
-  const lasting = kept(forever, categories);
-  const held = chanceOf(lasting);
+  const [report, forever] = odds(settings);
+  const lasting = keepChance(forever, categories);
+  const truthChance = chanceOf(lasting);
   const lied = over(chanceOf(ONE - lasting), others);
   // The chances of the true value and of another one after both steps are linear in the chance that
   // the second one keeps; the latter is taken where their ratio is `report` exactly.
-  const [truthSlope, least] = [minus(held, lied), lied];
-  const lieSlope = over(minus(lied, held), others);
-  const most = over(plus(held, times(minus(others, fraction(1n)), lied)), others);
+  const [truthSlope, least] = [minus(truthChance, lied), lied];
+  const lieSlope = over(minus(lied, truthChance), others);
+  const most = over(plus(truthChance, times(minus(others, fraction(1n)), lied)), others);
   // PRIVACY: down, to uniform.
   const fresh = atMost(
     over(minus(times(report, most), least), minus(truthSlope, times(report, lieSlope))),
@@ -132,15 +132,15 @@ function chained(given: Arguments, categories: number): Chained {
 }
 
 /** Longitudinal optimized unary encoding. Arcolezi, Couchot, Al Bouna, Xiao (2022). */
-export function longUnary(given: Arguments): Randomizer & Permanent {
-  const categories = categoriesOf(given);
-  const [report, forever] = odds(given);
+export function longUnary(settings: Arguments): Randomizer & Permanent {
+  const categories = categoriesOf(settings);
+  const [report, forever] = odds(settings);
   const rare = atLeast(over(fraction(1n), plus(forever, fraction(1n))));
-  const one = chanceOf(rare);
-  const left = minus(fraction(1n), times(fraction(2n), one));
+  const lit = chanceOf(rare);
+  const rest = minus(fraction(1n), times(fraction(2n), lit));
   // PRIVACY: up; then a true 0 is sent as 1 with a chance of 1 / (report + 1) at least.
-  const flip = atLeast(over(minus(over(fraction(1n), plus(report, fraction(1n))), one), left));
-  const both = plus(one, times(chanceOf(flip), left));
+  const flip = atLeast(over(minus(over(fraction(1n), plus(report, fraction(1n))), lit), rest));
+  const both = plus(lit, times(chanceOf(flip), rest));
   const key = (value: unknown) => packedIndex(indexIn(categories, value));
   return {
     ...vector(categories),
@@ -157,8 +157,9 @@ export function longUnary(given: Arguments): Randomizer & Permanent {
 }
 
 /** Just below exp of epsilon and permanent_epsilon: of one report, and of all of one value. */
-function odds(given: Arguments): [Fraction, Fraction] {
-  const forever = numberOf(given, "permanent_epsilon");
-  if (!(given.epsilon < forever)) throw new BadParameter("epsilon is not below permanent_epsilon");
-  return [expAtMost(given.epsilon), expAtMost(forever)];
+function odds(settings: Arguments): [Fraction, Fraction] {
+  const forever = numberOf(settings, "permanent_epsilon");
+  if (!(settings.epsilon < forever))
+    throw new BadParameter("epsilon is not below permanent_epsilon");
+  return [expAtMost(settings.epsilon), expAtMost(forever)];
 }

@@ -6,7 +6,7 @@
  */
 import { pick, type BitSource } from "./bits.js";
 import { fraction, nearest, over, plus, rounded, times, toNumber } from "./fraction.js";
-import { index, kept, loss } from "./listed.js";
+import { index, keepChance, loss } from "./listed.js";
 import { indexBytes, joined, packed } from "./packing.js";
 import { permanent, purpose, type Permanent } from "./permanent.js";
 import { atMost, DIGITS, expAtMost, logAtLeast, ONE } from "./probability.js";
@@ -18,9 +18,9 @@ import { flipped } from "./unary.js";
 const MAX_WAVE_BUCKETS = 1024;
 
 /** The mean from one bit each. */
-export function oneBitMean(given: Arguments): Randomizer {
-  const range: Range = Range.of(given);
-  const keep = kept(expAtMost(given.epsilon), 2);
+export function oneBitMean(settings: Arguments): Randomizer {
+  const range: Range = Range.of(settings);
+  const keep = keepChance(expAtMost(settings.epsilon), 2);
   const lie = ONE - keep;
   return {
     payloadBytes: 1,
@@ -36,12 +36,12 @@ export function oneBitMean(given: Arguments): Randomizer {
 }
 
 /** The mean from a place on a line each. */
-export function piecewiseMean(given: Arguments): Randomizer {
-  const range: Range = Range.of(given);
-  const steps = wholeOf(given, "steps", 2, MAX_BUCKETS, 256);
-  const odds = expAtMost(given.epsilon, 0.5);
+export function piecewiseMean(settings: Arguments): Randomizer {
+  const range: Range = Range.of(settings);
+  const steps = wholeOf(settings, "steps", 2, MAX_BUCKETS, 256);
+  const odds = expAtMost(settings.epsilon, 0.5);
   const width = Math.max(1, Number(rounded(over(fraction(BigInt(steps)), odds))));
-  const window = windowOf(given.epsilon, steps + 1, width);
+  const window = windowOf(settings.epsilon, steps + 1, width);
   return {
     ...window,
     check: (value) => {
@@ -57,10 +57,10 @@ export function piecewiseMean(given: Arguments): Randomizer {
 }
 
 /** Square Wave. Li, Wang, Lopuhaa-Zwakenberg, Li, Skoric (SIGMOD 2020). */
-export function squareWave(given: Arguments): Randomizer {
-  const range: Range = Range.of(given);
-  const buckets = wholeOf(given, "buckets", 2, MAX_WAVE_BUCKETS);
-  const { epsilon } = given;
+export function squareWave(settings: Arguments): Randomizer {
+  const range: Range = Range.of(settings);
+  const buckets = wholeOf(settings, "buckets", 2, MAX_WAVE_BUCKETS);
+  const { epsilon } = settings;
   const e = toNumber(expAtMost(epsilon));
   const wide = (epsilon * e - e + 1) / (e * (e - 1 - epsilon)); // of the range
   const width = Math.min(Math.max(1, nearest(wide * buckets)), buckets);
@@ -77,11 +77,11 @@ export function squareWave(given: Arguments): Randomizer {
 }
 
 /** d-bit flips, every coin permanent. Ding, Kulkarni, Yekhanin (NeurIPS 2017), dBitFlipPM. */
-export function bucketFlips(given: Arguments): Randomizer & Permanent {
-  const range: Range = Range.of(given);
-  const buckets = wholeOf(given, "buckets", 2, MAX_BUCKETS);
-  const sampled = wholeOf(given, "sampled", 2, buckets);
-  const lie = flipped(given.epsilon);
+export function bucketFlips(settings: Arguments): Randomizer & Permanent {
+  const range: Range = Range.of(settings);
+  const buckets = wholeOf(settings, "buckets", 2, MAX_BUCKETS);
+  const sampled = wholeOf(settings, "sampled", 2, buckets);
+  const lie = flipped(settings.epsilon);
   const most = logAtLeast(fraction(ONE - lie, lie), 2);
   const key = (value: unknown) => packed(BigInt(range.bucket(value, buckets)), 2).reverse();
   const bytes = indexBytes(2 * buckets);
@@ -95,10 +95,10 @@ export function bucketFlips(given: Arguments): Randomizer & Permanent {
     permanentKey: key,
     randomize(value, source, memo = forgetful(source)) {
       const own = range.bucket(value, buckets);
-      const asked = members(choose(buckets, sampled, memo.coins(purpose("buckets"))));
+      const sampledBuckets = members(choose(buckets, sampled, memo.coins(purpose("buckets"))));
       // PRIVACY: one answer per own bucket, for as long as the device keeps its secret.
       const lies = memo.coins(permanent(key(value))).mask(lie, sampled);
-      const answers = asked.map((bucket, at) => {
+      const answers = sampledBuckets.map((bucket, at) => {
         const yes = (bucket === own) !== (((lies >> BigInt(at)) & 1n) === 1n);
         return packed(BigInt(2 * bucket + Number(yes)), bytes);
       });

@@ -16,10 +16,10 @@ const MAX_PARTS = 8;
 const MAX_TABLE = 2 ** 16;
 
 /** `pairs`: one random pair of parts of so many values each, or triple. */
-export function pairedParts(given: Arguments): Randomizer {
-  const { epsilon, sizes } = given;
-  const ways = wholeOf(given, "ways", 2, 3, 2);
-  const descending = [...sizes].sort((one, other) => other - one);
+export function pairedParts(settings: Arguments): Randomizer {
+  const { epsilon, sizes } = settings;
+  const ways = wholeOf(settings, "ways", 2, 3, 2);
+  const descending = [...sizes].sort((first, second) => second - first);
   const largest = descending.slice(0, ways).reduce((product, size) => product * size, 1);
   const whole = sizes.every((size) => Number.isInteger(size) && size >= 2);
   if (!(whole && sizes.length >= ways && sizes.length <= MAX_PARTS && largest <= MAX_TABLE)) {
@@ -37,8 +37,8 @@ export function pairedParts(given: Arguments): Randomizer {
     randomize(value, source) {
       const places = placesOf(indexIn(all, value), sizes);
       const group = pick(source, tables.length); // PRIVACY: drawn without a look at the value
-      const told = tables[group] ?? [];
-      const cell = told.reduce((sum, part) => sum * (sizes[part] ?? 0) + (places[part] ?? 0), 0);
+      const table = tables[group] ?? [];
+      const cell = table.reduce((sum, part) => sum * (sizes[part] ?? 0) + (places[part] ?? 0), 0);
       return index(group * response.points + response.respond(cell, source), cells);
     },
   };
@@ -47,16 +47,16 @@ export function pairedParts(given: Arguments): Randomizer {
 /** Every `ways` of so many parts, from one on, ascending. */
 function tablesOf(parts: number, ways: number, first = 0): number[][] {
   if (!ways) return [[]];
-  return Array.from({ length: parts - first }, (_, at) => first + at).flatMap((one) =>
-    tablesOf(parts, ways - 1, one + 1).map((others) => [one, ...others]),
+  return Array.from({ length: parts - first }, (_, at) => first + at).flatMap((part) =>
+    tablesOf(parts, ways - 1, part + 1).map((others) => [part, ...others]),
   );
 }
 
 function placesOf(value: number, sizes: readonly number[]): number[] {
-  let left = value;
+  let rest = value;
   const places = [...sizes].reverse().map((size) => {
-    const place = left % size;
-    left = Math.floor(left / size);
+    const place = rest % size;
+    rest = Math.floor(rest / size);
     return place;
   });
   return places.reverse();

@@ -16,23 +16,23 @@ const MAX_CATEGORIES = 2 ** 12;
 const MAX_MEMBERS = 64;
 
 /** `privset`. Wang, Huang, Nie, Xiao, Xu, Yin (INFOCOM 2018). */
-export function privSet(given: Arguments): Randomizer {
-  const categories = categoriesOf(given);
+export function privSet(settings: Arguments): Randomizer {
+  const categories = categoriesOf(settings);
   if (categories > MAX_CATEGORIES) {
     throw new BadParameter(`categories ${categories} is outside [2, ${MAX_CATEGORIES}] of sets`);
   }
-  const most = wholeOf(given, "most", 1, Math.min(MAX_MEMBERS, categories));
-  const odds = expAtMost(given.epsilon);
+  const most = wholeOf(settings, "most", 1, Math.min(MAX_MEMBERS, categories));
+  const odds = expAtMost(settings.epsilon);
   const every = categories + most;
   const sent = choiceOf(categories, most, toNumber(odds));
   // Of all choices those that have none of a set.
   let missing = fraction(1n);
-  for (let held = 0; held < most; held += 1) {
-    missing = times(missing, fraction(BigInt(every - sent - held), BigInt(every - held)));
+  for (let shared = 0; shared < most; shared += 1) {
+    missing = times(missing, fraction(BigInt(every - sent - shared), BigInt(every - shared)));
   }
   const meeting = minus(fraction(1n), missing);
-  const seen = times(odds, meeting);
-  const meet = atMost(over(seen, plus(seen, missing))); // PRIVACY: down, to uniform
+  const meetingOdds = times(odds, meeting);
+  const meet = atMost(over(meetingOdds, plus(meetingOdds, missing))); // PRIVACY: down, to uniform
   const choices = choicesOf(categories, most, sent);
   return {
     payloadBytes: vectorBytes(every),
@@ -40,7 +40,7 @@ export function privSet(given: Arguments): Randomizer {
     permanentLoss: Infinity,
     check: (value) => void setIn(categories, value),
     randomize(value, source) {
-      const held = filled(members(setIn(categories, value)), categories, most, source);
+      const padded = filled(members(setIn(categories, value)), categories, most, source);
       // PRIVACY: the one coin that looks at epsilon; what follows is all such choices alike.
       const meets = source.chance(meet);
       const [some, number] = meets ? choices.meeting(source) : choices.missing(source);
@@ -48,9 +48,9 @@ export function privSet(given: Arguments): Randomizer {
       const mine = members(numbered(most, some, number / apart));
       const theirs = members(numbered(categories, sent - some, number % apart));
       const others = Array.from({ length: every }, (_, place) => place).filter(
-        (place) => !held.includes(place),
+        (place) => !padded.includes(place),
       );
-      const picked = [...mine.map((at) => held[at]), ...theirs.map((at) => others[at])];
+      const picked = [...mine.map((at) => padded[at]), ...theirs.map((at) => others[at])];
       const bits = picked.reduce((sum, place = 0) => sum | (1n << BigInt(place)), 0n);
       return packed(bits, vectorBytes(every));
     },

@@ -25,9 +25,9 @@ export interface Response {
 }
 
 /** `projective`. Feldman, Nelson, Nguyen, Talwar (ICML 2022), section 3. */
-export function projectiveResponse(given: Arguments): Randomizer {
-  const categories = categoriesOf(given);
-  const { points, privacyLoss, respond } = responseOver(given.epsilon, categories);
+export function projectiveResponse(settings: Arguments): Randomizer {
+  const categories = categoriesOf(settings);
+  const { points, privacyLoss, respond } = responseOver(settings.epsilon, categories);
   return {
     payloadBytes: indexBytes(points),
     privacyLoss,
@@ -82,17 +82,17 @@ function keptIn(odds: Fraction, { points, onOne }: Geometry): bigint {
 
 /** The geometry of least variance that numbers all categories; of equal ones the smallest prime's. */
 function best(odds: Fraction, categories: number): Geometry {
-  let [found, least]: [Geometry | undefined, number] = [undefined, Infinity];
+  let [smallest, least]: [Geometry | undefined, number] = [undefined, Infinity];
   for (const prime of primes(MAX_PRIME)) {
     let dimensions = 2;
     while ((prime ** dimensions - 1) / (prime - 1) < categories) dimensions += 1;
     const space = new Geometry(prime, dimensions);
     if (space.points > MAX_POINTS || space.points * prime * dimensions > MAX_WORK) continue;
     const spread = varianceIn(odds, space);
-    if (spread < least) [found, least] = [space, spread];
+    if (spread < least) [smallest, least] = [space, spread];
   }
-  if (!found) throw new RangeError("no geometry numbers so many values");
-  return found;
+  if (!smallest) throw new RangeError("no geometry numbers so many values");
+  return smallest;
 }
 
 /** Of a report about a value that it does not hold. */

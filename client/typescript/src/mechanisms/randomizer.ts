@@ -57,7 +57,7 @@ export interface Mechanism {
   readonly version: number;
   readonly values: "categories" | "strings" | "numbers" | "parts" | "sets" | "vectors";
   /** @throws BadParameter a parameter is missing or out of range. */
-  build(given: Arguments): Randomizer;
+  build(settings: Arguments): Randomizer;
 }
 
 const MAX_CATEGORIES = 2 ** 20;
@@ -85,10 +85,10 @@ export function wholeOf(
 
 /** A parameter that is any number. */
 export function numberOf({ parameters }: Arguments, name: string): number {
-  const given = parameters[name];
-  if (given === undefined || !Number.isFinite(given))
+  const parameter = parameters[name];
+  if (parameter === undefined || !Number.isFinite(parameter))
     throw new BadParameter(`${name} is no number`);
-  return given;
+  return parameter;
 }
 
 /** An index in [0, categories). */
@@ -99,7 +99,7 @@ export function indexIn(categories: number, value: unknown): number {
   throw new ValueOutOfDomain(`value is outside [0, ${categories})`);
 }
 
-function whole(given: number, name: string, low: number, high: number): number {
-  if (Number.isInteger(given) && given >= low && given <= high) return given;
-  throw new BadParameter(`${name} ${given} is outside [${low}, ${high}]`);
+function whole(number: number, name: string, low: number, high: number): number {
+  if (Number.isInteger(number) && number >= low && number <= high) return number;
+  throw new BadParameter(`${name} ${number} is outside [${low}, ${high}]`);
 }

@@ -20,8 +20,8 @@ export class Range {
   }
 
   /** The range that a mechanism's parameters say. */
-  static of(given: Arguments): Range {
-    return new Range(numberOf(given, "low"), numberOf(given, "high"));
+  static of(settings: Arguments): Range {
+    return new Range(numberOf(settings, "low"), numberOf(settings, "high"));
   }
 
   /** @throws ValueOutOfDomain it is no number in the range; the message never shows it. */

@@ -25,9 +25,9 @@ import {
 } from "./randomizer.js";
 
 /** `rappor.basic`: one bit for each listed value. */
-export function basicRappor(given: Arguments): Randomizer & Permanent {
-  const categories = categoriesOf(given);
-  const chain = chainOf(given, 1);
+export function basicRappor(settings: Arguments): Randomizer & Permanent {
+  const categories = categoriesOf(settings);
+  const chain = chainOf(settings, 1);
   const key = (value: unknown) => packedIndex(indexIn(categories, value));
   return {
     payloadBytes: vectorBytes(categories),
@@ -44,11 +44,11 @@ export function basicRappor(given: Arguments): Randomizer & Permanent {
 }
 
 /** `rappor`: `bits` Bloom bits, `hashes` hash functions and `cohorts` cohorts. */
-export function rappor(given: Arguments): Randomizer & Permanent {
-  const bits = wholeOf(given, "bits", 1, 4096);
-  const hashes = wholeOf(given, "hashes", 1, Math.min(8, bits));
-  const cohorts = wholeOf(given, "cohorts", 1, 1 << 16);
-  const chain = chainOf(given, hashes);
+export function rappor(settings: Arguments): Randomizer & Permanent {
+  const bits = wholeOf(settings, "bits", 1, 4096);
+  const hashes = wholeOf(settings, "hashes", 1, Math.min(8, bits));
+  const cohorts = wholeOf(settings, "cohorts", 1, 1 << 16);
+  const chain = chainOf(settings, hashes);
   return {
     payloadBytes: 2 + vectorBytes(bits),
     privacyLoss: chain.loss,
@@ -75,18 +75,22 @@ interface Chain {
   respond(bits: bigint, width: number, own: Uint8Array, source: BitSource, memo: Memo): bigint;
 }
 
-function chainOf(given: Arguments, hashes: number): Chain {
-  const [f, p, q] = [numberOf(given, "f"), numberOf(given, "p"), numberOf(given, "q")];
+function chainOf(settings: Arguments, hashes: number): Chain {
+  const [f, p, q] = [numberOf(settings, "f"), numberOf(settings, "p"), numberOf(settings, "q")];
   if (!(f > 0 && f < 1 && 0 <= p && p < q && q <= 1)) {
     throw new BadParameter("f, p and q break 0 < f < 1 or 0 <= p < q <= 1");
   }
   // PRIVACY: more lies, closer chances.
   const flip = atLeast(over(exact(f), fraction(2n)));
   const [oneAfterZero, oneAfterOne] = [atLeast(exact(p)), atMost(exact(q))];
-  const [lie, one, zero] = [chanceOf(2n * flip), chanceOf(oneAfterOne), chanceOf(oneAfterZero)];
+  const [lie, afterOne, zero] = [
+    chanceOf(2n * flip),
+    chanceOf(oneAfterOne),
+    chanceOf(oneAfterZero),
+  ];
   const certain = fraction(1n);
-  const half = over(times(lie, plus(zero, one)), fraction(2n));
-  const trueOne = plus(half, times(minus(certain, lie), one));
+  const half = over(times(lie, plus(zero, afterOne)), fraction(2n));
+  const trueOne = plus(half, times(minus(certain, lie), afterOne));
   const trueZero = plus(half, times(minus(certain, lie), zero));
   const ratio = over(
     times(trueOne, minus(certain, trueZero)),
@@ -96,10 +100,10 @@ function chainOf(given: Arguments, hashes: number): Chain {
     loss: logAtLeast(ratio, hashes),
     permanentLoss: logAtLeast(fraction(ONE - flip, flip), 2 * hashes),
     respond(bits, width, own, source, memo) {
-      const held = bits ^ memo.coins(own).mask(flip, width);
+      const permanent = bits ^ memo.coins(own).mask(flip, width);
       const ones = source.mask(oneAfterOne, width);
       const zeros = source.mask(oneAfterZero, width);
-      return (held & ones) | (~held & zeros);
+      return (permanent & ones) | (~permanent & zeros);
     },
   };
 }

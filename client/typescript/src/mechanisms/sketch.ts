@@ -8,7 +8,7 @@ import { pick } from "./bits.js";
 import { fraction } from "./fraction.js";
 import { isNegative } from "./hadamard.js";
 import { encoded, position } from "./hashing.js";
-import { index, kept, loss, respond } from "./listed.js";
+import { index, keepChance, loss, respond } from "./listed.js";
 import { indexBytes, joined, packed, vectorBytes } from "./packing.js";
 import { expAtMost, logAtLeast, ONE } from "./probability.js";
 import { wholeOf, type Arguments, type Randomizer } from "./randomizer.js";
@@ -17,9 +17,9 @@ import { flipped } from "./unary.js";
 const MAX_CELLS = 2 ** 22;
 
 /** Count mean sketch. Apple (2017): a vector of bits from one hash function. */
-export function countMeanSketch(given: Arguments): Randomizer {
-  const { hashes, width } = sizes(given);
-  const lie = flipped(given.epsilon);
+export function countMeanSketch(settings: Arguments): Randomizer {
+  const { hashes, width } = sizes(settings);
+  const lie = flipped(settings.epsilon);
   return {
     ...strings,
     payloadBytes: 2 + vectorBytes(width),
@@ -35,10 +35,10 @@ export function countMeanSketch(given: Arguments): Randomizer {
 }
 
 /** Hadamard count mean sketch: one entry of the vector's transform. */
-export function hadamardSketch(given: Arguments): Randomizer {
-  const { hashes, width } = sizes(given);
+export function hadamardSketch(settings: Arguments): Randomizer {
+  const { hashes, width } = sizes(settings);
   if (width & (width - 1)) throw new BadParameter(`width ${width} is not a power of two`);
-  const keep = kept(expAtMost(given.epsilon), 2);
+  const keep = keepChance(expAtMost(settings.epsilon), 2);
   return {
     ...strings,
     payloadBytes: indexBytes(2 * hashes * width),
@@ -55,9 +55,9 @@ export function hadamardSketch(given: Arguments): Randomizer {
 }
 
 /** Local hashing: a string's bucket by one of the functions, or another. */
-export function localHashing(given: Arguments): Randomizer {
-  const { hashes, width } = sizes(given);
-  const keep = kept(expAtMost(given.epsilon), width);
+export function localHashing(settings: Arguments): Randomizer {
+  const { hashes, width } = sizes(settings);
+  const keep = keepChance(expAtMost(settings.epsilon), width);
   return {
     ...strings,
     payloadBytes: indexBytes(hashes * width),
@@ -77,9 +77,9 @@ export const strings = {
   check: (value: unknown) => void encoded(value),
 };
 
-function sizes(given: Arguments): { hashes: number; width: number } {
-  const hashes = wholeOf(given, "hashes", 1, 1 << 16);
-  const width = wholeOf(given, "width", 2, 1 << 16);
+function sizes(settings: Arguments): { hashes: number; width: number } {
+  const hashes = wholeOf(settings, "hashes", 1, 1 << 16);
+  const width = wholeOf(settings, "width", 2, 1 << 16);
   if (hashes * width > MAX_CELLS) throw new BadParameter("hashes and width are too large together");
   return { hashes, width };
 }

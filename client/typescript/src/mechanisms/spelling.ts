@@ -51,7 +51,7 @@ const SPANS: readonly string[][] = [
   [" \u1fff"],
 ];
 
-let known: readonly Named[] | undefined;
+let names: readonly Named[] | undefined;
 
 /** As much of a text as `size` bits tell, as a number; what is left after its end is 0. */
 export function spell(text: string, size: number): bigint {
@@ -71,9 +71,9 @@ export function spell(text: string, size: number): bigint {
 }
 
 /** The bits that are left where a letter does not fit: how the longest code begins. */
-function noMore(alphabet: Alphabet, before: string, left: number): bigint {
+function noMore(alphabet: Alphabet, before: string, room: number): bigint {
   const [code, many] = alphabet.code(before, LAST_CHARACTER);
-  return code >> BigInt(many - left);
+  return code >> BigInt(many - room);
 }
 
 /** The alphabet that tells most letters, the end one of them, in the fewest bits; the first. */
@@ -82,18 +82,18 @@ function fullest(letters: readonly string[], size: number): Named {
   let [best, most, least] = [all[0], -1, size];
   for (const named of all) {
     const { name, alphabet } = named;
-    let [told, needed] = [0, name[1]];
+    let [spelled, needed] = [0, name[1]];
     for (const [at, letter] of [...letters, ""].entries()) {
       const [, many] = alphabet.code(letters[at - 1] ?? "", letter);
       if (needed + many > size) {
         // Where not even the first letter fits, the alphabet alone is told.
-        needed += told ? 0 : many;
+        needed += spelled ? 0 : many;
         break;
       }
-      [told, needed] = [told + 1, needed + many];
+      [spelled, needed] = [spelled + 1, needed + many];
     }
-    if (told > most || (told === most && needed < least)) {
-      [best, most, least] = [named, told, needed];
+    if (spelled > most || (spelled === most && needed < least)) {
+      [best, most, least] = [named, spelled, needed];
     }
   }
   if (!best) throw new RangeError("there is no alphabet");
@@ -102,7 +102,7 @@ function fullest(letters: readonly string[], size: number): Named {
 
 /** Every alphabet, and by which bits it is named. Made at the first use. */
 function alphabets(): readonly Named[] {
-  known ??= [
+  names ??= [
     { name: [0b0n, 1], alphabet: paired(WORDS, RARE_IN_WORDS, AFTER_IN_WORDS) },
     { name: [0b10n, 2], alphabet: paired(HOSTS, RARE_IN_HOSTS, AFTER_IN_HOSTS) },
     ...SPANS.map((spans, place): Named => ({
@@ -110,7 +110,7 @@ function alphabets(): readonly Named[] {
       alphabet: flat(spans),
     })),
   ];
-  return known;
+  return names;
 }
 
 /** Letters whose codes depend on the one before; and rare ones, which share a code. */
@@ -173,7 +173,7 @@ function canonical(lengths: readonly number[]): Code[] {
   const codes: Code[] = [];
   let [code, size] = [0n, 0];
   const order = lengths.map((many, place) => [many, place] as const);
-  order.sort(([one, at], [other, after]) => one - other || at - after);
+  order.sort(([first, at], [second, after]) => first - second || at - after);
   for (const [many, place] of order) {
     code <<= BigInt(many - size);
     size = many;

@@ -10,15 +10,15 @@ import { categoriesOf, indexIn, type Arguments, type Randomizer } from "./random
 import { choose } from "./subsets.js";
 
 /** `subset`. Ye and Barg (2018); Wang, Huang, Wang, Nie, Xing (2016). */
-export function subsetSelection(given: Arguments): Randomizer {
-  const categories = categoriesOf(given);
-  const odds = expAtMost(given.epsilon);
+export function subsetSelection(settings: Arguments): Randomizer {
+  const categories = categoriesOf(settings);
+  const odds = expAtMost(settings.epsilon);
   const all = fraction(BigInt(categories));
   const ones = Math.max(1, Number(rounded(over(all, plus(odds, fraction(1n))))));
-  const held = times(fraction(BigInt(ones)), odds);
+  const truth = times(fraction(BigInt(ones)), odds);
   const others = BigInt(categories - ones);
   // PRIVACY: down, to uniform.
-  const include = atMost(over(held, plus(held, fraction(others))));
+  const include = atMost(over(truth, plus(truth, fraction(others))));
   return {
     payloadBytes: vectorBytes(categories),
     privacyLoss: logAtLeast(fraction(include * others, (ONE - include) * BigInt(ones))),

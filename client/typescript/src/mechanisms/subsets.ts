@@ -20,8 +20,8 @@ export function choose(size: number, count: number, source: BitSource): bigint {
 /** In how many ways `count` of `size` positions can be chosen. */
 export function ways(size: number, count: number): bigint {
   let product = 1n;
-  for (let taken = 0; taken < count; taken += 1) {
-    product = (product * BigInt(size - taken)) / BigInt(taken + 1);
+  for (let drawn = 0; drawn < count; drawn += 1) {
+    product = (product * BigInt(size - drawn)) / BigInt(drawn + 1);
   }
   return product;
 }
@@ -32,16 +32,16 @@ export function ways(size: number, count: number): bigint {
  * A uniform number is a uniform subset. Lehmer (1964): those without the last position come first.
  */
 export function numbered(size: number, count: number, number: bigint): bigint {
-  let [chosen, left] = [0n, ways(size, count)];
+  let [chosen, rest] = [0n, ways(size, count)];
   for (let position = size - 1; position >= 0; position -= 1) {
-    const without = (left * BigInt(position + 1 - count)) / BigInt(position + 1);
+    const without = (rest * BigInt(position + 1 - count)) / BigInt(position + 1);
     if (number >= without) {
       number -= without;
       chosen |= 1n << BigInt(position);
-      left -= without;
+      rest -= without;
       count -= 1;
     } else {
-      left = without;
+      rest = without;
     }
   }
   return chosen;
@@ -50,23 +50,23 @@ export function numbered(size: number, count: number, number: bigint): bigint {
 /** The positions in a packed subset, ascending. */
 export function members(subset: bigint): number[] {
   const digits = subset.toString(2);
-  const found: number[] = [];
+  const positions: number[] = [];
   for (let at = digits.length - 1; at >= 0; at -= 1) {
-    if (digits[at] === "1") found.push(digits.length - 1 - at);
+    if (digits[at] === "1") positions.push(digits.length - 1 - at);
   }
-  return found;
+  return positions;
 }
 
 /** `bits` less `drop` of its ones, picked uniformly. */
 function without(bits: bigint, drop: number, source: BitSource): bigint {
-  const left = members(bits);
+  const rest = members(bits);
   let orders = 1n;
-  for (let taken = 0; taken < drop; taken += 1) orders *= BigInt(left.length - taken);
+  for (let drawn = 0; drawn < drop; drawn += 1) orders *= BigInt(rest.length - drawn);
   // One number for all picks, as Python draws it.
   let picks = source.below(orders);
-  for (let taken = 0; taken < drop; taken += 1) {
-    const among = BigInt(left.length);
-    const [gone] = left.splice(Number(picks % among), 1);
+  for (let draws = 0; draws < drop; draws += 1) {
+    const among = BigInt(rest.length);
+    const [gone] = rest.splice(Number(picks % among), 1);
     picks /= among;
     bits ^= 1n << BigInt(gone ?? 0);
   }

@@ -19,14 +19,14 @@ const ROW_BITS = 5;
 const MAX_BEGINNINGS = 255;
 
 /** `tree`: a job drawn by a fair coin, and one of its hash functions. */
-export function prefixTree(given: Arguments): Randomizer {
-  const bits = wholeOf(given, "bits", 2, 128, 64);
-  const cells = wholeOf(given, "cells", 4, 2 ** 20, 2 ** 17);
-  const hashes = wholeOf(given, "hashes", 1, 8, 2);
+export function prefixTree(settings: Arguments): Randomizer {
+  const bits = wholeOf(settings, "bits", 2, 128, 64);
+  const cells = wholeOf(settings, "cells", 4, 2 ** 20, 2 ** 17);
+  const hashes = wholeOf(settings, "hashes", 1, 8, 2);
   const ends = endsOf(bits, cells);
   const size = ends[ends.length - 1] ?? 0;
-  const told = speller(given.beginnings ?? [], size, ends[0] ?? 0);
-  const response = responseOver(given.epsilon, cells);
+  const spellTail = speller(settings.beginnings ?? [], size, ends[0] ?? 0);
+  const response = responseOver(settings.epsilon, cells);
   const groups = (ends.length + 1) * hashes;
   const all = groups * response.points;
   if (all > MAX_CELLS) throw new BadParameter("bits, cells and hashes are too large together");
@@ -40,10 +40,10 @@ export function prefixTree(given: Arguments): Randomizer {
     }
     const own = BigInt(end - begin);
     const here = spelled >> BigInt(size - end);
-    const found = digest(bigEndian(here >> own, begin), group);
-    const row = word(found, 0) % (cells >> Number(own));
+    const words = digest(bigEndian(here >> own, begin), group);
+    const row = word(words, 0) % (cells >> Number(own));
     const mask = (1n << own) - 1n;
-    return Number((BigInt(row) << own) + ((here & mask) ^ (BigInt(word(found, 1)) & mask)));
+    return Number((BigInt(row) << own) + ((here & mask) ^ (BigInt(word(words, 1)) & mask)));
   }
 
   return {
@@ -52,7 +52,7 @@ export function prefixTree(given: Arguments): Randomizer {
     privacyLoss: response.privacyLoss,
     randomize(value, source) {
       encoded(value);
-      const spelled = told(String(value));
+      const spelled = spellTail(String(value));
       // PRIVACY: the job and its hash function are drawn without a look at the value.
       const group = pick(source, groups);
       const sent = response.respond(place(spelled, group), source);
@@ -73,11 +73,12 @@ function speller(
   }
   return (text) => {
     let [number, longest] = [0, ""];
-    for (const [at, one] of beginnings.entries()) {
-      if (text.startsWith(one) && one.length > longest.length) [number, longest] = [at + 1, one];
+    for (const [at, beginning] of beginnings.entries()) {
+      if (text.startsWith(beginning) && beginning.length > longest.length)
+        [number, longest] = [at + 1, beginning];
     }
-    const left = size - numbered;
-    return (BigInt(number) << BigInt(left)) | spell(text.slice(longest.length), left);
+    const room = size - numbered;
+    return (BigInt(number) << BigInt(room)) | spell(text.slice(longest.length), room);
   };
 }
 

@@ -10,9 +10,9 @@ import { atLeast, expAtMost, HALF, logAtLeast, ONE } from "./probability.js";
 import { categoriesOf, indexIn, type Arguments, type Randomizer } from "./randomizer.js";
 
 /** Symmetric unary encoding: every bit is flipped with the chance `lie`. */
-export function symmetricUnary(given: Arguments): Randomizer {
-  const categories = categoriesOf(given);
-  const lie = flipped(given.epsilon);
+export function symmetricUnary(settings: Arguments): Randomizer {
+  const categories = categoriesOf(settings);
+  const lie = flipped(settings.epsilon);
   return {
     ...vector(categories),
     privacyLoss: logAtLeast(fraction(ONE - lie, lie), 2),
@@ -25,9 +25,9 @@ export function symmetricUnary(given: Arguments): Randomizer {
 }
 
 /** Optimized unary encoding: the one is a fair coin, a zero rarely lies. */
-export function optimizedUnary(given: Arguments): Randomizer {
-  const categories = categoriesOf(given);
-  const odds = expAtMost(given.epsilon);
+export function optimizedUnary(settings: Arguments): Randomizer {
+  const categories = categoriesOf(settings);
+  const odds = expAtMost(settings.epsilon);
   const lie = atLeast(over(fraction(1n), plus(odds, fraction(1n))));
   return {
     ...vector(categories),

@@ -27,12 +27,12 @@ interface Direction {
 }
 
 /** `vector.codes`. Shah et al. (AISTATS 2022); Isik et al. (2023); Ye, Barg (2018). */
-export function vectorCodes(given: Arguments): Randomizer {
-  const { epsilon, categories, seed = "0" } = given;
-  const dimensions = wholeOf(given, "dimensions", 2, MAX_DIMENSIONS, categories);
-  const words = wholeOf(given, "words", 2, 1 << 10, 64);
-  const books = wholeOf(given, "books", 1, 1 << 16, 1 << 14);
-  const most = "max_length" in given.parameters ? numberOf(given, "max_length") : 1;
+export function vectorCodes(settings: Arguments): Randomizer {
+  const { epsilon, categories, seed = "0" } = settings;
+  const dimensions = wholeOf(settings, "dimensions", 2, MAX_DIMENSIONS, categories);
+  const words = wholeOf(settings, "words", 2, 1 << 10, 64);
+  const books = wholeOf(settings, "books", 1, 1 << 16, 1 << 14);
+  const most = "max_length" in settings.parameters ? numberOf(settings, "max_length") : 1;
   if (!(most > 0 && most <= MAX_LENGTH)) {
     throw new BadParameter(`max_length ${most} is outside (0, ${MAX_LENGTH}]`);
   }
@@ -40,8 +40,8 @@ export function vectorCodes(given: Arguments): Randomizer {
   const odds = expAtMost(epsilon);
   const near = nearest(toNumber(odds), words, dimensions);
   const others = words - near;
-  const held = times(fraction(BigInt(near)), odds);
-  const keep = atMost(over(held, plus(held, fraction(BigInt(others))))); // PRIVACY: down
+  const within = times(fraction(BigInt(near)), odds);
+  const keep = atMost(over(within, plus(within, fraction(BigInt(others))))); // PRIVACY: down
   const size = words * books;
   return {
     payloadBytes: indexBytes(size),
@@ -78,7 +78,7 @@ function placeOf(source: BitSource, keep: bigint, near: number, others: number):
 /** @throws ValueOutOfDomain it is none. */
 function vectorIn(dimensions: number, most: number, value: unknown): readonly number[] {
   const numbers: readonly unknown[] = Array.isArray(value) ? [...(value as unknown[])] : [];
-  if (numbers.length === dimensions && numbers.every((one) => Number.isFinite(one))) {
+  if (numbers.length === dimensions && numbers.every((number) => Number.isFinite(number))) {
     const [largest, scaled] = apart(numbers as readonly number[]);
     if (largest * length(scaled) <= most * (1 + CLOSE)) return numbers as readonly number[];
   }
@@ -103,7 +103,7 @@ function ordered(words: Int16Array, direction: readonly number[]): readonly numb
   const along = Array.from({ length: words.length / dimensions }, (_, word) => {
     return product(direction, words.subarray(word * dimensions, (word + 1) * dimensions));
   });
-  return [...along.keys()].sort((one, other) => (along[other] ?? 0) - (along[one] ?? 0));
+  return [...along.keys()].sort((first, second) => (along[second] ?? 0) - (along[first] ?? 0));
 }
 
 /** How many words are near: of the least squared error. */

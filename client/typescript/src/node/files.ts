@@ -38,13 +38,13 @@ export class FolderStorage implements Storage {
   transaction<T>(work: (rows: Rows) => Promise<T>): Promise<T> {
     return this.#tried(async (limit) => {
       for (let tries = 0; tries < MOST_TRIES; tries += 1) {
-        const { last, steps, held } = await this.#read();
-        const before = bodyOf(held);
-        const told = await work(rowsOf(held));
-        const body = bodyOf(held);
+        const { last, steps, contents } = await this.#load();
+        const before = bodyOf(contents);
+        const result = await work(rowsOf(contents));
+        const body = bodyOf(contents);
         // Whoever waited was told that nothing is written.
         limit.throwIfAborted();
-        if (body === before || (await this.#committed(last, steps, body))) return told;
+        if (body === before || (await this.#committed(last, steps, body))) return result;
         await sleep(randomInt(LONGEST_PAUSE_MS));
       }
       throw new StateUnusable(`${this.folder}: others write all the time; try again`);
@@ -54,8 +54,8 @@ export class FolderStorage implements Storage {
   readWitness(): Promise<string | null> {
     return this.#tried(async () => {
       for (const last of (await numbered(...this.#witness)).reverse()) {
-        const found = await readIfThere(this.#witnessAt(last));
-        if (found !== null) return found;
+        const witness = await readIfThere(this.#witnessAt(last));
+        if (witness !== null) return witness;
       }
       return null;
     });
@@ -65,7 +65,7 @@ export class FolderStorage implements Storage {
   writeWitness(witness: string): Promise<void> {
     return this.#tried(async () => {
       const commits = number(table(JSON.parse(witness))["commits"]);
-      const draft = await written(this.#witnessAt(commits), witness);
+      const draft = await writeDraft(this.#witnessAt(commits), witness);
       await rename(draft, this.#witnessAt(commits));
       await synced(dirname(this.folder));
       for (const other of await numbered(...this.#witness)) {
@@ -87,10 +87,10 @@ export class FolderStorage implements Storage {
   }
 
   /** The last whole state; one that is damaged is set aside, and what the witness knows holds. */
-  async #read(): Promise<{ last: number; steps: readonly string[]; held: Held }> {
+  async #load(): Promise<{ last: number; steps: readonly string[]; contents: Held }> {
     for (;;) {
       const last = (await numbered(this.folder, STATE)).pop();
-      if (last === undefined) return { last: 0, steps: [], held: nothing() };
+      if (last === undefined) return { last: 0, steps: [], contents: nothing() };
       const path = join(this.folder, `${STATE}${last}`);
       const content = await readIfThere(path);
       if (content === null) continue; // a newer one came meanwhile
@@ -106,7 +106,7 @@ export class FolderStorage implements Storage {
   /** Whether this is the next state now, or was; another process may have been there first. */
   async #committed(last: number, steps: readonly string[], body: string): Promise<boolean> {
     const [next, step] = [last + 1, randomUUID()];
-    const draft = await written(join(this.folder, "draft"), stated([...steps, step], body));
+    const draft = await writeDraft(join(this.folder, "draft"), stated([...steps, step], body));
     try {
       await link(draft, join(this.folder, `${STATE}${next}`));
     } catch (error) {
@@ -122,7 +122,7 @@ export class FolderStorage implements Storage {
     }
     if (numbers[numbers.length - 1] === next) return true;
     // Others are past it: because they went on from it, or because the name was free again.
-    return (await this.#read()).steps.includes(step);
+    return (await this.#load()).steps.includes(step);
   }
 
   async #tried<T>(work: (limit: AbortSignal) => Promise<T>): Promise<T> {
@@ -154,7 +154,7 @@ async function numbered(folder: string, name: string): Promise<number[]> {
   return ends
     .filter((end) => NUMBER.test(end))
     .map(Number)
-    .sort((one, other) => one - other);
+    .sort((first, second) => first - second);
 }
 
 async function readIfThere(path: string): Promise<string | null> {
@@ -167,7 +167,7 @@ async function readIfThere(path: string): Promise<string | null> {
 }
 
 /** A file beside a path, written through to the disk. */
-async function written(path: string, content: string): Promise<string> {
+async function writeDraft(path: string, content: string): Promise<string> {
   const draft = `${path}.${randomUUID()}.draft`;
   const file = await open(draft, "wx", OWNER_ONLY);
   try {
@@ -206,12 +206,12 @@ function stated(steps: readonly string[], body: string): string {
   return `${sum(rest)}\n${rest}`;
 }
 
-function stateIn(content: string): { steps: readonly string[]; held: Held } {
-  const [told = "", steps = "", body = ""] = content.split("\n");
-  if (told !== sum(`${steps}\n${body}`)) throw new TypeError("the sum is another");
+function stateIn(content: string): { steps: readonly string[]; contents: Held } {
+  const [checksum = "", steps = "", body = ""] = content.split("\n");
+  if (checksum !== sum(`${steps}\n${body}`)) throw new TypeError("the sum is another");
   const { device, waiting, past, last } = table(JSON.parse(body));
   const rows = (things: unknown) => listed(things).map((thing) => table(thing));
-  const held = {
+  const contents = {
     device,
     last: number(last),
     waiting: rows(waiting).map((row) => {
@@ -221,7 +221,7 @@ function stateIn(content: string): { steps: readonly string[]; held: Held } {
       return { ...row, payload: bytes(row["payload"]) };
     }) as unknown as PastReport[],
   };
-  return { steps: steps.split(" "), held };
+  return { steps: steps.split(" "), contents };
 }
 
 function sum(body: string): string {

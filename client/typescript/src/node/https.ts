@@ -83,7 +83,7 @@ export function httpsPost(roots: string | readonly string[] | null): Post {
         headers: Object.fromEntries(
           Object.entries(message.headers).map(([name, value]) => [name, [value].flat().join(", ")]),
         ),
-        body: await read(message),
+        body: await bodyOf(message),
       };
     } catch (error) {
       if (error instanceof TryAgain) throw error;
@@ -96,7 +96,7 @@ export function httpsPost(roots: string | readonly string[] | null): Post {
   };
 }
 
-async function read(message: IncomingMessage): Promise<Uint8Array> {
+async function bodyOf(message: IncomingMessage): Promise<Uint8Array> {
   const parts: Uint8Array[] = [];
   let length = 0;
   for await (const part of message as AsyncIterable<Uint8Array>) {

@@ -26,8 +26,8 @@ export interface Captured {
 /** A strict client without storage or network; flush() sends to a FakeShuffler. */
 export async function memoryClient(bundle: Bytes, options: Options = {}): Promise<Client> {
   const opened = await openBundle(bundle, null);
-  const told = { strict: true, holdSeconds: null, ...options };
-  return Client.over(opened, new MemoryStorage(), new FakeShuffler(), told);
+  const complete = { strict: true, holdSeconds: null, ...options };
+  return Client.over(opened, new MemoryStorage(), new FakeShuffler(), complete);
 }
 
 /** While it lasts, all that clients report is captured. Give the app a memoryClient. */
@@ -44,8 +44,8 @@ export function capture(): Captured {
     reports,
     values: (metric) =>
       reports
-        .filter((one) => one.metric === metric && one.outcome === "queued")
-        .map((one) => one.value),
+        .filter((report) => report.metric === metric && report.outcome === "queued")
+        .map((report) => report.value),
     stop() {
       Client.prototype.report = report;
     },

@@ -35,10 +35,10 @@ export function readAnswer(message: Uint8Array): Answer {
     return message.subarray(at - size, at);
   };
   const headers: Record<string, string> = {};
-  const fields = (end: number, kept: boolean): void => {
+  const fields = (end: number, isHeader: boolean): void => {
     while (at < end) {
       const [name, value] = [take(number()), take(number())];
-      if (kept) headers[new TextDecoder().decode(name)] = new TextDecoder().decode(value);
+      if (isHeader) headers[new TextDecoder().decode(name)] = new TextDecoder().decode(value);
     }
   };
   if (number() !== RESPONSE) throw new TryAgain("no_gateway");

@@ -57,7 +57,7 @@ export function tokenRequest(wanted: readonly Wanted[]): Bytes {
         1,
         bytesField(1, TEXT.encode(stream)),
         numberField(2, epoch),
-        ...elements.map((one) => bytesField(3, one)),
+        ...elements.map((element) => bytesField(3, element)),
       ),
     ),
   );
@@ -70,14 +70,14 @@ export function tokenRequest(wanted: readonly Wanted[]): Bytes {
  */
 export function issuedIn(answer: Uint8Array, wanted: number): Issued[] {
   try {
-    const issued = [...fieldsOf(answer)].map(([field, one]) => {
-      if (field !== 1 || typeof one === "number") throw new RangeError("another message");
-      const told = [...fieldsOf(one)];
+    const issued = [...fieldsOf(answer)].map(([field, content]) => {
+      if (field !== 1 || typeof content === "number") throw new RangeError("another message");
+      const evaluationFields = [...fieldsOf(content)];
       const bytes = (of: number) =>
-        told.flatMap(([name, held]) =>
-          name === of && typeof held === "object" ? [Uint8Array.from(held)] : [],
+        evaluationFields.flatMap(([name, element]) =>
+          name === of && typeof element === "object" ? [Uint8Array.from(element)] : [],
         );
-      if (told.some(([name, held]) => name === 3 && held)) return null;
+      if (evaluationFields.some(([name, element]) => name === 3 && element)) return null;
       return { evaluated: bytes(1), proof: bytes(2)[0] ?? new Uint8Array() };
     });
     if (issued.length === wanted) return issued;

@@ -50,7 +50,7 @@ export function outputsOf(
   });
   try {
     const { tweakedKey } = suite.blind(new Uint8Array(1), publicKey);
-    return suite.finalizeBatch(items, proof, tweakedKey).map((one) => Uint8Array.from(one));
+    return suite.finalizeBatch(items, proof, tweakedKey).map((output) => Uint8Array.from(output));
   } catch (error) {
     throw new BadParameter("the issuer's proof is none of its key in the bundle", { cause: error });
   }

@@ -28,7 +28,7 @@ export function bytesField(field: number, ...parts: readonly Uint8Array[]): Byte
 /** The fields of a message, in their order: numbers and bytes. @throws RangeError it is none. */
 export function* fieldsOf(message: Uint8Array): Generator<[number, number | Uint8Array]> {
   let at = 0;
-  const read = (): number => {
+  const varint = (): number => {
     let value = 0;
     for (let byte = 0; byte < MOST_VARINT_BYTES; byte += 1) {
       const digits = message[at];
@@ -45,11 +45,11 @@ export function* fieldsOf(message: Uint8Array): Generator<[number, number | Uint
     return message.subarray(at - size, at);
   };
   while (at < message.length) {
-    const tag = read();
+    const tag = varint();
     const [field, type] = [Math.floor(tag / 8), tag % 8];
     if (!field) throw new RangeError("a field has no number");
-    if (type === VARINT) yield [field, read()];
-    else if (type === DELIMITED) yield [field, take(read())];
+    if (type === VARINT) yield [field, varint()];
+    else if (type === DELIMITED) yield [field, take(varint())];
     else take(FIXED.get(type) ?? Infinity);
   }
 }

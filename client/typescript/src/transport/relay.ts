@@ -99,11 +99,11 @@ export function configOf(config: Bytes): [number, Bytes] {
   const view = new DataView(config.buffer, config.byteOffset, config.byteLength);
   const sized = config.length >= CONFIG_BYTES && view.getUint16(1) === KEM;
   const size = sized ? view.getUint16(CONFIG_BYTES - 2) : 0;
-  let known = false;
+  let supported = false;
   for (let at = CONFIG_BYTES; at + PAIR_BYTES <= config.length; at += PAIR_BYTES) {
-    known ||= view.getUint16(at) === KDF && view.getUint16(at + 2) === AEAD;
+    supported ||= view.getUint16(at) === KDF && view.getUint16(at + 2) === AEAD;
   }
-  if (!sized || !known || config.length !== CONFIG_BYTES + size) {
+  if (!sized || !supported || config.length !== CONFIG_BYTES + size) {
     throw new BadParameter("the gateway's key is none that is known here; upgrade hubbub");
   }
   return [config[0] ?? 0, config.slice(3, CONFIG_BYTES - 2)];

@@ -27,7 +27,7 @@ const TRIES = 8;
 /** How a metric's reports are sealed. */
 export type Kem = keyof typeof SEAL_BYTES;
 
-const known = new Map<Kem, Promise<CipherSuite>>();
+const suites = new Map<Kem, Promise<CipherSuite>>();
 
 /** What a report, or a filler, is bound to: moved to another metric or day it does not open. */
 export function sealInfo(stream: string, epoch: number, what = "report"): Bytes {
@@ -46,11 +46,11 @@ export async function seal(
   info: Bytes,
   kem: Kem = "x25519",
 ): Promise<Bytes> {
-  const made = known.get(kem) ?? suiteOf(kem);
-  known.set(kem, made);
+  const opening = suites.get(kem) ?? suiteOf(kem);
+  suites.set(kem, opening);
   // What could not be loaded is loaded anew for the next report.
-  made.catch(() => known.delete(kem));
-  const suite = await made;
+  opening.catch(() => suites.delete(kem));
+  const suite = await opening;
   try {
     const key = await suite.DeserializePublicKey(publicKey);
     const { encapsulatedSecret, ciphertext } = await suite.Seal(key, payload, { info });
@@ -78,11 +78,11 @@ function x25519(): KEM<CryptoKey> {
   return {
     ...own,
     async GenerateKeyPair(extractable) {
-      for (let left = TRIES - 1; ; left -= 1) {
+      for (let tries = TRIES - 1; ; tries -= 1) {
         try {
           return await own.GenerateKeyPair(extractable);
         } catch (error) {
-          if (!left) throw error;
+          if (!tries) throw error;
         }
       }
     },

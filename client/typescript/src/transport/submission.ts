@@ -67,7 +67,9 @@ export function requestOf(reports: readonly (SealedReport | TokenedReport)[]): B
       bytesField(4, sealed),
     );
   });
-  const tokens = reports.map((one) => ("marked" in one ? bytesField(2, one.marked) : NOTHING));
+  const tokens = reports.map((report) =>
+    "marked" in report ? bytesField(2, report.marked) : NOTHING,
+  );
   return joined(...fields, ...tokens);
 }
 
@@ -80,9 +82,9 @@ export function resultsOf(response: Uint8Array, reports: number): Result[] {
   const results: Result[] = Array.from({ length: reports }, () => null);
   for (const [field, refusal] of fieldsOf(response)) {
     if (field !== 1 || typeof refusal === "number") continue;
-    const told = new Map(fieldsOf(refusal));
-    const index = Number(told.get(1) ?? 0);
-    if (index < reports) results[index] = nameOf(Number(told.get(2) ?? 0));
+    const fields = new Map(fieldsOf(refusal));
+    const index = Number(fields.get(1) ?? 0);
+    if (index < reports) results[index] = nameOf(Number(fields.get(2) ?? 0));
   }
   return results;
 }
@@ -118,11 +120,11 @@ export function meaningOf(answer: Answer, reports: number): Result[] {
 export function noticeIn({ status, headers, body }: Answer): Bytes {
   try {
     if (status === 200 && typeOf(headers) === TYPE) {
-      const told = new Map(fieldsOf(body)).get(2);
-      return typeof told === "object" ? Uint8Array.from(told) : NOTHING;
+      const notice = new Map(fieldsOf(body)).get(2);
+      return typeof notice === "object" ? Uint8Array.from(notice) : NOTHING;
     }
-    const told = status === 429 || status === 503 ? problem(body)?.["notice"] : undefined;
-    return typeof told === "string" ? fromText(told) : NOTHING;
+    const refusalNotice = status === 429 || status === 503 ? problem(body)?.["notice"] : undefined;
+    return typeof refusalNotice === "string" ? fromText(refusalNotice) : NOTHING;
   } catch {
     return NOTHING;
   }
@@ -134,24 +136,25 @@ export function typeOf(headers: Answer["headers"]): string | undefined {
 }
 
 function nameOf(reason: number): string {
-  const known = REASONS[reason];
-  if (known) return known;
+  const permanent = REASONS[reason];
+  if (permanent) return permanent;
   return reason > 0 && reason < MOST_REASONS ? `refused_unknown_${reason}` : "refused_unknown";
 }
 
 /** When to come back, in seconds: to the millisecond, as a shuffler says it, else as any server does. */
 function hintOf(headers: Answer["headers"], body: Uint8Array): number | undefined {
-  const told = milliseconds(body);
-  if (told !== undefined) return told / 1000;
+  const pause = milliseconds(body);
+  if (pause !== undefined) return pause / 1000;
   const text = headers["retry-after"] ?? "";
   return /^[0-9]+$/.test(text) && text.length <= LONGEST_HINT ? Number(text) : undefined;
 }
 
 function milliseconds(body: Uint8Array): number | undefined {
   try {
-    const told = problem(body)?.["retry_after_ms"];
-    const known = Number.isInteger(told) && Number(told) >= 0 && Number(told) < 10 ** LONGEST_HINT;
-    return known ? Number(told) : undefined;
+    const pause = problem(body)?.["retry_after_ms"];
+    const valid =
+      Number.isInteger(pause) && Number(pause) >= 0 && Number(pause) < 10 ** LONGEST_HINT;
+    return valid ? Number(pause) : undefined;
   } catch {
     return undefined;
   }

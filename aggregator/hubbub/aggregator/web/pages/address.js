@@ -3,8 +3,8 @@
 /** A field of the state: what it is where the address does not say, and which texts it may be. */
 const text = (fallback, allows = () => true) => ({ fallback, allows, many: false });
 const texts = () => ({ fallback: [], allows: () => true, many: true });
-const among = (...allowed) => text(allowed[0], (given) => allowed.includes(given));
-const number = () => text("0", (given) => /^\d{1,7}$/.test(given));
+const among = (...allowed) => text(allowed[0], (value) => allowed.includes(value));
+const number = () => text("0", (value) => /^\d{1,7}$/.test(value));
 export const kinds = { text, texts, among, number };
 
 // Strings that somebody typed are after the #, which no server and no proxy ever sees.
@@ -17,28 +17,28 @@ export class Address {
   constructor(fields, changed) {
     this.fields = fields;
     this.typed = [];
-    this.read();
+    this.load();
     addEventListener("popstate", () => {
-      const before = this.written();
-      this.read();
-      if (this.written() !== before) changed();
+      const before = this.link();
+      this.load();
+      if (this.link() !== before) changed();
     });
   }
 
   /** Take the state from the address. `complaints`: what of it this page cannot show. */
-  read() {
-    const given = new URLSearchParams(location.search);
+  load() {
+    const parameters = new URLSearchParams(location.search);
     this.complaints = [];
     const state = {};
     for (const [name, field] of Object.entries(this.fields)) {
-      const allowed = given.getAll(name).filter((one) => {
-        if (field.allows(one)) return true;
-        this.complaints.push(`“${name}=${one}” of the link is none that can be shown`);
+      const allowed = parameters.getAll(name).filter((value) => {
+        if (field.allows(value)) return true;
+        this.complaints.push(`“${name}=${value}” of the link is none that can be shown`);
         return false;
       });
       state[name] = field.many ? allowed : (allowed.at(0) ?? field.fallback);
     }
-    for (const name of new Set(given.keys())) {
+    for (const name of new Set(parameters.keys())) {
       if (!(name in this.fields)) {
         this.complaints.push(`“${name}” of the link is not known here; a newer hubbub may know it`);
       }
@@ -52,27 +52,27 @@ export class Address {
   go(changes, { typed = this.typed, quietly = false } = {}) {
     Object.assign(this.state, changes);
     this.typed = typed;
-    const to = this.written();
+    const to = this.link();
     if (to === location.pathname + location.search + location.hash) return;
     history[quietly ? "replaceState" : "pushState"](null, "", to);
   }
 
   /** The address of the state, or of the state with some changes. What is not known is kept. */
-  written(changes = {}) {
-    const given = new URLSearchParams(location.search);
+  link(changes = {}) {
+    const parameters = new URLSearchParams(location.search);
     for (const [name, field] of Object.entries(this.fields)) {
-      given.delete(name);
+      parameters.delete(name);
       const value = changes[name] ?? this.state[name];
-      if (field.many) value.forEach((one) => given.append(name, one));
-      else if (value !== field.fallback) given.set(name, value);
+      if (field.many) value.forEach((item) => parameters.append(name, item));
+      else if (value !== field.fallback) parameters.set(name, value);
     }
-    const typed = new URLSearchParams(this.typed.map((one) => [TYPED, one])).toString();
+    const typed = new URLSearchParams(this.typed.map((text) => [TYPED, text])).toString();
     const hash = typed && typed.length <= LONGEST ? `#${typed}` : "";
-    return `${location.pathname}${given.size ? `?${given}` : ""}${hash}`;
+    return `${location.pathname}${parameters.size ? `?${parameters}` : ""}${hash}`;
   }
 
   /** Whether a link to this state shows all of it. */
   get whole() {
-    return !this.typed.length || this.written().includes("#");
+    return !this.typed.length || this.link().includes("#");
   }
 }

@@ -5,7 +5,7 @@ const EVERY = 1000;
 const MOST = 100;
 const HEX = 64;
 let last = 0;
-let held = [];
+let arrivals = [];
 
 const HEADER = [
   "counted (UTC)",
@@ -17,23 +17,23 @@ const HEADER = [
 ];
 
 /** The likeliest values, each with its probability. */
-function meant(one) {
-  if (!one.meanings.length) return h("td", { class: "meant" }, "any string");
-  const told = one.meanings.flatMap(({ value, probability }, place) => [
+function meant(arrival) {
+  if (!arrival.meanings.length) return h("td", { class: "meant" }, "any string");
+  const meanings = arrival.meanings.flatMap(({ value, probability }, place) => [
     place ? ", " : null,
     named(value),
     ` ${percent(probability)}`,
   ]);
-  return h("td", { class: "meant" }, told, one.others ? `, or ${one.others} others` : null);
+  return h("td", { class: "meant" }, meanings, arrival.others ? `, or ${arrival.others} others` : null);
 }
 
-const row = (one) => [
-  one.at.slice(11, 19),
-  named(one.stream),
-  one.date,
-  one.epsilon.toFixed(3),
-  named(one.payload, HEX),
-  meant(one),
+const row = (arrival) => [
+  arrival.at.slice(11, 19),
+  named(arrival.stream),
+  arrival.date,
+  arrival.epsilon.toFixed(3),
+  named(arrival.payload, HEX),
+  meant(arrival),
 ];
 
 /** Show what comes, until it is known that this is production, which tells of no single report. */
@@ -46,13 +46,13 @@ export async function watchArrivals() {
 
 /** Ask for what came since the last look, and show it. Whether any is told of here. */
 async function look() {
-  const found = await ask("/v1/arrivals", { after: last });
-  if (!found.notice) return false;
+  const answer = await ask("/v1/arrivals", { after: last });
+  if (!answer.notice) return false;
   $("arriving").hidden = false;
-  if (found.arrivals.length) last = found.arrivals.at(-1).number;
-  else if (held.length) return true;
-  held = [...found.arrivals.reverse(), ...held].slice(0, MOST);
-  const said = held.length ? `The newest ${held.length}, the last first` : "None yet";
-  fill($("arrivals"), said, HEADER, held.map(row));
+  if (answer.arrivals.length) last = answer.arrivals.at(-1).number;
+  else if (arrivals.length) return true;
+  arrivals = [...answer.arrivals.reverse(), ...arrivals].slice(0, MOST);
+  const title = arrivals.length ? `The newest ${arrivals.length}, the last first` : "None yet";
+  fill($("arrivals"), title, HEADER, arrivals.map(row));
   return true;
 }

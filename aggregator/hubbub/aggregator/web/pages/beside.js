@@ -1,5 +1,5 @@
 // Another metric with the same values, drawn beside this one: one question asked in two ways.
-import { $, ask, everyMetric, h, shown } from "./shell.js";
+import { $, ask, everyMetric, h, printable } from "./shell.js";
 
 const MOST = 1024;
 
@@ -7,13 +7,13 @@ const MOST = 1024;
 export async function offerBeside(metric, control) {
   if (metric.kind !== "values") return;
   const alike = (await everyMetric()).filter(
-    (one) =>
-      one.kind === metric.kind &&
-      one.total_values === metric.total_values &&
-      one.total_values <= MOST &&
-      one.name !== metric.name,
+    (other) =>
+      other.kind === metric.kind &&
+      other.total_values === metric.total_values &&
+      other.total_values <= MOST &&
+      other.name !== metric.name,
   );
-  const option = (name, label) => h("option", { value: name }, shown(label));
+  const option = (name, label) => h("option", { value: name }, printable(label));
   control.replaceChildren(
     option("", "nothing"),
     ...alike.map(({ name }) => option(name, name)),
@@ -23,10 +23,10 @@ export async function offerBeside(metric, control) {
 
 /** The other metric's answer to the same question, by value; null where none is beside, or where
  *  its values are others. */
-export async function besides(name, asked, values) {
+export async function besides(name, query, values) {
   if (!name) return null;
   const path = `/v1/metrics/${encodeURIComponent(name)}/estimates`;
-  const found = await ask(path, { ...asked, number: MOST, order: "listed" });
-  const rows = new Map(found.values.map((one) => [one.value, one]));
-  return values.every((one) => rows.has(one.value)) ? { name, rows } : null;
+  const answer = await ask(path, { ...query, number: MOST, order: "listed" });
+  const rows = new Map(answer.values.map((value) => [value.value, value]));
+  return values.every((value) => rows.has(value.value)) ? { name, rows } : null;
 }

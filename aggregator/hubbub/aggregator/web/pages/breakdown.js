@@ -1,6 +1,6 @@
 // A metric by what is public of devices: each part beside all others, and what has no answer yet.
 /* global d3 */
-import { $, ask, before, count, h, inUnit, ofMeans, shown } from "./shell.js";
+import { $, ask, before, count, h, inUnit, ofMeans, printable } from "./shell.js";
 import { bars } from "./charts.js";
 import { showState } from "./states.js";
 import { fillAnswer } from "./tables.js";
@@ -16,20 +16,20 @@ export class BrokenDown {
     this.address = address;
     this.control = $("breaking").elements.by;
     this.control.replaceChildren(
-      ...metric.public.map((one) => h("option", { value: one }, shown(one))),
+      ...metric.public.map((field) => h("option", { value: field }, printable(field))),
     );
     this.control.addEventListener("change", () => change({ by: this.control.value }));
   }
 
-  async show({ asked, body }) {
+  async show({ asked: query, body }) {
     if (!this.metric.public.length) return;
     const by = this.address.state.by || this.metric.public[0];
     this.control.value = by;
-    const { last, epochs, confidence, list } = asked;
-    const given = { last: last ?? "", epochs: epochs ?? "", confidence, list: list ?? [] };
-    given.by = by;
+    const { last, epochs, confidence, list } = query;
+    const question = { last: last ?? "", epochs: epochs ?? "", confidence, list: list ?? [] };
+    question.by = by;
     try {
-      await show(await ask(`${this.path}/breakdown`, given, body));
+      await show(await ask(`${this.path}/breakdown`, question, body));
     } catch (error) {
       if (error.status !== 400) throw error;
       showState($("broken"), error, {});
@@ -38,42 +38,42 @@ export class BrokenDown {
 }
 
 /** Parts that have no answer, in a sentence. */
-function unanswered(found) {
-  const few = found.parts.filter((one) => !one.answered && (one.part !== "unlisted" || one.reports));
+function unanswered(answer) {
+  const few = answer.parts.filter((part) => !part.answered && (part.part !== "unlisted" || part.reports));
   if (!few.length) return "";
-  const told = few.map((one) => `${shown(one.part)} (${count(one.reports)})`).join(", ");
-  return ` Below the minimum batch of ${count(found.min_batch)} reports, so without an answer: ${told}.`;
+  const parts = few.map((part) => `${printable(part.part)} (${count(part.reports)})`).join(", ");
+  return ` Below the minimum batch of ${count(answer.min_batch)} reports, so without an answer: ${parts}.`;
 }
 
-async function show(found) {
-  const mean = ofMeans(found);
+async function show(answer) {
+  const mean = ofMeans(answer);
   const drawing = h("div"),
     table = h("table");
-  const marked = found.values.filter((one) => one.stands_out).length;
-  const said = marked
-    ? `${count(marked)} of ${count(found.values.length)} differ from all others beyond chance; pale bars do not.`
+  const marked = answer.values.filter((value) => value.stands_out).length;
+  const summary = marked
+    ? `${count(marked)} of ${count(answer.values.length)} differ from all others beyond chance; pale bars do not.`
     : "No part differs from all others beyond what chance explains.";
-  const few = unanswered(found);
+  const few = unanswered(answer);
   const whose = " Shares are of a part’s reports; differences of the population that they are from.";
   $("broken").replaceChildren(
-    h("p", {}, `${said}${few}${whose}${before(found)}`),
+    h("p", {}, `${summary}${few}${whose}${before(answer)}`),
     h("figure", {}, drawing),
     h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Table of parts" }, table),
   );
-  if (found.values.length <= DRAWN) {
-    const drawn = found.values.map((one) => ({
-      value: `${one.part}: ${one.value}`,
-      estimate: one.share,
-      low: one.low,
-      high: one.high,
-      detected: one.stands_out,
+  if (answer.values.length <= DRAWN) {
+    const drawn = answer.values.map((value) => ({
+      value: `${value.part}: ${value.value}`,
+      estimate: value.share,
+      low: value.low,
+      high: value.high,
+      detected: value.stands_out,
     }));
     bars(drawing, drawn, "Each part with its intervals; the table has the same", {
       most: mean ? null : 1,
-      axis: mean ? inUnit("mean", found) : "share of the part’s reports",
+      axis: mean ? inUnit("mean", answer) : "share of the part’s reports",
       format: mean ? d3.format("~g") : d3.format(".0%"),
       told: mean ? d3.format(".5~g") : d3.format(".2%"),
     });
   }
-  await fillAnswer(table, `By ${shown(found.by)}`, "breakdown", found, found.values);
+  await fillAnswer(table, `By ${printable(answer.by)}`, "breakdown", answer, answer.values);
 }

@@ -1,15 +1,15 @@
 // A metric on the overview: its answer at a glance, asked for when the card comes into sight.
-import { ask, before, count, figure, h, named, ofMeans, percent, shown } from "./shell.js";
+import { ask, before, count, figure, h, named, ofMeans, percent, printable } from "./shell.js";
 import { spark, sparkLine } from "./charts.js";
 
 const TOP = 3;
 const EPOCHS = 14;
 
-const seen = new IntersectionObserver(
+const observer = new IntersectionObserver(
   (entries) => {
-    for (const one of entries.filter((entry) => entry.isIntersecting)) {
-      seen.unobserve(one.target);
-      one.target.dispatchEvent(new Event("seen"));
+    for (const visible of entries.filter((entry) => entry.isIntersecting)) {
+      observer.unobserve(visible.target);
+      visible.target.dispatchEvent(new Event("seen"));
     }
   },
   { rootMargin: "200px" },
@@ -18,14 +18,14 @@ const seen = new IntersectionObserver(
 /** The card. */
 export function card(metric) {
   const answer = h("div", { class: "answer", "aria-busy": "true" }, h("p", { class: "muted" }, "Loading …"));
-  const made = h(
+  const element = h(
     "li",
     {},
     h(
       "a",
       { class: "card", href: `/metric?name=${encodeURIComponent(metric.name)}` },
       h("h2", {}, named(metric.name)),
-      h("p", { class: "muted" }, shown(metric.description, 200)),
+      h("p", { class: "muted" }, printable(metric.description, 200)),
       answer,
       h(
         "p",
@@ -37,16 +37,16 @@ export function card(metric) {
       foot(metric),
     ),
   );
-  made.addEventListener("seen", () => fill(answer, metric));
-  seen.observe(made);
-  return made;
+  element.addEventListener("seen", () => fill(answer, metric));
+  observer.observe(element);
+  return element;
 }
 
 /** What an answer reveals: of a crowd its central epsilon too, which the crowd's size promises. */
 function promise(metric) {
   const central = metric.facts.find((fact) => fact.label === "central epsilon");
   const report = `each ε ${figure(metric.epsilon, 3)}`;
-  return central ? `central ε ${shown(central.text, 20)} in the crowd, ${report} by itself` : report;
+  return central ? `central ε ${printable(central.text, 20)} in the crowd, ${report} by itself` : report;
 }
 
 function foot(metric) {
@@ -81,13 +81,13 @@ function why(metric, error) {
     case "TooFewEpochs":
       return tooFew(metric);
     default:
-      return shown(error.message, 120);
+      return printable(error.message, 120);
   }
 }
 
 const tooFew = (metric) =>
   metric.until_first_batch
-    ? `${shown(metric.until_first_batch, 400)}.`
+    ? `${printable(metric.until_first_batch, 400)}.`
     : `Too few reports yet: an answer takes ${count(metric.min_batch)}.`;
 
 /** How far a model has come. Round 0 tells where columns lie, and teaches no weight. */
@@ -112,51 +112,51 @@ async function answered(metric) {
     return [h("p", { class: "muted" }, "Over strings: say which to look for."), reports(metric)];
   }
   const path = `/v1/metrics/${encodeURIComponent(metric.name)}`;
-  const found = await ask(`${path}/estimates`, { number: TOP, order: metric.kind === "vector" ? "listed" : "rank" });
-  const mean = found.kind === "mean" ? found.values[0] : found.mean;
+  const answer = await ask(`${path}/estimates`, { number: TOP, order: metric.kind === "vector" ? "listed" : "rank" });
+  const mean = answer.kind === "mean" ? answer.values[0] : answer.mean;
   const parts = mean
-    ? [ofMean(metric, mean, found)]
-    : found.kind === "vector"
-    ? found.values.map((one) => ofMean(metric, one, found, one.value))
+    ? [ofMean(metric, mean, answer)]
+    : answer.kind === "vector"
+    ? answer.values.map((value) => ofMean(metric, value, answer, value.value))
     : [
         h(
           "dl",
           { class: "values" },
-          found.values.map((one) => ofValue(one, found)),
+          answer.values.map((value) => ofValue(value, answer)),
         ),
       ];
-  parts.push(...(await history(path, metric, found.kind)));
+  parts.push(...(await history(path, metric, answer.kind)));
   return parts;
 }
 
 /** Whether an estimate can be, as its interval does: chance may put one below 0 or above all. */
 const possible = ({ estimate, low, high }) => low <= estimate && estimate <= high;
 
-function ofMean(metric, mean, found, name = "mean") {
-  const level = percent(found.confidence, 0);
-  const unit = metric.unit ? ` ${shown(metric.unit)}` : "";
-  const told = possible(mean) ? [h("b", {}, figure(mean.estimate) + unit), " "] : [];
-  const ends = `${figure(mean.low)} to ${figure(mean.high)}${told.length ? "" : unit}`;
+function ofMean(metric, mean, answer, name = "mean") {
+  const level = percent(answer.confidence, 0);
+  const unit = metric.unit ? ` ${printable(metric.unit)}` : "";
+  const estimate = possible(mean) ? [h("b", {}, figure(mean.estimate) + unit), " "] : [];
+  const ends = `${figure(mean.low)} to ${figure(mean.high)}${estimate.length ? "" : unit}`;
   return h(
     "p",
     { title: `mean with its ${level} interval` },
     named(name, 40),
     " ",
-    told,
+    estimate,
     h("span", { class: "muted" }, ends),
   );
 }
 
-function ofValue(one, found) {
-  const [low, high] = [one.low, one.high].map((end) => percent(end / found.reports));
+function ofValue(row, answer) {
+  const [low, high] = [row.low, row.high].map((end) => percent(end / answer.reports));
   return h(
     "div",
-    { title: `share of the reports with its ${percent(found.confidence, 0)} interval` },
-    h("dt", {}, named(one.value, 40)),
+    { title: `share of the reports with its ${percent(answer.confidence, 0)} interval` },
+    h("dt", {}, named(row.value, 40)),
     h(
       "dd",
       {},
-      possible(one) ? [h("b", {}, percent(one.share)), " "] : [],
+      possible(row) ? [h("b", {}, percent(row.share)), " "] : [],
       h("span", { class: "muted" }, `${low} to ${high}`),
     ),
   );
@@ -164,21 +164,21 @@ function ofValue(one, found) {
 
 /** What changed since the epoch before, and a line of the first value or of the mean. */
 async function history(path, metric, kind) {
-  const enough = metric.epochs.filter((one) => one.reports >= metric.min_batch);
+  const enough = metric.epochs.filter((epoch) => epoch.reports >= metric.min_batch);
   if (enough.length < 2) return [reports(metric)];
-  const found = await ask(`${path}/trend`, { last: EPOCHS, number: 1 });
-  const [series] = found.series;
+  const answer = await ask(`${path}/trend`, { last: EPOCHS, number: 1 });
+  const [series] = answer.series;
   const parts = [];
   if (series?.points.length > 1) {
-    const format = found.kind === "values" ? percent : figure;
-    const said = series.points.map((one) => `${one.date} ${format(one.share)}`).join(", ");
+    const format = answer.kind === "values" ? percent : figure;
+    const summary = series.points.map((point) => `${point.date} ${format(point.share)}`).join(", ");
     const drawing = h("div");
-    sparkLine(drawing, series.points, `${shown(series.value)} by epoch: ${said}`);
+    sparkLine(drawing, series.points, `${printable(series.value)} by epoch: ${summary}`);
     const [from, to] = [series.points[0].date, series.points.at(-1).date];
-    const line = `“${shown(series.value, 40)}”, ${from} to ${to}`;
+    const line = `“${printable(series.value, 40)}”, ${from} to ${to}`;
     parts.push(drawing, h("p", { class: "muted" }, line));
   }
-  if (enough.filter((one) => one.closed).length > 1) {
+  if (enough.filter((epoch) => epoch.closed).length > 1) {
     try {
       parts.push(change(await ask(`${path}/compare`, { number: 1 }), kind));
     } catch (error) {
@@ -200,7 +200,7 @@ function change(compared, kind) {
   return h(
     "p",
     { class: "muted" },
-    h("b", {}, `${shown(first.value, 40)} ${sign}${format(first.difference)}${points}`),
+    h("b", {}, `${printable(first.value, 40)} ${sign}${format(first.difference)}${points}`),
     ` (${format(first.low)} to ${format(first.high)}), ${when}`,
   );
 }
@@ -209,8 +209,8 @@ function change(compared, kind) {
 function reports(metric) {
   if (metric.epochs.length < 2) return "";
   const drawing = h("div");
-  const said = metric.epochs.slice(-5).map((one) => `${one.date} ${count(one.reports)}`);
-  const label = `Reports in the last ${metric.epochs.length} epochs: ${said.join(", ")}`;
-  spark(drawing, metric.epochs.map((one) => one.reports), label);
+  const counts = metric.epochs.slice(-5).map((epoch) => `${epoch.date} ${count(epoch.reports)}`);
+  const label = `Reports in the last ${metric.epochs.length} epochs: ${counts.join(", ")}`;
+  spark(drawing, metric.epochs.map((epoch) => epoch.reports), label);
   return drawing;
 }

@@ -1,7 +1,7 @@
 // Charts in SVG, by d3: bars with whiskers, lines with bands, differences, sparks. Each is named for
 // screen readers; the table beside it holds the same numbers.
 /* global d3 */
-import { figure, shown } from "./shell.js";
+import { figure, printable } from "./shell.js";
 
 const WIDE = 900;
 const MANY = 40;
@@ -39,7 +39,7 @@ function rounding(points, most) {
 
 /** Where its axis has numbers: of counts and shares none that cannot be. */
 const marksOf = (scale, many, most) =>
-  scale.ticks(many).filter((one) => !most || (one >= 0 && one <= most));
+  scale.ticks(many).filter((tick) => !most || (tick >= 0 && tick <= most));
 
 const DAY = 86_400_000;
 
@@ -56,13 +56,13 @@ const letters = (width) => Math.max(8, Math.floor(width / 7.5));
 /** Names, of so many letters at most, no two of them alike: where what differs would be cut out, what
  *  they begin with alike is left out instead. */
 function apart(values, longest) {
-  const names = values.map((value) => shown(value, longest));
+  const names = values.map((value) => printable(value, longest));
   return names.map((name, at) => {
     const alike = values.filter((_, other) => names[other] === name).map((value) => [...value]);
     if (new Set(alike.map((value) => value.join(""))).size < 2) return name;
     let from = 0;
     while (alike.every((value) => value[from] === alike[0][from])) from += 1;
-    return `…${shown([...values[at]].slice(Math.max(0, from - 3)).join(""), longest - 1)}`;
+    return `…${printable([...values[at]].slice(Math.max(0, from - 3)).join(""), longest - 1)}`;
   });
 }
 
@@ -72,7 +72,7 @@ function fit(texts, values, room) {
   for (let longest = letters(room); longest >= 8; longest -= 2) {
     const names = apart(values, longest);
     texts.text((_, at) => names[at]);
-    if (every.every((one) => one.getComputedTextLength() <= room)) return;
+    if (every.every((text) => text.getComputedTextLength() <= room)) return;
   }
 }
 
@@ -84,7 +84,7 @@ export const rounded = (number) =>
  *  rows: {value, estimate, low, high, detected, beside: another row, whose interval is drawn below};
  *  axis: what its numbers are; format: how it writes them; told: of numbers that are read off a bar,
  *  as the table writes them; most: of counts and shares the most that can be, where 0 is the least. */
-export function bars(place, rows, label, { axis, format, told = format, most = null }) {
+export function bars(place, rows, label, { axis, format, told: exact = format, most = null }) {
   // Many rows are ranges of numbers, in order: thin, with a name at every so many. Where there is
   // no room beside a bar its name stands above it.
   const many = rows.length > MANY;
@@ -136,8 +136,8 @@ export function bars(place, rows, label, { axis, format, told = format, most = n
     .attr("y", above ? above / 2 + 2 : step / 2)
     .attr("dy", ".32em")
     .attr("text-anchor", above ? "start" : "end");
-  const said = line.filter((_, i) => i % every === 0);
-  fit(said.select("text"), said.data().map((d) => d.value), above ? width - left - 4 : left - 14);
+  const labels = line.filter((_, i) => i % every === 0);
+  fit(labels.select("text"), labels.data().map((d) => d.value), above ? width - left - 4 : left - 14);
   line
     .append("rect")
     .attr("class", (d) => (d.detected ? "bar" : "bar faint"))
@@ -164,24 +164,24 @@ export function bars(place, rows, label, { axis, format, told = format, most = n
     .attr("d", (d) => `M${x(d.beside.low)},${step - 5}v4m0,-2H${x(d.beside.high)}m0,-2v4`);
   line
     .append("title")
-    .text((d) => `${shown(d.value, 1000)}: ${told(d.estimate)}, ${told(d.low)} to ${told(d.high)}`);
+    .text((d) => `${printable(d.value, 1000)}: ${exact(d.estimate)}, ${exact(d.low)} to ${exact(d.high)}`);
 }
 
 /** Lines over time, each with its band. series: {value, points: {time, share, low, high, line,
  *  line_low, line_high}}; where there is a line, estimates are dots beside it. axis, format, told: as
  *  of bars; so is most. marks: moments with a name, {time, name, text}. */
-export function lines(place, series, label, { axis, format, told = format, most = null, marks = [] }) {
+export function lines(place, series, label, { axis, format, told: exact = format, most = null, marks = [] }) {
   const height = 296,
     top = 26,
     bottom = 28,
     left = 58,
     right = 24;
   const { svg, width } = canvas(place, height, label);
-  const points = series.flatMap((one) => one.points);
+  const points = series.flatMap((line) => line.points);
   const times = d3.extent(points, (d) => d.time);
   if (+times[0] === +times[1])
     times.splice(0, 2, d3.utcDay.offset(times[0], -1), d3.utcDay.offset(times[1], 1));
-  const few = [...new Set(points.map((d) => +d.time))].map((one) => new Date(one));
+  const few = [...new Set(points.map((d) => +d.time))].map((time) => new Date(time));
   const x = d3
     .scaleUtc()
     .domain(times)
@@ -212,16 +212,16 @@ export function lines(place, series, label, { axis, format, told = format, most 
     .line()
     .x((d) => x(d.time))
     .y((d) => y(d.line ?? d.share));
-  series.forEach((one, number) => {
+  series.forEach((each, number) => {
     const group = svg.append("g").attr("class", `s${Math.min(number, 5)}`);
-    group.append("path").attr("class", "band").attr("d", band(one.points));
-    group.append("path").attr("class", "line").attr("d", line(one.points));
+    group.append("path").attr("class", "band").attr("d", band(each.points));
+    group.append("path").attr("class", "line").attr("d", line(each.points));
     // A single epoch has no line: its interval is a bar, as everywhere.
-    const smoothed = one.points.some((d) => d.line != null);
-    if (one.points.length <= 40 || smoothed) {
+    const smoothed = each.points.some((d) => d.line != null);
+    if (each.points.length <= 40 || smoothed) {
       group
         .selectAll("circle")
-        .data(one.points)
+        .data(each.points)
         .join("circle")
         .attr("class", smoothed ? "point raw" : "point")
         .attr("r", smoothed ? 2 : 3)
@@ -230,11 +230,11 @@ export function lines(place, series, label, { axis, format, told = format, most 
         .append("title")
         .text(
           (d) =>
-            `${shown(one.value, 1000)}, ${d3.utcFormat("%Y-%m-%d %H:%M UTC")(d.time)}: ${told(d.share)}, ${told(d.low)} to ${told(d.high)}`,
+            `${printable(each.value, 1000)}, ${d3.utcFormat("%Y-%m-%d %H:%M UTC")(d.time)}: ${exact(d.share)}, ${exact(d.low)} to ${exact(d.high)}`,
         );
     }
-    if (one.points.length === 1) {
-      const [d] = one.points;
+    if (each.points.length === 1) {
+      const [d] = each.points;
       group
         .append("path")
         .attr("class", "line")
@@ -257,8 +257,8 @@ function drawMarks(svg, marks, x, top, bottom) {
     .append("text")
     .attr("x", 4)
     .attr("y", (_, i) => top + 10 + 14 * (i % 3))
-    .text((d) => shown(d.name, 24));
-  mark.append("title").text((d) => `${d.date} UTC: ${shown(d.name)} ${shown(d.text, 400)}`);
+    .text((d) => printable(d.name, 24));
+  mark.append("title").text((d) => `${d.date} UTC: ${printable(d.name)} ${printable(d.text, 400)}`);
 }
 
 /** A small line with the band of its interval, as high as that. points: {share, low, high}. */

@@ -1,6 +1,6 @@
 // What differs between two epochs of a metric, with intervals and p-values.
 /* global d3 */
-import { $, ask, before, count, h, inUnit, ofMeans, several, shown } from "./shell.js";
+import { $, ask, before, count, h, inUnit, ofMeans, several, printable } from "./shell.js";
 import { bars } from "./charts.js";
 import { showState } from "./states.js";
 import { fillAnswer } from "./tables.js";
@@ -16,12 +16,12 @@ export class Compared {
     this.address = address;
     this.form = $("comparing");
     this.change = change;
-    this.large = metric.epochs.filter((one) => one.reports >= metric.min_batch);
+    this.large = metric.epochs.filter((epoch) => epoch.reports >= metric.min_batch);
     for (const [which, ago] of [["before", 2], ["after", 1]]) {
       const control = this.form.elements[which];
       control.replaceChildren(
-        ...this.large.map((one) =>
-          h("option", { value: one.date }, `${one.date} (${count(one.reports)})`),
+        ...this.large.map((epoch) =>
+          h("option", { value: epoch.date }, `${epoch.date} (${count(epoch.reports)})`),
         ),
       );
       control.selectedIndex = Math.max(this.large.length - ago, 0);
@@ -37,30 +37,30 @@ export class Compared {
   /** What the controls show: ranges that no option has, as a link or whole periods may, become one. */
   choose(which, dates) {
     const control = this.form.elements[which];
-    if (![...control.options].some((one) => one.value === dates)) {
-      control.append(h("option", { value: dates }, shown(dates, 60)));
+    if (![...control.options].some((option) => option.value === dates)) {
+      control.append(h("option", { value: dates }, printable(dates, 60)));
     }
     control.value = dates;
   }
 
-  async show({ asked, body }) {
+  async show({ asked: query, body }) {
     this.form.hidden = this.large.length < 2;
     if (this.form.hidden) {
       const there = this.large.length ? "There is one epoch" : "There is no epoch yet";
-      const said = `${there} with enough reports; from the second on, two can be compared.`;
-      $("compared").replaceChildren(h("p", { class: "muted" }, said));
+      const message = `${there} with enough reports; from the second on, two can be compared.`;
+      $("compared").replaceChildren(h("p", { class: "muted" }, message));
       return;
     }
     const { before, after, changes } = this.address.state;
-    const { confidence, list } = asked;
-    const given = { confidence, list: list ?? [], epochs: before, to_epochs: after, number: ROWS };
+    const { confidence, list } = query;
+    const question = { confidence, list: list ?? [], epochs: before, to_epochs: after, number: ROWS };
     const order = changes || "p_value";
     const sort = (field) => this.change({ changes: field });
     try {
-      const found = await ask(`${this.path}/compare`, { ...given, order }, body);
-      this.choose("before", found.before_dates);
-      this.choose("after", found.after_dates);
-      await show(found, order, sort);
+      const answer = await ask(`${this.path}/compare`, { ...question, order }, body);
+      this.choose("before", answer.before_dates);
+      this.choose("after", answer.after_dates);
+      await show(answer, order, sort);
     } catch (error) {
       if (error.status !== 400 && error.status !== 409) throw error;
       if (before) this.choose("before", before);
@@ -73,28 +73,28 @@ export class Compared {
 /** Percentage points, with their sign. */
 const points = (share) => (share ? d3.format("+~g")(Number((100 * share).toPrecision(12))) : "0");
 
-async function show(found, order, sort) {
-  const mean = ofMeans(found);
+async function show(answer, order, sort) {
+  const mean = ofMeans(answer);
   const drawing = h("div"),
     table = h("table");
-  const changed = found.values.filter((one) => one.changed).length;
-  const part = found.values.length < found.total;
+  const changed = answer.values.filter((value) => value.changed).length;
+  const part = answer.values.length < answer.total;
   // By p-value those that changed come first, so that none is missed.
-  const those = part && order !== "p_value" ? `the ${count(found.values.length)} below` : "";
+  const those = part && order !== "p_value" ? `the ${count(answer.values.length)} below` : "";
   const verdict = changed
-    ? `${changed} of ${those || count(found.total)} changed,`
+    ? `${changed} of ${those || count(answer.total)} changed,`
     : `no change${those && ` among ${those}`}`;
   $("compared").replaceChildren(
     h(
       "p",
       {},
-      `${several(found.before_reports, "report")} before, ${count(found.after_reports)} after: ` +
+      `${several(answer.before_reports, "report")} before, ${count(answer.after_reports)} after: ` +
         `${verdict} beyond what chance explains.` +
         " Of the population that reports are from: intervals hold who happened to report too." +
         " p is of each row alone; intervals and marks allow for the surest rows being picked." +
-        (found.chosen ? ` Chosen: ${shown(found.chosen, 300)}.` : "") +
-        (found.final ? "" : " Not final: reports of these epochs are still taken.") +
-        before(found),
+        (answer.chosen ? ` Chosen: ${printable(answer.chosen, 300)}.` : "") +
+        (answer.final ? "" : " Not final: reports of these epochs are still taken.") +
+        before(answer),
     ),
     h("figure", {}, drawing),
     h(
@@ -103,21 +103,21 @@ async function show(found, order, sort) {
       table,
     ),
   );
-  const drawn = found.values
+  const drawn = answer.values
     .slice(0, SHOWN)
-    .map((one) => ({ ...one, estimate: one.difference, detected: one.changed }));
+    .map((value) => ({ ...value, estimate: value.difference, detected: value.changed }));
   bars(
     drawing,
     drawn,
     "Differences with their intervals; the table has the same numbers",
     {
-      axis: mean ? inUnit("difference of means", found) : "difference of shares, in percentage points",
+      axis: mean ? inUnit("difference of means", answer) : "difference of shares, in percentage points",
       format: mean ? d3.format("~g") : points,
       told: mean ? d3.format("+.5~g") : (share) => `${d3.format("+.2f")(100 * share)} points`,
     },
   );
-  const which = part ? `The first ${count(found.values.length)} of ${count(found.total)}, s` : "S";
+  const which = part ? `The first ${count(answer.values.length)} of ${count(answer.total)}, s` : "S";
   const by = order.replace("-", "").replace("low", "interval").replace("p_value", "p-value");
   const sorting = mean ? {} : { order, sort };
-  await fillAnswer(table, `${which}orted by ${by}`, "compare", found, found.values, sorting);
+  await fillAnswer(table, `${which}orted by ${by}`, "compare", answer, answer.values, sorting);
 }

@@ -1,5 +1,5 @@
 // The controls of a metric's page: what they show is the address, and what they are set to goes there.
-import { $, ask, h, ofMeans, shown } from "./shell.js";
+import { $, ask, h, ofMeans, printable } from "./shell.js";
 import { offerBeside } from "./beside.js";
 import { SavedLists } from "./lists.js";
 
@@ -66,17 +66,17 @@ export class Controls {
   /** What the address says. */
   show() {
     const { epochs, confidence, looks, show, beside, list } = this.address.state;
-    const known = RANGES.some(([value]) => value === epochs);
-    this.form.range.value = known ? epochs : "custom";
-    $("custom").hidden = known;
-    this.form.epochs.value = known ? "" : epochs;
+    const listed = RANGES.some(([value]) => value === epochs);
+    this.form.range.value = listed ? epochs : "custom";
+    $("custom").hidden = listed;
+    this.form.epochs.value = listed ? "" : epochs;
     this.form.confidence.value = confidence;
     this.form.looks.value = looks;
     // A link that asks for intervals that there are not must be able to stop.
     const why = this.metric.one_look;
     this.form.looks.options[1].disabled = Boolean(why) && looks === "once";
     $("looking-why").textContent = why
-      ? `At one look only: ${shown(why, 200)}.`
+      ? `At one look only: ${printable(why, 200)}.`
       : "";
     this.form.show.value = show;
     this.form.beside.value = beside;
@@ -86,7 +86,7 @@ export class Controls {
   }
 
   /** An answer tells which lists it was for. */
-  answered(found) {
-    this.lists.tick(found.lists);
+  answered(answer) {
+    this.lists.tick(answer.lists);
   }
 }

@@ -1,5 +1,5 @@
 // What a metric's devices found that look for what nobody listed, beside what the others count.
-import { $, ask, figure, h, shown } from "./shell.js";
+import { $, ask, figure, h, printable } from "./shell.js";
 import { flagsOf, showEstimates } from "./estimates.js";
 import { likelyStrings } from "./likely.js";
 import { showState } from "./states.js";
@@ -18,24 +18,24 @@ export class Discovered {
     const command = `hubbub discover ${metric.name} --as-candidates FILE`;
     $("discovering").replaceChildren(
       `${figure(100 * metric.discover)}% of the devices tell any string, listed or not; the others count what is listed. `,
-      h("code", {}, shown(command, 300)),
+      h("code", {}, printable(command, 300)),
       " writes what was found as a list.",
     );
   }
 
-  async show({ asked }) {
+  async show({ asked: query }) {
     if (!this.metric.discover) return;
-    const { last, epochs, confidence } = asked;
-    const given = { last: last ?? "", epochs: epochs ?? "", confidence, tier: "tree" };
+    const { last, epochs, confidence } = query;
+    const question = { last: last ?? "", epochs: epochs ?? "", confidence, tier: "tree" };
     try {
-      await this.draw(await ask(`${this.path}/estimates`, { ...given, number: ROWS, order: "rank" }), given);
+      await this.draw(await ask(`${this.path}/estimates`, { ...question, number: ROWS, order: "rank" }), question);
     } catch (error) {
       if (!UNANSWERED.includes(error.status)) throw error;
       showState($("discovered"), error, {});
     }
   }
 
-  async draw(found, given) {
+  async draw(answer, query) {
     const place = {
       answer: h("p", { class: "muted" }),
       drawing: h("div"),
@@ -43,14 +43,14 @@ export class Discovered {
       table: h("table"),
     };
     $("discovered").replaceChildren(
-      ...flagsOf(found, false, false),
+      ...flagsOf(answer, false, false),
       place.answer,
       h("figure", {}, place.drawing, place.said),
       h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Table of strings that were found" }, place.table),
-      likelyStrings(this.path, given),
+      likelyStrings(this.path, query),
     );
     const hourly = this.metric.epoch_length === "hour";
-    await showEstimates(place, found, { first: 0, order: "rank", hourly });
+    await showEstimates(place, answer, { first: 0, order: "rank", hourly });
     if (this.address.state.looks === "any") place.said.append(" These hold at one look only.");
   }
 }

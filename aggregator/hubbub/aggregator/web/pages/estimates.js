@@ -1,6 +1,6 @@
 // The answer to a question: what makes it more or less to be trusted, its picture, its table.
 /* global d3 */
-import { $, before, button, count, figure, h, inUnit, ofMeans, percent, several, shown, utc } from "./shell.js";
+import { $, before, button, count, figure, h, inUnit, ofMeans, percent, several, printable, utc } from "./shell.js";
 import { bars, rounded } from "./charts.js";
 import { fillAnswer } from "./tables.js";
 
@@ -10,52 +10,52 @@ const DOUBT = 1e-3;
 const TWINS = 5;
 
 const note = (text, kind = "") => h("p", { class: `note ${kind}` }, text);
-const span = (one) => `${count(one.low)} to ${count(one.high)}`;
+const span = (row) => `${count(row.low)} to ${count(row.high)}`;
 
 /** What an analyst should not miss, each in a note.
  *  part: not all values are shown. looked: strings were looked for, and not found. */
-export function flagsOf(found, part, looked) {
+export function flagsOf(answer, part, looked) {
   const flags = [];
-  if (found.findings.length) {
-    const chance = found.honest_p_value.toExponential(0);
+  if (answer.findings.length) {
+    const chance = answer.honest_p_value.toExponential(0);
     flags.push(
-      note(`Not from honest reports alone (p ≤ ${chance}): ${found.findings.join("; ")}`, "bad"),
+      note(`Not from honest reports alone (p ≤ ${chance}): ${answer.findings.join("; ")}`, "bad"),
     );
   }
-  const waiting = found.waiting ? ` ${count(found.waiting)} reports wait at the shuffler.` : "";
+  const waiting = answer.waiting ? ` ${count(answer.waiting)} reports wait at the shuffler.` : "";
   flags.push(
-    found.final
+    answer.final
       ? note("Final: these epochs take no more reports.", "good")
       : note(`Not final: reports of these epochs are still taken.${waiting}`),
   );
-  if (found.withheld) {
-    flags.push(note(`${count(found.withheld)} reports were withheld: too few to hide in a crowd.`));
+  if (answer.withheld) {
+    flags.push(note(`${count(answer.withheld)} reports were withheld: too few to hide in a crowd.`));
   }
-  if (found.others) {
+  if (answer.others) {
     const which = looked ? "Strings that you did not list" : "Strings that were not found";
-    const { estimate } = found.others;
-    const ends = span(found.others);
-    const told = estimate < 0 ? `${ends} reports` : `${count(estimate)} reports, ${ends}`;
-    flags.push(note(`${which}: ${told}.`));
+    const { estimate } = answer.others;
+    const ends = span(answer.others);
+    const text = estimate < 0 ? `${ends} reports` : `${count(estimate)} reports, ${ends}`;
+    flags.push(note(`${which}: ${text}.`));
   }
-  if (found.beginnings.length) {
-    const names = found.beginnings.map((one) => `“${shown(one)}”`).join(", ");
+  if (answer.beginnings.length) {
+    const names = answer.beginnings.map((beginning) => `“${printable(beginning)}”`).join(", ");
     flags.push(note(`Only the beginning of longer strings: ${names}.`));
   }
-  if (found.fit_p_value !== null && found.fit_p_value < DOUBT) {
-    const chance = found.fit_p_value.toExponential(0);
+  if (answer.fit_p_value !== null && answer.fit_p_value < DOUBT) {
+    const chance = answer.fit_p_value.toExponential(0);
     flags.push(
       note(`The strings asked for do not explain the totals (p = ${chance}): list more.`, "bad"),
     );
   }
-  for (const { values } of found.twins.slice(0, TWINS)) {
-    const names = values.slice(0, TWINS).map((one) => `“${shown(one)}”`);
+  for (const { values } of answer.twins.slice(0, TWINS)) {
+    const names = values.slice(0, TWINS).map((value) => `“${printable(value)}”`);
     if (values.length > TWINS) names.push(`and ${count(values.length - TWINS)} more`);
     flags.push(
       note(`Not to be told apart, each with the figures of all together: ${names.join(", ")}.`),
     );
   }
-  if (!ofMeans(found) && !part && !found.values.some((one) => one.detected)) {
+  if (!ofMeans(answer) && !part && !answer.values.some((value) => value.detected)) {
     flags.push(
       note("Nothing stands out from zero: ask for more epochs, or wait for more reports."),
     );
@@ -70,88 +70,88 @@ export const numeric = ({ kind, lowest }) => ["ranges", "vector"].includes(kind)
  *  place: its elements `answer`, `drawing`, `said` and `table`. sort: none where it has one order. */
 export async function showEstimates(
   place,
-  found,
+  answer,
   { first, hourly, consistent, beside, order, sort, find },
 ) {
-  const mean = ofMeans(found);
-  const updated = found.updated && utc(found.updated);
+  const mean = ofMeans(answer);
+  const updated = answer.updated && utc(answer.updated);
   place.answer.textContent =
-    `${several(found.reports, "report")}, ${period(found, hourly)}` +
+    `${several(answer.reports, "report")}, ${period(answer, hourly)}` +
     (updated ? `; last counted ${updated}.` : ".") +
-    before(found);
-  const rows = found.values;
+    before(answer);
+  const rows = answer.values;
   const drawn = rows
-    .slice(0, numeric(found) ? rows.length : SHOWN)
-    .map((one) => ({
-      ...one,
-      estimate: consistent ? one.consistent : one.estimate,
-      detected: mean || one.detected,
-      beside: beside?.rows.get(one.value),
+    .slice(0, numeric(answer) ? rows.length : SHOWN)
+    .map((row) => ({
+      ...row,
+      estimate: consistent ? row.consistent : row.estimate,
+      detected: mean || row.detected,
+      beside: beside?.rows.get(row.value),
     }));
-  const level = percent(found.confidence, 0);
-  const what = found.kind === "vector" ? "The mean of each coordinate" : mean ? "The mean" : "Reports of each value";
+  const level = percent(answer.confidence, 0);
+  const what = answer.kind === "vector" ? "The mean of each coordinate" : mean ? "The mean" : "Reports of each value";
   bars(
     place.drawing,
     drawn,
     `${what} with ${level} intervals; the table has the same numbers`,
     {
-      most: mean ? null : found.reports,
-      axis: mean ? inUnit("mean", found) : "reports",
+      most: mean ? null : answer.reports,
+      axis: mean ? inUnit("mean", answer) : "reports",
       format: mean ? d3.format("~g") : rounded,
       told: mean ? figure : count,
     },
   );
   const pale = mean ? "" : "; pale bars do not stand out from zero";
-  const said = [`Whiskers are ${level} intervals${pale}.`];
-  const outside = drawn.some((one) => one.estimate < 0 || one.estimate > found.reports);
-  if (!mean && outside && !found.notes.some((one) => one.startsWith("A share below 0"))) {
-    said.push("An estimate below 0, or above all reports, is chance: its interval says what can be.");
+  const sentences = [`Whiskers are ${level} intervals${pale}.`];
+  const outside = drawn.some((row) => row.estimate < 0 || row.estimate > answer.reports);
+  if (!mean && outside && !answer.notes.some((note) => note.startsWith("A share below 0"))) {
+    sentences.push("An estimate below 0, or above all reports, is chance: its interval says what can be.");
   }
-  said.push(
-    found.whose === "reporters"
+  sentences.push(
+    answer.whose === "reporters"
       ? "Of those who reported: intervals hold what was randomized, not who happened to report."
       : "Of the population that reports are from: intervals hold who happened to report too.",
   );
   if (!mean) {
-    said.push("Intervals allow for chance: it may have put the first rows first.");
+    sentences.push("Intervals allow for chance: it may have put the first rows first.");
   }
-  if (found.anytime) {
-    said.push("They hold at every look while the epochs fill: look as often as you like.");
+  if (answer.anytime) {
+    sentences.push("They hold at every look while the epochs fill: look as often as you like.");
   }
   if (consistent) {
-    said.unshift(
+    sentences.unshift(
       "Consistent: post-processed, never below zero, a better picture and biased for a single value.",
       "The intervals are those of the unbiased estimates.",
     );
   }
-  if (beside) said.unshift(`Below each bar: the interval of ${shown(beside.name)}.`);
-  if (!first && found.total > drawn.length) {
+  if (beside) sentences.unshift(`Below each bar: the interval of ${printable(beside.name)}.`);
+  if (!first && answer.total > drawn.length) {
     const which = order === "rank" ? "largest" : "first";
-    said.push(`The ${drawn.length} ${which} of ${count(found.total)}.`);
+    sentences.push(`The ${drawn.length} ${which} of ${count(answer.total)}.`);
   }
-  if (find) said.push(`Only those with “${shown(find)}” in them: ${count(found.total)}.`);
-  if (found.mean) {
-    const { estimate, low, high } = found.mean;
-    said.push(`${inUnit("Mean", found)}: ${figure(estimate)}, ${figure(low)} to ${figure(high)}.`);
+  if (find) sentences.push(`Only those with “${printable(find)}” in them: ${count(answer.total)}.`);
+  if (answer.mean) {
+    const { estimate, low, high } = answer.mean;
+    sentences.push(`${inUnit("Mean", answer)}: ${figure(estimate)}, ${figure(low)} to ${figure(high)}.`);
   }
-  place.said.textContent = [...said, ...found.notes.map((one) => shown(one, 400))].join(" ");
-  const unit = mean ? shown(found.unit) || "the metric’s own unit" : "reports";
+  place.said.textContent = [...sentences, ...answer.notes.map((note) => printable(note, 400))].join(" ");
+  const unit = mean ? printable(answer.unit) || "the metric’s own unit" : "reports";
   const sorting = mean || !sort ? {} : { order, sort };
-  await fillAnswer(place.table, `All numbers in ${unit}`, "estimates", found, rows, sorting);
+  await fillAnswer(place.table, `All numbers in ${unit}`, "estimates", answer, rows, sorting);
 }
 
 /** Buttons for the rows before and after; `go` asks for the page that begins at a row. */
-export function showPages(found, first, number, go) {
-  const last = first + found.values.length;
-  const parts = [`${count(first + 1)} to ${count(last)} of ${count(found.total)}`];
+export function showPages(answer, first, number, go) {
+  const last = first + answer.values.length;
+  const parts = [`${count(first + 1)} to ${count(last)} of ${count(answer.total)}`];
   if (first > 0) parts.push(button("Before", () => go(Math.max(0, first - number))));
-  if (last < found.total) parts.push(button("More", () => go(first + number)));
-  $("pages").replaceChildren(...(found.total > found.values.length ? parts : []));
+  if (last < answer.total) parts.push(button("More", () => go(first + number)));
+  $("pages").replaceChildren(...(answer.total > answer.values.length ? parts : []));
 }
 
-function period(found, hourly) {
-  const first = found.since.slice(0, 10);
-  const last = new Date(new Date(found.until) - 1).toISOString().slice(0, 10);
-  const hour = hourly && found.epochs.length === 1 ? ` ${found.since.slice(11, 16)}` : "";
+function period(answer, hourly) {
+  const first = answer.since.slice(0, 10);
+  const last = new Date(new Date(answer.until) - 1).toISOString().slice(0, 10);
+  const hour = hourly && answer.epochs.length === 1 ? ` ${answer.since.slice(11, 16)}` : "";
   return `${first === last ? first + hour : `${first} to ${last}`} UTC`;
 }

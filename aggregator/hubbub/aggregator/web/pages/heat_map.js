@@ -2,7 +2,7 @@
 // with its interval.
 /* global d3 */
 import { narrow } from "./charts.js";
-import { percent, shown } from "./shell.js";
+import { percent, printable } from "./shell.js";
 
 const WIDE = 900;
 const HIGH = 44;
@@ -10,16 +10,16 @@ const DARKEST = 0.85;
 // Names above narrower columns are turned.
 const UPRIGHT = 60;
 
-const cut = (text, longest) => shown(text, Math.max(3, Math.floor(longest)));
+const cut = (text, longest) => printable(text, Math.max(3, Math.floor(longest)));
 
 /** How much an interval leaves open: 1 of a point, 0 of everything. */
-const sure = (one) => 1 - (one.within_high - one.within_low);
+const sure = (cell) => 1 - (cell.within_high - cell.within_low);
 
 /** cells: {row, column, within, within_low, within_high, departs}, row by row. */
 export function heatMap(place, cells, label) {
   const width = narrow(place) ? place.clientWidth : WIDE;
-  const rows = [...new Set(cells.map((one) => one.row))];
-  const columns = [...new Set(cells.map((one) => one.column))];
+  const rows = [...new Set(cells.map((cell) => cell.row))];
+  const columns = [...new Set(cells.map((cell) => cell.column))];
   const left = narrow(place) ? 100 : 190;
   const turned = (width - left) / columns.length < UPRIGHT;
   const right = turned ? 90 : 10;
@@ -31,7 +31,7 @@ export function heatMap(place, cells, label) {
     .attr("viewBox", `0 0 ${width} ${top + HIGH * rows.length + 6}`)
     .attr("role", "img")
     .attr("aria-label", label);
-  const most = d3.max(cells, (one) => sure(one) * one.within) || 1;
+  const most = d3.max(cells, (cell) => sure(cell) * cell.within) || 1;
   svg
     .selectAll("text.across")
     .data(columns)
@@ -42,7 +42,7 @@ export function heatMap(place, cells, label) {
       const x = left + wide * (i + 0.5);
       return `translate(${x},${top - 8})${turned ? " rotate(-45)" : ""}`;
     })
-    .text((one) => cut(one, turned ? 18 : wide / 8.5));
+    .text((column) => cut(column, turned ? 18 : wide / 8.5));
   svg
     .selectAll("text.down")
     .data(rows)
@@ -52,12 +52,12 @@ export function heatMap(place, cells, label) {
     .attr("x", left - 8)
     .attr("y", (_, i) => top + HIGH * (i + 0.5))
     .attr("dy", ".32em")
-    .text((one) => cut(one, left / 8.5));
+    .text((row) => cut(row, left / 8.5));
   const cell = svg
     .selectAll("g.cell")
     .data(cells)
     .join("g")
-    .attr("class", (one) => (one.departs ? "cell departs" : "cell"))
+    .attr("class", (cell) => (cell.departs ? "cell departs" : "cell"))
     .attr("transform", (_, i) => {
       const row = Math.floor(i / columns.length);
       return `translate(${left + wide * (i % columns.length)},${top + HIGH * row})`;
@@ -66,28 +66,28 @@ export function heatMap(place, cells, label) {
     .append("rect")
     .attr("width", wide - 1)
     .attr("height", HIGH - 1)
-    .attr("fill-opacity", (one) => (DARKEST * sure(one) * one.within) / most);
+    .attr("fill-opacity", (cell) => (DARKEST * sure(cell) * cell.within) / most);
   cell
     .append("text")
     .attr("x", wide / 2)
     .attr("y", 19)
     .attr("text-anchor", "middle")
-    .text((one) => percent(one.within, 0));
+    .text((cell) => percent(cell.within, 0));
   const x = d3.scaleLinear([0, 1], [3, wide - 4]);
   cell
     .append("path")
     .attr("class", "whisker")
-    .attr("data-low", (one) => one.within_low)
-    .attr("data-high", (one) => one.within_high)
-    .attr("d", (one) => `M${x(one.within_low)},33H${x(one.within_high)}`);
+    .attr("data-low", (cell) => cell.within_low)
+    .attr("data-high", (cell) => cell.within_high)
+    .attr("d", (cell) => `M${x(cell.within_low)},33H${x(cell.within_high)}`);
   cell
     .append("circle")
     .attr("class", "middle")
     .attr("r", 2.5)
-    .attr("cx", (one) => x(one.within))
+    .attr("cx", (cell) => x(cell.within))
     .attr("cy", 33);
-  cell.append("title").text((one) => {
-    const ends = `${percent(one.within_low)} to ${percent(one.within_high)}`;
-    return `${shown(one.column)} of ${shown(one.row)}: ${percent(one.within)}, ${ends}`;
+  cell.append("title").text((cell) => {
+    const ends = `${percent(cell.within_low)} to ${percent(cell.within_high)}`;
+    return `${printable(cell.column)} of ${printable(cell.row)}: ${percent(cell.within)}, ${ends}`;
   });
 }

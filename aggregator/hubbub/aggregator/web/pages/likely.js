@@ -1,19 +1,19 @@
 // Strings that may be held though nothing proves it: what to count next, where a tree finds strings.
-import { ask, button, count, h, percent, shown } from "./shell.js";
+import { ask, button, count, h, percent, printable } from "./shell.js";
 import { showState } from "./states.js";
 
 // Of what is looked for, the share that nobody holds, at most.
 const FALSE_SHARE = 0.5;
 
 /** A button that asks for them; what was found then stands in its place. */
-export function likelyStrings(path, asked) {
+export function likelyStrings(path, query) {
   const place = h("div", { role: "status" });
   const say = (text) => place.replaceChildren(h("p", { class: "note" }, text));
   const look = async () => {
     say("Looking for likely strings …");
     try {
-      const { likely } = await ask(`${path}/estimates`, { ...asked, likely: FALSE_SHARE });
-      say(told(likely));
+      const { likely } = await ask(`${path}/estimates`, { ...query, likely: FALSE_SHARE });
+      say(sentence(likely));
     } catch (error) {
       showState(place, error);
     }
@@ -22,9 +22,9 @@ export function likelyStrings(path, asked) {
   return place;
 }
 
-function told(likely) {
+function sentence(likely) {
   if (!likely.length) return "No further string is likely.";
   const doubt = percent(likely.at(-1).doubt, 0);
-  const names = likely.map((one) => `“${shown(one.value)}” (at most ${count(one.high)})`);
+  const names = likely.map((string) => `“${printable(string.value)}” (at most ${count(string.high)})`);
   return `Likely, too, the surest first: ${names.join(", ")}. Nothing proves them, and ${doubt} of them may be held by nobody: count them next.`;
 }

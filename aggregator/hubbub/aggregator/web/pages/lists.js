@@ -1,5 +1,5 @@
 // Lists of strings to look for: the catalog's own, and those that analysts saved; ticked, kept, forgotten.
-import { $, Refused, ask, button, count, h, shown, several } from "./shell.js";
+import { $, Refused, ask, button, count, h, printable, several } from "./shell.js";
 
 /** Lists that nobody saved: the catalog's own, and what the metric's devices found. */
 const OWN = new Map([
@@ -28,7 +28,7 @@ export class SavedLists {
     this.metric = metric;
     const [{ lists }, me] = await Promise.all([ask("/v1/candidates"), ask("/v1/me")]);
     this.writes = me.role !== "viewer";
-    const all = lists.map((one) => [one.name, one.total]);
+    const all = lists.map((list) => [list.name, list.total]);
     if (metric.discover) all.unshift(["discovered", null]);
     if (metric.candidates) all.unshift(["catalog", metric.candidates]);
     const before = this.ticked();
@@ -44,7 +44,7 @@ export class SavedLists {
   }
 
   line(name, total) {
-    const called = OWN.get(name) ?? shown(name);
+    const called = OWN.get(name) ?? printable(name);
     const box = h("input", { type: "checkbox", value: name });
     const forget =
       OWN.has(name) || !this.writes
@@ -54,7 +54,7 @@ export class SavedLists {
   }
 
   ticked() {
-    return [...$("lists").querySelectorAll("input:checked")].map((one) => one.value);
+    return [...$("lists").querySelectorAll("input:checked")].map((box) => box.value);
   }
 
   tick(lists) {
@@ -72,30 +72,30 @@ export class SavedLists {
     const name = this.form.keep.value.trim();
     if (!name) return this.say("Give it a name first.");
     if (name.includes("/")) return this.say("A list’s name has no /.");
-    const held = await this.told(() => ask("/v1/candidates"));
-    if (!held) return null;
-    const there = held.lists.find((one) => one.name === name);
-    const whole = there && `There is a list “${shown(name)}” of ${several(there.total, "string")}. Put this one in its place?`;
+    const stored = await this.attempt(() => ask("/v1/candidates"));
+    if (!stored) return null;
+    const there = stored.lists.find((list) => list.name === name);
+    const whole = there && `There is a list “${printable(name)}” of ${several(there.total, "string")}. Put this one in its place?`;
     if (whole && !confirm(whole)) return null;
     const body = { candidates: this.typed };
-    const saved = await this.told(() => ask(at(name), {}, body, "PUT"));
+    const saved = await this.attempt(() => ask(at(name), {}, body, "PUT"));
     if (!saved) return null;
     this.form.keep.value = "";
     await this.begin(this.metric);
-    this.say(`Saved: ${shown(name)}, ${several(saved.total, "string")}.`);
+    this.say(`Saved: ${printable(name)}, ${several(saved.total, "string")}.`);
     return this.asks([name]);
   }
 
   async forget(name, total) {
-    const whole = `Forget the list “${shown(name)}” of ${several(total, "string")}, for everybody?`;
+    const whole = `Forget the list “${printable(name)}” of ${several(total, "string")}, for everybody?`;
     if (!confirm(whole)) return;
-    if ((await this.told(() => ask(at(name), {}, null, "DELETE"))) === undefined) return;
+    if ((await this.attempt(() => ask(at(name), {}, null, "DELETE"))) === undefined) return;
     await this.begin(this.metric);
     this.asks([]);
   }
 
   /** What the service answers; undefined where it refuses, and why is said. */
-  async told(asking) {
+  async attempt(asking) {
     try {
       return await asking();
     } catch (error) {

@@ -1,5 +1,5 @@
 // Marks: days on which something happened, set by analysts and drawn on the trends.
-import { $, ask, button, h, shown } from "./shell.js";
+import { $, ask, button, h, printable } from "./shell.js";
 import { showState } from "./states.js";
 
 const DAY = 86_400_000;
@@ -25,23 +25,23 @@ export class Marks {
     const first = Date.parse(epochs[0].begins);
     const last = Date.parse(epochs.at(-1).begins);
     return this.all
-      .map((one) => ({ ...one, time: new Date(`${one.date}T00:00:00Z`) }))
-      .filter((one) => first - DAY < +one.time && +one.time < last + DAY);
+      .map((mark) => ({ ...mark, time: new Date(`${mark.date}T00:00:00Z`) }))
+      .filter((mark) => first - DAY < +mark.time && +mark.time < last + DAY);
   }
 
   /** The list of them, and the form for another. */
   show() {
-    const list = this.all.map((one) =>
+    const list = this.all.map((mark) =>
       h(
         "li",
         {},
-        h("time", { datetime: one.date }, one.date),
+        h("time", { datetime: mark.date }, mark.date),
         " ",
-        h("b", {}, shown(one.name)),
-        one.text ? ` ${shown(one.text, 400)}` : "",
-        one.metric ? "" : " (all metrics)",
+        h("b", {}, printable(mark.name)),
+        mark.text ? ` ${printable(mark.text, 400)}` : "",
+        mark.metric ? "" : " (all metrics)",
         " ",
-        this.writes && button("Remove", () => this.remove(one), { "aria-label": `Remove ${one.name}` }),
+        this.writes && button("Remove", () => this.remove(mark), { "aria-label": `Remove ${mark.name}` }),
       ),
     );
     this.place.replaceChildren(
@@ -56,7 +56,7 @@ export class Marks {
   }
 
   form() {
-    const made = h(
+    const form = h(
       "form",
       { class: "controls", id: "marking" },
       h("label", {}, "Day", h("input", { type: "date", name: "date", required: "" })),
@@ -65,12 +65,12 @@ export class Marks {
       h("label", {}, "On", h("select", { name: "where" }, h("option", { value: this.metric }, "this metric"), h("option", { value: "" }, "all metrics"))),
       h("button", {}, "Mark"),
     );
-    made.addEventListener("submit", (event) => {
+    form.addEventListener("submit", (event) => {
       event.preventDefault();
-      const { date, called, text, where } = made.elements;
+      const { date, called, text, where } = form.elements;
       this.save(called.value.trim(), { date: date.value, text: text.value, metric: where.value });
     });
-    return made;
+    return form;
   }
 
   save(name, mark) {
@@ -88,9 +88,9 @@ export class Marks {
       await this.changed();
       $("marks").querySelector("details").open = true;
     } catch (error) {
-      const said = h("div", {});
-      showState(said, error, {});
-      $("marks").querySelector("details").append(said);
+      const place = h("div", {});
+      showState(place, error, {});
+      $("marks").querySelector("details").append(place);
     }
   }
 }

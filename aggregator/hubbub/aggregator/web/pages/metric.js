@@ -1,7 +1,7 @@
 // One metric: estimates with their intervals, the trend, parts crossed, a comparison, what a report
 // reveals.
 /* global d3 */
-import { $, ask, button, count, download, figure, h, inUnit, named, ofMeans, percent, ready, several, shown } from "./shell.js";
+import { $, ask, button, count, download, figure, h, inUnit, named, ofMeans, percent, ready, several, printable } from "./shell.js";
 import { Address, kinds } from "./address.js";
 import { besides } from "./beside.js";
 import { BrokenDown } from "./breakdown.js";
@@ -29,13 +29,13 @@ const FIELDS = {
   list: kinds.texts(),
   before: kinds.text(""),
   after: kinds.text(""),
-  changes: kinds.text("", (given) => /^-?[a-z_]{1,20}$/.test(given)),
+  changes: kinds.text("", (value) => /^-?[a-z_]{1,20}$/.test(value)),
   rows: kinds.text(""),
   columns: kinds.text(""),
   within: kinds.text(""),
   by: kinds.text(""),
   find: kinds.text(""),
-  order: kinds.text("", (given) => /^-?[a-z_]{1,20}$/.test(given)),
+  order: kinds.text("", (value) => /^-?[a-z_]{1,20}$/.test(value)),
   first: kinds.number(),
 };
 
@@ -59,33 +59,33 @@ let newest = null; // the answer that is shown
 /** What the address says: parameters of a question, and strings of its own. */
 function question() {
   const { epochs, confidence, list } = address.state;
-  const asked = { confidence };
-  if (epochs.startsWith("last:")) asked.last = epochs.slice(5);
-  else asked.epochs = epochs;
-  if (metric.candidates === null) return { asked, body: null };
-  if (list.length) asked.list = list;
-  return { asked, body: address.typed.length ? { candidates: address.typed } : null };
+  const query = { confidence };
+  if (epochs.startsWith("last:")) query.last = epochs.slice(5);
+  else query.epochs = epochs;
+  if (metric.candidates === null) return { asked: query, body: null };
+  if (list.length) query.list = list;
+  return { asked: query, body: address.typed.length ? { candidates: address.typed } : null };
 }
 
 async function estimates() {
-  const { asked, body } = question();
+  const { asked: query, body } = question();
   const { find, order, first } = address.state;
   const ranges = numeric(metric);
   const paged = {
-    ...asked,
+    ...query,
     ...looking(),
     find,
     first,
     number: ranges ? MAX_RANGES : ROWS,
     order: order || (ranges ? "listed" : "rank"),
   };
-  const found = await ask(`${path}/estimates`, paged, body);
-  newest = found;
-  const beside = await besides(address.state.beside, { ...asked, ...looking() }, found.values);
-  controls.answered(found);
-  $("flags").replaceChildren(...flagsOf(found, Number(first) || find, metric.candidates !== null));
+  const answer = await ask(`${path}/estimates`, paged, body);
+  newest = answer;
+  const beside = await besides(address.state.beside, { ...query, ...looking() }, answer.values);
+  controls.answered(answer);
+  $("flags").replaceChildren(...flagsOf(answer, Number(first) || find, metric.candidates !== null));
   const place = { answer: $("answer"), drawing: $("bars"), said: $("bars-said"), table: $("table") };
-  await showEstimates(place, found, {
+  await showEstimates(place, answer, {
     first: Number(first),
     hourly: metric.epoch_length === "hour",
     consistent: wantsConsistent(),
@@ -95,35 +95,35 @@ async function estimates() {
     find,
   });
   const go = (to) => change({ first: `${to}` }, estimates);
-  showPages(found, Number(first), paged.number, go);
-  $("likely").replaceChildren(...(found.mechanism === "tree" && !body ? [likelyStrings(path, asked)] : []));
+  showPages(answer, Number(first), paged.number, go);
+  $("likely").replaceChildren(...(answer.mechanism === "tree" && !body ? [likelyStrings(path, query)] : []));
 }
 
 const wantsConsistent = () => address.state.show === "consistent" && !ofMeans(metric);
 
 async function trend() {
-  const { asked, body } = question();
-  const range = asked.epochs === "newest" ? { ...asked, epochs: "all" } : asked;
-  const found = await ask(`${path}/trend`, { ...range, number: 5 }, body);
-  const begins = new Map(found.epochs.map((one) => [one.epoch, new Date(one.begins)]));
-  const series = found.series.map((one) => ({
-    value: one.value,
-    points: one.points.map((point) => ({ ...point, time: begins.get(point.epoch) })),
+  const { asked: query, body } = question();
+  const range = query.epochs === "newest" ? { ...query, epochs: "all" } : query;
+  const answer = await ask(`${path}/trend`, { ...range, number: 5 }, body);
+  const begins = new Map(answer.epochs.map((epoch) => [epoch.epoch, new Date(epoch.begins)]));
+  const series = answer.series.map((line) => ({
+    value: line.value,
+    points: line.points.map((point) => ({ ...point, time: begins.get(point.epoch) })),
   }));
-  const mean = found.kind !== "values";
+  const mean = answer.kind !== "values";
   const format = mean ? figure : percent;
-  const signed = changeOf(found);
+  const signed = changeOf(answer);
   const last = series
-    .map((one) => `${shown(one.value)} ${format(one.points.at(-1)?.share ?? 0)}`)
+    .map((line) => `${printable(line.value)} ${format(line.points.at(-1)?.share ?? 0)}`)
     .join(", ");
-  const level = percent(found.confidence, 0);
-  const steps = found.series.flatMap((one) =>
-    one.shifts.map((step) => ({ ...step, value: one.value, name: `${shown(one.value, 12)} steps` })),
+  const level = percent(answer.confidence, 0);
+  const steps = answer.series.flatMap((line) =>
+    line.shifts.map((step) => ({ ...step, value: line.value, name: `${printable(line.value, 12)} steps` })),
   );
   const dated = steps.map((step) => ({
     ...step,
     text: `${signed(step.difference)} (${signed(step.low)} to ${signed(step.high)})`,
-    time: begins.get(found.epochs.find((one) => one.date === step.date).epoch),
+    time: begins.get(answer.epochs.find((epoch) => epoch.date === step.date).epoch),
   }));
   lines(
     $("trend"),
@@ -131,72 +131,72 @@ async function trend() {
     `${mean ? "Mean" : "Share"} by epoch with ${level} bands; in the newest: ${last}`,
     {
       most: mean ? null : 1,
-      axis: mean ? inUnit("mean", found) : "share of the reports",
+      axis: mean ? inUnit("mean", answer) : "share of the reports",
       format: mean ? d3.format("~g") : d3.format("~%"),
       told: format,
-      marks: [...marks.within(found.epochs), ...dated],
+      marks: [...marks.within(answer.epochs), ...dated],
     },
   );
-  $("steps").replaceChildren(...said(found, dated));
-  const joined = found.joined.length ? [`with the reports of ${found.joined.join(", ")}`] : [];
+  $("steps").replaceChildren(...findings(answer, dated));
+  const joined = answer.joined.length ? [`with the reports of ${answer.joined.join(", ")}`] : [];
   $("legend").replaceChildren(
-    ...found.series.map((one, i) => {
-      const missing = one.not_asked ? [` (not asked in ${one.not_asked})`] : [];
-      return h("span", { class: `s${Math.min(i, 5)}` }, named(one.value), ...missing);
+    ...answer.series.map((line, i) => {
+      const missing = line.not_asked ? [` (not asked in ${line.not_asked})`] : [];
+      return h("span", { class: `s${Math.min(i, 5)}` }, named(line.value), ...missing);
     }),
     ...joined,
-    h("p", {}, drawnAs(found, level)),
+    h("p", {}, drawnAs(answer, level)),
   );
   marks.show();
 }
 
 /** What is line, band and dot. */
 const drawnAs = ({ series }, level) =>
-  series.some((one) => one.points.some((point) => point.line != null))
+  series.some((line) => line.points.some((point) => point.line != null))
     ? `Dots: what each epoch says by itself. Lines: the likely truth by all of them together, with ${level} bands.`
     : `Bands: ${level} intervals, of each epoch by itself.`;
 
 const DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
 /** The steps of lines, how often one is found where there is none, and weekdays. */
-function said(found, steps) {
-  const signed = changeOf(found);
+function findings(answer, steps) {
+  const signed = changeOf(answer);
   const each = steps.map((step) => {
     const when = step.within === step.date ? "" : ` (within ${step.within})`;
     return h("li", {}, named(step.value), `: a step of ${step.text} on ${step.date}${when}`);
   });
-  const weeks = found.series
-    .filter((one) => one.weekdays.length)
-    .map((one) => {
-      const effects = one.weekdays.map((effect, day) => `${DAYS[day]} ${signed(effect)}`);
-      return h("li", {}, named(one.value), `: weekdays differ: ${effects.join(", ")}`);
+  const weeks = answer.series
+    .filter((line) => line.weekdays.length)
+    .map((line) => {
+      const effects = line.weekdays.map((effect, day) => `${DAYS[day]} ${signed(effect)}`);
+      return h("li", {}, named(line.value), `: weekdays differ: ${effects.join(", ")}`);
     });
-  const rate = `of lines that take no step ${percent(found.false_alarm, 0)} have one, at most`;
+  const rate = `of lines that take no step ${percent(answer.false_alarm, 0)} have one, at most`;
   return [...each, ...weeks, ...(steps.length ? [h("li", {}, rate)] : [])];
 }
 
 /** Differences as comparisons write them. */
-function changeOf(found) {
+function changeOf(answer) {
   const points = (share) => `${(100 * share).toFixed(2)} points`;
-  const format = found.kind === "values" ? points : figure;
+  const format = answer.kind === "values" ? points : figure;
   return (change) => `${change > 0 ? "+" : ""}${format(change)}`;
 }
 
 async function takeAway() {
-  const { asked, body } = question();
-  const found = await ask(`${path}/commands`, { ...asked, ...looking(), origin: location.origin }, body);
-  $("commands").textContent = `${found.shell}\n\n${found.notebook}`;
+  const { asked: query, body } = question();
+  const answer = await ask(`${path}/commands`, { ...query, ...looking(), origin: location.origin }, body);
+  $("commands").textContent = `${answer.shell}\n\n${answer.notebook}`;
   const buttons = ["csv", "parquet"].map((format) => {
     const name = `${address.state.name}.${format}`;
     return button(`Download ${format === "csv" ? "CSV" : "Parquet"}`, async () => {
       try {
-        await download(`${path}/export`, { ...asked, ...looking(), format }, name);
+        await download(`${path}/export`, { ...query, ...looking(), format }, name);
       } catch (error) {
         showState($("flags"), error);
       }
     });
   });
-  $("take").replaceChildren(...(body ? [] : buttons.flatMap((one) => [one, " "])));
+  $("take").replaceChildren(...(body ? [] : buttons.flatMap((button) => [button, " "])));
 }
 
 /** All that the address says. Of what was found others tell: it may be known where no count is. */
@@ -281,23 +281,23 @@ function unnamed() {
 
 /** Sections of an answer are there if there is one. */
 function show(answered) {
-  for (const one of document.querySelectorAll("[data-needs=answer]")) one.hidden = !answered;
+  for (const element of document.querySelectorAll("[data-needs=answer]")) element.hidden = !answered;
   if (!metric?.parts.length) $("cross").hidden = true;
   if (!metric?.public.length) $("breakdown").hidden = true;
 }
 
 function complaints() {
-  const said = [...address.complaints];
+  const notes = [...address.complaints];
   if (!address.whole) {
-    said.push("These strings are too many for a link: save them as a list to share what you see");
+    notes.push("These strings are too many for a link: save them as a list to share what you see");
   }
-  return said.map((one) => h("p", { class: "note" }, shown(one, 300), "."));
+  return notes.map((complaint) => h("p", { class: "note" }, printable(complaint, 300), "."));
 }
 
 /** A link that shows the same tomorrow: epochs as they are now. */
 async function copyLink() {
   const pinned = newest ? { epochs: newest.dates } : {};
-  const link = `${location.origin}${address.written(pinned)}`;
+  const link = `${location.origin}${address.link(pinned)}`;
   try {
     await navigator.clipboard.writeText(link);
     $("linked").textContent = "copied";
@@ -308,18 +308,18 @@ async function copyLink() {
 
 async function begin() {
   const { name } = address.state;
-  document.title = `hubbub: ${shown(name)}`;
+  document.title = `hubbub: ${printable(name)}`;
   $("name").replaceChildren(named(name));
   show(false);
   const detail = await ask(path);
   metric = detail.metric;
-  $("description").textContent = shown(metric.description, 400);
+  $("description").textContent = printable(metric.description, 400);
   $("facts").replaceChildren(
     ...[
       metric.mechanism,
       `ε ${figure(metric.epsilon, 4)} a report`,
       `${several(metric.reports, "report")} in all`,
-      ...metric.facts.map((fact) => shown(`${fact.label} ${fact.text}`, 200)),
+      ...metric.facts.map((fact) => printable(`${fact.label} ${fact.text}`, 200)),
     ].map((fact) => h("span", { class: "chip" }, fact)),
   );
   privacyCard($("card"), detail);

@@ -1,5 +1,5 @@
 // A model: its coefficients with their intervals, how good it is, and how its rounds went.
-import { $, ask, count, figure, h, shown, utc } from "./shell.js";
+import { $, ask, count, figure, h, printable, utc } from "./shell.js";
 import { bars } from "./charts.js";
 import { fillAnswer } from "./tables.js";
 /* global d3 */
@@ -23,13 +23,13 @@ function rounds(steps) {
   return tabled(
     "Rounds",
     ROUNDS,
-    steps.map((one) => [
-      `${one.number}`,
-      one.date.replace("T", " "),
-      one.state,
-      one.state === "finished" ? count(one.reports) : "",
-      one.noise ? figure(one.noise, 3) : "",
-      one.moved ? figure(one.moved, 3) : "",
+    steps.map((step) => [
+      `${step.number}`,
+      step.date.replace("T", " "),
+      step.state,
+      step.state === "finished" ? count(step.reports) : "",
+      step.noise ? figure(step.noise, 3) : "",
+      step.moved ? figure(step.moved, 3) : "",
     ]),
   );
 }
@@ -43,46 +43,46 @@ const JUDGE = {
 const WELL = { auc: "AUC", accuracy: "Accuracy" };
 
 /** How good the finished model is, as devices say that taught it nothing; or when they will. */
-function judged(found, level) {
-  const date = found.date.replace("T", " ");
-  if (!found.calibration.length) {
-    const share = `${figure(100 * found.share, 2)}% of devices teach nothing and ${JUDGE[found.state]}`;
+function judged(answer, level) {
+  const date = answer.date.replace("T", " ");
+  if (!answer.calibration.length) {
+    const share = `${figure(100 * answer.share, 2)}% of devices teach nothing and ${JUDGE[answer.state]}`;
     return [h("p", {}, `${share}: round of ${date}.`)];
   }
   const good = ["auc", "accuracy"].flatMap((name) => {
-    if (found[name] === null) return [];
-    const ends = `${figure(found[`${name}_low`], 3)} to ${figure(found[`${name}_high`], 3)}`;
-    return [`${WELL[name]} ${figure(found[name], 3)}, ${level} interval ${ends}: `];
+    if (answer[name] === null) return [];
+    const ends = `${figure(answer[`${name}_low`], 3)} to ${figure(answer[`${name}_high`], 3)}`;
+    return [`${WELL[name]} ${figure(answer[name], 3)}, ${level} interval ${ends}: `];
   });
   return [
-    h("p", {}, `${good.join("")}as ${count(found.reports)} devices told that taught it nothing, in the round of ${date}.`),
+    h("p", {}, `${good.join("")}as ${count(answer.reports)} devices told that taught it nothing, in the round of ${date}.`),
     tabled(
       "Calibration",
       ["foretold", "people", "true", `${level} interval`],
-      found.calibration.map((one) => [
-        `${figure(one.lowest, 3)} to ${figure(one.highest, 3)}`,
-        `${figure(100 * Math.min(Math.max(one.people, 0), 1), 3)}%`,
-        ...(one.people > 0
-          ? [figure(one.estimate, 3), `${figure(one.low, 3)} to ${figure(one.high, 3)}`]
+      answer.calibration.map((bin) => [
+        `${figure(bin.lowest, 3)} to ${figure(bin.highest, 3)}`,
+        `${figure(100 * Math.min(Math.max(bin.people, 0), 1), 3)}%`,
+        ...(bin.people > 0
+          ? [figure(bin.estimate, 3), `${figure(bin.low, 3)} to ${figure(bin.high, 3)}`]
           : ["nobody", ""]),
       ]),
     ),
   ];
 }
 
-const went = (found) =>
-  found.number < 0
-    ? `No round is over yet; the first state is due ${utc(found.next)}.`
-    : `${found.kind}, after round ${found.number} of ${found.rounds}, of ${count(found.reports)} reports` +
-      (found.finished ? ": all rounds are over." : `; the next state is due ${utc(found.next)}.`);
+const went = (answer) =>
+  answer.number < 0
+    ? `No round is over yet; the first state is due ${utc(answer.next)}.`
+    : `${answer.kind}, after round ${answer.number} of ${answer.rounds}, of ${count(answer.reports)} reports` +
+      (answer.finished ? ": all rounds are over." : `; the next state is due ${utc(answer.next)}.`);
 
 /** Fills the section of a model. */
 export async function showModel(name) {
-  const found = await ask(`/v1/models/${encodeURIComponent(name)}`);
-  const parts = [h("p", {}, went(found))];
-  if (found.coefficients.length) {
-    const largest = [...found.coefficients].sort(
-      (one, other) => Math.abs(other.coefficient) - Math.abs(one.coefficient),
+  const answer = await ask(`/v1/models/${encodeURIComponent(name)}`);
+  const parts = [h("p", {}, went(answer))];
+  if (answer.coefficients.length) {
+    const largest = [...answer.coefficients].sort(
+      (first, second) => Math.abs(second.coefficient) - Math.abs(first.coefficient),
     );
     const drawing = h("div"),
       table = h("table");
@@ -95,12 +95,12 @@ export async function showModel(name) {
         "An interval is of the coins and of who took part. Few rounds leave coefficients too small, which it does not tell.",
       ),
     );
-    const drawn = largest.slice(0, DRAWN).map((one) => ({
-      value: shown(one.of_class ? `${one.of_class}: ${one.name}` : one.name, 60),
-      estimate: one.coefficient,
-      low: one.low,
-      high: one.high,
-      detected: one.low > 0 || one.high < 0,
+    const drawn = largest.slice(0, DRAWN).map((row) => ({
+      value: printable(row.of_class ? `${row.of_class}: ${row.name}` : row.name, 60),
+      estimate: row.coefficient,
+      low: row.low,
+      high: row.high,
+      detected: row.low > 0 || row.high < 0,
     }));
     $("learned").replaceChildren(...parts);
     bars(drawing, drawn, "Coefficients with their intervals; the table has the same", {
@@ -108,12 +108,12 @@ export async function showModel(name) {
       format: d3.format("~g"),
       told: d3.format(".4~g"),
     });
-    const without = found.kind === "softmax" ? [] : ["of_class"];
-    await fillAnswer(table, "Coefficients", "model", found, largest, { without });
+    const without = answer.kind === "softmax" ? [] : ["of_class"];
+    await fillAnswer(table, "Coefficients", "model", answer, largest, { without });
   } else {
     $("learned").replaceChildren(...parts);
   }
-  const level = `${figure(100 * found.confidence, 4)}%`;
-  if (found.held_out) $("learned").append(...judged(found.held_out, level));
-  $("learned").append(rounds(found.steps));
+  const level = `${figure(100 * answer.confidence, 4)}%`;
+  if (answer.held_out) $("learned").append(...judged(answer.held_out, level));
+  $("learned").append(rounds(answer.steps));
 }

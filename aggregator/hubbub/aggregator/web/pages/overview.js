@@ -1,5 +1,5 @@
 // The overview: every metric with its answer; found, sorted and grouped as the address says.
-import { $, everyMetric, h, ready, several, shown, utc } from "./shell.js";
+import { $, everyMetric, h, ready, several, printable, utc } from "./shell.js";
 import { Address, kinds } from "./address.js";
 import { card } from "./cards.js";
 import { showState } from "./states.js";
@@ -26,29 +26,29 @@ function show() {
   controls.sort.value = sort;
   controls.group.value = group;
   const text = find.toLowerCase();
-  const found = metrics.filter((one) =>
-    [one.name, one.description, one.owner].some((part) => part.toLowerCase().includes(text)),
+  const matching = metrics.filter((metric) =>
+    [metric.name, metric.description, metric.owner].some((part) => part.toLowerCase().includes(text)),
   );
-  if (sort in SORTS) found.sort(SORTS[sort]);
+  if (sort in SORTS) matching.sort(SORTS[sort]);
   const groups = new Map();
-  for (const one of found) {
-    const key = group === "owner" ? one.owner : "";
-    groups.set(key, [...(groups.get(key) ?? []), one]);
+  for (const item of matching) {
+    const key = group === "owner" ? item.owner : "";
+    groups.set(key, [...(groups.get(key) ?? []), item]);
   }
   const lists = [...groups].map(([key, own]) => [
-    key ? h("h2", { class: "owner" }, shown(key)) : null,
+    key ? h("h2", { class: "owner" }, printable(key)) : null,
     h("ul", { class: "cards" }, own.map(card)),
   ]);
-  const none = h("p", { class: "note" }, `No metric has “${shown(find)}” in its name, owner or description.`);
-  $("metrics").replaceChildren(...(found.length || !find ? lists.flat() : [none]).filter(Boolean));
+  const none = h("p", { class: "note" }, `No metric has “${printable(find)}” in its name, owner or description.`);
+  $("metrics").replaceChildren(...(matching.length || !find ? lists.flat() : [none]).filter(Boolean));
   $("complaints").replaceChildren(
-    ...address.complaints.map((one) => h("p", { class: "note" }, shown(one, 300), ".")),
+    ...address.complaints.map((complaint) => h("p", { class: "note" }, printable(complaint, 300), ".")),
   );
 }
 
 for (const name of ["find", "sort", "group"]) {
-  const heard = name === "find" ? "input" : "change";
-  controls[name].addEventListener(heard, () => {
+  const type = name === "find" ? "input" : "change";
+  controls[name].addEventListener(type, () => {
     address.go({ [name]: controls[name].value }, { quietly: name === "find" });
     show();
   });

@@ -22,16 +22,16 @@ const worded = (name) => name.replace("_", " ");
 const term = (number) => (number === null ? "?" : count(number));
 const address = new Address({ rows: kinds.among("newest", "all") }, () => look());
 const NEWEST = 50;
-const seen = [];
+const readings = [];
 
 function showLaw(status) {
   const note = $("law");
-  const said = !status.complete
+  const text = !status.complete
     ? "The shuffler cannot be asked from here: only the aggregator’s terms are shown."
     : status.balanced
       ? "The law balances: nothing is lost, nothing is counted twice."
       : "The law does not balance. Reports move while we look; if this stays, something is wrong.";
-  if (note.textContent !== said) note.textContent = said;
+  if (note.textContent !== text) note.textContent = text;
   const { deleted } = status.total;
   $("deleted").textContent = deleted
     ? `Of those counted, ${count(deleted)} are of epochs whose totals were deleted since (keep of the catalog, or hubbub forget): no answer has them.`
@@ -55,8 +55,8 @@ function showLaw(status) {
 }
 
 function showFlow(total) {
-  const told = sides(total)[1].filter((name) => total[name] !== null);
-  const rows = told.map((name) => ({
+  const stages = sides(total)[1].filter((name) => total[name] !== null);
+  const rows = stages.map((name) => ({
     value: worded(name),
     estimate: total[name],
     low: total[name],
@@ -67,15 +67,15 @@ function showFlow(total) {
     $("flow"),
     rows,
     "Reports by where they are: " +
-      told.map((name) => `${worded(name)} ${count(total[name])}`).join(", "),
+      stages.map((name) => `${worded(name)} ${count(total[name])}`).join(", "),
     { axis: "reports", format: rounded, most: Infinity },
   );
 }
 
 function showRate() {
-  if (seen.length < 2) return;
-  const points = seen.slice(1).map((now, i) => {
-    const rate = (now.counted - seen[i].counted) / ((now.time - seen[i].time) / 1000);
+  if (readings.length < 2) return;
+  const points = readings.slice(1).map((now, i) => {
+    const rate = (now.counted - readings[i].counted) / ((now.time - readings[i].time) / 1000);
     return { time: now.time, share: rate, low: rate, high: rate };
   });
   const last = points.at(-1).share;
@@ -88,18 +88,18 @@ function showRate() {
 }
 
 /** What a window is looked at for: it is out of balance, or something of it waits or was lost. */
-const unsettled = (one) =>
-  one.balanced === false || [one.pooled, one.in_flight, one.rejected, one.withheld].some(Boolean);
+const unsettled = (counts) =>
+  counts.balanced === false || [counts.pooled, counts.in_flight, counts.rejected, counts.withheld].some(Boolean);
 
 /** The newest windows and those that ask for a look; terms that are told of any of them. */
 async function showWindows(status) {
   const all = [...status.windows].sort((a, b) => b.date.localeCompare(a.date));
-  const some = all.filter((one, place) => place < NEWEST || unsettled(one));
+  const some = all.filter((counts, place) => place < NEWEST || unsettled(counts));
   const rows = address.state.rows === "all" ? all : some;
-  const idle = Object.keys(law).filter((name) => !all.some((one) => one[name]));
+  const idle = Object.keys(law).filter((name) => !all.some((counts) => counts[name]));
   const nothing = idle.length ? `; none ${status.complete ? "" : "known "}in any of them: ${idle.map(worded).join(", ")}` : "";
-  const said = `${count(rows.length)} of ${several(all.length, "stream and epoch", "streams and epochs")}${nothing}`;
-  await fillAnswer($("windows"), said, "status", status, rows, { without: idle });
+  const title = `${count(rows.length)} of ${several(all.length, "stream and epoch", "streams and epochs")}${nothing}`;
+  await fillAnswer($("windows"), title, "status", status, rows, { without: idle });
   const other = address.state.rows === "all" ? ["newest", "Fewer"] : ["all", "All"];
   const change = () => {
     address.go({ rows: other[0] });
@@ -112,10 +112,10 @@ async function look() {
   if (document.hidden) return;
   try {
     const status = await ask("/v1/status");
-    const counts = (await columnsOf("status")).filter((one) => one.unit === "count");
-    law = Object.fromEntries(counts.map((one) => [one.field, one.meaning]));
-    seen.push({ time: new Date(), counted: status.total.counted });
-    if (seen.length > 150) seen.shift();
+    const counts = (await columnsOf("status")).filter((column) => column.unit === "count");
+    law = Object.fromEntries(counts.map((count) => [count.field, count.meaning]));
+    readings.push({ time: new Date(), counted: status.total.counted });
+    if (readings.length > 150) readings.shift();
     showLaw(status);
     showFlow(status.total);
     showRate();

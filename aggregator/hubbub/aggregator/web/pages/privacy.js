@@ -1,5 +1,5 @@
 // The privacy card: what one person's report reveals, in words and in figures.
-import { figure, h, percent, shown } from "./shell.js";
+import { figure, h, percent, printable } from "./shell.js";
 
 export function privacyCard(place, detail) {
   const facts = [
@@ -21,7 +21,7 @@ export function privacyCard(place, detail) {
       `ε ${figure(detail.unchanged, 4)}`,
     ]);
   place.replaceChildren(
-    h("p", {}, shown(detail.sentence, 2000)),
+    h("p", {}, printable(detail.sentence, 2000)),
     h(
       "dl",
       {},
@@ -30,7 +30,7 @@ export function privacyCard(place, detail) {
     h(
       "p",
       { class: "muted" },
-      `After the shuffler: ${shown(detail.shuffled.assumption, 400)}. The rest assumes nothing: devices lie before anything is sent.`,
+      `After the shuffler: ${printable(detail.shuffled.assumption, 400)}. The rest assumes nothing: devices lie before anything is sent.`,
     ),
   );
 }

@@ -2,33 +2,33 @@
 
 /** An element. Children that are text become text, never markup. */
 export function h(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
+  const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
-    if (value !== null && value !== undefined && value !== false) made.setAttribute(name, value);
+    if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value);
   }
-  made.append(...children.flat().filter((child) => child !== null && child !== undefined));
-  return made;
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return element;
 }
 
 /** A quiet button. */
 export function button(label, does, attributes = {}) {
-  const made = h("button", { type: "button", class: "quiet", ...attributes }, label);
-  made.addEventListener("click", () => does());
-  return made;
+  const control = h("button", { type: "button", class: "quiet", ...attributes }, label);
+  control.addEventListener("click", () => does());
+  return control;
 }
 
 export const $ = (id) => document.getElementById(id);
 
 /** A value as it may be shown: with characters that are not seen written out; cut in its middle if
  *  it must be, since names differ at their ends. */
-export function shown(value, longest = 80) {
+export function printable(value, longest = 80) {
   const whole = [...value];
   const half = Math.floor((longest - 1) / 2);
-  const kept =
+  const nodes =
     whole.length > longest
       ? [...whole.slice(0, longest - 1 - half), "…", ...whole.slice(whole.length - half)]
       : whole;
-  return kept
+  return nodes
     .map((c) =>
       /[\p{C}\p{Zl}\p{Zp}]/u.test(c) ? `\\u${c.codePointAt(0).toString(16).padStart(4, "0")}` : c,
     )
@@ -36,10 +36,10 @@ export function shown(value, longest = 80) {
 }
 
 /** What numbers are, with the unit that an answer has. */
-export const inUnit = (what, found) => (found.unit ? `${what}, in ${shown(found.unit)}` : what);
+export const inUnit = (what, answer) => (answer.unit ? `${what}, in ${printable(answer.unit)}` : what);
 
 /** The same as an element that keeps its own direction of writing to itself. */
-export const named = (value, longest) => h("bdi", {}, shown(value, longest));
+export const named = (value, longest) => h("bdi", {}, printable(value, longest));
 
 export const count = (number) => Math.round(number).toLocaleString("en");
 export const figure = (number, digits = 5) =>
@@ -57,7 +57,7 @@ export const utc = (time) => `${time.slice(0, 16).replace("T", " ")} UTC`;
 /** What stands before an answer, unless the page has said it on top of all. */
 export const before = ({ notice }) =>
   notice && !document.querySelector("aside.notice")?.textContent.includes(notice)
-    ? ` ${shown(notice, 400)}`
+    ? ` ${printable(notice, 400)}`
     : "";
 
 /** The service refused. wait: seconds until it may not, where it says so. */
@@ -83,8 +83,8 @@ export async function ask(path, parameters = {}, body = null, method = null) {
 async function request(path, parameters, body, method = null) {
   const url = new URL(path, location.origin);
   for (const [name, value] of Object.entries(parameters)) {
-    for (const one of [value].flat())
-      if (one !== "" && one !== null) url.searchParams.append(name, one);
+    for (const child of [value].flat())
+      if (child !== "" && child !== null) url.searchParams.append(name, child);
   }
   const headers = {};
   const token = sessionStorage.getItem("token");
@@ -154,15 +154,15 @@ function askWho({ login, detail }) {
       "dialog",
       { "aria-labelledby": "who-title" },
       h("h2", { id: "who-title" }, login ? "Log in, please" : "A token, please"),
-      h("p", {}, said(token, login, detail)),
+      h("p", {}, description(token, login, detail)),
       login ? h("p", {}, h("a", { class: "button", href: wayIn() }, `Log in with ${login}`)) : null,
       login ? h("details", {}, h("summary", {}, "With a token instead"), form) : form,
     );
     dialog.querySelector("a")?.addEventListener("click", leave);
     document.body.append(dialog);
     dialog.addEventListener("close", () => {
-      const given = input.value.trim();
-      if (given) sessionStorage.setItem("token", given);
+      const token = input.value.trim();
+      if (token) sessionStorage.setItem("token", token);
       else sessionStorage.removeItem("token");
       dialog.remove();
       asking = null;
@@ -173,7 +173,7 @@ function askWho({ login, detail }) {
   return asking;
 }
 
-function said(token, login, detail) {
+function description(token, login, detail) {
   if (token) {
     const why = login && detail ? ` (${detail})` : "";
     return `The token of this tab is not taken${why}: it has expired, was removed, or has a slip. Who runs the service makes one with: hubbub keys token`;
@@ -214,7 +214,7 @@ async function showWho() {
     localStorage.removeItem("known");
     location.assign(to);
   });
-  const name = h("span", { title: `Until ${utc(until)}; groups: ${me.groups.join(", ")}` }, shown(me.name, 40));
+  const name = h("span", { title: `Until ${utc(until)}; groups: ${me.groups.join(", ")}` }, printable(me.name, 40));
   $("theme").before(h("span", { class: "who" }, name, out));
 }
 
@@ -236,7 +236,7 @@ export function fill(table, caption, header, rows) {
     h(
       "tbody",
       {},
-      rows.map((one) => row(one)),
+      rows.map((cells) => row(cells)),
     ),
   );
 }

@@ -1,15 +1,15 @@
 // What stands in place of an answer: what happened, why, and what to do next.
-import { Refused, Unreachable, button, count, h, shown } from "./shell.js";
+import { Refused, Unreachable, button, count, h, printable } from "./shell.js";
 
 const AGAIN_SECONDS = 5;
 let timer = null;
 
-function state(heading, said, ...actions) {
+function state(heading, paragraphs, ...actions) {
   return h(
     "div",
     { class: "state" },
     h("h3", {}, heading),
-    said.filter(Boolean).map((one) => h("p", {}, one)),
+    paragraphs.filter(Boolean).map((paragraph) => h("p", {}, paragraph)),
     actions.some(Boolean) ? h("p", { class: "actions" }, actions) : null,
   );
 }
@@ -47,44 +47,44 @@ function explained(error, metric, retry, ways) {
       retry,
     );
   }
-  if (!(error instanceof Refused)) return state("This page failed", [shown(error.message, 400)]);
-  const said = shown(error.message, 600);
+  if (!(error instanceof Refused)) return state("This page failed", [printable(error.message, 400)]);
+  const text = printable(error.message, 600);
   switch (error.title) {
     case "BatchTooSmall":
     case "TooFewEpochs":
       if (metric) return few(metric, ways);
-      return state(error.title === "TooFewEpochs" ? "Nothing to compare yet" : "Too few reports", [said], retry);
+      return state(error.title === "TooFewEpochs" ? "Nothing to compare yet" : "Too few reports", [text], retry);
     case "NothingToLookFor":
       return unlisted(metric);
     case "UnknownMetric":
       return state(
         "No such metric",
-        [said, "A link may be of another installation, or of before a metric was renamed."],
+        [text, "A link may be of another installation, or of before a metric was renamed."],
         h("a", { href: "/" }, "All metrics"),
       );
     case "UnknownList":
       return state(
         "No such list",
-        [said],
+        [text],
         ways.without && button("Ask without saved lists", ways.without),
       );
     case "BadParameter":
     case "Malformed":
       return state(
         "This cannot be asked",
-        [said],
+        [text],
         ways.reset && button("Start over", ways.reset),
       );
     default:
-      return other(error, said, retry);
+      return other(error, text, retry);
   }
 }
 
-function other(error, said, retry) {
-  if (error.status === 403) return state("This token may not", [said]);
-  if (error.status === 429) return state("Too many questions at once", [said], retry);
-  if (error.status === 503) return state("No answer for now", [said], retry);
-  return state("The service failed", [said], retry);
+function other(error, paragraphs, retry) {
+  if (error.status === 403) return state("This token may not", [paragraphs]);
+  if (error.status === 429) return state("Too many questions at once", [paragraphs], retry);
+  if (error.status === 503) return state("No answer for now", [paragraphs], retry);
+  return state("The service failed", [paragraphs], retry);
 }
 
 /** A metric of which there is nothing yet, or too little to tell. */
@@ -103,7 +103,7 @@ export function few(metric, ways = {}) {
     [
       `An answer takes ${many} reports, so that each hides in a crowd; the epochs asked hold fewer.`,
       metric.until_first_batch
-        ? `${shown(metric.until_first_batch, 400)}.`
+        ? `${printable(metric.until_first_batch, 400)}.`
         : metric.waiting &&
         `${count(metric.waiting)} wait at the shuffler, until there are enough of them or until their epoch is over.`,
       metric.withheld &&

@@ -18,7 +18,7 @@ const marked = (text, kind) => h("td", { class: kind }, text);
 
 /** How a figure of each unit is written; `means`: the answer is in the metric's own unit. */
 const WRITTEN = {
-  text: (given) => whole(String(given)),
+  text: (value) => whole(String(value)),
   count: (number) => count(number),
   reports: (number, means) => (means ? figure(number) : count(number)),
   share: (share) => percent(share),
@@ -45,15 +45,15 @@ function placed(column, content) {
   return h("td", { class: "spare" }, content);
 }
 
-let asked = null;
+let pending = null;
 
 /** What tables of a question show: fields, titles, units and meanings. */
 export async function columnsOf(question) {
-  asked ??= ask("/v1/columns").catch((error) => {
-    asked = null; // the next look may be luckier
+  pending ??= ask("/v1/columns").catch((error) => {
+    pending = null; // the next look may be luckier
     throw error;
   });
-  return (await asked)[question];
+  return (await pending)[question];
 }
 
 /** Whether the figures are means, in the metric's own unit, and not numbers of reports. */
@@ -63,8 +63,8 @@ const isOfMeans = (question, answer) =>
 function cell(column, row, means) {
   const ends = column.to ? [row[column.field], row[column.to]] : [row[column.field]];
   if (ends.includes(null)) return UNKNOWN[column.unit] ?? "";
-  const written = ends.map((one) => WRITTEN[column.unit](one, means));
-  return written.length === 1 ? written[0] : written.join(" to ");
+  const cells = ends.map((end) => WRITTEN[column.unit](end, means));
+  return cells.length === 1 ? cells[0] : cells.join(" to ");
 }
 
 /** A column's heading: text, or a button that sorts by it. */
@@ -74,9 +74,9 @@ function heading(title, field, { order, sort } = {}) {
   // Names from A, chances from the smallest, figures from the largest.
   const first = ["value", "rank", "p_value"].includes(field) ? field : `-${field}`;
   const other = first === field ? `-${field}` : field;
-  const made = button(title, () => sort(order === first ? other : first), { class: "sort" });
-  if (now) made.append(now === "ascending" ? " ▲" : " ▼");
-  return { inside: made, sorted: now };
+  const sorter = button(title, () => sort(order === first ? other : first), { class: "sort" });
+  if (now) sorter.append(now === "ascending" ? " ▲" : " ▼");
+  return { inside: sorter, sorted: now };
 }
 
 /** Fill a table with rows of an answer to a question.
@@ -85,18 +85,18 @@ function heading(title, field, { order, sort } = {}) {
 export async function fillAnswer(table, caption, question, answer, rows, sorting = {}) {
   const means = isOfMeans(question, answer);
   const columns = (await columnsOf(question)).filter(
-    (one) => (one.of_means || !means) && !sorting.without?.includes(one.field),
+    (column) => (column.of_means || !means) && !sorting.without?.includes(column.field),
   );
   const level = `${figure(100 * (answer.confidence ?? 0), 6)}%`;
   fill(
     table,
     caption,
-    columns.map((one) => {
-      const title = ((means && one.mean_title) || one.title).replace("{level}", level);
-      const { inside, sorted } = heading(title, one.field, sorting);
-      const spare = one.spare ? "spare" : null;
-      return h("th", { scope: "col", title: one.meaning, class: spare, "aria-sort": sorted }, inside);
+    columns.map((column) => {
+      const title = ((means && column.mean_title) || column.title).replace("{level}", level);
+      const { inside, sorted } = heading(title, column.field, sorting);
+      const spare = column.spare ? "spare" : null;
+      return h("th", { scope: "col", title: column.meaning, class: spare, "aria-sort": sorted }, inside);
     }),
-    rows.map((row) => columns.map((one) => placed(one, cell(one, row, means)))),
+    rows.map((row) => columns.map((column) => placed(column, cell(column, row, means)))),
   );
 }

@@ -91,8 +91,8 @@ function nodeHash(left: Bytes, right: Bytes): Bytes {
   return sha256(joined(Uint8Array.of(1), left, right));
 }
 
-function same(one: Bytes, other: Bytes): boolean {
-  return toText(one) === toText(other);
+function same(first: Bytes, second: Bytes): boolean {
+  return toText(first) === toText(second);
 }
 
 function isPower(size: number): boolean {

@@ -28,8 +28,8 @@ export async function openCheckpoint(note: string, key: LogKey): Promise<Tree> {
   await refuseUnsigned(note, key);
   const [origin, size = "", root = ""] = textOf(note).split("\n");
   const tree = { size: Number(size), root: fromText(root) };
-  const known = SIZE.test(size) && Number.isSafeInteger(tree.size);
-  if (origin !== key.name || !known || tree.root.length !== HASH_BYTES) {
+  const sized = SIZE.test(size) && Number.isSafeInteger(tree.size);
+  if (origin !== key.name || !sized || tree.root.length !== HASH_BYTES) {
     throw new BundleRefused(`not a checkpoint of ${key.name}`);
   }
   return tree;
@@ -50,18 +50,18 @@ export async function refuseUnsigned(note: string, { name, key }: LogKey): Promi
   const publicKey = keyFrom(key);
   const named = joined(TEXT.encode(`${name}\n`), Uint8Array.of(ED25519), publicKey);
   const id = toText(sha256(named).slice(0, ID_BYTES));
-  let found = false;
+  let hasSignature = false;
   for (const line of lines) {
     const [, signer, base64 = ""] = LINE.exec(line) ?? [];
     const signed = fromText(base64);
     if (signed.length <= ID_BYTES) throw new BundleRefused("not a signed note");
     if (signer !== name || toText(signed.slice(0, ID_BYTES)) !== id) continue;
-    found = true;
+    hasSignature = true;
     if (!(await isSigned(publicKey, signed.slice(ID_BYTES), TEXT.encode(text)))) {
       throw new BundleRefused(`the signature of ${name} does not fit its checkpoint`);
     }
   }
-  if (!found) throw new BundleRefused(`its checkpoint is not signed by ${name}`);
+  if (!hasSignature) throw new BundleRefused(`its checkpoint is not signed by ${name}`);
 }
 
 /** What a note says, whoever signed it. @throws BundleRefused it is none. */

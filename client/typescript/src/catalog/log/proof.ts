@@ -22,36 +22,36 @@ import { openCheckpoint, SIZE } from "./notes.js";
  * @throws BundleRefused of another log, or of another bundle. Other Errors: it is none.
  */
 export async function openProof(line: Bytes, content: Bytes, key: LogKey): Promise<LogProof> {
-  const told = parsed(line);
+  const opened = parsed(line);
   refuseAmbiguous(line);
-  const now = await openCheckpoint(text(told["checkpoint"]), key);
-  if (told["hubbub log"] !== 1) throw new BundleRefused("its proof of the log is none");
+  const now = await openCheckpoint(text(opened["checkpoint"]), key);
+  if (opened["hubbub log"] !== 1) throw new BundleRefused("its proof of the log is none");
   const entry = new TextEncoder().encode(`hubbub/1 bundle\n${hex(sha256(content))}\n`);
-  const index = whole(told["index"]);
-  const root = provenRoot(leafHash(entry), index, now.size, hashesOf(told["inclusion"]));
+  const index = whole(opened["index"]);
+  const root = provenRoot(leafHash(entry), index, now.size, hashesOf(opened["inclusion"]));
   if (toText(root) !== toText(now.root)) {
     throw new BundleRefused(`it is not in the log ${key.name} that it says it is in`);
   }
   const grown = new Map(
-    Object.entries(table(told["grown"])).map(([size, proof]) => {
+    Object.entries(table(opened["grown"])).map(([size, proof]) => {
       if (!SIZE.test(size)) throw new BundleRefused("a log has no such size");
       return [Number(size), hashesOf(proof)];
     }),
   );
-  const seen = { ...key, size: now.size, root: toText(now.root) };
+  const tree = { ...key, size: now.size, root: toText(now.root) };
   return {
     after(before) {
-      if (before !== null) refuseFork(seenFrom(before), seen, grown);
-      return seen;
+      if (before !== null) refuseFork(seenFrom(before), tree, grown);
+      return tree;
     },
   };
 }
 
 /** @throws TypeError it is none. */
 function seenFrom(document: unknown): SeenLog {
-  const told = table(document);
-  const [name, key, root] = [text(told["name"]), text(told["key"]), text(told["root"])];
-  return { name, key, size: number(told["size"]), root };
+  const seenTree = table(document);
+  const [name, key, root] = [text(seenTree["name"]), text(seenTree["key"]), text(seenTree["root"])];
+  return { name, key, size: number(seenTree["size"]), root };
 }
 
 function refuseFork(before: SeenLog, now: SeenLog, grown: ReadonlyMap<number, Bytes[]>): void {
@@ -91,11 +91,11 @@ function treeOf({ size, root }: SeenLog): Tree {
 }
 
 function hashesOf(thing: unknown): Bytes[] {
-  const found = listed(thing).map((one) => fromText(text(one)));
-  if (found.some((one) => one.length !== HASH_BYTES)) {
+  const hashes = listed(thing).map((entry) => fromText(text(entry)));
+  if (hashes.some((hash) => hash.length !== HASH_BYTES)) {
     throw new BundleRefused("a hash has another length");
   }
-  return found;
+  return hashes;
 }
 
 function hex(bytes: Bytes): string {

@@ -23,11 +23,11 @@ export interface Feature {
 /** The feature of its words in a bundle. @throws TypeError they are none. */
 export function featureOf(thing: unknown): Feature {
   const [name, says, ...rest] = listed(thing);
-  const told = listed(says);
-  if (told.length < 2 || rest.length) throw new TypeError("a feature says nothing");
-  return typeof told[0] === "string"
-    ? ofTexts(text(name), told.map(text))
-    : ofNumbers(text(name), told.map(number));
+  const parts = listed(says);
+  if (parts.length < 2 || rest.length) throw new TypeError("a feature says nothing");
+  return typeof parts[0] === "string"
+    ? ofTexts(text(name), parts.map(text))
+    : ofNumbers(text(name), parts.map(number));
 }
 
 function ofTexts(name: string, values: readonly string[]): Feature {
@@ -35,15 +35,15 @@ function ofTexts(name: string, values: readonly string[]): Feature {
     ...{ name, columns: values.length },
     coded(value) {
       if (!values.includes(value as string)) {
-        const shown = values.slice(0, SHOWN).map((one) => `"${one}"`);
+        const examples = values.slice(0, SHOWN).map((value) => `"${value}"`);
         const more = values.length - SHOWN;
         throw new ValueOutOfDomain(
           `feature "${name}": the value is none of the ${values.length} listed: ` +
-            shown.join(", ") +
+            examples.join(", ") +
             (more > 0 ? ` and ${more} more` : ""),
         );
       }
-      return [values.map((one) => Number(one === value)), false];
+      return [values.map((listed) => Number(listed === value)), false];
     },
   };
 }
@@ -58,12 +58,12 @@ function ofNumbers(name: string, ends: readonly number[]): Feature {
   return {
     ...{ name, columns },
     coded(value) {
-      const given = typeof value === "boolean" ? Number(value) : value;
-      if (typeof given !== "number" || !Number.isFinite(given)) {
+      const plain = typeof value === "boolean" ? Number(value) : value;
+      if (typeof plain !== "number" || !Number.isFinite(plain)) {
         throw new ValueOutOfDomain(`feature "${name}": the value is no finite number`);
       }
-      const inside = Math.min(Math.max(given, first), last);
-      const clipped = inside !== given;
+      const inside = Math.min(Math.max(plain, first), last);
+      const clipped = inside !== plain;
       if (columns === 1) return [[(inside - first) / (second - first)], clipped];
       const band = Math.max(ends.slice(0, -1).filter((end) => inside >= end).length - 1, 0);
       return [Array.from({ length: columns }, (_, at) => Number(at === band)), clipped];

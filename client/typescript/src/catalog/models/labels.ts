@@ -24,8 +24,8 @@ export function labelOf(
   if (kind === "softmax") {
     const place = classes.indexOf(label as string);
     if (place >= 0) return [place, false];
-    const shown = classes.map((one) => `"${one}"`).join(", ");
-    throw new ValueOutOfDomain(`label is none of the classes as written: ${shown}`);
+    const names = classes.map((label) => `"${label}"`).join(", ");
+    throw new ValueOutOfDomain(`label is none of the classes as written: ${names}`);
   }
   if (kind === "logistic") return [eitherOf(labels, label), false];
   if (typeof label !== "number" || !Number.isFinite(label)) {

@@ -49,31 +49,31 @@ export function modelOf(name: string, entry: Table): Model {
 }
 
 function modelFrom(name: string, entry: Table): Model {
-  const told = table(entry["model"]);
-  const kind = text(told["kind"]);
-  const more = Object.keys(told).find((field) => !KNOWN.has(field));
+  const model = table(entry["model"]);
+  const kind = text(model["kind"]);
+  const more = Object.keys(model).find((field) => !KNOWN.has(field));
   if (more !== undefined || !KINDS.has(kind)) {
     throw new UnknownMetric(`model "${name}" is of what is not known; upgrade hubbub`);
   }
-  const features = listed(told["features"]).map(featureOf);
-  const [low, high] = listed(told["range"] ?? [0, 1]).map(number);
+  const features = listed(model["features"]).map(featureOf);
+  const [low, high] = listed(model["range"] ?? [0, 1]).map(number);
   const labels = {
     kind: kind as ModelKind,
-    classes: listed(told["classes"] ?? []).map(text),
-    positive: text(told["positive"] ?? ""),
-    negative: text(told["negative"] ?? ""),
+    classes: listed(model["classes"] ?? []).map(text),
+    positive: text(model["positive"] ?? ""),
+    negative: text(model["negative"] ?? ""),
     range: [low ?? 0, high ?? 1] as const,
   };
   const columns = features.reduce((sum, feature) => sum + feature.columns, 0);
   const weights = Math.max(labels.classes.length - 1, 1) * (columns + 1);
   const epsilon = number(entry["epsilon"]);
-  const rounds = number(told["rounds"] ?? 8);
-  const roundsEach = number(told["rounds_each"] ?? 0);
-  const heldOut = number(told["held_out"] ?? 0);
+  const rounds = number(model["rounds"] ?? 8);
+  const roundsEach = number(model["rounds_each"] ?? 0);
+  const heldOut = number(model["held_out"] ?? 0);
   const last = rounds + Number(heldOut > 0);
   const length = text(entry["epoch"]);
   const parameters = Object.fromEntries(
-    Object.entries(table(entry["parameters"])).map(([key, given]) => [key, number(given)]),
+    Object.entries(table(entry["parameters"])).map(([key, parameter]) => [key, number(parameter)]),
   );
   const limited =
     entry["reports_per_epoch"] === 1 &&
@@ -89,13 +89,13 @@ function modelFrom(name: string, entry: Table): Model {
   const codesOf = (round: number): Randomizer => {
     // In a crowd all rounds are accounted for as alike, that of columns with zeros at the end.
     const dimensions = round || roundsEach ? weights : columns + 1;
-    const given = { epsilon, categories: 0, sizes: [], seed: `${name}/${round}` };
-    return vectorCodes({ ...given, parameters: { ...parameters, dimensions } });
+    const settings = { epsilon, categories: 0, sizes: [], seed: `${name}/${round}` };
+    return vectorCodes({ ...settings, parameters: { ...parameters, dimensions } });
   };
   const bins = BINS.find(([upto]) => epsilon <= upto)?.[1] ?? 0;
   const judging = grr({ epsilon, categories: 2 * bins, sizes: [], parameters: {} });
   const size = number(parameters["words"]) * number(parameters["books"]);
-  const first = epochAt(momentOf(text(told["begins"])), length);
+  const first = epochAt(momentOf(text(model["begins"])), length);
   return {
     columns,
     weights,
@@ -111,9 +111,9 @@ function modelFrom(name: string, entry: Table): Model {
         ? own
         : null;
     },
-    example(given, label) {
+    example(person, label) {
       try {
-        return exampleOf(features, given, () => labelOf(labels, label));
+        return exampleOf(features, person, () => labelOf(labels, label));
       } catch (error) {
         throw new ValueOutOfDomain(`model "${name}": ${readable(error)}`);
       }
@@ -128,20 +128,20 @@ function modelFrom(name: string, entry: Table): Model {
       }
       // PRIVACY: of its own round alone. An older or newer one would be of other people.
       if (state?.number !== round - 1) return null;
-      const given = { ...{ kind: labels.kind, columns: own, label }, ...state };
+      const example = { ...{ kind: labels.kind, columns: own, label }, ...state };
       if (round <= rounds) {
         const codes = codesOf(round);
-        const vector = gradient(given);
+        const vector = gradient(example);
         return (coins) => codes.randomize(vector, coins);
       }
       if (state.edges.length !== bins - 1) return null;
-      const [score, right] = toJudge(given);
+      const [score, right] = toJudge(example);
       const bin = state.edges.filter((edge) => edge <= score).length;
       return (coins) => {
         // Between 0 and 1 a label is told as 1 with its own chance.
-        const one = Number(coins.chance(atMost(exact(right))));
+        const rightBit = Number(coins.chance(atMost(exact(right))));
         // As long as a gradient, which nobody on the way tells it from.
-        return index(Number(unpacked(judging.randomize(2 * bin + one, coins))), size);
+        return index(Number(unpacked(judging.randomize(2 * bin + rightBit, coins))), size);
       };
     },
   };
@@ -155,51 +155,55 @@ function turns(
   const drawn = pick(coins, OF);
   if (drawn >= CENTRE && drawn < CENTRE + of.judges) return new Set([of.last]);
   if (!of.roundsEach) return new Set([drawn < CENTRE ? 0 : 1 + pick(coins, of.rounds)]);
-  const left = Array.from({ length: of.rounds + 1 }, (_, round) => round);
+  const rounds = Array.from({ length: of.rounds + 1 }, (_, round) => round);
   return new Set(
-    Array.from({ length: of.roundsEach }, () => left.splice(pick(coins, left.length), 1)[0] ?? 0),
+    Array.from(
+      { length: of.roundsEach },
+      () => rounds.splice(pick(coins, rounds.length), 1)[0] ?? 0,
+    ),
   );
 }
 
 function exampleOf(
   features: readonly Feature[],
-  given: unknown,
+  person: unknown,
   labelled: () => readonly [label: number, clipped: boolean],
 ): Example {
-  const told = valuesOf(features, given).map((value, at) => features[at]?.coded(value));
+  const columns = valuesOf(features, person).map((value, at) => features[at]?.coded(value));
   const [label, outside] = labelled();
   return {
-    columns: told.flatMap((one) => one?.[0] ?? []),
+    columns: columns.flatMap((column) => column?.[0] ?? []),
     label,
-    clipped: Number(outside) + told.filter((one) => one?.[1]).length,
+    clipped: Number(outside) + columns.filter((column) => column?.[1]).length,
   };
 }
 
 /** One value for each feature, in their order. */
-function valuesOf(features: readonly Feature[], given: unknown): readonly unknown[] {
+function valuesOf(features: readonly Feature[], person: unknown): readonly unknown[] {
   const names = features.map(({ name }) => name);
-  const isList = Array.isArray(given) || (ArrayBuffer.isView(given) && Symbol.iterator in given);
+  const isList = Array.isArray(person) || (ArrayBuffer.isView(person) && Symbol.iterator in person);
   if (isList) {
-    const values = [...(given as Iterable<unknown>)];
+    const values = [...(person as Iterable<unknown>)];
     if (values.length === names.length) return values;
     throw new ValueOutOfDomain(
       `${values.length} features are given, and the model has ${names.length}: ${names.join(", ")}`,
     );
   }
-  if (typeof given !== "object" || given === null) {
+  if (typeof person !== "object" || person === null) {
     throw new ValueOutOfDomain("features are no object by name and no array");
   }
-  const held = given instanceof Map ? given : new Map<unknown, unknown>(Object.entries(given));
-  const missing = names.filter((name) => !held.has(name));
+  const columns =
+    person instanceof Map ? person : new Map<unknown, unknown>(Object.entries(person));
+  const missing = names.filter((name) => !columns.has(name));
   // PRIVACY: an unknown name may be what a person wrote, so only their number is told.
-  const unknown = [...held.keys()].filter((name) => !names.includes(name as string)).length;
+  const unknown = [...columns.keys()].filter((name) => !names.includes(name as string)).length;
   if (missing.length || unknown) {
     throw new ValueOutOfDomain(
       `features are ${names.join(", ")}; missing: ${missing.join(", ") || "none"}; ` +
         `unknown: ${unknown}`,
     );
   }
-  return names.map((name) => held.get(name) as unknown);
+  return names.map((name) => columns.get(name) as unknown);
 }
 
 /** A day's first second, or a moment's, in seconds since 1970. */

@@ -36,10 +36,12 @@ export async function openModels(
   try {
     const [head, body, ...rest] = linesOf(signed);
     if (!head || !body || rest.length) throw new BadParameter("not two lines");
-    const { body: told, line } = await signedLines("hubbub/1 models\n", head, body);
-    if (told["version"] !== 1) throw new BadParameter("of a later version");
+    const { body: document, line } = await signedLines("hubbub/1 models\n", head, body);
+    if (document["version"] !== 1) throw new BadParameter("of a later version");
     if (!line.includes(operator)) throw new BadParameter("another operator's");
-    return new Map(Object.entries(table(told["models"])).map(([name, own]) => stateOf(name, own)));
+    return new Map(
+      Object.entries(table(document["models"])).map(([name, own]) => stateOf(name, own)),
+    );
   } catch (error) {
     if (error instanceof NotLoaded) throw error;
     throw new ModelsRefused("it is none, was altered, or is another operator's", { cause: error });
@@ -47,10 +49,10 @@ export async function openModels(
 }
 
 function stateOf(name: string, thing: unknown): [string, ModelState] {
-  const told: Table = table(thing);
-  const numbers = (field: string) => listed(told[field] ?? []).map(number);
+  const state: Table = table(thing);
+  const numbers = (field: string) => listed(state[field] ?? []).map(number);
   const [centre, weights, edges] = [numbers("centre"), numbers("weights"), numbers("edges")];
-  const round = number(told["number"]);
+  const round = number(state["number"]);
   const isState =
     NAME.test(name) &&
     Number.isInteger(round) &&
@@ -58,9 +60,9 @@ function stateOf(name: string, thing: unknown): [string, ModelState] {
     round < MAX_ROUNDS &&
     weights.length > 0 &&
     weights.length % (centre.length + 1) === 0 &&
-    weights.every((one) => Math.abs(one) <= LARGEST_WEIGHT) &&
-    centre.every((one) => one >= 0 && one <= 1) &&
-    edges.every((one, at) => one >= (edges[at - 1] ?? -Infinity));
+    weights.every((weight) => Math.abs(weight) <= LARGEST_WEIGHT) &&
+    centre.every((number) => number >= 0 && number <= 1) &&
+    edges.every((edge, at) => edge >= (edges[at - 1] ?? -Infinity));
   if (!isState) throw new BadParameter("a state of a model is none");
   return [name, { number: round, centre, weights, edges }];
 }
