@@ -15,6 +15,7 @@ PUBLIC = {
     "delta_of": "the same of a whole epoch",
     "disable": "apps",
     "enable": "apps",
+    "make_bundle": "tests of apps",
     "settle": "tests of apps",
 }
 

@@ -19,11 +19,11 @@ from hubbub.cli.terminal.breakdown_table import show_breakdown
 from hubbub.cli.terminal.cross_table import show_cross
 from hubbub.cli.terminal.output import table
 from hubbub.errors import HubbubError
-from hubbub.errors.http_calls import Answer as HttpAnswer
-from hubbub.errors.http_calls import HttpCalls
 from hubbub.notebook.answer import Answer
 from hubbub.notebook.connection import Connection
 from hubbub.notebook.service import MISSHAPEN, Service
+from hubbub.programs.http_calls import Answer as HttpAnswer
+from hubbub.programs.http_calls import HttpCalls
 from hubbub.query_results import whole_rows
 from tests.fuzz.documents import varied
 from tests.fuzz.target import Target

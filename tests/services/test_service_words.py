@@ -17,8 +17,8 @@ from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import Endpoints, read_endpoints
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, HubbubError, StoreUnavailable
-from hubbub.errors.http_calls import HttpCalls
 from hubbub.notebook.service import Service
+from hubbub.programs.http_calls import HttpCalls
 from tests.conftest import CatalogFiles
 from tests.support.fakes import MemoryReleaseLog, MemoryStore
 from tests.support.waiting import eventually_async

@@ -20,8 +20,8 @@ from hubbub.cli.main import main
 from hubbub.cli.rappor_files import read_collection
 from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid, KeysUnusable
-from hubbub.errors.text_files import parse_toml
 from hubbub.keys import read_public_keys
+from hubbub.programs.text_files import parse_toml
 from hubbub.runtime.limits_file import read_limits
 from tests.conftest import CATALOG
 from tests.support.bundles import Signed
@@ -262,7 +262,7 @@ def test_a_catalog_is_refused_in_lines_and_never_with_a_traceback(
 def test_a_file_of_values_that_never_ends_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hubbub.errors.text_files._MAX_BYTES", 1 << 16)
+    monkeypatch.setattr("hubbub.programs.text_files._MAX_BYTES", 1 << 16)
     path = tmp_path / "metrics.toml"
     listed = 'values = ["light", "dark", "system"]'
     path.write_text(CATALOG.replace(listed, 'values_file = "/dev/zero"', 1))

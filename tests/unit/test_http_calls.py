@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import pytest
 
 from hubbub.errors import BadParameter, HubbubError, ServiceUnavailable
-from hubbub.errors.http_calls import Answer, HttpCalls
 from hubbub.notebook import connect
+from hubbub.programs.http_calls import Answer, HttpCalls
 from tests.support.waiting import HANG_SECONDS
 
 PLAIN = "secret"

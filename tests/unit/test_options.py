@@ -8,9 +8,9 @@ from typing import Any, Literal
 import pytest
 
 from hubbub.errors import BadParameter
-from hubbub.fields.command_line import Command, Parser, add_commands
-from hubbub.fields.options import Exclusive, Group, argument, option, options
 from hubbub.fields.rules import Interval
+from hubbub.programs.command_line import Command, Parser, add_commands
+from hubbub.programs.options import Exclusive, Group, argument, option, options
 
 _EITHER = Exclusive(required=True)
 

@@ -13,9 +13,9 @@ from hubbub.cli.commands.backup import _secret
 from hubbub.cli.rappor_files import read_collection
 from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.errors import HubbubError
-from hubbub.errors.csv_files import csv_rows
-from hubbub.errors.text_files import lines_of, read_list, read_text
 from hubbub.issuer.accounts import add_account
+from hubbub.programs.csv_files import csv_rows
+from hubbub.programs.text_files import lines_of, read_list, read_text
 from hubbub.runtime.limits_file import read_limits
 from tests.conftest import CATALOG
 

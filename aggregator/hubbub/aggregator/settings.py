@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hubbub.errors import BadParameter
-from hubbub.fields.command_line import Parser
+from hubbub.programs.command_line import Parser
 from hubbub.runtime import (
     Common,
     Ranges,

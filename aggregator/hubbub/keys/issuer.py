@@ -11,8 +11,8 @@ from typing import Any, Final
 from hubbub.bundles.encoding import from_text, to_text
 from hubbub.errors import BadParameter, KeysUnusable, MissingDependency
 from hubbub.errors.installing import install_with
-from hubbub.errors.unwritable import refuse_unwritable
 from hubbub.keys.files import read, replace
+from hubbub.programs.unwritable import refuse_unwritable
 from hubbub.tokens import TOKEN_KEY
 from hubbub.tokens.issuer_key import KEY_BYTES
 

@@ -12,9 +12,9 @@ from hubbub.bundles.encoding import MALFORMED, from_text, to_text
 from hubbub.bundles.opening_keys import OpeningKey, OpeningKeyPublic
 from hubbub.bundles.points import KEY_BYTES
 from hubbub.errors import BadParameter, KeysUnusable
-from hubbub.errors.unwritable import refuse_unwritable
 from hubbub.keys.files import read, read_secret, replace
 from hubbub.keys.operator import OPERATOR, write_operator_key
+from hubbub.programs.unwritable import refuse_unwritable
 from hubbub.sealing import (
     x_wing_public_bytes,
 )

@@ -13,7 +13,6 @@ from pathlib import Path
 from hubbub.bundles.opening_keys import OpeningKey, OpeningKeyPublic
 from hubbub.catalog.epochs import EPOCH_SECONDS, closing_time, epoch_at
 from hubbub.errors import BadParameter, KeysUnusable
-from hubbub.errors.unwritable import refuse_unwritable
 from hubbub.keys.opening_keys import (
     OPENING,
     new_periods,
@@ -22,6 +21,7 @@ from hubbub.keys.opening_keys import (
     write_opening_keys,
     write_public_keys,
 )
+from hubbub.programs.unwritable import refuse_unwritable
 from hubbub.sealing import x_wing_public_bytes
 
 

@@ -13,9 +13,9 @@ from typing import Any, Final
 from hubbub.errors import AccessRefused, BadParameter, HubbubError, ServiceUnavailable
 from hubbub.errors.addresses import server_parts, shown_url
 from hubbub.errors.authorities import authorities_in, pem_text, trusting
-from hubbub.errors.http_calls import LOCAL_HOSTS, Answer, HttpCalls
 from hubbub.errors.status import error_named
-from hubbub.errors.unreadable import unreadable
+from hubbub.programs.http_calls import LOCAL_HOSTS, Answer, HttpCalls
+from hubbub.programs.unreadable import unreadable
 
 _ACCESS: Final = (401, 403)
 _MALFORMED: Final = (400, 422)

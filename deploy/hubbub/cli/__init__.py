@@ -4,7 +4,7 @@ import os
 import sys
 
 from hubbub.cli.main import main
-from hubbub.errors.standard_streams import run_program
+from hubbub.programs.standard_streams import run_program
 
 __all__ = ["run"]
 

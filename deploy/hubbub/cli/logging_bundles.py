@@ -16,8 +16,8 @@ from hubbub.bundles.log.checkpoint import Checkpoint
 from hubbub.bundles.log.notes import NoteKey
 from hubbub.bundles.log.proof import entry_of
 from hubbub.errors import BadParameter, BundleRefused, LogBroken
-from hubbub.errors.unwritable import refuse_unwritable
 from hubbub.keys.files import replace
+from hubbub.programs.unwritable import refuse_unwritable
 from hubbub.signing.log.log_reader import ReadLog, read_log
 from hubbub.signing.log.log_writer import append, folder_fetch, log_key, prove_bundle
 from hubbub.signing.log.tiles import CHECKPOINT

@@ -12,8 +12,8 @@ from typing import Any, Final, NoReturn
 from hubbub.cli.command_table import COMMANDS, load
 from hubbub.errors import BadParameter, HubbubError
 from hubbub.errors.printable import visible_lines
-from hubbub.errors.standard_streams import complain
-from hubbub.fields.command_line import Parser, add_commands
+from hubbub.programs.command_line import Parser, add_commands
+from hubbub.programs.standard_streams import complain
 
 _GROUPS: Final = {
     "begin": ("demo", "init", "up", "catalog", "keys"),

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from hubbub.bundles.model_state import ModelState
 from hubbub.errors import BadParameter
-from hubbub.errors.unwritable import refuse_unwritable
 from hubbub.keys import read_operator_key
 from hubbub.keys.operator import read_handovers
 from hubbub.notebook.service import Service
+from hubbub.programs.unwritable import refuse_unwritable
 from hubbub.signing.sign_bundle import sign_models
 
 

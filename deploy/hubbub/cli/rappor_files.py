@@ -20,8 +20,8 @@ from hubbub.aggregator.publishing.table_files import inert
 from hubbub.analysis.strings.decode import Decoded
 from hubbub.analysis.strings.design import Collection, Places, once
 from hubbub.errors import BadParameter
-from hubbub.errors.csv_files import csv_rows
 from hubbub.mechanisms.chain import channel
+from hubbub.programs.csv_files import csv_rows
 
 COLUMNS: Final = (
     "string",

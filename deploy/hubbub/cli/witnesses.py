@@ -13,10 +13,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hubbub.bundles.log.checkpoint import Checkpoint
 from hubbub.bundles.log.notes import COSIGNATURE, NoteKey, merge_notes
 from hubbub.errors import BadParameter, KeysUnusable, LogBroken
-from hubbub.errors.unreadable import unreadable
-from hubbub.errors.unwritable import refuse_unwritable
 from hubbub.keys.files import read, replace
 from hubbub.keys.signing_keys import read_signing_key, signing_pem
+from hubbub.programs.unreadable import unreadable
+from hubbub.programs.unwritable import refuse_unwritable
 from hubbub.signing.log.cosignature import cosign, cosigned_at, witness_key
 from hubbub.signing.log.log_reader import Fetch, ReadLog, read_log
 from hubbub.signing.log.tiles import CHECKPOINT

@@ -22,11 +22,11 @@ from hubbub.catalog import Metric
 from hubbub.catalog.crowds.central import CENTRAL_FIELDS
 from hubbub.catalog.models.learning import class_label, text_label
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.errors.csv_files import csv_rows
-from hubbub.errors.text_files import parse_toml, read_text
 from hubbub.fields.field import fields_of
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.privacy.crowd import ExactAccountant
+from hubbub.programs.csv_files import csv_rows
+from hubbub.programs.text_files import parse_toml, read_text
 
 _KEYS: Final = (
     "kind",

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.errors import AccessRefused, BadParameter, KeysUnusable
-from hubbub.errors.text_files import lines_of, read_text
-from hubbub.errors.unwritable import refuse_unwritable
+from hubbub.programs.text_files import lines_of, read_text
+from hubbub.programs.unwritable import refuse_unwritable
 from hubbub.runtime import replace_file
 
 _NAME: Final = re.compile(r"[!-.0-~]{1,100}")  # "/" parts a backend from whom it names

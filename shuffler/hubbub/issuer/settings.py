@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hubbub.errors import BadParameter
 from hubbub.errors.addresses import url_parts
-from hubbub.fields.command_line import Parser
+from hubbub.programs.command_line import Parser
 from hubbub.runtime import Common, add_common, check_addresses, common, read_network
 from hubbub.runtime.http.public_door import add_callers, check_callers
 from hubbub.runtime.tls import is_loopback

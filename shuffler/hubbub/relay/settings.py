@@ -8,7 +8,7 @@ from typing import Final
 
 from hubbub.errors import BadParameter
 from hubbub.errors.addresses import url_parts
-from hubbub.fields.command_line import Parser
+from hubbub.programs.command_line import Parser
 from hubbub.runtime import Common, TlsFolder, check_addresses, read_network
 from hubbub.runtime.http.public_door import add_callers, check_callers
 from hubbub.runtime.monitoring.logs import FORMATS

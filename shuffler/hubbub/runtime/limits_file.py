@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hubbub.errors import BadParameter
-from hubbub.errors.text_files import parse_toml, read_text
+from hubbub.programs.text_files import parse_toml, read_text
 
 Ranges = Mapping[str, tuple[float, float]]
 """Of every limit, by its name, from what to what it may be."""

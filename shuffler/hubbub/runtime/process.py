@@ -17,7 +17,7 @@ from typing import Any, Final, NoReturn, Protocol, TypeVar
 
 from hubbub.errors import BadParameter, HubbubError
 from hubbub.errors.addresses import check_address
-from hubbub.errors.standard_streams import complain, run_program
+from hubbub.programs.standard_streams import complain, run_program
 from hubbub.runtime.certificates import ends
 from hubbub.runtime.monitoring.logs import FORMATS, facts, write_logs
 from hubbub.runtime.monitoring.tracing import start_tracing

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from hubbub.errors import BadParameter
 from hubbub.errors.addresses import check_address
-from hubbub.fields.command_line import Parser
+from hubbub.programs.command_line import Parser
 from hubbub.runtime import (
     Common,
     Ranges,

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from hubbub.aggregator.access.rights import ROLES, Grant
 from hubbub.errors import BadParameter
 from hubbub.errors.addresses import url_parts
-from hubbub.errors.text_files import parse_toml, read_text
+from hubbub.programs.text_files import parse_toml, read_text
 from hubbub.runtime.tls import is_loopback
 
 _LONGEST_SESSION_HOURS: Final = 24 * 7

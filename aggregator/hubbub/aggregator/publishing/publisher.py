@@ -23,7 +23,7 @@ from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange, EpochSelection
 from hubbub.errors import BadParameter, BatchTooSmall, HubbubError, StateUnusable, TotalsUnreadable
 from hubbub.errors.addresses import server_parts
-from hubbub.errors.http_calls import HttpCalls, NoHttp
+from hubbub.programs.http_calls import HttpCalls, NoHttp
 from hubbub.query_results import whole_rows
 from hubbub.runtime import RedisServer, replace_file
 

@@ -7,9 +7,9 @@ from typing import Any
 from hubbub.authoring.table_reader import Complain
 from hubbub.catalog.choice import AUTO
 from hubbub.catalog.metric import DOMAINS
-from hubbub.errors.text_files import read_list
 from hubbub.fields.field import CatalogField
 from hubbub.mechanisms import REGISTRY
+from hubbub.programs.text_files import read_list
 
 
 def read_values(

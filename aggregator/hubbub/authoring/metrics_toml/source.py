@@ -25,11 +25,11 @@ from hubbub.catalog.policy import Budget, Caps
 from hubbub.catalog.supersedes import misfits
 from hubbub.errors import CatalogInvalid
 from hubbub.errors.printable import visible
-from hubbub.errors.text_files import parse_toml, read_text
 from hubbub.fields import kinds
 from hubbub.fields.field import entry, fields_of
 from hubbub.fields.rules import NAME
 from hubbub.fields.tables import table_of
+from hubbub.programs.text_files import parse_toml, read_text
 
 _TABLE: Final = re.compile(r"""\s*\[\s*(?:metrics|models)\s*\.\s*["']?([^"'\]]*?)["']?\s*\]""")
 

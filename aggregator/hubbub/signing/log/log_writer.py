@@ -12,9 +12,9 @@ from hubbub.bundles.log.merkle import leaf_hash
 from hubbub.bundles.log.notes import NoteKey
 from hubbub.bundles.log.proof import LogProof, entry_of
 from hubbub.errors import KeysUnusable, LogBroken
-from hubbub.errors.unwritable import refuse_unwritable
 from hubbub.keys.files import replace, write_secret
 from hubbub.keys.signing_keys import read_signing_key, signing_pem
+from hubbub.programs.unwritable import refuse_unwritable
 from hubbub.signing.log.log_reader import Fetch, ReadLog, bundle_sizes, read_log
 from hubbub.signing.log.tiles import CHECKPOINT, content_path, hash_tiles, packed_entries
 from hubbub.signing.log.tree import prove, tree_root

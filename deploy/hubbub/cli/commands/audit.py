@@ -16,8 +16,6 @@ from hubbub.cli.terminal.progress import tracked
 from hubbub.cli.terminal.rendered_document import Document, Table
 from hubbub.client.state.secret import SECRET_BYTES, DeviceMemo
 from hubbub.errors import BadParameter
-from hubbub.fields.command_line import Command
-from hubbub.fields.options import argument, option, options
 from hubbub.fields.rules import Interval
 from hubbub.mechanisms import SystemBits
 from hubbub.privacy.proofs.audit import (
@@ -30,6 +28,8 @@ from hubbub.privacy.proofs.audit import (
     steps_of,
 )
 from hubbub.privacy.proofs.enumeration import PROOFS, SMALL
+from hubbub.programs.command_line import Command
+from hubbub.programs.options import argument, option, options
 
 _DEFAULT: Final = Path("metrics.toml")
 

@@ -27,9 +27,9 @@ from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.progress import progress
 from hubbub.cli.terminal.service_client import nothing_runs
 from hubbub.errors import BackupUnusable, ServiceUnavailable, StateUnusable, StoreUnavailable
-from hubbub.errors.text_files import read_text
-from hubbub.fields.command_line import Command
-from hubbub.fields.options import Exclusive, argument, option, options
+from hubbub.programs.command_line import Command
+from hubbub.programs.options import Exclusive, argument, option, options
+from hubbub.programs.text_files import read_text
 from hubbub.runtime import redis_url
 
 _SETTINGS_BY_ROLE: Final = {

@@ -4,9 +4,9 @@ from typing import Final
 
 from hubbub.cli.terminal.breakdown_table import show_breakdown
 from hubbub.cli.terminal.query_options import QuestionOptions
-from hubbub.fields.command_line import Command
-from hubbub.fields.options import option, options
 from hubbub.notebook import Connection
+from hubbub.programs.command_line import Command
+from hubbub.programs.options import option, options
 
 
 @options

@@ -7,9 +7,9 @@ from typing import Final
 from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say, several, table
 from hubbub.cli.terminal.query_options import ServiceOptions
-from hubbub.fields.command_line import Command
-from hubbub.fields.options import argument, options
 from hubbub.notebook.service import named_path
+from hubbub.programs.command_line import Command
+from hubbub.programs.options import argument, options
 
 _LISTS: Final = "/v1/candidates"
 DESCRIPTION: Final = "What `query`, `top`, `compare`, `trend` and `export` take by --list NAME."

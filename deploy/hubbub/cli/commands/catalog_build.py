@@ -8,7 +8,7 @@ from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.expiry_notice import say_expired
 from hubbub.cli.terminal.output import say, several
 from hubbub.errors import BadParameter
-from hubbub.errors.text_files import read_text
+from hubbub.programs.text_files import read_text
 
 
 def build(options: BuildOptions) -> int:

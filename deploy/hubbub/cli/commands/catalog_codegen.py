@@ -13,9 +13,9 @@ from hubbub.cli.commands.codegen_typescript import FIRST_LINE, typescript_module
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say, several
 from hubbub.errors import BadParameter
-from hubbub.errors.unreadable import unreadable
-from hubbub.fields.command_line import Command
-from hubbub.fields.options import Exclusive, argument, option, options
+from hubbub.programs.command_line import Command
+from hubbub.programs.options import Exclusive, argument, option, options
+from hubbub.programs.unreadable import unreadable
 
 # More than an editor lists with profit; beyond them the client alone tells which are right.
 _MAX_LITERALS: Final = 256

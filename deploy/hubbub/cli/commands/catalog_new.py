@@ -20,13 +20,13 @@ from hubbub.catalog.values.value_kinds import NUMERIC
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter, CatalogInvalid
-from hubbub.errors.text_files import parse_toml, read_text
-from hubbub.errors.unwritable import refuse_unwritable
-from hubbub.fields.command_line import Command, read_number, read_whole_number
 from hubbub.fields.field import fields_of
-from hubbub.fields.options import Exclusive, argument, option, options, read_named_path
 from hubbub.fields.rules import NAME
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
+from hubbub.programs.command_line import Command, read_number, read_whole_number
+from hubbub.programs.options import Exclusive, argument, option, options, read_named_path
+from hubbub.programs.text_files import parse_toml, read_text
+from hubbub.programs.unwritable import refuse_unwritable
 
 _SCHEMA: Final = "metrics.schema.json"
 _YEAR: Final = timedelta(days=365)

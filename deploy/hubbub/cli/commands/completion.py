@@ -4,9 +4,9 @@ from typing import Final, Literal
 
 from hubbub.aggregator import settings as aggregator
 from hubbub.cli.terminal.output import say
-from hubbub.fields.command_line import Command
-from hubbub.fields.options import argument, options
 from hubbub.issuer import settings as issuer
+from hubbub.programs.command_line import Command
+from hubbub.programs.options import argument, options
 from hubbub.relay import settings as relay
 from hubbub.shuffler import settings as shuffler
 

@@ -4,9 +4,9 @@ from typing import Final
 
 from hubbub.cli.terminal.cross_table import show_cross
 from hubbub.cli.terminal.query_options import AnswerOptions, read_metric_name
-from hubbub.fields.command_line import Command
-from hubbub.fields.options import argument, options
 from hubbub.notebook import Connection
+from hubbub.programs.command_line import Command
+from hubbub.programs.options import argument, options
 
 
 @options

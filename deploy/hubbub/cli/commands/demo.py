@@ -29,10 +29,10 @@ from hubbub.cli.terminal.progress import progress
 from hubbub.cli.terminal.service_client import total_counts
 from hubbub.conservation import TERMS, balances, epoch_date, epoch_dates
 from hubbub.errors import BadParameter, ServiceUnavailable
-from hubbub.errors.unwritable import refuse_unwritable
-from hubbub.fields.command_line import Command
-from hubbub.fields.options import Exclusive, option, options
 from hubbub.fields.rules import Interval
+from hubbub.programs.command_line import Command
+from hubbub.programs.options import Exclusive, option, options
+from hubbub.programs.unwritable import refuse_unwritable
 from hubbub.runtime import connect_redis
 from hubbub.shuffler.pool import Pool
 from hubbub.simulation.devices import Person, Sent, send_everyone

@@ -11,11 +11,11 @@ from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say, several
 from hubbub.cli.terminal.query_options import AnswerOptions, read_metric_name
 from hubbub.errors import BadParameter
-from hubbub.errors.unwritable import refuse_unwritable
-from hubbub.fields.command_line import Command, read_number
-from hubbub.fields.options import argument, option, options
 from hubbub.fields.rules import NAME, Interval
 from hubbub.keys.files import replace as replace_file
+from hubbub.programs.command_line import Command, read_number
+from hubbub.programs.options import argument, option, options
+from hubbub.programs.unwritable import refuse_unwritable
 
 
 def _false_share(text: str) -> float:

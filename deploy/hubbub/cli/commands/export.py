@@ -6,9 +6,9 @@ from typing import Final
 from hubbub.cli.terminal.answer_tables import show_estimates, show_trend
 from hubbub.cli.terminal.query_options import Format, QuestionOptions
 from hubbub.errors import BadParameter
-from hubbub.fields.command_line import Command
-from hubbub.fields.options import option, options
 from hubbub.notebook import Connection
+from hubbub.programs.command_line import Command
+from hubbub.programs.options import option, options
 
 _MAX_SERIES: Final = 50
 _FORMATS: Final[dict[str, Format]] = {".csv": "csv", ".parquet": "parquet", ".json": "json"}

@@ -21,9 +21,9 @@ from hubbub.cli.terminal.output import say, several
 from hubbub.cli.terminal.service_client import nothing_runs
 from hubbub.conservation import Window, epoch_date
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreUnavailable, UnknownMetric
-from hubbub.fields.command_line import Command
-from hubbub.fields.options import argument, option, options
 from hubbub.fields.rules import metric_name_of
+from hubbub.programs.command_line import Command
+from hubbub.programs.options import argument, option, options
 from hubbub.runtime import connect_redis, redis_url
 
 _HOME: Final = Path(".hubbub")

@@ -24,10 +24,10 @@ from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.errors.places import PROTECTS_NOBODY
-from hubbub.fields.command_line import Command
-from hubbub.fields.options import Group, argument, option, options
 from hubbub.fields.rules import is_address
 from hubbub.keys.issuer import make_token_key, take_token_public
+from hubbub.programs.command_line import Command
+from hubbub.programs.options import Group, argument, option, options
 
 # As the containers of deploy/compose call each other; the chart's services go by --host.
 _NAMES: Final = {

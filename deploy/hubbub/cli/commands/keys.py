@@ -26,14 +26,14 @@ from hubbub.cli.terminal.days import first_second
 from hubbub.cli.terminal.output import say
 from hubbub.cli.witnesses import WITNESS_KEY, make_witness
 from hubbub.errors import BadParameter
-from hubbub.fields.command_line import Command
-from hubbub.fields.options import argument, option, options, read_named_path
 from hubbub.fields.rules import Interval
 from hubbub.issuer.accounts import add_account
 from hubbub.keys.gateway import GATEWAY_KEY, make_gateway_key
 from hubbub.keys.issuer import make_token_key
 from hubbub.keys.operator import hand_over_to_new
 from hubbub.keys.rotation import add_x_wing, rotate_keys
+from hubbub.programs.command_line import Command
+from hubbub.programs.options import argument, option, options, read_named_path
 from hubbub.tokens import TOKEN_KEY
 
 _MAX_DAYS: Final = 36_600  # a hundred years: calendars end, too

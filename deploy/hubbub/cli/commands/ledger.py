@@ -22,8 +22,8 @@ from hubbub.client.trust.bundles import Trust
 from hubbub.client.trust.store import beside, look
 from hubbub.errors import StateUnusable
 from hubbub.errors.printable import visible
-from hubbub.fields.command_line import Command
-from hubbub.fields.options import option, options
+from hubbub.programs.command_line import Command
+from hubbub.programs.options import option, options
 
 # More rows than this are for a file, not for eyes; the rest is in json.
 _ROWS: Final = 50

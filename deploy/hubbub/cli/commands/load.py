@@ -10,9 +10,9 @@ from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter
 from hubbub.errors.addresses import check_address
-from hubbub.fields.command_line import Command
-from hubbub.fields.options import option, options
 from hubbub.fields.rules import Interval
+from hubbub.programs.command_line import Command
+from hubbub.programs.options import option, options
 from hubbub.runtime.tls import is_loopback
 from hubbub.simulation.load import Load, Seen, Times, drive
 

@@ -22,9 +22,9 @@ from hubbub.cli.witnesses import (
 )
 from hubbub.errors import BadParameter, BundleRefused, HubbubError, LogBroken
 from hubbub.errors.addresses import server_parts, shown_url
-from hubbub.errors.http_calls import HttpCalls
-from hubbub.fields.command_line import Command
-from hubbub.fields.options import Exclusive, argument, option, options
+from hubbub.programs.command_line import Command
+from hubbub.programs.http_calls import HttpCalls
+from hubbub.programs.options import Exclusive, argument, option, options
 from hubbub.signing.difference import differences
 from hubbub.signing.log.log_reader import Fetch, ReadLog, bundle_sizes, read_log
 from hubbub.signing.log.log_writer import folder_fetch

@@ -4,9 +4,9 @@ from typing import Final
 
 from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.query_options import ServiceOptions
-from hubbub.fields.command_line import Command
-from hubbub.fields.options import argument, option, options
 from hubbub.notebook.service import named_path
+from hubbub.programs.command_line import Command
+from hubbub.programs.options import argument, option, options
 
 _MARKS: Final = "/v1/marks"
 DESCRIPTION: Final = "Marks a day, as of a release or an incident, on the trends of the page."

@@ -16,9 +16,9 @@ from hubbub.cli.terminal.query_options import (
     read_metric_name,
 )
 from hubbub.errors import BadParameter, HubbubError, ServiceUnavailable
-from hubbub.fields.command_line import Command
-from hubbub.fields.options import argument, option, options
 from hubbub.fields.rules import Interval
+from hubbub.programs.command_line import Command
+from hubbub.programs.options import argument, option, options
 from hubbub.query_results import judged_sentences
 
 _ROWS: Final = 20

@@ -14,11 +14,11 @@ from hubbub.cli.logging_bundles import LOG, add_to_log, refuse_lost_log
 from hubbub.cli.terminal.days import first_second
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter, NoticeRefused
-from hubbub.fields.command_line import Command
-from hubbub.fields.options import argument, option, options
 from hubbub.keys import read_operator_key
 from hubbub.keys.files import replace as replace_file
 from hubbub.keys.operator import read_handovers
+from hubbub.programs.command_line import Command
+from hubbub.programs.options import argument, option, options
 from hubbub.signing.sign_bundle import sign_notice
 
 _DAYS: Final = 30

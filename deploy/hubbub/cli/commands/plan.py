@@ -24,12 +24,12 @@ from hubbub.cli.planning.tables import (
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter
 from hubbub.errors.printable import visible
-from hubbub.fields.command_line import Command
-from hubbub.fields.options import Exclusive, Group, option, options
 from hubbub.fields.rules import Interval
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import Row, Target, epsilon_for, plan, ranked, reports_for, row
+from hubbub.programs.command_line import Command
+from hubbub.programs.options import Exclusive, Group, option, options
 from hubbub.simulation.totals_of_plan import simulate
 
 _EPILOG: Final = """

@@ -19,9 +19,6 @@ from hubbub.cli.terminal.rendered_document import Document, Table
 from hubbub.cli.terminal.review_page import leaflet_html, review_markdown
 from hubbub.errors import BadParameter
 from hubbub.errors.printable import visible
-from hubbub.errors.text_files import read_text
-from hubbub.fields.command_line import Command
-from hubbub.fields.options import argument, option, options
 from hubbub.fields.rules import Interval
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, amplified
 from hubbub.privacy.card import Card, card, max_posterior, meaning
@@ -29,6 +26,9 @@ from hubbub.privacy.composition import Event, compose
 from hubbub.privacy.leaflet import leaflet
 from hubbub.privacy.review import claims
 from hubbub.privacy.verdict import verdict
+from hubbub.programs.command_line import Command
+from hubbub.programs.options import argument, option, options
+from hubbub.programs.text_files import read_text
 from hubbub.signing.difference import differences
 
 _BAR: Final = 20

@@ -8,8 +8,6 @@ from hubbub.catalog import CentralPromise
 from hubbub.cli.terminal.long_work import said_if_long
 from hubbub.cli.terminal.output import explain, say, several
 from hubbub.errors import BadParameter
-from hubbub.fields.command_line import Command
-from hubbub.fields.options import Exclusive, option, options
 from hubbub.fields.rules import Interval
 from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.amplification import DELTA
@@ -18,6 +16,8 @@ from hubbub.privacy.crowd import ExactAccountant, what_decides
 from hubbub.privacy.many_epochs import MAX_TIMES, composed_epsilon
 from hubbub.privacy.shuffled_epoch import MAX_CATEGORIES, MAX_EACH, MAX_REPORTS, ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
+from hubbub.programs.command_line import Command
+from hubbub.programs.options import Exclusive, option, options
 
 _WHICH: Final = Exclusive(required=True)
 

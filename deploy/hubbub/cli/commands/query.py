@@ -4,9 +4,9 @@ from typing import Any, Final
 
 from hubbub.cli.terminal.answer_tables import show_changes, show_estimates, show_top, show_trend
 from hubbub.cli.terminal.query_options import QuestionOptions
-from hubbub.fields.command_line import Command
-from hubbub.fields.options import Exclusive, option, options
 from hubbub.notebook import Answer, Connection
+from hubbub.programs.command_line import Command
+from hubbub.programs.options import Exclusive, option, options
 
 _AFTER: Final = Exclusive()
 

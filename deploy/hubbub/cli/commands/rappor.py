@@ -8,10 +8,10 @@ from hubbub.analysis.strings.decode import Decoded, decode_counts
 from hubbub.cli.rappor_files import COLUMNS, read_collection, read_map, result_rows, write_results
 from hubbub.errors import BadParameter
 from hubbub.errors.printable import visible
-from hubbub.errors.unwritable import refuse_unwritable
-from hubbub.fields.command_line import Command
-from hubbub.fields.options import option, options
 from hubbub.fields.rules import Interval
+from hubbub.programs.command_line import Command
+from hubbub.programs.options import option, options
+from hubbub.programs.unwritable import refuse_unwritable
 
 # More rows than this are for a file, not for eyes.
 _ROWS = 50

@@ -8,10 +8,10 @@ from typing import Any, Final, Literal
 
 from hubbub.cli.terminal.output import explain, say, table
 from hubbub.cli.terminal.query_options import ServiceOptions
-from hubbub.fields.command_line import Command
-from hubbub.fields.options import argument, option, options
 from hubbub.privacy.composition import Event, compose
 from hubbub.privacy.releases import CONFIDENCE, QUERIES
+from hubbub.programs.command_line import Command
+from hubbub.programs.options import argument, option, options
 
 _RELEASES: Final = "/v1/releases"
 

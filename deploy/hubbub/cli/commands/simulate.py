@@ -18,7 +18,7 @@ from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say, several, table
 from hubbub.cli.terminal.progress import tracked
 from hubbub.errors import BadParameter, BatchTooSmall, UnknownMetric
-from hubbub.fields.command_line import Command
+from hubbub.programs.command_line import Command
 from hubbub.simulation.days_file import has_days
 from hubbub.simulation.model_file import read_model
 from hubbub.simulation.people_file import read_truth

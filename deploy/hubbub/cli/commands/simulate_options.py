@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.cli.terminal.query_options import read_confidence
-from hubbub.fields.options import argument, option, options
 from hubbub.fields.rules import Interval
+from hubbub.programs.options import argument, option, options
 
 RUNS: Final = 200
 """How often a metric is rehearsed, unless asked otherwise."""

@@ -13,10 +13,10 @@ from hubbub.cli.terminal.output import live, say
 from hubbub.cli.terminal.query_options import OutputOptions, ServiceOptions
 from hubbub.conservation import TERMS
 from hubbub.errors import BatchTooSmall, ServiceUnavailable, StoreUnavailable
-from hubbub.fields.command_line import Command
-from hubbub.fields.options import argument, option, options
 from hubbub.fields.rules import Interval
 from hubbub.notebook import Connection
+from hubbub.programs.command_line import Command
+from hubbub.programs.options import argument, option, options
 
 _WAITS: Final = "; waiting until it starts; Ctrl-C ends"
 

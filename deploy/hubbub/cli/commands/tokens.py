@@ -12,10 +12,10 @@ from hubbub.aggregator.access.rights import ROLES, Role
 from hubbub.aggregator.access.tokens import add_token, read_tokens, remove_token
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter, KeysUnusable
-from hubbub.errors.text_files import read_text
-from hubbub.fields.command_line import Command
-from hubbub.fields.options import argument, option, options
 from hubbub.fields.rules import Interval
+from hubbub.programs.command_line import Command
+from hubbub.programs.options import argument, option, options
+from hubbub.programs.text_files import read_text
 from hubbub.runtime import replace_file
 
 

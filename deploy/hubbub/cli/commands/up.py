@@ -13,8 +13,8 @@ from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say, several
 from hubbub.errors import BadParameter, BundleRefused, HubbubError, ServiceUnavailable
 from hubbub.errors.places import PROTECTS_NOBODY
-from hubbub.fields.command_line import Command
-from hubbub.fields.options import option, options
+from hubbub.programs.command_line import Command
+from hubbub.programs.options import option, options
 
 _BASE_PORT: Final = 7070
 _WATCH_SECONDS: Final = 1.0

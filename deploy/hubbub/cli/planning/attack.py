@@ -17,11 +17,11 @@ from hubbub.cli.planning.chosen_metrics import MetricsOptions
 from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter
-from hubbub.fields.command_line import Command
-from hubbub.fields.options import Exclusive, option, options
 from hubbub.fields.rules import Interval
 from hubbub.mechanisms import SystemBits, Totals, tally
 from hubbub.mechanisms.directions import UNIT
+from hubbub.programs.command_line import Command
+from hubbub.programs.options import Exclusive, option, options
 
 _WHOSE: Final = Exclusive()
 

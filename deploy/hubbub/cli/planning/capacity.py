@@ -32,9 +32,9 @@ from hubbub.cli.planning.capacity_model import (
 from hubbub.cli.planning.chosen_metrics import MetricsOptions
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter
-from hubbub.fields.command_line import Command
-from hubbub.fields.options import option, options
 from hubbub.fields.rules import Interval
+from hubbub.programs.command_line import Command
+from hubbub.programs.options import option, options
 
 _MEASURE_SECONDS: Final = 2.0
 _EPILOG: Final = """

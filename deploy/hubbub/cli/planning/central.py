@@ -23,8 +23,6 @@ from hubbub.cli.planning.model_crowds import plan_rounds
 from hubbub.cli.planning.subject import SubjectOptions, draft_of
 from hubbub.cli.terminal.output import explain, say, several, table
 from hubbub.errors import BadParameter
-from hubbub.fields.command_line import Command, read_whole_number
-from hubbub.fields.options import Group, option, options
 from hubbub.fields.rules import Interval
 from hubbub.mechanisms import build, even_lies
 from hubbub.mechanisms.gradient import KINDS
@@ -36,6 +34,8 @@ from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import plan
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
+from hubbub.programs.command_line import Command, read_whole_number
+from hubbub.programs.options import Group, option, options
 
 _EPILOG: Final = """
 examples:

@@ -7,7 +7,7 @@ from hubbub.authoring import Catalog
 from hubbub.catalog import Metric
 from hubbub.cli.terminal.catalog_reading import chosen_metrics, read_aloud
 from hubbub.errors import BadParameter
-from hubbub.fields.options import argument, option, options
+from hubbub.programs.options import argument, option, options
 
 CATALOG: Final = Path("metrics.toml")
 """Where a catalog usually is."""

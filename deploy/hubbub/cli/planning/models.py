@@ -7,13 +7,13 @@ from typing import Any, Final, Literal
 from hubbub.analysis.models import IN_ROUNDS, noise_of
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter
-from hubbub.fields.command_line import Command
-from hubbub.fields.options import argument, option, options
 from hubbub.fields.rules import Interval
 from hubbub.mechanisms.gradient import KINDS
 from hubbub.mechanisms.gradient_size import check_size, dimensions_of
 from hubbub.mechanisms.vector_codes import VectorCodes, words_for
 from hubbub.privacy.amplification import amplified
+from hubbub.programs.command_line import Command
+from hubbub.programs.options import argument, option, options
 
 _EPSILONS: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
 # Of a round's mean direction, whose length is at most 1: at the one a model is about as good as

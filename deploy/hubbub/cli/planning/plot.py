@@ -7,9 +7,9 @@ from typing import Final
 
 from hubbub.errors import BadParameter
 from hubbub.errors.installing import install_with
-from hubbub.errors.unwritable import refuse_unwritable
 from hubbub.privacy.metric_draft import MEANS, MetricDraft
 from hubbub.privacy.planner import Row, row
+from hubbub.programs.unwritable import refuse_unwritable
 
 _POINTS: Final = 25
 

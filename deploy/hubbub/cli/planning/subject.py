@@ -7,11 +7,11 @@ from hubbub.analysis.families import family_for
 from hubbub.catalog import Metric
 from hubbub.cli.planning.chosen_metrics import CATALOG, MetricsOptions
 from hubbub.errors import BadParameter
-from hubbub.fields.options import Group, argument, option, options
 from hubbub.mechanisms import AnyMechanism
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.metric_draft import MetricDraft
+from hubbub.programs.options import Group, argument, option, options
 
 _QUESTION: Final = Group("the question, instead of --metric")
 _KINDS: Final = ("values", "strings", "mean", "ranges", "set", "parts", "vector")

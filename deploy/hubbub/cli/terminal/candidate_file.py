@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from hubbub.errors import BadParameter
-from hubbub.errors.text_files import read_list
+from hubbub.programs.text_files import read_list
 
 
 def read_candidates(path: Path, option: str = "--candidates") -> list[str]:

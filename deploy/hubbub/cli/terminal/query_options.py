@@ -14,10 +14,10 @@ from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.service_client import Endpoints, read_endpoints
 from hubbub.errors import BadParameter
-from hubbub.errors.unwritable import refuse_unwritable
-from hubbub.fields.options import Exclusive, argument, option, options, read_named_path
 from hubbub.notebook import Answer, Connection
 from hubbub.notebook.service import MISSHAPEN
+from hubbub.programs.options import Exclusive, argument, option, options, read_named_path
+from hubbub.programs.unwritable import refuse_unwritable
 from hubbub.query_results import whole_rows
 
 _TOKEN: Final = "HUBBUB_TOKEN"  # noqa: S105 the name of a variable

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hubbub.errors import BadParameter
-from hubbub.errors.text_files import lines_of
+from hubbub.programs.text_files import lines_of
 
 
 def csv_rows(path: Path, option: str = "") -> Iterator[tuple[int, list[str]]]:

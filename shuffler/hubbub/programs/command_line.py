@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any, Final, NoReturn
 
 from hubbub.errors.printable import visible_lines
-from hubbub.fields.options import add_options, read_options
+from hubbub.programs.options import add_options, read_options
 
 # No option begins so: a number, or several with commas or colons between, is a value.
 _NEGATIVE_NUMBER: Final = re.compile(r"-\.?\d")

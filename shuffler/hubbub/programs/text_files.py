@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from hubbub.errors.unreadable import unreadable
+from hubbub.programs.unreadable import unreadable
 
 _MAX_BYTES: Final = 1 << 28
 _SAVE: Final = "save it as UTF-8 text"
