@@ -1,5 +1,6 @@
 """mechanism = "auto": what is chosen, why, and that the bundle tells."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +8,10 @@ import pytest
 
 from hubbub.authoring import read_catalog
 from hubbub.authoring.auto import choose
+from hubbub.catalog.metric import Metric
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.mechanisms import build
+from hubbub.signing.succession import grown_from
 from tests.support.bundles import make_signed
 
 METRIC = """
@@ -46,7 +49,8 @@ def _catalog(folder: Path, more: str, epsilon: float = 1.0) -> Path:
         (1.0, 1000, {"permanent_epsilon": 3.0}, "long.unary"),  # 64 functions hash it too roughly
         (4.0, 5, {"permanent_epsilon": 8.0}, "long.grr"),
         (0.5, None, {"low": 0, "high": 10}, "mean.one_bit"),
-        (4.0, None, {"low": 0, "high": 10}, "mean.piecewise"),
+        (0.7, None, {"low": 0, "high": 10}, "mean.table"),
+        (4.0, None, {"low": 0, "high": 10}, "mean.table"),
     ],
 )
 def test_the_best_is_chosen(
@@ -104,8 +108,26 @@ def test_the_bundle_tells_the_choice_and_the_runner_up(tmp_path: Path) -> None:
     assert "; next " in message_text
     number = "reports = 5000\ndomain = 'number'\nlow = 0\nhigh = 24.5"
     mean = read_catalog(_catalog(tmp_path, number, 4.0)).metrics["asked"]
-    assert mean.mechanism == "mean.piecewise"
-    assert mean.randomizer == build("mean.piecewise", epsilon=4.0, low=0, high=24.5)
+    assert mean.mechanism == "mean.table"
+    assert mean.randomizer == build("mean.table", epsilon=4.0, low=0, high=24.5)
+
+
+def test_a_mean_that_was_signed_keeps_its_mechanism(tmp_path: Path) -> None:
+    """A version that knows a better mechanism signs the same question on as it was."""
+
+    def asked(high: float, epsilon: float = 4.0) -> Metric:
+        number = f"reports = 5000\ndomain = 'number'\nlow = 0\nhigh = {high}"
+        return read_catalog(_catalog(tmp_path, number, epsilon)).metrics["asked"]
+
+    metric = asked(24.5)
+    assert metric.choice
+    assert metric.choice.runner_up
+    assert metric.choice.runner_up.mechanism == "mean.piecewise"
+    choice = replace(metric.choice, best=metric.choice.runner_up, runner_up=metric.choice.best)
+    before = replace(metric, mechanism="mean.piecewise", choice=choice)
+    assert grown_from(metric, before) == before
+    for other in (asked(25.0), asked(24.5, 3.0)):  # a new question, which needs a new name
+        assert grown_from(other, before) == other
 
 
 @pytest.mark.parametrize(

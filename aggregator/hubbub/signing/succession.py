@@ -84,10 +84,15 @@ _LISTS: Final = {"boolean": "booleans", VECTOR: "vectors"}
 def grown_from(metric: Metric, before: Metric | None) -> Metric:
     """The metric as it goes on from what was asked before, where only values were appended.
 
-    With `auto` the mechanism stays what it was: two lists are joined by it. "other" and the "none"
-    of a default keep their places among the values, so that a list begins as the one before did.
+    With `auto` the mechanism of lists and of numbers stays what it was, whatever this version would
+    choose: totals are joined by it. "other" and the "none" of a default keep their places among the
+    values, so that a list begins as the one before did.
     """
-    if before is None or metric.values is None or before.values is None or not is_list(before):
+    if before is None:
+        return metric
+    if metric.values is None and before.values is None:
+        return _as_chosen(metric, before)
+    if metric.values is None or before.values is None or not is_list(before):
         return metric
     specials = {OTHER} if metric.other and before.other else set()
     specials |= {NONE} if metric.default == before.default == NONE else set()
@@ -97,16 +102,18 @@ def grown_from(metric: Metric, before: Metric | None) -> Metric:
     if metric.values[: len(before.values)] != before.values:
         return metric
     more = len(metric.values) > len(before.values)
-    if metric.choice and before.choice and metric.epsilon == before.epsilon:
-        metric = replace(
-            metric,
-            mechanism=before.mechanism,
-            parameters=before.parameters,
-            choice=before.choice,
-        )
+    metric = _as_chosen(metric, before)
     if not is_list(metric):
         return metric
     return replace(metric, grown=(*before.grown, len(before.values)) if more else before.grown)
+
+
+def _as_chosen(metric: Metric, before: Metric) -> Metric:
+    """With the mechanism that `auto` chose before, where it is asked the same again."""
+    same = (metric.epsilon, metric.parameters) == (before.epsilon, before.parameters)
+    if not (metric.choice and before.choice and same):
+        return metric
+    return replace(metric, mechanism=before.mechanism, choice=before.choice)
 
 
 def why_not_grown(before: Metric | None, metric: Metric) -> str:
