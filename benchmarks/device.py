@@ -29,6 +29,7 @@ MECHANISMS: dict[str, tuple[dict[str, Any], int | float | str]] = {
     "rappor": (_RAPPOR, "example.org"),
     "mean.one_bit": ({"epsilon": 1.0, "low": 0, "high": 128}, 5.5),
     "mean.piecewise": ({"epsilon": 1.0, "low": 0, "high": 128}, 5.5),
+    "mean.table": ({"epsilon": 1.0, "low": 0, "high": 128}, 5.5),
     "buckets": ({"epsilon": 1.0, "low": 0, "high": 128, "buckets": 128, "sampled": 8}, 5.5),
     "long.grr": ({"epsilon": 1.0, "permanent_epsilon": 2.0, "categories": 128}, 5),
     "long.hash": ({"epsilon": 1.0, "permanent_epsilon": 2.0, "categories": 128}, 5),

@@ -126,6 +126,7 @@ def _parameters(name: str, size: int, epsilon: float) -> dict[str, Any]:
         "local_hash": {"epsilon": epsilon, "hashes": 8, "width": size},
         "mean.one_bit": {"epsilon": epsilon, "low": 0, "high": size},
         "mean.piecewise": {"epsilon": epsilon, "low": 0, "high": size},
+        "mean.table": {"epsilon": epsilon, "low": 0, "high": size},
         "buckets": {
             "epsilon": epsilon,
             "low": 0,

@@ -54,6 +54,7 @@ KINDS: dict[str, tuple[str, str]] = {
     "tree": ('domain = "string"\nepsilon = 4.0\nbits = 32\ncells = 4096', "strings"),
     "mean.one_bit": (NUMBERS, "numbers"),
     "mean.piecewise": (NUMBERS, "numbers"),
+    "mean.table": (NUMBERS, "numbers"),
     "buckets": (f"{NUMBERS}\nbuckets = 12\nsampled = 3", "numbers"),
     "wave": (f"{NUMBERS}\nbuckets = 12", "numbers"),
     "privset": ('kind = "set"\nvalues = ["a", "b", "c"]\nmost = 2\nepsilon = 2.0', "sets"),

@@ -16,6 +16,7 @@ from hubbub.mechanisms.cms import CountMeanSketch
 from hubbub.mechanisms.geometry import Incidence
 from hubbub.mechanisms.mean_one_bit import OneBitMean
 from hubbub.mechanisms.mean_piecewise import PiecewiseMean
+from hubbub.mechanisms.mean_table import TableMean
 from hubbub.mechanisms.walsh import WalshHadamard
 from hubbub.mechanisms.wave import SquareWave
 from tests.statistics.test_real_sizes import SeededBits
@@ -134,10 +135,10 @@ def test_a_sketch_answers_for_candidates_and_says_what_stands_out() -> None:
         answer(mechanism, Totals(cells=[0] * mechanism.layout.size, reports=0), None, ["a"])
 
 
-@pytest.mark.parametrize("name", ["mean.one_bit", "mean.piecewise"])
+@pytest.mark.parametrize("name", ["mean.one_bit", "mean.piecewise", "mean.table"])
 def test_a_mean_is_told_in_the_numbers_own_unit(name: str) -> None:
     mechanism = build(name, epsilon=1.0, low=-40, high=60)
-    assert isinstance(mechanism, OneBitMean | PiecewiseMean)
+    assert isinstance(mechanism, OneBitMean | PiecewiseMean | TableMean)
     coins, chance = SeededBits(name), np.random.default_rng(3)
     numbers = np.clip(chance.normal(22, 9, size=20_000), -40, 60)
     totals = tally(mechanism.layout, (mechanism.randomize(x, coins) for x in numbers.tolist()))

@@ -70,7 +70,7 @@ def _settings() -> list[tuple[str, dict[str, Any]]]:
 MEANS: list[tuple[str, dict[str, Any]]] = [
     (name, {"epsilon": epsilon, "low": -2, "high": 5, **more})
     for epsilon in EPSILONS
-    for name, more in (("mean.one_bit", {}), ("mean.piecewise", {"steps": 32}))
+    for name, more in (("mean.one_bit", {}), ("mean.piecewise", {"steps": 32}), ("mean.table", {}))
 ]
 
 

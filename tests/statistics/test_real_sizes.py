@@ -37,6 +37,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "privset": {"epsilon": 1.0, "categories": 10, "most": 9},
     "mean.one_bit": {"epsilon": 1.0, "low": 0, "high": CATEGORIES},
     "mean.piecewise": {"epsilon": 1.0, "low": 0, "high": CATEGORIES},
+    "mean.table": {"epsilon": 1.0, "low": 0, "high": CATEGORIES},
     "buckets": {"epsilon": 1.0, "low": 0, "high": CATEGORIES, "buckets": CATEGORIES, "sampled": 8},
     "long.grr": {"epsilon": 1.0, "permanent_epsilon": 3.0, "categories": CATEGORIES},
     "long.hash": {"epsilon": 1.0, "permanent_epsilon": 3.0, "categories": CATEGORIES},

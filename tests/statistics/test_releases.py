@@ -105,7 +105,7 @@ def test_a_count_costs_less_noise_than_a_histogram_and_more_reports_each_more() 
 
 
 @pytest.mark.parametrize(
-    ("name", "more"), [("mean.one_bit", {}), ("mean.piecewise", {"steps": 16})]
+    ("name", "more"), [("mean.one_bit", {}), ("mean.piecewise", {"steps": 16}), ("mean.table", {})]
 )
 def test_a_mean_is_released_within_its_error(name: str, more: dict[str, int]) -> None:
     mechanism = build(name, epsilon=1.0, low=-2, high=8, **more)

@@ -40,6 +40,7 @@ OWN = {
     "rappor.basic": "f = 0.25\np = 0.2\nq = 0.8",
     "mean.one_bit": "low = 0\nhigh = 24",
     "mean.piecewise": "low = 0\nhigh = 24\nsteps = 100",
+    "mean.table": "low = 0\nhigh = 24",
     "buckets": "low = 0\nhigh = 24\nbuckets = 12\nsampled = 4",
     "wave": "low = 0\nhigh = 24\nbuckets = 12",
     "long.grr": "permanent_epsilon = 4.0",

@@ -36,6 +36,7 @@ limits = { reports_per_epoch = 1000, lifetime_epsilon = 1000.0 }
 MECHANISMS = {
     "mean.one_bit": "",
     "mean.piecewise": "",
+    "mean.table": "",
     "buckets": "buckets = 8\nsampled = 2",
     "wave": "buckets = 8",
 }

@@ -24,9 +24,12 @@ def _values(mechanism: AnyMechanism, name: str) -> list[Any]:
         return [f"string {number}" for number in range(20)]
     if mechanism.VALUES == "vectors":
         return list(mechanism.probes())
-    return {"rr": [0, 1], "mean.one_bit": [0, 10], "mean.piecewise": [0, 3, 10]}.get(
-        name, [*range(50)]
-    )
+    return {
+        "rr": [0, 1],
+        "mean.one_bit": [0, 10],
+        "mean.piecewise": [0, 3, 10],
+        "mean.table": [0, 3, 10],
+    }.get(name, [*range(50)])
 
 
 def _cells(mechanism: AnyMechanism, values: list[Any], coins: str) -> Any:

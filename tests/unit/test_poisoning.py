@@ -44,6 +44,7 @@ BUILT: dict[str, dict[str, Any]] = {
     "vector.codes": {"epsilon": 1.0, "dimensions": 3, "words": 16, "books": 8, "max_length": 2.0},
     "mean.one_bit": {"epsilon": 1.0, "low": 0, "high": 10},
     "mean.piecewise": {"epsilon": 1.0, "low": 0, "high": 10, "steps": 100},
+    "mean.table": {"epsilon": 1.0, "low": 0, "high": 10},
 }
 
 

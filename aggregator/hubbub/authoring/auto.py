@@ -22,6 +22,7 @@ from hubbub.mechanisms import (
     parameters,
 )
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
+from hubbub.mechanisms.ranges import PLACES
 
 # More reports than there are people, a thousand times.
 _MAX: Final = 10**13
@@ -147,8 +148,7 @@ def _option(
 ) -> Option:
     mechanism = build(name, **arguments)
     if mechanism.VALUES == "numbers":
-        places = (0.0, 0.25, 0.5, 0.75, 1.0)
-        worst = max(mechanism.variance(place * reports, reports) for place in places)
+        worst = max(mechanism.variance(place * reports, reports) for place in PLACES)
         stderr = sqrt(worst) / reports * (arguments["high"] - arguments["low"])
     else:
         stderr = sqrt(mechanism.variance(reports / arguments["categories"], reports))

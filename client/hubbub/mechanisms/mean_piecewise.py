@@ -26,7 +26,7 @@ from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
 from hubbub.mechanisms.mechanism import FamilyName, ValueKind
 from hubbub.mechanisms.parameter import check_whole, whole
-from hubbub.mechanisms.probability import DIGITS, Probability, exp_at_most
+from hubbub.mechanisms.probability import DIGITS, exp_at_most
 from hubbub.mechanisms.ranges import MAX_BUCKETS, Range
 from hubbub.mechanisms.window import Window
 
@@ -78,15 +78,11 @@ class PiecewiseMean:
 
     def randomize(self, value: float, source: BitSource) -> bytes:
         start, up = self._step(value)
-        if up:
-            start += source.chance(Probability(up))
-        return self.window.draw(start, source)
+        return self.window.draw(start, source, up)
 
     def likelihood(self, value: float, cells: Mapping[int, int]) -> Fraction:
         start, up = self._step(value)
-        place, share = next(iter(cells)), Fraction(up, 1 << DIGITS)
-        above = self.window.chance(start + 1, place) if up else Fraction(0)
-        return (1 - share) * self.window.chance(start, place) + share * above
+        return self.window.chance(start, next(iter(cells)), up)
 
     def estimate(self, totals: Totals) -> Estimates:
         """One estimate: the sum over all reports of the number's place in the range, in [0, 1]."""

@@ -16,6 +16,7 @@ from hubbub.mechanisms.long_hash import LongitudinalHash
 from hubbub.mechanisms.long_unary import LongitudinalUnary
 from hubbub.mechanisms.mean_one_bit import OneBitMean
 from hubbub.mechanisms.mean_piecewise import PiecewiseMean
+from hubbub.mechanisms.mean_table import TableMean
 from hubbub.mechanisms.mechanism import AnyMechanism, FamilyName
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.parameter import Parameter, described
@@ -47,6 +48,7 @@ REGISTRY: Final[dict[str, type[AnyMechanism]]] = {
         BasicRappor,
         OneBitMean,
         PiecewiseMean,
+        TableMean,
         BucketFlips,
         LongitudinalGrr,
         LongitudinalUnary,

@@ -1,4 +1,4 @@
-"""A window over a line of outcomes: near ones likely, far ones not. `mean.piecewise` and `wave`.
+"""A window over a line of outcomes: near ones likely, far ones not. `mean.table` and `wave`.
 
 There are `starts` places where a window of `width` outcomes may begin, so starts + width - 1
 outcomes in all. With probability `inside` a report falls in its window, uniformly, else outside it,
@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import OneHot
-from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
+from hubbub.mechanisms.probability import DIGITS, Probability, exp_at_most, log_at_least
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,15 @@ class Window:
         """The chance of one outcome outside it."""
         return self.inside.complement.exact / (self.starts - 1)
 
-    def chance(self, start: int, outcome: int) -> Fraction:
-        """Of one outcome, for a window that begins at `start`."""
+    def chance(self, start: int, outcome: int, up: int = 0) -> Fraction:
+        """Of one outcome, for a window that begins at `start`.
+
+        up: the chance, in 2**-64, that the window begins one further.
+        """
+        if up:
+            share = Fraction(up, 1 << DIGITS)
+            further = self.chance(start + 1, outcome)
+            return (1 - share) * self.chance(start, outcome) + share * further
         return self.near if start <= outcome < start + self.width else self.far
 
     def privacy_loss(self) -> float:
@@ -54,8 +61,10 @@ class Window:
         """Of the outcomes of two windows: of those that overlap least, at both ends."""
         return (self.near - self.far) * min(self.width, self.starts - 1)
 
-    def draw(self, start: int, source: BitSource) -> bytes:
-        """The payload for a window that begins at `start`."""
+    def draw(self, start: int, source: BitSource, up: int = 0) -> bytes:
+        """The payload for a window that begins at `start`; `up` as of `chance`."""
+        if up:
+            start += source.chance(Probability(up))
         if source.chance(self.inside):
             return self.layout.encode(start + source.below(self.width))
         other = source.below(self.starts - 1)  # skip over the window

@@ -53,6 +53,8 @@ function built(name: string, settings: Answers["parameters"]): Randomizer {
 
 const EVERY = [...MECHANISMS].map(([name, { version }]) => ({ name, version, file: name }));
 const MORE = [
+  { name: "mean.table", version: 1, file: "more/mean.table.fine" },
+  { name: "mean.table", version: 1, file: "more/mean.table.small" },
   { name: "pairs", version: 1, file: "more/pairs.three" },
   { name: "vector.codes", version: 1, file: "more/vector.codes.seed" },
 ];

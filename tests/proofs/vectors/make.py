@@ -28,6 +28,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "local_hash": {"epsilon": 1.0, "hashes": 3, "width": 12},
     "mean.one_bit": {"epsilon": 1.0, "low": -5, "high": 20},
     "mean.piecewise": {"epsilon": 1.0, "low": -5, "high": 20, "steps": 40},
+    "mean.table": {"epsilon": 1.1, "low": -5, "high": 20},
     "buckets": {"epsilon": 1.0, "low": -5, "high": 20, "buckets": 10, "sampled": 4},
     "long.grr": {"epsilon": 1.0, "permanent_epsilon": 2.0, "categories": 300},
     "long.hash": {"epsilon": 1.0, "permanent_epsilon": 2.0, "categories": 300},
@@ -43,6 +44,8 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 # Of mechanisms that are built in more ways than one, beside those above: named in folder `more`.
 MORE: dict[str, tuple[str, dict[str, Any]]] = {
     "more/pairs.three": ("pairs", {"epsilon": 1.0, "sizes": (3, 4, 2, 2), "ways": 3}),
+    "more/mean.table.fine": ("mean.table", {"epsilon": 5.37, "low": -5, "high": 20}),
+    "more/mean.table.small": ("mean.table", {"epsilon": 0.1, "low": -5, "high": 20}),
     "more/tree.beginnings": (
         "tree",
         {"epsilon": 1.0, "bits": 24, "cells": 64, "hashes": 2, "beginnings": ["ex", "exam", "日"]},

@@ -48,7 +48,7 @@ SETTINGS: Sequence[Setting] = [
         40 if name == "wave" else 200,  # its smooth shape takes long
         partial(_mean, _built(name, epsilon), counts),
     )
-    for name in ("mean.one_bit", "mean.piecewise", "wave", "buckets")
+    for name in ("mean.one_bit", "mean.piecewise", "mean.table", "wave", "buckets")
     for epsilon, shape, counts in (
         (1.0, "5,000 reports", MANY),
         (4.0, "5,000 reports", MANY),

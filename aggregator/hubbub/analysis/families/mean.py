@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,12 +26,11 @@ from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.mean_one_bit import OneBitMean
 from hubbub.mechanisms.mean_piecewise import PiecewiseMean
+from hubbub.mechanisms.mean_table import TableMean
 from hubbub.mechanisms.pure import Pure
+from hubbub.mechanisms.ranges import PLACES
 
-Meaning = OneBitMean | PiecewiseMean
-
-# Of a range, where the error may be largest.
-_PLACES: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
+Meaning = OneBitMean | PiecewiseMean | TableMean
 
 
 class Means(Family):
@@ -54,7 +53,7 @@ class Means(Family):
             np.sqrt(np.array(raw_estimate.variances)),
         )
         middle = mechanism.variance(totals.reports / 2, totals.reports)
-        if isinstance(mechanism, PiecewiseMean):
+        if not isinstance(mechanism, OneBitMean):
             return ValueEstimates(
                 estimates=estimates,
                 stderrs=stderrs,
@@ -119,7 +118,7 @@ class Means(Family):
     def sums(self, mechanism: Meaning, cells: Floats, totals: Totals) -> Iterator[BitSum]:
         """Each answer, or each place."""
         everybody = np.full_like(cells, totals.reports)
-        if isinstance(mechanism, PiecewiseMean):
+        if not isinstance(mechanism, OneBitMean):
             pure = Pure(mechanism.window.near, mechanism.window.far)
             yield from between("place", cells, everybody, pure)
             return
@@ -140,32 +139,34 @@ class Means(Family):
         reports: float,
     ) -> Expected:
         """Where they are largest."""
-        each = max(mechanism.variance(place * 1000, 1000) for place in _PLACES) / 1000
+        each = max(mechanism.variance(place * 1000, 1000) for place in PLACES) / 1000
         errors = np.array([sqrt(each / reports)])
         return Expected(errors, errors)
 
     def statistic(self, mechanism: Meaning, totals: Totals) -> Statistic:
-        """The sum of places; its estimate is linear in it."""
+        """The sum of places or outputs; its estimate is linear in it."""
         size = mechanism.layout.size
-        first, second = (
+        outputs = mechanism.outputs if isinstance(mechanism, TableMean) else range(size)
+        first, last = (
             mechanism.estimate(Totals(cells=[int(c == at) for c in range(size)], reports=1)).values[
                 0
             ]
-            for at in (0, 1)
+            for at in (0, size - 1)
         )
-        total = sum(at * number for at, number in enumerate(totals.cells))
-        whole = np.array([float(total)])
+        widest = outputs[-1] - outputs[0]
+        unit = (last - first) / widest
+        total = sum(y * number for y, number in zip(outputs, totals.cells, strict=True))
         return Statistic(
-            numbers=whole,
-            l1=size - 1,
-            l2=float(size - 1),
-            unit=second - first,
-            base=first * totals.reports,
+            numbers=np.array([float(total)]),
+            l1=widest,
+            l2=float(widest),
+            unit=unit,
+            base=(first - unit * outputs[0]) * totals.reports,
         )
 
     def local(self, mechanism: Meaning, noisy: Floats, reports: int) -> Floats:
         """The most that it can be."""
-        return np.array([max(mechanism.variance(x * reports, reports) for x in (0, 0.5, 1))])
+        return np.array([max(mechanism.variance(x * reports, reports) for x in PLACES)])
 
     def labels(self, mechanism: Meaning, values: Sequence[str] | None) -> Sequence[str]:
         """It has one."""

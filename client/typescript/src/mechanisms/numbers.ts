@@ -49,9 +49,7 @@ export function piecewiseMean(settings: Arguments): Randomizer {
     },
     randomize(value, source) {
       const scaled = range.scaled(value, BigInt(steps) << DIGITS);
-      const [start, up] = [scaled >> DIGITS, scaled & (ONE - 1n)];
-      const above = up ? Number(source.chance(up)) : 0;
-      return window.draw(Number(start) + above, source);
+      return window.draw(Number(scaled >> DIGITS), source, scaled & (ONE - 1n));
     },
   };
 }
@@ -109,9 +107,10 @@ export function bucketFlips(settings: Arguments): Randomizer & Permanent {
 
 /**
  * A window over a line of outcomes: with probability `inside` a report falls in its window, uniformly,
- * else outside it, uniformly. starts: at how many places it may begin.
+ * else outside it, uniformly. starts: at how many places it may begin. up: the chance, in 2**-64, that
+ * it begins one further.
  */
-function windowOf(epsilon: number, starts: number, width: number) {
+export function windowOf(epsilon: number, starts: number, width: number) {
   const near = times(expAtMost(epsilon), fraction(BigInt(width)));
   const others = BigInt(starts - 1);
   const inside = atMost(over(near, plus(near, fraction(others)))); // PRIVACY: down, to uniform
@@ -120,7 +119,8 @@ function windowOf(epsilon: number, starts: number, width: number) {
     payloadBytes: indexBytes(size),
     privacyLoss: logAtLeast(fraction(inside * others, BigInt(width) * (ONE - inside))),
     permanentLoss: Infinity,
-    draw(start: number, source: BitSource) {
+    draw(from: number, source: BitSource, up = 0n) {
+      const start = from + (up ? Number(source.chance(up)) : 0);
       if (source.chance(inside)) return index(start + pick(source, width), size);
       const other = pick(source, starts - 1); // skips the window
       return index(other + (other >= start ? width : 0), size);

@@ -5,6 +5,7 @@
 import { AT_HAND, mechanism } from "./at_hand.js";
 import { hadamardResponse } from "./hadamard.js";
 import { longGrr, longHash, longUnary } from "./longitudinal.js";
+import { tableMean } from "./mean_table.js";
 import { bucketFlips, oneBitMean, piecewiseMean, squareWave } from "./numbers.js";
 import { pairedParts } from "./pairs.js";
 import { privSet } from "./privset.js";
@@ -33,6 +34,7 @@ export const MECHANISMS: ReadonlyMap<string, Mechanism> = new Map([
   ["tree", mechanism("strings", prefixTree)],
   ["mean.one_bit", mechanism("numbers", oneBitMean)],
   ["mean.piecewise", mechanism("numbers", piecewiseMean)],
+  ["mean.table", mechanism("numbers", tableMean)],
   ["buckets", mechanism("numbers", bucketFlips)],
   ["wave", mechanism("numbers", squareWave)],
   ["privset", mechanism("sets", privSet)],

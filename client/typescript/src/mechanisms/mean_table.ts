@@ -1,0 +1,99 @@
+/**
+ * Mean by table: numbers in a range, near the least worst-case variance that there is.
+ *
+ * Source and estimator: mean_table.py of client/hubbub/mechanisms.
+ */
+import { windowOf } from "./numbers.js";
+import { DIGITS, expAtMost } from "./probability.js";
+import type { Arguments, Randomizer } from "./randomizer.js";
+import { Range } from "./ranges.js";
+
+/**
+ * Epsilon, width, steps, and what the outputs are: coefficients of sign(t), t, t^3, t^5 and t^7. A
+ * change of any number is a change of the wire format.
+ */
+// prettier-ignore
+const ROWS: readonly (readonly [number, number, number, ...number[]])[] = [
+  [0.25, 12, 12, 7877, 1936, 280, -110, 17],
+  [0.5, 12, 12, 6246, 3116, 911, -317, 44],
+  [1, 12, 12, 4103, 4094, 2350, -613, 66],
+  [1, 5, 6, 7449, -3070, 28841, -41454, 18234],
+  [1.25, 5, 6, 6654, -4255, 37020, -51159, 21739],
+  [1.5, 5, 6, 6014, -5084, 42043, -55591, 22618],
+  [1.5, 4, 6, -5820, 58153, -151005, 201656, -92985],
+  [1.9, 4, 6, -3066, 37709, -87260, 115959, -53342],
+  [1.9, 5, 8, -7294, 58646, -139433, 171443, -73361],
+  [2, 5, 8, -6117, 51001, -114044, 135147, -55987],
+  [2.3, 5, 8, -3561, 34132, -58587, 56024, -18009],
+  [2.3, 4, 7, -6097, 47627, -97646, 107965, -41849],
+  [2.7, 4, 7, -3965, 33574, -57352, 56929, -19185],
+  [2.7, 5, 10, -1263, 25995, -33952, 29135, -9915],
+  [3, 5, 10, -601, 19895, -19260, 16202, -6235],
+  [3, 12, 25, 169, 17712, -3756, -14214, 10088],
+  [3.5, 12, 29, 100, 16799, -5484, -6088, 4672],
+  [4, 12, 33, 27, 15679, -5766, -1430, 1489],
+  [4.5, 12, 41, 0, 16152, -7009, 909, -52],
+  [5, 12, 48, 0, 15287, -5942, 691, -36],
+  [6, 12, 67, 0, 14335, -4793, 480, -22],
+  [7, 12, 94, 0, 13801, -4161, 376, -15],
+  [8, 12, 131, 0, 13388, -3679, 303, -11],
+  [9, 12, 183, 0, 13135, -3387, 262, -9],
+  [10, 12, 256, 0, 12979, -3209, 238, -8],
+  [11, 12, 357, 0, 12847, -3058, 218, -7],
+  [12, 12, 498, 0, 12756, -2954, 205, -6],
+  [14, 12, 970, 0, 12652, -2837, 191, -6],
+  [16, 12, 1888, 0, 12652, -2837, 191, -6],
+];
+const NONE = [0, 1, 0] as const;
+// In how many units an epsilon between two rows is measured.
+const UNITS = 1n << 12n;
+
+/** The mean from one of a table's outcomes each. */
+export function tableMean(given: Arguments): Randomizer {
+  const range: Range = Range.of(given);
+  expAtMost(given.epsilon); // refuses what is no epsilon
+  const { width, steps, outputs } = tableOf(given.epsilon);
+  const window = windowOf(given.epsilon, steps + 1, width);
+  const sums = Array.from({ length: steps + 1 }, (_, start) =>
+    outputs.slice(start, start + width).reduce((total, output) => total + output, 0n),
+  );
+  const first = sums[0] ?? 0n;
+  return {
+    ...window,
+    check: (value) => {
+      range.check(value);
+    },
+    randomize(value, source) {
+      const total = (first << DIGITS) + range.scaled(value, (-2n * first) << DIGITS);
+      const start = sums.filter((sum) => sum << DIGITS <= total).length - 1;
+      const [low = first, high = low + 1n] = sums.slice(start, start + 2);
+      return window.draw(start, source, (total - (low << DIGITS)) / (high - low));
+    },
+  };
+}
+
+/** Width, steps, and the output of each outcome: whole numbers, the same on every machine. */
+function tableOf(epsilon: number) {
+  const nearest = Math.max(epsilon, ROWS[0]?.[0] ?? 0);
+  const at = Math.min(ROWS.filter(([from]) => from <= nearest).length, ROWS.length - 1);
+  const [low, width, fewest, ...first] = ROWS[at - 1] ?? NONE;
+  const [high, , most, ...last] = ROWS[at] ?? NONE;
+  const up = new Range(low, high).scaled(nearest, UNITS);
+  const between = (a: number, b = 0) => BigInt(a) * (UNITS - up) + BigInt(b) * up;
+  const steps = Number(between(fewest, most) / UNITS);
+  const [jump = 0n, ...odd] = first.map((coefficient, power) => between(coefficient, last[power]));
+  const end = BigInt(steps + width - 1);
+  const below = UNITS * end ** 7n;
+  const upper: bigint[] = [];
+  for (let place = 2n - (end % 2n); place <= end; place += 2n) {
+    // t = place / end
+    const above = odd.reduce(
+      (total, coefficient, at) =>
+        total + coefficient * place ** BigInt(2 * at + 1) * end ** BigInt(6 - 2 * at),
+      jump * end ** 7n,
+    );
+    upper.push(above / below - (above % below < 0n ? 1n : 0n)); // rounded down
+  }
+  const lower = upper.map((output) => -output).reverse();
+  return { width, steps, outputs: [...lower, ...(end % 2n ? [] : [0n]), ...upper] };
+}
