@@ -125,11 +125,14 @@ def parser() -> argparse.ArgumentParser:
         "--bundle",
         type=Path,
         required=True,
-        help="operator.hubbub; or the bundle that apps ship, which has no candidates and alerts",
+        help="bundle of the operator (operator.hubbub), or the bundle of the apps, which contains "
+        "no candidates and alerts",
     )
-    options.add_argument("--keys", type=Path, required=True, help="opening.keys.json")
     options.add_argument(
-        "--listen", default="127.0.0.1:7071", help="for the shuffler (%(default)s)"
+        "--keys", type=Path, required=True, help="file of the opening keys (opening.keys.json)"
+    )
+    options.add_argument(
+        "--listen", default="127.0.0.1:7071", help="address for the shuffler (%(default)s)"
     )
     options.add_argument(
         "--query-listen", type=_over_http_alone, help=argparse.SUPPRESS, default=argparse.SUPPRESS
@@ -137,8 +140,8 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument(
         "--shuffler-status",
         default="",
-        help="HOST:PORT of the shuffler's status, for counts of what still waits there; without "
-        "it, the conservation law cannot be told",
+        help="HOST:PORT of the shuffler's status, for the number of waiting reports; without it "
+        "the conservation law cannot be checked",
     )
     _add_http(options)
     _add_outlets(options)
@@ -147,28 +150,28 @@ def parser() -> argparse.ArgumentParser:
         "--processes",
         type=int,
         default=_processors(),
-        help="processes that open reports (as many as the processors it may use)",
+        help="number of processes that open reports (as many as the processors it may use)",
     )
     options.add_argument(
         "--shards",
         type=int,
         default=1,
-        help="parts that the totals of a stream's epoch are kept in, to spread a hot stream over "
-        "the nodes of a Redis Cluster; decided when an epoch begins (%(default)s)",
+        help="number of parts of the totals of a stream's epoch, to spread a busy stream over the "
+        "nodes of a Redis Cluster; decided when an epoch begins (%(default)s)",
     )
     options.add_argument(
         "--max-window",
         type=int,
         default=0,
-        help="most reports that a stream's epoch may count; 0: what its epochs hold may be twice "
-        "what the maxmemory of Redis leaves to others, 20 bytes a report (%(default)s)",
+        help="largest number of reports that an epoch of a stream may count; 0: its epochs may use "
+        "twice the free maxmemory of Redis, at 20 bytes per report (%(default)s)",
     )
     options.add_argument(
         "--limits",
         type=Path,
         metavar="FILE",
-        help="TOML file of max_window and http_rate, which go before the command line and are read "
-        "again when it changes",
+        help="TOML file of max_window and http_rate, which override the command line and are read "
+        "again when the file changes",
     )
     return options
 
@@ -177,61 +180,61 @@ def _add_http(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--http-listen",
         default="",
-        help="for analysts: the web page, HTTP/JSON and exports; off without it",
+        help="HTTP address for analysts: the web page, HTTP/JSON and exports; without it HTTP is "
+        "off",
     )
     parser.add_argument(
         "--http-tokens",
         type=Path,
-        help="file of who may ask over HTTP, of hubbub keys token; without it and --http-access, "
-        "everyone on this machine, and on no other",
+        help="file of tokens made by hubbub keys token; without it and --http-access, everyone on "
+        "this machine may ask, and nobody from elsewhere",
     )
     parser.add_argument(
         "--http-access",
         type=Path,
         metavar="FILE",
-        help="TOML file of who may see what, by group, and of the provider that people log in at "
-        "(needs hubbub[oidc]; docs/operate/access.md)",
+        help="TOML file of the rights of groups, and of the provider for logins (needs "
+        "hubbub[oidc]; docs/operate/access.md)",
     )
     parser.add_argument(
         "--http-audit",
         default="",
         metavar="FILE",
-        help="gets a line of JSON for every question over HTTP, of who asked what; - for "
-        "the service's log; none without it",
+        help="file that gets a line of JSON for every question over HTTP, with who asked and "
+        "what; - for the log of the service; without it no line",
     )
     parser.add_argument(
-        "--http-tls", type=Path, help="folder of certificates for HTTPS; plain HTTP without it"
+        "--http-tls", type=Path, help="folder of certificates for HTTPS; without it plain HTTP"
     )
     parser.add_argument(
         "--http-rate",
         type=float,
         default=50.0,
-        help="requests a second and caller, on average; 0 for no limit (%(default)s)",
+        help="average number of requests per second from one caller; 0 for no limit (%(default)s)",
     )
     parser.add_argument(
         "--http-origin",
         action="append",
         default=[],
         metavar="https://HOST",
-        help="whose pages may ask too (CORS; repeat); none without it",
+        help="origin whose pages may ask too (CORS; repeat); without it none",
     )
     parser.add_argument(
         "--http-proxy",
         action="append",
         default=[],
         metavar="ADDRESS",
-        help="of a proxy, or a network of several, that is believed when it says for whom it asks "
-        "(X-Forwarded-For; repeat); none without it",
+        help="address or network of a proxy whose X-Forwarded-For is believed (repeat)",
     )
     parser.add_argument(
         "--http-command",
         default="",
         metavar="COMMAND",
-        help="how analysts ask from a shell, for the page to show, as "
-        "'hubbub {} --url https://HOST:7076'; without it the page shows curl",
+        help="command that the page shows to analysts, as 'hubbub {} --url https://HOST:7076'; "
+        "without it the page shows curl",
     )
     parser.add_argument(
-        "--http-notice", default="", metavar="TEXT", help="said at the top of every page"
+        "--http-notice", default="", metavar="TEXT", help="text at the top of every page"
     )
 
 
@@ -266,14 +269,14 @@ def _add_outlets(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=30,
         metavar="N",
-        help="keep finished estimates in Redis: of each metric's newest N epochs, and of the usual "
-        "ranges, for all aggregators and for other programs to read; 0 for none (%(default)s)",
+        help="keep the finished estimates of the newest N epochs of each metric, and of the usual "
+        "ranges, in Redis, for all aggregators and other programs; 0 for none (%(default)s)",
     )
     parser.add_argument(
-        "--webhook", default="", help="address that is sent every epoch that has closed, as JSON"
+        "--webhook", default="", help="address that receives every closed epoch, as JSON"
     )
     parser.add_argument(
-        "--webhook-secret", type=Path, help="file of the secret that such a request is signed with"
+        "--webhook-secret", type=Path, help="file of the secret that signs these requests"
     )
 
 

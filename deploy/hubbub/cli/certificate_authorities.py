@@ -189,7 +189,7 @@ def trust_other(folder: Path, other: Path) -> str:
         place = error.filename or folder
         raise KeysUnusable(
             f"{place}: cannot be read or written: {error.strerror}; give the folder made "
-            "by: hubbub keys tls FOLDER --party ROLE, and the other party's ca.pem"
+            "by hubbub keys tls FOLDER --party ROLE, and the other party's ca.pem"
         ) from error
     except ValueError as error:
         raise KeysUnusable(f"{other}: holds no certificates in PEM; ask for ca.pem anew") from error

@@ -21,40 +21,44 @@ class Entry(NamedTuple):
 
 
 COMMANDS: Final = {
-    "demo": Entry("demo", "30,162 real people's answers, from SDK to estimates", "local"),
+    "demo": Entry(
+        "demo", "Send the answers of 30,162 real people from the SDK to the estimates", "local"
+    ),
     "init": Entry("init", "keys, certificates, passwords and settings for an installation", "cli"),
     "up": Entry("up", "run everything on this machine, until Ctrl-C", "local"),
     "catalog": Entry(
         "catalog", "write and check metrics.toml, build what is shipped, help editors"
     ),
     "keys": Entry("keys", "make keys and certificates", "cli"),
-    "log": Entry("log", "the transparency log of bundles: audit one, as whoever wishes"),
-    "notice": Entry("notice", "ask fewer devices, or stop a metric, without an app's release"),
+    "log": Entry("log", "audit the transparency log of bundles, as anyone may"),
+    "notice": Entry("notice", "ask fewer devices, or stop a metric, without a release of the app"),
     "plan": Entry(
         "plan",
-        "which mechanism, how many reports, which epsilon; fake reports; how many machines",
+        "choose a mechanism, the number of reports or the epsilon; count fake reports and machines",
         "plan",
     ),
     "simulate": Entry(
         "simulate", "a rehearsal: what would be answered of values that you know", "plan"
     ),
-    "privacy": Entry("privacy", "what a catalog reveals; amplify; compose", "plan"),
+    "privacy": Entry(
+        "privacy", "show what a catalog reveals; compute amplification and composition", "plan"
+    ),
     "audit": Entry("audit", "prove the installed mechanisms, attack a catalog's metrics", "plan"),
-    "query": Entry("query", "estimates of one metric, with their intervals"),
+    "query": Entry("query", "show the estimates of a metric, with intervals"),
     "discover": Entry(
         "discover", "strings that nobody listed: which are frequent, and how frequent"
     ),
-    "top": Entry("query", "the most frequent values, and how sure their order is"),
+    "top": Entry("query", "show the most frequent values, and how sure their order is"),
     "compare": Entry("query", "what differs between two ranges of epochs"),
-    "trend": Entry("query", "the most frequent values, epoch by epoch"),
+    "trend": Entry("query", "show the most frequent values, epoch by epoch"),
     "cross": Entry("cross", "how two parts of an answer go together"),
     "breakdown": Entry("breakdown", "a metric by what is public of devices, as OS"),
     "model": Entry("model", "what a model has learned; sign its state for devices", "cli"),
     "export": Entry("export", "a metric as a file: CSV, Parquet or JSON"),
-    "candidates": Entry("candidates", "lists of strings to look for, saved by name"),
-    "mark": Entry("mark", "days on which something happened, shown on every trend"),
-    "metrics": Entry("status", "the metrics there are, and what is held of each"),
-    "status": Entry("status", "the conservation law: where every report is"),
+    "candidates": Entry("candidates", "save lists of strings to look for"),
+    "mark": Entry("mark", "mark days on which something happened; every trend shows them"),
+    "metrics": Entry("status", "show the metrics, and the stored epochs of each"),
+    "status": Entry("status", "show where every report is (the conservation law)"),
     "forget": Entry("forget", "delete a metric's totals of before a day", "aggregator,cli"),
     "backup": Entry(
         "backup",

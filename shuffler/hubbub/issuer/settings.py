@@ -72,15 +72,14 @@ def parser() -> argparse.ArgumentParser:
         epilog="HUBBUB_REDIS_URL is the Redis that remembers what accounts had.",
     )
     add = options.add_argument
-    add("--streams", type=Path, required=True, help="made by: hubbub catalog build")
-    add("--token-key", type=Path, required=True, help="made by: hubbub keys issuer")
-    add("--accounts", type=Path, help="keys of accounts: hubbub keys account")
+    add("--streams", type=Path, required=True, help="stream table made by hubbub catalog build")
+    add("--token-key", type=Path, required=True, help="key made by hubbub keys issuer")
+    add("--accounts", type=Path, help="file of accounts made by hubbub keys account")
     add(
         "--oidc",
         default="",
         metavar="URL",
-        help="an OpenID Connect provider, as it calls itself: who a token of its is about is an "
-        "account",
+        help="issuer URL of an OpenID Connect provider: the subject of its token is an account",
     )
     add(
         "--oidc-audience",
@@ -94,10 +93,10 @@ def parser() -> argparse.ArgumentParser:
         "--oidc-roots",
         type=Path,
         metavar="FILE",
-        help="the provider's authorities, if not the system's",
+        help="certificate authorities of the provider, if not those of the system",
     )
-    add("--listen", default="0.0.0.0:7090", help="for devices and backends (%(default)s)")
-    of = "tokens a second asked for from one address, or by a backend for one account"
+    add("--listen", default="0.0.0.0:7090", help="address for devices and backends (%(default)s)")
+    of = "tokens per second for one address, or for one account of a backend"
     add_callers(options, rate=200.0, of=of, burst=20_000)
     add_common(options, metrics_listen="127.0.0.1:7094")
     return options

@@ -75,16 +75,26 @@ def parser() -> argparse.ArgumentParser:
         metavar="URL",
         help=f"of the shuffler's HTTP door, https://HOST:PORT; without a path {_GATEWAY_PATH}",
     )
-    add("--roots", type=Path, metavar="FILE", help="the gateway's authorities, if not the system's")
-    add("--listen", default="0.0.0.0:7080", help="for devices (%(default)s)")
+    add(
+        "--roots",
+        type=Path,
+        metavar="FILE",
+        help="certificate authorities of the gateway, if not those of the system",
+    )
+    add("--listen", default="0.0.0.0:7080", help="address for devices (%(default)s)")
     security = options.add_mutually_exclusive_group(required=True)
     security.add_argument(
-        "--tls", type=Path, metavar="FOLDER", help="its certificate: relay.pem, relay.key"
+        "--tls",
+        type=Path,
+        metavar="FOLDER",
+        help="folder of folder of folder of its certificate: relay.pem, relay.key",
     )
-    security.add_argument("--insecure", action="store_true", help="no TLS, on loopback alone")
-    add_callers(options, rate=20.0, of="requests a second from one address", burst=2000)
-    add("--metrics-listen", default="127.0.0.1:7084", help="for Prometheus (%(default)s)")
-    add("--log-format", choices=FORMATS, default=FORMATS[0], help="of the log (%(default)s)")
+    security.add_argument(
+        "--insecure", action="store_true", help="serve without TLS, on a loopback address only"
+    )
+    add_callers(options, rate=20.0, of="requests per second from one address", burst=2000)
+    add("--metrics-listen", default="127.0.0.1:7084", help="address for Prometheus (%(default)s)")
+    add("--log-format", choices=FORMATS, default=FORMATS[0], help="format of the log (%(default)s)")
     return options
 
 

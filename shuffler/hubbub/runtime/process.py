@@ -90,25 +90,27 @@ Chosen = TypeVar("Chosen", bound=Settings)
 def add_common(parser: argparse.ArgumentParser, *, metrics_listen: str) -> None:
     """The settings that every service has."""
     security = parser.add_mutually_exclusive_group(required=True)
-    security.add_argument("--tls", type=Path, help="folder of certificates: hubbub keys tls")
-    security.add_argument("--insecure", action="store_true", help="no TLS, on loopback alone")
+    security.add_argument("--tls", type=Path, help="folder of certificates made by hubbub keys tls")
+    security.add_argument(
+        "--insecure", action="store_true", help="serve without TLS, on a loopback address only"
+    )
     parser.add_argument(
         "--redis-replicas",
         type=int,
         default=0,
-        help="a write counts once so many replicas of Redis have it (%(default)s)",
+        help="number of Redis replicas that must have a write before it counts (%(default)s)",
     )
     parser.add_argument(
-        "--metrics-listen", default=metrics_listen, help="for Prometheus (%(default)s)"
+        "--metrics-listen", default=metrics_listen, help="address for Prometheus (%(default)s)"
     )
     parser.add_argument(
-        "--log-format", choices=FORMATS, default=FORMATS[0], help="of the log (%(default)s)"
+        "--log-format", choices=FORMATS, default=FORMATS[0], help="format of the log (%(default)s)"
     )
     parser.add_argument(
         "--dev",
         action="store_true",
-        help="of a development installation: numbers protect nobody, files of production are "
-        "refused; also by HUBBUB_DEV=1",
+        help="development installation: the privacy settings protect nobody, and files of "
+        "production are refused; also set by HUBBUB_DEV=1",
     )
 
 

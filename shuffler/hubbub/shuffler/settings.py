@@ -193,13 +193,13 @@ def parser() -> argparse.ArgumentParser:
         epilog="The Redis URL, which may hold a password, comes from HUBBUB_REDIS_URL.",
     )
     add = options.add_argument
-    add("--streams", type=Path, required=True, help="stream table of the catalog")
-    add("--listen", default="0.0.0.0:7070", help="for devices (%(default)s)")
-    add("--operator-listen", default="127.0.0.1:7073", help="for status (%(default)s)")
+    add("--streams", type=Path, required=True, help="stream table made by hubbub catalog build")
+    add("--listen", default="0.0.0.0:7070", help="address for devices (%(default)s)")
+    add("--operator-listen", default="127.0.0.1:7073", help="address for the status (%(default)s)")
     add(
         "--aggregator",
         action="append",
-        help="its Ingest (127.0.0.1:7071); repeat for several that share one Redis",
+        help="address of the aggregator (127.0.0.1:7071); repeat for several that share one Redis",
     )
     for what, meaning in _SIGNED.items():
         help_ = f"{meaning}; read again when it changes, and may come later"
@@ -208,8 +208,8 @@ def parser() -> argparse.ArgumentParser:
         "--token-key",
         type=Path,
         metavar="FILE",
-        help="made by: hubbub keys issuer; checks tokens, and has to be there where the catalog "
-        "names their issuer",
+        help="key made by hubbub keys issuer, which checks tokens; required if the catalog names "
+        "an issuer",
     )
     add_common(options, metrics_listen="127.0.0.1:7074")
     _add_http(options)
@@ -221,27 +221,33 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--reserve",
         type=float,
-        help=f"stays in an open pool, {batches} ({_RESERVE:g}; none with --dev)",
+        help=f"reports that stay in an open pool, {batches} ({_RESERVE:g}; none with --dev)",
     )
     add(
         "--reserve-spread",
         type=float,
         default=0.0,
-        help=f"up to so much more stays, {batches}, drawn anew after every batch (%(default)s)",
+        help=f"largest random addition to --reserve, {batches}, for each batch (%(default)s)",
     )
     add(
         "--delay",
         type=float,
-        help="seconds for which a full pool holds a batch back, on average "
+        help="average time for which a full pool holds a batch back, in seconds "
         f"({_DELAY_SECONDS:g}; none with --dev)",
     )
-    add("--max-batch", type=int, default=5000, help="most reports in a batch (%(default)s)")
+    add(
+        "--max-batch",
+        type=int,
+        default=5000,
+        help="largest number of reports in a batch (%(default)s)",
+    )
     add(
         "--shards",
         type=int,
         default=1,
-        help="parts of the pool of an epoch that leaves whole, over the nodes of a Redis Cluster; "
-        "still one crowd; decided when an epoch begins (%(default)s)",
+        help="number of parts of the pool of an epoch that leaves whole, to spread it over the "
+        "nodes of a Redis Cluster; it stays one crowd; decided when an epoch begins "
+        "(%(default)s)",
     )
     _add_limits(options)
     return options
@@ -250,52 +256,56 @@ def parser() -> argparse.ArgumentParser:
 def _add_http(parser: argparse.ArgumentParser) -> None:
     door = parser.add_argument_group("HTTP (for devices that do not speak gRPC)")
     add = door.add_argument
-    add("--http", default="", metavar="HOST:PORT", help="for devices too; off without it")
+    add(
+        "--http",
+        default="",
+        metavar="HOST:PORT",
+        help="HTTP address for devices; without it HTTP is off",
+    )
     add(
         "--http-tls",
         type=Path,
         metavar="FOLDER",
-        help="of certificates that browsers trust, as shuffler.pem and shuffler.key; without it "
-        "those of --tls",
+        help="folder of certificates that browsers trust, as shuffler.pem and "
+        "shuffler.key; without it those of --tls",
     )
     add(
         "--http-bundle",
         type=Path,
         metavar="FILE",
-        help="the bundle, for devices to fetch at /v1/bundle; read again when it changes",
+        help="bundle for devices, served at /v1/bundle; it is read again when it changes",
     )
     add(
         "--http-proxy",
         action="append",
         default=[],
         metavar="ADDRESS",
-        help="of a proxy, or a network of several, that is believed when it says for whom it asks "
-        "(X-Forwarded-For; repeat); none without it",
+        help="address or network of a proxy whose X-Forwarded-For is believed (repeat)",
     )
     add(
         "--http-proxy-protocol",
         action="store_true",
-        help="they say so by a PROXY header at the start of each connection (send-proxy-v2 in "
-        "HAProxy), and are refused without; X-Forwarded-For is then believed of nobody",
+        help="proxies send a PROXY header at the start of each connection (send-proxy-v2 in "
+        "HAProxy); connections without it are refused, and X-Forwarded-For is ignored",
     )
     add(
         "--http-shared",
         action="store_true",
-        help="other shufflers of this machine may listen at the same HOST:PORT",
+        help="other shufflers on this machine may listen at the same HOST:PORT",
     )
     add(
         "--gateway-key",
         type=Path,
         metavar="FILE",
-        help="made by: hubbub keys gateway; opens what comes through relays (RFC 9458), which send "
-        "to /.well-known/ohttp-gateway",
+        help="key made by hubbub keys gateway, which opens requests from relays (RFC 9458) at "
+        "/.well-known/ohttp-gateway",
     )
     add(
         "--relay",
         action="append",
         default=[],
         metavar="ADDRESS",
-        help="of a relay, or a network of several, that is not held to one address's limits "
+        help="address or network of a relay, which the limits of one address do not bind "
         "(repeat); it has limits of its own",
     )
 
@@ -303,30 +313,35 @@ def _add_http(parser: argparse.ArgumentParser) -> None:
 def _add_limits(parser: argparse.ArgumentParser) -> None:
     limits = parser.add_argument_group("limits (past them devices are told when to come back)")
     add = limits.add_argument
-    add("--max-pool", type=int, default=2_000_000, help="most reports held (%(default)s)")
+    add(
+        "--max-pool",
+        type=int,
+        default=2_000_000,
+        help="largest number of reports in the pool (%(default)s)",
+    )
     add(
         "--max-memory",
         type=float,
         default=0.8,
-        help="largest part used of Redis' maxmemory, if it has one (%(default)s)",
+        help="largest share of the maxmemory of Redis that is used, if it is set (%(default)s)",
     )
     add(
         "--peer-rate",
         type=float,
         default=200.0,
-        help="reports a second from one address, on average; 0: no limit (%(default)s)",
+        help="average number of reports per second from one address; 0: no limit (%(default)s)",
     )
-    add("--peer-burst", type=int, default=20_000, help="and at once (%(default)s)")
+    add("--peer-burst", type=int, default=20_000, help="largest number at once (%(default)s)")
     add(
         "--peer-calls",
         type=int,
-        help="calls open at once of one address; 0: no limit "
-        f"({_PEER_CALLS}, or none with --peer-rate 0)",
+        help=f"largest number of open calls of one address; 0: no limit ({_PEER_CALLS}, or none "
+        "with --peer-rate 0)",
     )
     add(
         "--limits",
         type=Path,
         metavar="FILE",
-        help="TOML file of these, as in max_pool = 1000000, which go before the command line and "
-        "are read again when it changes",
+        help="TOML file of these limits, as in max_pool = 1000000, which override the command "
+        "line and are read again when the file changes",
     )

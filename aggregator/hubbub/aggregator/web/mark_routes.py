@@ -13,7 +13,7 @@ from hubbub.aggregator.web.problems import PROBLEMS
 _LONGEST = 200
 _LONGEST_TEXT = 400
 
-Name = Annotated[str, Path(max_length=_LONGEST, description="what the mark is called")]
+Name = Annotated[str, Path(max_length=_LONGEST, description="name of the mark")]
 OfMetric = Annotated[
     str, Query(max_length=_LONGEST, description="those that this metric's trend has; all without")
 ]

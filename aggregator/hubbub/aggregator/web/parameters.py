@@ -32,7 +32,7 @@ else:
 # With a limit its characters are looked at, too: half of one, which no encoding has, is malformed.
 Text = Annotated[str, Field(max_length=65_536)]
 Metric = Annotated[str, Path(max_length=_LONGEST, description="its name in the catalog")]
-ListName = Annotated[str, Path(max_length=_LONGEST, description="what the list is called")]
+ListName = Annotated[str, Path(max_length=_LONGEST, description="name of the list")]
 Last = Annotated[
     str | None,
     Query(max_length=_LONGEST_RANGE, description="counted back from now: 7 epochs, or 12h, 7d, 4w"),

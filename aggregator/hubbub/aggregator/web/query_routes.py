@@ -78,7 +78,10 @@ Likely = Annotated[
         "that nobody holds, at most; 0 for none",
     ),
 ]
-FollowNumber = Annotated[int, Query(ge=1, le=MAX_SERIES, description="or so many most frequent")]
+FollowNumber = Annotated[
+    int,
+    Query(ge=1, le=MAX_SERIES, description="number of most frequent values, instead of value"),
+]
 
 
 @dataclass(frozen=True, slots=True)

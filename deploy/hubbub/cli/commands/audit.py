@@ -38,20 +38,18 @@ _DEFAULT: Final = Path("metrics.toml")
 class AuditOptions:
     """Options of `hubbub audit`."""
 
-    catalog: Path | None = argument(
-        "catalog to attack (metrics.toml, if there is one)", default=None
-    )
+    catalog: Path | None = argument("catalog to attack (metrics.toml, if it exists)", default=None)
     metrics: tuple[str, ...] = option(
-        "this one alone (repeat)", name="--metric", metavar="METRIC", default=()
+        "attack only this metric (repeat)", name="--metric", metavar="METRIC", default=()
     )
     samples: int = option(
-        "people whose reports are drawn, of each of two values (%(default)s)",
+        "number of people drawn for each of two values (%(default)s)",
         default=20_000,
         within=Interval(1000, 10**8),
     )
-    no_proofs: bool = option("attack the catalog alone", default=False)
+    no_proofs: bool = option("skip the proofs and only attack the catalog", default=False)
     format: Literal["table", "json", "html"] = option(
-        "of the output (%(default)s)", default="table"
+        "format of the output (%(default)s)", default="table"
     )
 
 
@@ -152,6 +150,7 @@ COMMANDS: Final = (
         name="audit",
         run=_audit,
         description="Proves the coin source and every installed mechanism by exact enumeration, "
-        "then attacks every metric of the catalog on real coins. Exit code 1 if anything failed.",
+        "then attacks every metric of the catalog with real coins. The exit code is 1 "
+        "if anything failed.",
     ),
 )

@@ -49,20 +49,20 @@ _URLS: Final = (
 class BackupOptions:
     """Options of `hubbub backup`."""
 
-    folder: Path = argument("a new one, for the backup")
+    folder: Path = argument("new folder for the backup")
     home: Path = option(
         "the folder of `hubbub up` or `hubbub init` (%(default)s)",
         default=Path(".hubbub"),
         metavar="INSTALLATION",
     )
     passphrase: Path | None = option(
-        "encrypts to what is in this file, of 12 characters at least",
+        "encrypt with the passphrase in this file, which has at least 12 characters",
         default=None,
         metavar="FILE",
         exclusive=_LOCK,
     )
     recipient: str = option(
-        "encrypts to a public key of age, as age-keygen prints it",
+        "encrypt to a public key of age, as age-keygen prints it",
         name="--for",
         default="",
         metavar="age1...",
@@ -75,10 +75,10 @@ class OpenerOptions:
     """What decrypts the files of a backup."""
 
     passphrase: Path | None = option(
-        "a file that holds it", default=None, metavar="FILE", exclusive=_OPENER
+        "file that contains the passphrase", default=None, metavar="FILE", exclusive=_OPENER
     )
     identity: Path | None = option(
-        "a private key of age", default=None, metavar="FILE", exclusive=_OPENER
+        "file of a private key of age", default=None, metavar="FILE", exclusive=_OPENER
     )
 
     def opener(self) -> Opener | None:
@@ -102,12 +102,12 @@ class RestoreOptions:
 
     folder: Path = argument("the backup")
     home: Path | None = option(
-        "the files into this new folder; of `hubbub up`, with its Redis",
+        "new folder for the files, and for an installation of `hubbub up` also for its Redis",
         default=None,
         metavar="INSTALLATION",
         exclusive=_WHERE,
     )
-    redis: bool = option("what the Redis held, into both Redis", default=False, exclusive=_WHERE)
+    redis: bool = option("also restore the contents of both Redis", default=False, exclusive=_WHERE)
     key: OpenerOptions
 
 
@@ -244,21 +244,23 @@ COMMANDS: Final = (
     Command(
         name="backup",
         run=_backup,
-        description="Copies a running installation into a new folder: what both Redis held at one "
-        "moment, and the installation's files, encrypted, with a checksum of each part.",
+        description="Copies a running installation into a new folder: the contents of both Redis "
+        "at one moment, and the files of the installation, encrypted, with a checksum "
+        "of each part.",
         epilog=f"{_URLS}; for a folder of `hubbub up` they are known.",
     ),
     Command(
         name="verify",
         run=_verify,
-        description="Checks that every part of a backup is as it was written, and that a Redis "
-        "reads it; with a passphrase or a key also that the files open by it.",
+        description="Checks that every part of a backup is unchanged, and that a Redis reads it; "
+        "with a passphrase or a key also that it opens the files.",
     ),
     Command(
         name="restore",
         run=_restore,
         description="Checks a backup and makes an installation from it, in a new folder and in "
-        "empty Redis. Nothing is overwritten. docs/operate/restore.md says what follows.",
+        "empty Redis. It overwrites nothing. The next steps are in "
+        "docs/operate/restore.md.",
         epilog=f"{_URLS}; a folder of `hubbub up` has its own.",
     ),
 )

@@ -14,7 +14,7 @@ class BreakdownOptions:
     """Options of `hubbub breakdown`."""
 
     question: QuestionOptions
-    by: str = option("which field (the first)", default="", metavar="FIELD")
+    by: str = option("public field (the first)", default="", metavar="FIELD")
 
 
 def _breakdown(options: BreakdownOptions) -> int:
@@ -25,9 +25,9 @@ COMMANDS: Final = (
     Command(
         name="breakdown",
         run=_breakdown,
-        description="Of a metric with a breakdown: for each value of a public field the shares "
-        "among its reports, and how they differ from those of all other values together. A value "
-        "with fewer reports than the minimum batch has no answer.",
+        description="For a metric with a breakdown: for each value of a public field the shares "
+        "among its reports, and how they differ from the shares among all other "
+        "reports. A value with fewer reports than the minimum batch has no answer.",
         epilog="""
 examples:
   hubbub breakdown crashed --by version --last 7d     of each version, how many crashed

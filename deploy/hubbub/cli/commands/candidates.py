@@ -19,8 +19,8 @@ DESCRIPTION: Final = "What `query`, `top`, `compare`, `trend` and `export` take 
 class AddOptions:
     """Options of `hubbub candidates add`."""
 
-    name: str = argument("what the list is called")
-    file: Path = argument("one string a line, plain or .gz")
+    name: str = argument("name of the list")
+    file: Path = argument("file with one string per line, plain or .gz")
     service: ServiceOptions
 
 
@@ -28,7 +28,7 @@ class AddOptions:
 class ListOptions:
     """Options of `hubbub candidates show` and `remove`."""
 
-    name: str = argument("what the list is called")
+    name: str = argument("name of the list")
     service: ServiceOptions
 
 
@@ -75,7 +75,7 @@ COMMANDS: Final = (
     Command(
         name="candidates add", run=_add, text="save the lines of a file, or add them to a list"
     ),
-    Command(name="candidates list", run=_list, text="the lists that are saved"),
-    Command(name="candidates show", run=_show, text="the strings of one, a line each"),
-    Command(name="candidates remove", run=_remove, text="forget one"),
+    Command(name="candidates list", run=_list, text="show the saved lists"),
+    Command(name="candidates show", run=_show, text="print the strings of a list, one per line"),
+    Command(name="candidates remove", run=_remove, text="remove a list"),
 )

@@ -32,21 +32,25 @@ class BuildOptions:
     """Options of `hubbub catalog build`."""
 
     catalog: Path = argument("the catalog (%(default)s)", default=Path("metrics.toml"))
-    keys: Path = option("folder made by: hubbub keys new")
+    keys: Path = option("folder made by hubbub keys new")
     out: Path = option(
-        "where the bundle goes (%(default)s)", default=Path("app.hubbub"), read=read_named_path
+        "file for the bundle (%(default)s)", default=Path("app.hubbub"), read=read_named_path
     )
     operator_out: Path | None = option(
-        "where the aggregator's bundle goes (operator.hubbub beside --out)", default=None
+        "file for the bundle of the aggregator (operator.hubbub beside --out)", default=None
     )
-    streams: Path = option("for the shuffler (%(default)s)", default=Path("streams.json"))
+    streams: Path = option(
+        "file for the stream table of the shuffler (%(default)s)", default=Path("streams.json")
+    )
     previous: Path | None = option(
-        "bundle to compare with (the one at --out, if there is one)", default=None
+        "bundle to compare with (the bundle at --out, if there is one)", default=None
     )
-    roots: Path | None = option("PEM of the authority of the shuffler's TLS", default=None)
+    roots: Path | None = option(
+        "PEM file of the certificate authority of the shuffler", default=None
+    )
     log: Path | None = option(
-        "folder of the transparency log, to serve as it is, where the catalog names one (log "
-        "beside --out)",
+        "folder of the transparency log, which can be served as it is, if the catalog names "
+        "a log (log beside --out)",
         default=None,
     )
 

@@ -35,12 +35,15 @@ class CodegenOptions:
 
     catalog: Path = argument("the catalog (%(default)s)", default=Path("metrics.toml"))
     python: Path | None = option(
-        "where the module of Python goes", default=None, metavar="FILE", exclusive=_MODULE
+        "file for the Python module", default=None, metavar="FILE", exclusive=_MODULE
     )
     typescript: Path = option(
-        "where the module of TypeScript goes", default=Path(), metavar="FILE", exclusive=_MODULE
+        "file for the TypeScript module", default=Path(), metavar="FILE", exclusive=_MODULE
     )
-    check: bool = option("fail if the file is not what would be written", default=False)
+    check: bool = option(
+        "write nothing, and fail if the file differs from the module that would be written",
+        default=False,
+    )
 
 
 def _codegen(options: CodegenOptions) -> int:
@@ -147,9 +150,9 @@ CODEGEN: Final = Command(
     run=_codegen,
     text="metrics as a module, for type checkers",
     description="""
-Writes a Python module with one object for each metric. In an app `metrics.theme.report("dark")`
-reports; a name or a value that is wrong is found by mypy or pyright. With --typescript it is a
-module for pages and Node: `report(client, "theme", "dark")`. With --check nothing is written, and
-the exit code says whether the file is what the catalog says: a line for a test.
+Writes a Python module with an object for each metric. An app reports with
+`metrics.theme.report("dark")`; mypy and pyright find wrong names and values. With --typescript it
+writes a module for pages and Node: `report(client, "theme", "dark")`. With --check it writes
+nothing, and the exit code says whether the file fits the catalog: a line for a test.
 """,
 )

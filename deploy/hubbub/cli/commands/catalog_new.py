@@ -75,51 +75,57 @@ def _read_epsilon(name: str, epsilon: float) -> float:
 class NewOptions:
     """Options of `hubbub catalog new`."""
 
-    name: str = argument("what apps and analysts call it")
+    name: str = argument("name of the metric, for apps and analysts")
     catalog: Path = option(
-        "the catalog, made if there is none (%(default)s)",
+        "the catalog; it is created if missing (%(default)s)",
         default=Path("metrics.toml"),
         read=read_named_path,
     )
-    description: str = option("what is asked, as people read it", default="")
-    owner: str = option("who asks, and answers questions about it", default="")
-    expires: date | None = option("the last day of reports (in a year)", default=None)
+    description: str = option(
+        "what the metric asks, in words for the people who are asked", default=""
+    )
+    owner: str = option("who is responsible for the metric", default="")
+    expires: date | None = option("last day on which devices report (in a year)", default=None)
     values: str = option(
-        "what can be reported, with commas between; true,false for a boolean",
+        "values that can be reported, separated by commas; true,false for a boolean",
         default="",
         exclusive=_VALUES,
     )
     edges: str | None = option(
-        "a number, and how it is spread: where its range is cut, with commas between, or "
-        "LOW:HIGH:PARTS for steps that grow by one factor",
+        "for the distribution of a number: the edges of its ranges, separated by commas, or "
+        "LOW:HIGH:PARTS for ranges that grow by a constant factor",
         default=None,
         exclusive=_VALUES,
         parse=_edges,
     )
-    boolean: bool = option("true or false", default=False, exclusive=_VALUES)
+    boolean: bool = option("report true or false", default=False, exclusive=_VALUES)
     range: tuple[float, float] | None = option(
-        "a number between two, for its mean",
+        "for the mean of a number: its smallest and its largest value",
         default=None,
         metavar=("LOW", "HIGH"),
         read=_read_range,
         exclusive=_VALUES,
     )
     kind: str = option(
-        "what the number is, which devices check (%(default)s)", default=_KIND, choices=NUMERIC
+        "what the number is; devices check it (%(default)s)", default=_KIND, choices=NUMERIC
     )
-    unit: str | None = option("what the number is measured in", default=None)
-    refuse: bool = option("a number outside is not counted at the nearest end", default=False)
+    unit: str | None = option("unit of the number", default=None)
+    refuse: bool = option(
+        "drop a number outside the range instead of counting it at the nearest end", default=False
+    )
     other: bool = option('a text that is not among --values counts as "other"', default=False)
-    epoch: str = option("how long reports add up (day)", default="day", choices=WRITTEN_EPOCHS)
-    epsilon: float = option(
-        "the most that one report says, in nats (1.0)", default=1.0, read=_read_epsilon
+    epoch: str = option(
+        "length of an epoch: how long reports add up (day)", default="day", choices=WRITTEN_EPOCHS
     )
-    reports: int = option("how many reports you expect of an epoch (10000)", default=10_000)
+    epsilon: float = option(
+        "largest privacy loss of one report, in nats (1.0)", default=1.0, read=_read_epsilon
+    )
+    reports: int = option("expected number of reports in an epoch (10000)", default=10_000)
     min_batch: int | None = option(
-        "the fewest that leave together (a tenth, 10 at least)", default=None
+        "fewest reports that leave the shuffler together (a tenth, 10 at least)", default=None
     )
     shuffler: str = option(
-        "HOST:PORT of a new catalog's shuffler (127.0.0.1:7070, here)", default=""
+        "HOST:PORT of the shuffler, for a new catalog (127.0.0.1:7070, here)", default=""
     )
 
 
@@ -322,9 +328,9 @@ NEW: Final = Command(
     run=_new,
     text="write a metric into metrics.toml, field by field",
     description="""
-Writes a metric into the catalog, with a comment above each field; the mechanism is chosen by the
-planner (mechanism = "auto"). On a terminal it asks for description, owner, values and unit where no
-option gives them. Nothing that is there is changed, and what would not pass `hubbub catalog check`
-is not written.
+Writes a metric into the catalog, with a comment above each field; the planner chooses the
+mechanism (mechanism = "auto"). On a terminal it asks for description, owner, values and unit if no
+option gives them. It changes no existing metric, and writes only what passes `hubbub catalog
+check`.
 """,
 )

@@ -13,10 +13,12 @@ from hubbub.programs.options import argument, options
 class CrossOptions:
     """Options of `hubbub cross`."""
 
-    metric: str = argument("its name; NAME/EPSILON for one tier alone", read=read_metric_name)
-    rows: str = argument("whose values are the rows", default="", metavar="PART")
-    columns: str = argument("whose values are the columns", default="", metavar="PART")
-    by: str = argument("whose values are tables", default="", metavar="PART")
+    metric: str = argument(
+        "name of the metric; NAME/EPSILON for a single tier", read=read_metric_name
+    )
+    rows: str = argument("part whose values are the rows", default="", metavar="PART")
+    columns: str = argument("part whose values are the columns", default="", metavar="PART")
+    by: str = argument("part that has a table for each of its values", default="", metavar="PART")
     answer: AnswerOptions
 
 
@@ -29,10 +31,11 @@ COMMANDS: Final = (
     Command(
         name="cross",
         run=_cross,
-        description="Of a metric with parts: for each value of the first part, which share holds "
-        "each value of the second, with intervals; and whether the two go together at all. "
-        "Of a metric with more than two parts, name two; without, the first two are taken. A third "
-        "has a table for each of its values, of a metric whose devices tell three together.",
+        description="For a metric with parts: for each value of the first part, the share of each "
+        "value of the second part, with intervals; and whether the two parts depend on "
+        "each other. Name two parts if the metric has more; without names the first "
+        "two are used. A third part has a table for each of its values, if devices "
+        "report three parts together.",
         epilog="""
 example:
   hubbub cross profile country theme --last 7d     of each country, who has which theme

@@ -49,22 +49,22 @@ class DemoOptions:
     """Options of `hubbub demo`."""
 
     people: int = option(
-        "how many devices (%(default)s)", default=PEOPLE, within=Interval(1, 10_000_000)
+        "number of devices (%(default)s)", default=PEOPLE, within=Interval(1, 10_000_000)
     )
     keep: Path | None = option(
-        "its state stays there after Ctrl-C (%(const)s); and its page is left open, as it is on a "
-        "terminal without this, until Ctrl-C",
+        "keep the state in this folder after Ctrl-C (%(const)s); the page stays open until "
+        "Ctrl-C, as it does on a terminal without this option",
         default=None,
         bare=Path(".hubbub-demo"),
         metavar="FOLDER",
         exclusive=_KEEP,
     )
     no_keep: bool = option(
-        "end after the answers, as it does where its output is no terminal",
+        "end after the answers, as the demo does when its output is not a terminal",
         default=False,
         exclusive=_KEEP,
     )
-    json: Path | None = option("write all results there as well", default=None, metavar="FILE")
+    json: Path | None = option("also write all results to this file", default=None, metavar="FILE")
 
 
 def _demo(options: DemoOptions) -> int:

@@ -34,18 +34,19 @@ def _false_share(text: str) -> float:
 class DiscoverOptions:
     """Options of `hubbub discover`."""
 
-    metric: str = argument("its name; NAME/EPSILON for one tier alone", read=read_metric_name)
+    metric: str = argument(
+        "name of the metric; NAME/EPSILON for a single tier", read=read_metric_name
+    )
     as_candidates: Path | None = option(
-        "write the strings that were found whole there, one a line; to a new file, unless --append",
+        "write the discovered whole strings to this new file, one per line; with --append to "
+        "an existing file",
         default=None,
         metavar="FILE",
     )
-    append: bool = option(
-        "add to --as-candidates those that it does not hold, behind the others", default=False
-    )
+    append: bool = option("append new strings to the file of --as-candidates", default=False)
     likely: float = option(
-        "further strings that may be held, of which that share (%(const)s) is held by nobody, at "
-        "most on average; --as-candidates writes them, too",
+        "also list strings that are likely but not certain; on average at most this share "
+        "(%(const)s) of them are reported by nobody; --as-candidates includes them",
         default=0.0,
         bare=0.5,
         parse=_false_share,

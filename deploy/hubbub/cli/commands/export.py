@@ -45,6 +45,6 @@ COMMANDS: Final = (
     Command(
         name="export",
         run=_export,
-        description="The format follows from the file's name, unless --format says it.",
+        description="The format follows from the name of the file, unless --format names it.",
     ),
 )

@@ -34,13 +34,13 @@ _SETTING: Final = "HUBBUB_REDIS_URL"
 class ForgetOptions:
     """Options of `hubbub forget`."""
 
-    metric: str = argument("its name in the bundle, or of one that is retired")
+    metric: str = argument("name of a metric in the bundle, or of a retired metric")
     before: date = option("the day")
     home: Path | None = option(f"folder of `hubbub up` ({_HOME})", default=None)
     bundle: Path | None = option(
-        f"which says what the metric is ({OPERATORS}, of --home or here)", default=None
+        f"bundle that defines the metric ({OPERATORS}, of --home or here)", default=None
     )
-    yes: bool = option("do it", default=False)
+    yes: bool = option("delete the epochs", default=False)
 
 
 def _forget(options: ForgetOptions) -> int:
@@ -145,9 +145,9 @@ COMMANDS: Final = (
     Command(
         name="forget",
         run=_forget,
-        description="Deletes whole epochs that were over before a day (UTC). Without --yes it says "
-        "what it would delete. The law still says how many reports they were; releases, exports "
-        "and backups keep what they have.",
+        description="Deletes whole epochs that ended before a day (UTC). Without --yes it shows "
+        "what it would delete. The conservation law still counts their reports; "
+        "releases, exports and backups stay as they are.",
         epilog="The URL of the aggregator's Redis comes from HUBBUB_REDIS_URL, if it is set and "
         "--home is not given; for a folder of `hubbub up` it is known.",
     ),

@@ -62,38 +62,40 @@ _PARTIES: Final = Group("one of several parties")
 class InitOptions:
     """Options of `hubbub init`."""
 
-    folder: Path = argument("where all of it goes")
+    folder: Path = argument("folder for all the files")
     catalog: Path | None = option(f"the catalog to build ({_CATALOG})", default=None)
     host: tuple[str, ...] = option(
-        "another name that a role is dialled by, or NAME alone for all of them (repeat); the "
-        "catalog's shuffler and the names of the containers are among them",
+        "another host name of a role, or NAME alone for all roles (repeat); the shuffler of "
+        "the catalog and the names of the containers are included",
         default=(),
         metavar="ROLE=NAME",
     )
     dev: bool = option(
-        "for development: numbers protect nobody; its services are told so, and no others take "
-        "its files",
+        "for development only: the privacy settings protect nobody; services of a production "
+        "installation refuse its files",
         default=False,
     )
     tokens: Path | None = option(
-        "where the catalog names an issuer of tokens: its public key, of who runs it",
+        "public key of the token issuer, if the catalog names an issuer; whoever runs the "
+        "issuer has it",
         default=None,
         metavar="TOKENS.PUB",
     )
     party: str = option(
-        "the service that it runs: its keys, certificates and Redis alone",
+        "the service that this party runs; only its keys, certificates and Redis are made",
         default="",
         choices=(*PARTIES, "issuer"),
         group=_PARTIES,
     )
     peer: str = option(
-        "of shuffler and aggregator: where the other's is, the aggregator or the shuffler's status",
+        "address of the other party: the aggregator, or the status port of the shuffler",
         default="",
         metavar="HOST:PORT",
         group=_PARTIES,
     )
     trust: Path | None = option(
-        "the other's authorities; without: hubbub keys trust, later",
+        "certificate authorities of the other party; they can be added later with hubbub "
+        "keys trust",
         default=None,
         metavar="CA.PEM",
         group=_PARTIES,
@@ -323,10 +325,11 @@ COMMANDS: Final = (
         name="init",
         run=_run,
         description="""
-Makes, in FOLDER: keys, certificates, bundle and stream table of the catalog, settings and users for
-Redis, passwords and tokens drawn at random, folders for data. Nothing that is there is overwritten.
-Run as root, it gives what services read to user 10001. docs/operate/install.md goes on from here.
-With --party it is one party's part: docs/operate/two-parties.md goes on from there, and tokens.md.
+Makes in FOLDER: keys, certificates, the bundle and the stream table of the catalog, settings and
+users for Redis, random passwords and tokens, and folders for data. It overwrites nothing. Run as
+root, it gives the files that services read to user 10001. The next steps are in
+docs/operate/install.md. With --party it makes the files of one party: see
+docs/operate/two-parties.md and tokens.md.
 """,
     ),
 )

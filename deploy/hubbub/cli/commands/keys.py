@@ -45,8 +45,14 @@ class LifetimeOptions:
     """How many opening keys, and for how long each."""
 
     # Ten years; and a bundle carries all keys.
-    days: int = option("of one key (%(default)s)", default=DEFAULT_DAYS, within=Interval(1, 3660))
-    periods: int = option("keys (%(default)s)", default=DEFAULT_PERIODS, within=Interval(1, 1000))
+    days: int = option(
+        "days for which one key is used (%(default)s)",
+        default=DEFAULT_DAYS,
+        within=Interval(1, 3660),
+    )
+    periods: int = option(
+        "number of opening keys (%(default)s)", default=DEFAULT_PERIODS, within=Interval(1, 1000)
+    )
 
     def __post_init__(self) -> None:
         if not self.days * self.periods <= _MAX_DAYS:
@@ -62,7 +68,8 @@ class NewOptions:
     folder: Path = argument("new folder for the keys")
     lifetime: LifetimeOptions
     dev: bool = option(
-        "for development: what is built with them is refused by services of production",
+        "for development only: services of a production installation refuse bundles built "
+        "with these keys",
         default=False,
     )
 
@@ -71,20 +78,20 @@ class NewOptions:
 class RotateOptions:
     """Options of `hubbub keys rotate`."""
 
-    folder: Path = argument("folder made by: hubbub keys new")
+    folder: Path = argument("folder made by hubbub keys new")
     lifetime: LifetimeOptions
     anew_from: date | None = option(
-        "a key leaked: make those of epochs from this day on (today or later, UTC) anew; reports "
-        "sealed to the old ones are refused from then on",
+        "after a leak: replace the keys of epochs from this day on (today or later, UTC); "
+        "reports sealed to the old keys are then refused",
         default=None,
     )
     today: date | None = option(
-        "what day it is (UTC), by another clock than this machine's: deletes the keys that no "
-        "epoch needs any more; without it they are kept",
+        "the current day (UTC) by a clock other than that of this machine: delete the keys "
+        "that no epoch needs any more; without it all keys are kept",
         default=None,
     )
     longest: str = option(
-        "epoch of any metric: keys are deleted so much sooner if it is shorter (%(default)s)",
+        "longest epoch of any metric: with shorter epochs, keys are deleted sooner (%(default)s)",
         default="month",
         choices=WRITTEN_EPOCHS,
     )
@@ -94,17 +101,21 @@ class RotateOptions:
 class FolderOptions:
     """Options of `hubbub keys x-wing`, `gateway`, `issuer` and `handover`."""
 
-    folder: Path = argument("made by: hubbub keys new, or of who runs one service alone")
+    folder: Path = argument(
+        "folder made by hubbub keys new, or the folder of a party that runs one service"
+    )
 
 
 @options
 class AccountOptions:
     """Options of `hubbub keys account`."""
 
-    file: Path = argument("of accounts, for hubbub issuer; made if none")
-    name: str = option("of the account, or of the backend")
+    file: Path = argument("file of accounts, for hubbub issuer; it is created if missing")
+    name: str = option("name of the account or of the backend")
     backend: bool = option(
-        "of the app's own server, which names the account for whom it asks", default=False
+        "the key is for the server of the app, which names the account for which it requests "
+        "tokens",
+        default=False,
     )
 
 
@@ -112,8 +123,8 @@ class AccountOptions:
 class WitnessOptions:
     """Options of `hubbub keys witness`."""
 
-    folder: Path = argument("new folder for it, and for what was cosigned")
-    name: str = option("the witness's: a host's, or a path on one, without https://")
+    folder: Path = argument("new folder for the key and for cosigned checkpoints")
+    name: str = option("name of the witness: a host, or a path on a host, without https://")
 
 
 @options
@@ -122,26 +133,27 @@ class TlsOptions:
 
     folder: Path = argument("new folder for the certificates", read=read_named_path)
     host: tuple[str, ...] = option(
-        "name or address that a role is dialled by, beside localhost: shuffler, aggregator or "
-        "redis; NAME alone for all of them, on one machine (repeat)",
+        "host name or address of a role (shuffler, aggregator or redis), besides localhost; "
+        "NAME alone if all roles are on one machine (repeat)",
         default=(),
         metavar="ROLE=NAME",
     )
     authorities: Path | None = option(
-        "where the keys of the authorities are kept, which renew certificates (the folder of the "
+        "folder for the keys of the authorities, which renew certificates (the folder of the "
         "certificates, with -authorities after its name); keep it offline",
         default=None,
         metavar="FOLDER",
     )
     party: str = option(
-        "of two parties the one that runs this service: certificates for it, its Redis and its "
-        "people alone; then exchange ca.pem, and: hubbub keys trust",
+        "with two parties: make certificates only for the party that runs this service; then "
+        "exchange ca.pem and run hubbub keys trust",
         default="",
         choices=tuple(PARTIES),
     )
     renew: bool = option(
-        "new certificates in the folder, by the kept authorities, with the names that they have "
-        "and those of --host besides; what trusted them goes on doing so",
+        "renew the certificates in the folder with the existing authorities; the names stay, "
+        "those of --host are added, and whoever trusted the old certificates trusts the new "
+        "ones",
         default=False,
     )
 
@@ -150,8 +162,8 @@ class TlsOptions:
 class TrustOptions:
     """Options of `hubbub keys trust`."""
 
-    folder: Path = argument("made by: hubbub keys tls FOLDER --party ROLE")
-    other: Path = argument("the other party's ca.pem")
+    folder: Path = argument("folder made by hubbub keys tls FOLDER --party ROLE")
+    other: Path = argument("ca.pem of the other party")
 
 
 def _rotate(options: RotateOptions) -> int:
@@ -292,12 +304,12 @@ def _first_end(path: Path) -> date:
 
 COMMANDS: Final = (
     Command(
-        name="keys new", run=_new, text="a signing key, and opening keys for the epochs to come"
+        name="keys new", run=_new, text="make a signing key, and opening keys for future epochs"
     ),
     Command(
         name="keys rotate",
         run=_rotate,
-        text="add keys for epochs to come; with --today delete those of epochs closed",
+        text="add keys for future epochs; with --today delete the keys of closed epochs",
     ),
     Command(
         name="keys x-wing",
@@ -307,7 +319,8 @@ COMMANDS: Final = (
     Command(
         name="keys gateway",
         run=_make_gateway,
-        text="a key that the shuffler opens with what comes through a relay; again for a new one",
+        text="make the key with which the shuffler opens requests from relays; repeat it for a "
+        "new key",
     ),
     Command(
         name="keys issuer",
@@ -317,23 +330,23 @@ COMMANDS: Final = (
     Command(
         name="keys account",
         run=_add_account,
-        text="a key by which an account, or an app's backend, asks for tokens",
+        text="make a key with which an account, or the backend of an app, requests tokens",
     ),
     Command(
         name="keys handover",
         run=_hand_over,
-        text="another signing key, which the old one hands over to",
+        text="make another signing key, to which the old key hands over",
     ),
     Command(
         name="keys witness",
         run=_make_witness,
-        text="the key of who cosigns logs of others, and what audits know it by",
+        text="make the key of a witness, which cosigns the logs of others, and its public name",
     ),
-    Command(name="keys tls", run=_tls, text="an authority and a certificate for each role"),
+    Command(name="keys tls", run=_tls, text="make an authority and a certificate for each role"),
     Command(
         name="keys trust",
         run=_trust,
-        text="of two parties: trust the other's service, and nothing else of it",
+        text="with two parties: trust the service of the other party, and nothing else of it",
     ),
     *TOKENS,
 )

@@ -41,7 +41,7 @@ class LedgerOptions:
     candidates: Path | None = option(
         "strings to weigh where an answer is a string, one a line", default=None
     )
-    format: Literal["table", "json"] = option("of the output (%(default)s)", default="table")
+    format: Literal["table", "json"] = option("format of the output (%(default)s)", default="table")
 
 
 def _ledger(options: LedgerOptions) -> int:

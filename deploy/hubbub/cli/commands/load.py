@@ -38,7 +38,9 @@ class LoadOptions:
     metrics: tuple[str, ...] = option(
         "that devices report (repeat; all)", name="--metric", metavar="METRIC", default=()
     )
-    devices: int = option("how many (%(default)s)", default=1000, within=Interval(0, 200_000, "(]"))
+    devices: int = option(
+        "number of values (%(default)s)", default=1000, within=Interval(0, 200_000, "(]")
+    )
     rate: float = option(
         "reports a second (%(default)s)", default=500.0, within=Interval(0, 100_000, "(]")
     )
@@ -57,7 +59,7 @@ class LoadOptions:
     other_machine: bool = option(
         "the shuffler may be on another machine; it must be yours to load", default=False
     )
-    format: Literal["table", "json"] = option("of the output (%(default)s)", default="table")
+    format: Literal["table", "json"] = option("format of the output (%(default)s)", default="table")
 
 
 def _run(options: LoadOptions) -> int:

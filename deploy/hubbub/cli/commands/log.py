@@ -65,7 +65,10 @@ def _bundle_option(text: str) -> Any:
 def _key_option() -> Any:
     """The option that gives the log's key where no bundle does."""
     return option(
-        "the log's own, as NAME+ID+KEY, instead", default=None, exclusive=_ORIGIN, read=_read_key
+        "key of the log, as NAME+ID+KEY, instead of --bundle",
+        default=None,
+        exclusive=_ORIGIN,
+        read=_read_key,
     )
 
 
@@ -86,23 +89,24 @@ class AuditOptions:
     """Options of `hubbub log audit`."""
 
     where: str = argument(
-        "where the log is served, or its folder", metavar="URL|FOLDER", read=_read_where
+        "address of the log, or its folder", metavar="URL|FOLDER", read=_read_where
     )
-    bundle: Path = _bundle_option("an app's, as its device has it: it must be in this very log")
+    bundle: Path = _bundle_option("bundle of an app, as a device has it: it must be in this log")
     key: NoteKey | None = _key_option()
     known: Path | None = option(
-        "the checkpoint that was seen last: the log must have grown from it; kept there anew",
+        "file of the last checkpoint that you saw: the log must have grown from it; the new "
+        "checkpoint is written to it",
         default=None,
         metavar="FILE",
     )
     witness: tuple[NoteKey, ...] = option(
-        "who must have cosigned the checkpoint, as hubbub keys witness says it (repeat)",
+        "witness that must have cosigned the checkpoint, as hubbub keys witness prints it (repeat)",
         default=(),
         metavar="NAME+ID+KEY",
         read=_read_witnesses,
     )
     witnesses: int | None = option(
-        "how many of them suffice (all of them)", default=None, metavar="N"
+        "how many witnesses are enough (all of them)", default=None, metavar="N"
     )
 
 
@@ -111,18 +115,19 @@ class CosignOptions:
     """Options of `hubbub log cosign`."""
 
     where: str = argument(
-        "where the log is served, or its folder", metavar="URL|FOLDER", read=_read_where
+        "address of the log, or its folder", metavar="URL|FOLDER", read=_read_where
     )
-    bundle: Path = _bundle_option("an app's, which contains whose log it is in")
+    bundle: Path = _bundle_option("bundle of an app; it names the log")
     key: NoteKey | None = _key_option()
-    keys: Path = option("made by: hubbub keys witness", metavar="FOLDER")
+    keys: Path = option("folder made by hubbub keys witness", metavar="FOLDER")
     state: Path | None = option(
-        "the checkpoint that was cosigned last, and where the new one is kept (in --keys)",
+        "file of the checkpoint that was cosigned last; the new checkpoint is written to it "
+        "(in --keys)",
         default=None,
         metavar="FILE",
     )
     first: bool = option(
-        "this witness never cosigned this log: take it as it is now", default=False
+        "this witness has never cosigned this log: accept its current state", default=False
     )
 
 
@@ -130,9 +135,11 @@ class CosignOptions:
 class PublishOptions:
     """Options of `hubbub log publish`."""
 
-    folder: Path = argument("the log's, as it is served")
-    cosigned: tuple[Path, ...] = argument("that very checkpoint, cosigned", metavar="FILE")
-    bundle: Path = _bundle_option("the app's, which is in this log")
+    folder: Path = argument("folder of the log, as it is served")
+    cosigned: tuple[Path, ...] = argument(
+        "the current checkpoint with the signatures of witnesses", metavar="FILE"
+    )
+    bundle: Path = _bundle_option("bundle of the app, which is in this log")
     key: NoteKey | None = _key_option()
 
 
@@ -303,16 +310,17 @@ COMMANDS: Final = (
     Command(
         name="log audit",
         run=_audit,
-        text="check all of a log: every bundle ever shipped, and what each changed",
+        text="check a whole log: every bundle ever shipped, and what each bundle changed",
     ),
     Command(
         name="log cosign",
         run=_cosign,
-        text="for a witness: sign a log's newest checkpoint, if it grew from the last one",
+        text="for a witness: sign the newest checkpoint of a log, if the log grew from the last "
+        "one",
     ),
     Command(
         name="log publish",
         run=_publish,
-        text="put witnesses' lines below the checkpoint that a log's folder serves",
+        text="add the signatures of witnesses to the checkpoint in the folder of a log",
     ),
 )

@@ -16,10 +16,10 @@ DESCRIPTION: Final = "Marks a day, as of a release or an incident, on the trends
 class AddOptions:
     """Options of `hubbub mark add`."""
 
-    name: str = argument("what the mark is called")
+    name: str = argument("name of the mark")
     on: str = option("the day, as 2026-11-22", metavar="DATE")
     text: str = option("what happened, in a sentence", default="")
-    metric: str = option("whose trend has it; all without", default="")
+    metric: str = option("metric whose trend shows the mark; without it all metrics", default="")
     service: ServiceOptions
 
 
@@ -27,8 +27,8 @@ class AddOptions:
 class RemoveOptions:
     """Options of `hubbub mark remove`."""
 
-    name: str = argument("what the mark is called")
-    metric: str = option("whose mark, where several have this name", default="")
+    name: str = argument("name of the mark")
+    metric: str = option("metric of the mark, if several marks have this name", default="")
     service: ServiceOptions
 
 
@@ -60,6 +60,6 @@ def _remove(options: RemoveOptions) -> int:
 
 COMMANDS: Final = (
     Command(name="mark add", run=_add, text="mark a day"),
-    Command(name="mark list", run=_list, text="the marks that are set, by date"),
-    Command(name="mark remove", run=_remove, text="forget one"),
+    Command(name="mark list", run=_list, text="show the marks, by date"),
+    Command(name="mark remove", run=_remove, text="remove a mark"),
 )

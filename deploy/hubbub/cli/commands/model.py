@@ -30,7 +30,11 @@ class ModelOptions:
     """Options of `hubbub model`."""
 
     model: str = argument(f"its name; or {_PUBLISH}", read=read_metric_name)
-    confidence: float = option("of the intervals (%(default)s)", default=0.95, read=read_confidence)
+    confidence: float = option(
+        "confidence of the intervals (%(default)s)",
+        default=0.95,
+        read=read_confidence,
+    )
     output: OutputOptions
     keys: Path = option(
         f"{_PUBLISH}: folder of the signing key (%(default)s)", default=Path("keys")
@@ -169,9 +173,9 @@ COMMANDS: Final = (
     Command(
         name="model",
         run=_model,
-        description="Of a model of the catalog: its coefficients with intervals, and how its "
-        "rounds went. Or, with the name publish, signs the state of all models, by which devices "
-        "learn in the next round.",
+        description="For a model of the catalog: its coefficients with intervals, and the results "
+        "of its rounds. With the name publish, it signs the state of all models, which "
+        "devices need for the next round.",
         epilog="""
 examples:
   hubbub model churn                                        coefficients and rounds

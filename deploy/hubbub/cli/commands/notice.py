@@ -35,35 +35,38 @@ class MakeOptions:
     """Options of `hubbub notice make`."""
 
     stop: tuple[str, ...] = option(
-        "no device reports it any more, at once (repeat)", default=(), metavar="METRIC"
+        "stop this metric on all devices at once (repeat)", default=(), metavar="METRIC"
     )
     sampling: tuple[str, ...] = option(
-        "so many devices take part in each epoch that begins from now on: 0.1 for one in ten "
-        "(repeat)",
+        "share of the devices that take part in each epoch that begins from now on: 0.1 for "
+        "one in ten (repeat)",
         default=(),
         metavar="METRIC=CHANCE",
     )
     lift: tuple[str, ...] = option(
-        "as the bundle has it again, from the next epoch on (repeat)", default=(), metavar="METRIC"
+        "return this metric to the setting of the bundle, from the next epoch on (repeat)",
+        default=(),
+        metavar="METRIC",
     )
     until: date | None = option(
-        "the first day (UTC) on which all is again as the bundle has it; devices that are "
-        f"asked nothing hear of nothing before ({_DAYS} days from now)",
+        "first day (UTC) on which the bundle applies again; devices that are asked nothing "
+        f"learn of no change before that day ({_DAYS} days from now)",
         default=None,
     )
     home: Path = option(
-        "folder of `hubbub up`, in which the following are, and whose shuffler takes it",
+        "folder of `hubbub up`, which contains the following files and whose shuffler "
+        "receives the notice",
         default=Path(),
     )
     keys: Path | None = option("folder of the signing key (keys)", default=None)
     bundle: Path | None = option(
-        "that apps have, which knows the metrics (app.hubbub)", default=None
+        "bundle of the apps, which contains the metrics (app.hubbub)", default=None
     )
     out: Path | None = option(
-        f"where the notice is, or will be; what it says goes on ({_OUT})", default=None
+        f"file of the notice; an existing notice is extended ({_OUT})", default=None
     )
     log: Path | None = option(
-        "folder of the transparency log, where the bundle is in one (log beside --bundle)",
+        "folder of the transparency log, if the bundle is in a log (log beside --bundle)",
         default=None,
     )
 
@@ -228,7 +231,7 @@ COMMANDS: Final = (
     Command(
         name="notice make",
         run=_make,
-        text="sign a notice that asks less, or change the one there is",
+        text="sign a notice that asks less, or change the existing notice",
     ),
-    Command(name="notice show", run=_show, text="what a notice says, and who signed it"),
+    Command(name="notice show", run=_show, text="show what a notice changes, and who signed it"),
 )

@@ -42,7 +42,7 @@ examples:
   hubbub plan --parts 7 16 14 2 --epsilon 1 --reports 1e5   tables of every two answers
   hubbub plan --vector 16 1 --epsilon 2 --reports 1e5       the mean of 16 numbers
 """
-_FIGURES: Final = Group("two of these three; the third is worked out")
+_FIGURES: Final = Group("two of these three; the third is computed")
 _GOAL: Final = Exclusive()
 
 
@@ -51,31 +51,40 @@ class PlanOptions:
     """Options of `hubbub plan`."""
 
     subject: SubjectOptions
-    reports: int | None = option("how many in all", default=None, metavar="N", group=_FIGURES)
-    epsilon: float | None = option("of one report, nats", default=None, group=_FIGURES)
+    reports: int | None = option("number of reports", default=None, metavar="N", group=_FIGURES)
+    epsilon: float | None = option("privacy loss of one report, nats", default=None, group=_FIGURES)
     error: float | None = option(
-        "standard error aimed at", default=None, metavar="SHARE", group=_FIGURES, exclusive=_GOAL
+        "standard error of a share that you want",
+        default=None,
+        metavar="SHARE",
+        group=_FIGURES,
+        exclusive=_GOAL,
     )
     detect: float | None = option(
-        "share to be noticed", default=None, metavar="SHARE", group=_FIGURES, exclusive=_GOAL
+        "smallest share that should be detected",
+        default=None,
+        metavar="SHARE",
+        group=_FIGURES,
+        exclusive=_GOAL,
     )
     whose: Whose = option(
-        "whose shares --error is of: the population that reports are from, or those who "
-        "report (%(default)s)",
+        "what --error refers to: shares of the population, or shares of those who report "
+        "(%(default)s)",
         default=POPULATION,
         needs="error",
     )
     permanent_epsilon: float | None = option(
-        "for life, of values that are reported repeatedly", default=None
+        "privacy loss of a lifetime, for values that are reported repeatedly", default=None
     )
     simulate: bool = option(
-        "draw totals of the first mechanism and show true beside estimated shares", default=False
+        "draw totals with the first mechanism and show true shares beside estimated shares",
+        default=False,
     )
     seed: int = option(
-        "of --simulate (%(default)s)", default=1, within=Interval(0), needs="simulate"
+        "seed of --simulate (%(default)s)", default=1, within=Interval(0), needs="simulate"
     )
     plot: Path | None = option("draw to FILE (.png or .svg)", default=None, metavar="FILE")
-    format: Literal["table", "json"] = option("of the output (%(default)s)", default="table")
+    format: Literal["table", "json"] = option("format of the output (%(default)s)", default="table")
 
 
 def _plan(options: PlanOptions) -> int:

@@ -40,10 +40,10 @@ class CardOptions:
 
     catalog: Path = argument("the catalog (%(default)s)", default=Path("metrics.toml"))
     delta: float = option(
-        "of central figures (%(default)s)", default=DELTA, within=Interval(0, 1, "()")
+        "delta of central figures (%(default)s)", default=DELTA, within=Interval(0, 1, "()")
     )
     format: Literal["table", "markdown", "html", "json"] = option(
-        "of the output (%(default)s)", default="table"
+        "format of the output (%(default)s)", default="table"
     )
 
 
@@ -58,20 +58,19 @@ class PageOptions:
 class DiffOptions:
     """Options of `hubbub privacy diff`."""
 
-    old: Path = argument("the bundle before")
-    new: Path = argument("the bundle after")
+    old: Path = argument("the older bundle")
+    new: Path = argument("the newer bundle")
 
 
 @options
 class AmplifyOptions:
     """Options of `hubbub privacy amplify`."""
 
-    epsilon: float = option("of one report, nats")
-    reports: int = option("in the batch")
-    delta: float = option("of the central guarantee (%(default)s)", default=DELTA)
+    epsilon: float = option("privacy loss of one report, nats")
+    reports: int = option("number of reports in the batch")
+    delta: float = option("delta of the central guarantee (%(default)s)", default=DELTA)
     total_variation: float | None = option(
-        "between the payloads of two values, if the mechanism's is known to be smaller than "
-        "epsilon allows",
+        "total variation between the payloads of two values, if it is smaller than epsilon allows",
         default=None,
         metavar="V",
     )
@@ -82,12 +81,16 @@ class AmplifyOptions:
 class ComposeOptions:
     """Options of `hubbub privacy compose`."""
 
-    epsilon: tuple[float, ...] = option("of an event, nats (repeat)", default=())
-    sigma: tuple[float, ...] = option("Gaussian (repeat)", default=())
-    times: int = option("of each (%(default)s)", default=1)
-    sampling: float = option("chance to be in it (%(default)s)", default=1.0)
-    history: Path | None = option("JSON list of events, instead or besides", default=None)
-    delta: float = option("of all events together")
+    epsilon: tuple[float, ...] = option("privacy loss of an event, nats (repeat)", default=())
+    sigma: tuple[float, ...] = option("standard deviation of a Gaussian event (repeat)", default=())
+    times: int = option("number of times that each event happens (%(default)s)", default=1)
+    sampling: float = option(
+        "chance that a person takes part in an event (%(default)s)", default=1.0
+    )
+    history: Path | None = option(
+        "JSON list of events, instead of the options or in addition", default=None
+    )
+    delta: float = option("delta of all events together")
     json: bool = option("as JSON", default=False)
 
 
@@ -324,25 +327,31 @@ def _history(path: Path) -> list[Event]:
 
 
 COMMANDS: Final = (
-    Command(name="privacy card", run=_card, text="the privacy card of a catalog"),
+    Command(name="privacy card", run=_card, text="show the privacy card of a catalog"),
     Command(
         name="privacy review",
         run=_review,
-        text="ten claims of a catalog, each with its command and its tests",
+        text="list ten claims of a catalog, each with its command and its tests",
     ),
     Command(
         name="privacy leaflet",
         run=_leaflet,
-        text="a page to print, for the people who are asked, as HTML",
+        text="write a leaflet to print, for the people who are asked, as HTML",
     ),
     Command(
         name="privacy diff",
         run=_diff,
-        text="what a person gives more or less by one bundle than by another",
+        text="compare the privacy loss of a person under two bundles",
     ),
-    Command(name="privacy amplify", run=_amplify, text="the central epsilon of a shuffled report"),
+    Command(
+        name="privacy amplify",
+        run=_amplify,
+        text="compute the central epsilon of a shuffled report",
+    ),
     CROWD,
     Command(
-        name="privacy compose", run=_compose, text="what many reports or releases say together"
+        name="privacy compose",
+        run=_compose,
+        text="compose the privacy losses of many reports or releases",
     ),
 )

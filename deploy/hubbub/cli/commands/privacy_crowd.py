@@ -26,46 +26,50 @@ _WHICH: Final = Exclusive(required=True)
 class CrowdOptions:
     """Options of `hubbub privacy crowd`."""
 
-    reports: int = option("in the epoch", within=Interval(1, MAX_REPORTS))
-    values: int = option(
-        "how many there are to choose from; or buckets", within=Interval(2, MAX_CATEGORIES)
-    )
+    reports: int = option("number of reports in the epoch", within=Interval(1, MAX_REPORTS))
+    values: int = option("number of values, or of buckets", within=Interval(2, MAX_CATEGORIES))
     hashes: int = option(
-        "hash functions, of strings in so many buckets each (%(default)s)",
+        "number of hash functions, for strings (%(default)s)",
         default=1,
         within=Interval(1, MAX_CATEGORIES),
     )
     local_epsilon: float | None = option(
-        "of one report, nats; inf: nobody lies",
+        "privacy loss of one report, nats; inf: devices report the truth",
         default=None,
         metavar="E",
         exclusive=_WHICH,
         within=Interval(1e-09, inf),
     )
     central: float | None = option(
-        "the promise to be kept, nats",
+        "central epsilon to be kept, nats",
         default=None,
         metavar="E",
         exclusive=_WHICH,
         within=Interval(1e-09, MAX_EPSILON),
     )
     honest: float = option(
-        "share of reports counted on (%(default)s)", default=1.0, within=Interval(1e-06, 1)
+        "share of reports that come from honest devices (%(default)s)",
+        default=1.0,
+        within=Interval(1e-06, 1),
     )
     dummies: int = option(
-        "evenly spread, added to it (%(default)s)", default=0, within=Interval(0, MAX_REPORTS)
+        "number of dummies with evenly spread values in the epoch (%(default)s)",
+        default=0,
+        within=Interval(0, MAX_REPORTS),
     )
     dummies_each: float = option(
-        "by every device, on average (%(default)s)", default=0.0, within=Interval(0, MAX_EACH)
+        "average number of dummies per device (%(default)s)",
+        default=0.0,
+        within=Interval(0, MAX_EACH),
     )
     max_local: float | None = option(
         f"with --central ({MAX_EPSILON:g})", default=None, within=Interval(1e-09, MAX_EPSILON)
     )
     delta: float = option(
-        "of the central guarantee (%(default)s)", default=DELTA, within=Interval(1e-15, 0.1)
+        "delta of the central guarantee (%(default)s)", default=DELTA, within=Interval(1e-15, 0.1)
     )
     epochs: int = option(
-        "that one person reports in, which keep --central all together (%(default)s)",
+        "number of epochs in which a person reports; together they keep --central (%(default)s)",
         default=1,
         within=Interval(1, MAX_TIMES),
     )
@@ -178,6 +182,7 @@ CROWD: Final = Command(
     name="privacy crowd",
     run=_crowd,
     text="what a whole shuffled epoch says of one person",
-    description="The central epsilon of one person in an epoch of `grr` reports that leaves "
-    "the shuffler whole; or, with --central, the largest local epsilon that keeps such a promise.",
+    description="Computes the central epsilon of one person in an epoch of `grr` reports that "
+    "leaves the shuffler whole; or, with --central, the largest local epsilon that "
+    "keeps this promise.",
 )

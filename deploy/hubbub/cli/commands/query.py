@@ -17,7 +17,7 @@ class QueryOptions:
 
     question: QuestionOptions
     anytime: bool = option(
-        "intervals that hold at every look while the epochs fill, all of them together",
+        "intervals that hold simultaneously at every look while the epochs fill",
         default=False,
     )
 
@@ -27,7 +27,7 @@ class TopOptions:
     """Options of `hubbub top`."""
 
     question: QuestionOptions
-    number: int = option("how many (%(default)s)", default=10, other_name="-n")
+    number: int = option("number of values (%(default)s)", default=10, other_name="-n")
 
 
 @options
@@ -36,12 +36,12 @@ class CompareOptions:
 
     question: QuestionOptions
     to: str = option(
-        "as --epochs (newest, where before is named)",
+        "the later epochs, written as for --epochs (newest, if the earlier epochs are named)",
         default="",
         metavar="EPOCHS",
         exclusive=_AFTER,
     )
-    to_last: str = option("as --last", default="", exclusive=_AFTER)
+    to_last: str = option("the later epochs, written as for --last", default="", exclusive=_AFTER)
 
 
 @options
@@ -49,8 +49,10 @@ class TrendOptions:
     """Options of `hubbub trend`."""
 
     question: QuestionOptions
-    value: tuple[str, ...] = option("one to follow (repeat)", default=())
-    number: int = option("or so many (%(default)s)", default=5, other_name="-n")
+    value: tuple[str, ...] = option("value to follow (repeat)", default=())
+    number: int = option(
+        "number of values, instead of --value (%(default)s)", default=5, other_name="-n"
+    )
 
 
 def _query(options: QueryOptions) -> int:
@@ -80,9 +82,9 @@ COMMANDS: Final = (
     Command(
         name="compare",
         run=_compare,
-        description="--last or --epochs say what was before; --to or --to-last what came after. "
-        "Without them the newest epoch that takes no more reports is compared with the one before; "
-        "where devices report once a period, whole periods.",
+        description="--last or --epochs name the earlier epochs, --to or --to-last the later ones. "
+        "Without them the newest closed epoch is compared with the epoch before it; if "
+        "devices report once a period, whole periods are compared.",
     ),
     Command(name="trend", run=_trend),
 )

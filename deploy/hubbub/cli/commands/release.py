@@ -24,17 +24,20 @@ class ReleaseOptions:
 
     metric: str | None = argument("its name in the catalog", default=None)
     what: str = argument("the query (%(default)s)", default="histogram", choices=QUERIES)
-    value: str = option("the value to count, of: count", default="")
+    value: str = option("value to count, for the query count", default="")
     epochs: tuple[str, ...] = option(
-        "closed ones, as 2026-11-22 or 2026-11-01..2026-11-07 (repeat); the newest",
+        "closed epochs, as 2026-11-22 or 2026-11-01..2026-11-07 (repeat); without it the "
+        "newest closed epoch",
         name="--epoch",
         other_name="--epochs",
         default=(),
     )
-    purpose: str = option("of the catalog's budget; a metric with a crowd needs none", default="")
-    by: str = option("who asks, for the record (you)", default="")
-    delta: float = option("of the sum of what was released (%(default)s)", default=1e-6)
-    format: Literal["table", "json"] = option("of the output (%(default)s)", default="table")
+    purpose: str = option(
+        "purpose in the budget of the catalog; a metric with a crowd needs no purpose", default=""
+    )
+    by: str = option("who makes the release, for the record (you)", default="")
+    delta: float = option("delta of all releases together (%(default)s)", default=1e-6)
+    format: Literal["table", "json"] = option("format of the output (%(default)s)", default="table")
     service: ServiceOptions
 
 
@@ -210,6 +213,6 @@ COMMANDS: Final = (
     Command(
         name="release",
         run=_release,
-        description="Without a metric: what was released, by whom, and what is left.",
+        description="Without a metric it lists past releases, who made them, and the rest of the budget.",
     ),
 )

@@ -255,9 +255,9 @@ COMMANDS: Final = (
     Command(
         name="simulate",
         run=_simulate,
-        description="Draws the reports of people whose values are known, answers as every face "
-        "does, and sets the answers beside the truth. All report at the metric's own epsilon. "
-        "Nothing is sent and nothing is kept.",
+        description="Draws the reports of people with known values, estimates as the aggregator "
+        "does, and compares the answers with the truth. Everyone reports at the "
+        "epsilon of the metric. Nothing is sent and nothing is stored.",
         epilog=_EPILOG,
     ),
 )

@@ -15,7 +15,7 @@ RUNS: Final = 200
 class SimulateOptions:
     """Options of `hubbub simulate`."""
 
-    metric: str = argument("its name in the catalog, or that of a model")
+    metric: str = argument("name of a metric or of a model in the catalog")
     catalog: Path = option("the catalog (%(default)s)", default=Path("metrics.toml"))
     values: Path = option(
         "CSV, plain or .gz: a person's value a line, or value,count; of a set its values with "
@@ -25,27 +25,33 @@ class SimulateOptions:
         metavar="FILE",
     )
     test: Path | None = option(
-        "of a model: people held out, to judge it by", default=None, metavar="FILE"
+        "for a model: people who are held out for its evaluation", default=None, metavar="FILE"
     )
     reports: int | None = option(
-        "draw N people as from a population like the file",
+        "draw N people from a population like that of the file",
         default=None,
         metavar="N",
         within=Interval(1, 10**12),
     )
     epochs: int = option(
-        "in which the same people report (%(default)s)", default=1, within=Interval(1, 1000)
+        "number of epochs in which the same people report (%(default)s)",
+        default=1,
+        within=Interval(1, 1000),
     )
     runs: int | None = option(
-        f"how often it is repeated ({RUNS}; a model 5 times)",
+        f"number of repetitions ({RUNS}; a model 5 times)",
         default=None,
         within=Interval(1, 100_000),
     )
     seed: int | None = option(
-        "of the coins; without it the system's", default=None, within=Interval(0)
+        "seed of the coins; without it the system's coins", default=None, within=Interval(0)
     )
     candidates: Path | None = option(
-        "file of strings to look for beside those of --values", default=None
+        "file of strings to look for, besides those of --values", default=None
     )
-    confidence: float = option("of the intervals (%(default)s)", default=0.95, read=read_confidence)
-    json: bool = option("every run, whole", default=False)
+    confidence: float = option(
+        "confidence of the intervals (%(default)s)",
+        default=0.95,
+        read=read_confidence,
+    )
+    json: bool = option("print every run in full as JSON", default=False)

@@ -34,7 +34,7 @@ class LookOptions:
     """How often a service is looked at, and which."""
 
     every: float = option(
-        "seconds between two looks (%(default)s)",
+        "seconds between two updates (%(default)s)",
         default=2.0,
         within=Interval(0.1, 3600),
         unit="seconds",
@@ -46,9 +46,9 @@ class LookOptions:
 class StatusOptions:
     """Options of `hubbub status`."""
 
-    format: Literal["table", "json"] = option("of the output (%(default)s)", default="table")
-    all: bool = option("every epoch by itself, and every term", default=False)
-    watch: bool = option("as it changes, until Ctrl-C", default=False)
+    format: Literal["table", "json"] = option("format of the output (%(default)s)", default="table")
+    all: bool = option("show every epoch by itself, and every term", default=False)
+    watch: bool = option("repeat when something changes, until Ctrl-C", default=False)
     look: LookOptions
 
 
@@ -56,7 +56,9 @@ class StatusOptions:
 class WatchOptions:
     """Options of `hubbub watch`."""
 
-    metric: str = argument("its estimates; without, what arrives", default="")
+    metric: str = argument(
+        "show the estimates of this metric; without it the arriving reports", default=""
+    )
     look: LookOptions
 
 
@@ -144,9 +146,9 @@ COMMANDS: Final = (
     Command(
         name="watch",
         run=_watch,
-        description="In development a line for each report that is counted: what was sent, and "
-        "what it could have meant. In production the law, and how many reports are counted a "
-        "second. On a terminal the picture is renewed; in a pipe there is a line whenever "
-        "something changed.",
+        description="In development it prints a line for each counted report: what was sent, and "
+        "what it could have meant. In production it shows the conservation law, and "
+        "the number of reports per second. On a terminal it redraws the screen; in a "
+        "pipe it prints a line for each change.",
     ),
 )

@@ -23,28 +23,28 @@ from hubbub.runtime import replace_file
 class TokenOptions:
     """Options of `hubbub keys token`."""
 
-    file: Path = argument("file of tokens, for --http-tokens; made if there is none")
-    name: str | None = option("whose it is, for the list", default=None)
+    file: Path = argument("file of tokens, for --http-tokens; it is created if missing")
+    name: str | None = option("name of the owner, for the list of tokens", default=None)
     role: Role = option(
         "viewer reads estimates, publisher also makes releases, admin also sees who has "
         "tokens (%(default)s)",
         default=ROLES[0],
     )
-    days: int = option("until it expires", default=365, within=Interval(1, 3660))
+    days: int = option("days until the token expires", default=365, within=Interval(1, 3660))
     groups: tuple[str, ...] = option(
-        "one of --http-access whose metrics it sees (repeat); all metrics without",
+        "group of --http-access whose metrics the token may read (repeat); without it all metrics",
         name="--group",
         default=(),
         metavar="NAME",
     )
-    remove: bool = option("take the token of this name back", default=False)
+    remove: bool = option("remove the token of this name", default=False)
 
 
 @options
 class SessionOptions:
     """Options of `hubbub keys session`."""
 
-    file: Path = argument("file of keys; made if there is none")
+    file: Path = argument("file of keys; it is created if missing")
 
 
 def _token(options: TokenOptions) -> int:
@@ -106,13 +106,13 @@ TOKENS: Final = (
         name="keys token",
         run=_token,
         text="let somebody ask over HTTP, or take it back; without a name: who may",
-        description="The token is printed once; the file, for --http-tokens, keeps its hash.",
+        description="Prints the token once; the file, for --http-tokens, contains only its hash.",
     ),
     Command(
         name="keys session",
         run=_session,
         text="a key that seals who logged in, for session_keys of --http-access",
-        description="Adds a new key on top; the former one still opens what it sealed. Every "
-        "aggregator reads the same file.",
+        description="Adds a new key in front; the former key still opens existing sessions. All "
+        "aggregators read the same file.",
     ),
 )

@@ -27,15 +27,15 @@ class UpOptions:
     """Options of `hubbub up`."""
 
     catalog: Path | None = option(
-        "catalog to serve (metrics.toml if it is here, else the demo's)", default=None
+        "catalog to serve (metrics.toml if it is here, else the catalog of the demo)", default=None
     )
     home: Path = option("folder for all state (%(default)s)", default=Path(".hubbub"))
     port: int = option(
-        "for devices; the next seven are for the services (%(default)s)", default=_BASE_PORT
+        "port for devices; the services use the next seven ports (%(default)s)", default=_BASE_PORT
     )
     dev: bool = option(
-        "for development: a report counts at once, numbers protect nobody, and the catalog is "
-        "taken anew when it changes",
+        "for development only: reports are counted at once, the privacy settings protect "
+        "nobody, and the catalog is read again when it changes",
         default=False,
     )
 

@@ -32,35 +32,37 @@ class AttackOptions:
 
     chosen: MetricsOptions
     fake: float = option(
-        "share of all reports that are fake (%(default)s)",
+        "share of fake reports (%(default)s)",
         default=0.01,
         within=Interval(0, 1, "()"),
         exclusive=_WHOSE,
     )
     accounts: int | None = option(
-        "instead of --fake, with tokens in the catalog: how many accounts who fakes has",
+        "instead of --fake, with tokens in the catalog: number of accounts of the attacker",
         default=None,
         metavar="N",
         within=Interval(1, 10**9),
         exclusive=_WHOSE,
     )
     others: int | None = option(
-        "with --accounts: honest reports of an epoch",
+        "with --accounts: number of honest reports in an epoch",
         default=None,
         metavar="N",
         within=Interval(1, 10**12),
         needs="accounts",
     )
     targets: int = option(
-        "values promoted at once (%(default)s)", default=1, within=Interval(1, 1000)
+        "number of values that the attacker promotes at once (%(default)s)",
+        default=1,
+        within=Interval(1, 1000),
     )
     simulate: int | None = option(
-        "draw so many honest reports, add fake ones, measure",
+        "draw this number of honest reports, add fake reports and measure the effect",
         default=None,
         metavar="REPORTS",
         within=Interval(100, 10_000_000),
     )
-    format: Literal["table", "json"] = option("of the output (%(default)s)", default="table")
+    format: Literal["table", "json"] = option("format of the output (%(default)s)", default="table")
 
 
 def _attack(options: AttackOptions) -> int:
@@ -228,5 +230,5 @@ def _supposed(options: AttackOptions) -> str:
 ATTACK: Final = Command(
     name="plan attack",
     run=_attack,
-    text="what fake reports could do: the maximal gain attack (Cao, Jia, Gong 2021)",
+    text="show what fake reports could do: the maximal gain attack (Cao, Jia, Gong 2021)",
 )

@@ -51,36 +51,43 @@ class CapacityOptions:
     chosen: MetricsOptions
     devices: float = option("that report (%(default).0e)", default=1e8, within=Interval(1, 1e11))
     per_day: float | None = option(
-        "reports of a device a day, in epochs of --epoch; without: as often as the limits of "
-        "the catalog's metrics let it",
+        "reports per device and day, in epochs of --epoch; without it as many as the metrics "
+        "of the catalog allow",
         default=None,
         within=Interval(1e-6, 1e4),
     )
-    epoch: str = option("of --per-day", default="day", choices=WRITTEN_EPOCHS, needs="per_day")
+    epoch: str = option(
+        "epoch of --per-day", default="day", choices=WRITTEN_EPOCHS, needs="per_day"
+    )
     per_visit: float = option(
-        "reports that a device's connection brings (%(default)s); each visit is a fresh TLS "
-        "connection",
+        "reports per connection of a device (%(default)s); each visit is a fresh TLS connection",
         default=1.0,
         within=Interval(1, 1e4),
     )
-    door: Door = option("of devices (%(default)s)", default="grpc")
+    door: Door = option("transport of the devices (%(default)s)", default="grpc")
     peak: float = option(
-        "busiest hour by an average one (%(default)s)", default=3.0, within=Interval(1, 24)
+        "ratio of the busiest hour to an average hour (%(default)s)",
+        default=3.0,
+        within=Interval(1, 24),
     )
     outage_hours: float = option(
-        "that aggregators may be away while the pool takes all (%(default)s)",
+        "longest outage of all aggregators that the pool must survive, in hours (%(default)s)",
         default=1.0,
         within=Interval(0, 168),
     )
     cluster_nodes: int = option(
-        "masters that an epoch which leaves whole is spread over (%(default)s)",
+        "number of masters over which an epoch that leaves whole is spread (%(default)s)",
         default=1,
         within=Interval(1, 1000),
     )
-    machine_cores: int = option("of each (%(default)s)", default=4, within=Interval(1, 1024))
-    machine_gb: float = option("of each (%(default)s)", default=16.0, within=Interval(0.5, 100_000))
-    measure: bool = option("on this machine how fast reports open, first", default=False)
-    format: Literal["table", "json"] = option("of the output (%(default)s)", default="table")
+    machine_cores: int = option(
+        "cores of a machine (%(default)s)", default=4, within=Interval(1, 1024)
+    )
+    machine_gb: float = option(
+        "memory of a machine, GB (%(default)s)", default=16.0, within=Interval(0.5, 100_000)
+    )
+    measure: bool = option("first measure how fast this machine opens reports", default=False)
+    format: Literal["table", "json"] = option("format of the output (%(default)s)", default="table")
 
 
 def _traffic_a_day(reports: float, epoch: str) -> Traffic:
@@ -243,6 +250,6 @@ def _opening_us(private: PrivateKey) -> float:
 CAPACITY: Final = Command(
     name="plan capacity",
     run=_capacity,
-    text="how many machines, and of what",
+    text="show how many machines of which size are needed",
     epilog=_EPILOG,
 )

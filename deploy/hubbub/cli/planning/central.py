@@ -74,44 +74,46 @@ class CentralOptions:
     """Options of `hubbub plan central`."""
 
     subject: SubjectOptions
-    model: str | None = option("its kind", default=None, choices=KINDS, group=_MODEL)
+    model: str | None = option("kind of the model", default=None, choices=KINDS, group=_MODEL)
     features: int | None = option(
-        "its columns: a list of values has one for each",
+        "number of columns; a list of values has a column for each value",
         default=None,
         metavar="N",
         group=_MODEL,
         needs="model",
     )
     classes: int | None = option(
-        "of softmax: how many a label may be of",
+        "number of classes of the label, for softmax",
         default=None,
         metavar="K",
         group=_MODEL,
         needs="model",
     )
-    reports: int = option("how many in all", metavar="N", group=_PROMISE)
+    reports: int = option("number of reports", metavar="N", group=_PROMISE)
     epsilon: float = option(
-        "what a whole epoch may say of one person, nats",
+        "privacy loss of a person in a whole epoch, nats",
         within=Interval(MIN_EPSILON, MAX_EPSILON),
         group=_PROMISE,
     )
-    delta: float = option("of the promise (%(default)s)", default=DELTA, group=_PROMISE)
-    honest: float = option("share of reports counted on (%(default)s)", default=0.9, group=_PROMISE)
+    delta: float = option("delta of the promise (%(default)s)", default=DELTA, group=_PROMISE)
+    honest: float = option(
+        "share of reports that come from honest devices (%(default)s)", default=0.9, group=_PROMISE
+    )
     max_local: float = option(
-        "of one report (%(default)s)",
+        "largest local epsilon of one report (%(default)s)",
         default=MAX_EPSILON,
         within=Interval(MIN_EPSILON, MAX_EPSILON),
         group=_PROMISE,
     )
     dummies: int | str = option(
-        f"the shuffler's, in a crowd; {AUTO}: as many as are worth it; {DEVICES}: the same, "
-        "made by devices (%(default)s)",
+        f"dummies that the shuffler adds to a crowd; {AUTO}: as many as are worth their cost; "
+        f"{DEVICES}: the devices send them (%(default)s)",
         default=0,
         parse=_dummies,
         metavar="N",
         group=_PROMISE,
     )
-    format: Literal["table", "json"] = option("of the output (%(default)s)", default="table")
+    format: Literal["table", "json"] = option("format of the output (%(default)s)", default="table")
 
 
 def _central(options: CentralOptions) -> int:
@@ -395,6 +397,6 @@ def _worth(promise: CentralPromise, question: MetricDraft, ways: Sequence[_Way])
 CENTRAL: Final = Command(
     name="plan central",
     run=_central,
-    text="what a crowd gives, by how private each report is by itself",
+    text="show what a crowd gives, by the local epsilon of each report",
     epilog=_EPILOG,
 )

@@ -19,7 +19,10 @@ class MetricsOptions:
 
     catalog: Path = argument("the catalog (%(default)s)", default=CATALOG)
     metrics: tuple[str, ...] = option(
-        "of the catalog (repeat; all of them)", name="--metric", metavar="METRIC", default=()
+        "metric of the catalog (repeat; without it all metrics)",
+        name="--metric",
+        metavar="METRIC",
+        default=(),
     )
 
     @property

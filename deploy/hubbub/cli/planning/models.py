@@ -33,21 +33,23 @@ examples:
 class ModelOptions:
     """Options of `hubbub plan model`."""
 
-    kind: str = argument("its kind", choices=KINDS)
+    kind: str = argument("kind of the model", choices=KINDS)
     features: int = option(
-        "its columns: a list of values has one for each", metavar="N", within=Interval(1)
+        "number of columns; a list of values has a column for each value",
+        metavar="N",
+        within=Interval(1),
     )
     classes: int | None = option(
-        "of softmax: how many a label may be of", default=None, metavar="K"
+        "number of classes of the label, for softmax", default=None, metavar="K"
     )
-    epsilon: float | None = option("of one report, nats", default=None)
+    epsilon: float | None = option("privacy loss of one report, nats", default=None)
     reports: int | None = option(
-        "how many people there are, if that is known",
+        "number of people, if it is known",
         default=None,
         metavar="N",
         within=Interval(1),
     )
-    format: Literal["table", "json"] = option("of the output (%(default)s)", default="table")
+    format: Literal["table", "json"] = option("format of the output (%(default)s)", default="table")
 
 
 def _model(options: ModelOptions) -> int:
@@ -164,6 +166,6 @@ def _row(numbers: int, epsilon: float, people: int | None) -> dict[str, Any]:
 MODEL: Final = Command(
     name="plan model",
     run=_model,
-    text="how many people a model needs",
+    text="show how many people a model needs",
     epilog=_EPILOG,
 )

@@ -28,35 +28,41 @@ _STRINGS: Final = 100
 class SubjectOptions:
     """The options that say what is asked."""
 
-    catalog: Path = argument("of --metric (%(default)s)", default=CATALOG)
-    metric: str | None = option("of the catalog", default=None)
+    catalog: Path = argument("catalog that contains --metric (%(default)s)", default=CATALOG)
+    metric: str | None = option("metric of the catalog", default=None)
     values: int | None = option(
         "one of N listed values", default=None, metavar="N", group=_QUESTION
     )
     strings: int | None = option(
-        "any string; N are looked for", default=None, metavar="N", group=_QUESTION
+        "any string; the analyst looks for N strings", default=None, metavar="N", group=_QUESTION
     )
     mean: tuple[float, float] | None = option(
-        "the mean of a number in it", default=None, metavar=("LOW", "HIGH"), group=_QUESTION
+        "the mean of a number between LOW and HIGH",
+        default=None,
+        metavar=("LOW", "HIGH"),
+        group=_QUESTION,
     )
     ranges: tuple[float, float, float] | None = option(
-        "N parts of a range", default=None, metavar=("N", "LOW", "HIGH"), group=_QUESTION
+        "the distribution of a number over N parts of the range LOW to HIGH",
+        default=None,
+        metavar=("N", "LOW", "HIGH"),
+        group=_QUESTION,
     )
     set: tuple[int, int] | None = option(
-        "sets of N listed values, of which a person tells MOST",
+        "a set of listed values: N values, of which a person reports at most MOST",
         default=None,
         metavar=("N", "MOST"),
         group=_QUESTION,
     )
     parts: tuple[int, ...] | None = option(
-        "answers that belong together, with N values each",
+        "several answers reported together, with N values each",
         default=None,
         several=True,
         metavar="N",
         group=_QUESTION,
     )
     vector: tuple[float, float] | None = option(
-        "the mean of a vector of N numbers, up to LENGTH long",
+        "the mean of a vector of N numbers with a norm of at most LENGTH",
         default=None,
         metavar=("N", "LENGTH"),
         group=_QUESTION,

@@ -48,12 +48,12 @@ class ServiceOptions:
 
     home: Path = option("folder of `hubbub up` (%(default)s)", default=Path(".hubbub"))
     url: str = option(
-        "address of the aggregator's HTTP face, in place of --home; a token for it goes in "
-        f"the variable {_TOKEN}",
+        "HTTP address of the aggregator, instead of --home; put a token for it into the "
+        f"variable {_TOKEN}",
         default="",
     )
     authority: str | None = option(
-        "ca.pem, where the certificate of --url is of an authority of your own "
+        "the authority of the certificate of --url (ca.pem), if it is your own "
         f"({_AUTHORITY}; else the system's)",
         default=None,
         metavar="FILE",
@@ -90,10 +90,14 @@ class OutputOptions:
     """How an answer is written, and where."""
 
     format: Format | None = option(
-        "of the output (table; of hubbub export by the name of --out, else csv)", default=None
+        "format of the output (table; hubbub export follows the name of --out, else csv)",
+        default=None,
     )
     out: Path | None = option(
-        "write it there, not to the screen", default=None, metavar="FILE", read=read_named_path
+        "write the output to this file instead of the screen",
+        default=None,
+        metavar="FILE",
+        read=read_named_path,
     )
 
     def write(self, answer: Answer, show: Callable[[Any], None]) -> None:
@@ -135,7 +139,7 @@ class AnswerOptions:
     """Of which epochs an answer is, how sure its intervals are, and where it goes."""
 
     last: str = option(
-        "7 (epochs), 12h, 7d or 4w, counted back from now", default="", exclusive=_WINDOW
+        "how far to look back from now: 7 (epochs), 12h, 7d or 4w", default="", exclusive=_WINDOW
     )
     epochs: str = option(
         "newest (without --last), closed, all, yesterday, 2026-11-22, A..B, or A,B; or by number",
@@ -143,7 +147,11 @@ class AnswerOptions:
         other_name="--epoch",
         exclusive=_WINDOW,
     )
-    confidence: float = option("of the intervals (%(default)s)", default=0.95, read=read_confidence)
+    confidence: float = option(
+        "confidence of the intervals (%(default)s)",
+        default=0.95,
+        read=read_confidence,
+    )
     output: OutputOptions
     service: ServiceOptions
 
@@ -176,15 +184,18 @@ class QuestionOptions:
     """What every question about the values of a metric has."""
 
     metric: str = argument(
-        "its name; NAME/EPSILON for one tier alone, NAME@os=linux for a part",
+        "name of the metric; NAME/EPSILON for a single tier, NAME@os=linux for a part of the "
+        "devices",
         read=read_metric_name,
     )
     candidates: Path | None = option(
-        "file of strings to look for, one a line; without it and --list, the catalog's own",
+        "file of strings to look for, one per line; without it and --list, the strings of "
+        "the catalog",
         default=None,
     )
     lists: tuple[str, ...] = option(
-        "a list of hubbub candidates to look for, or catalog for its own (repeat)",
+        "saved list of strings to look for (hubbub candidates), or catalog for the strings "
+        "of the catalog (repeat)",
         name="--list",
         default=(),
         metavar="NAME",

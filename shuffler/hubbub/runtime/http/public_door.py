@@ -48,16 +48,17 @@ def add_callers(parser: argparse.ArgumentParser, *, rate: float, of: str, burst:
         action="append",
         default=[],
         metavar="ADDRESS",
-        help="of a proxy before it, or a network of several, that is believed when it says for "
-        "whom it asks (X-Forwarded-For; repeat)",
+        help="address or network of a proxy whose X-Forwarded-For is believed (repeat)",
     )
     parser.add_argument(
         "--peer-rate",
         type=float,
         default=rate,
-        help=f"{of}, on average; 0: no limit (%(default)s)",
+        help=f"average number of {of}; 0: no limit (%(default)s)",
     )
-    parser.add_argument("--peer-burst", type=int, default=burst, help="and at once (%(default)s)")
+    parser.add_argument(
+        "--peer-burst", type=int, default=burst, help="largest number at once (%(default)s)"
+    )
 
 
 def check_callers(namespace: argparse.Namespace) -> None:
