@@ -83,9 +83,9 @@ _LIMITS: Final[Ranges] = {
     "peer_calls": (0, 10**6),
 }
 _SIGNED: Final = {
-    "notice": "signed by: hubbub notice make; in every answer to devices, and at /v1/notice",
-    "models": "the state of models, signed by: hubbub model publish; for devices that ask for it, "
-    "and at /v1/models",
+    "notice": "notice signed by hubbub notice make, for all devices; also at /v1/notice",
+    "models": "state of the models signed by hubbub model publish, for devices that request it; "
+    "also at /v1/models",
 }
 _WHOLE: Final = frozenset({"max_pool", "peer_burst", "peer_calls"})
 
@@ -202,7 +202,7 @@ def parser() -> argparse.ArgumentParser:
         help="address of the aggregator (127.0.0.1:7071); repeat for several that share one Redis",
     )
     for what, meaning in _SIGNED.items():
-        help_ = f"{meaning}; read again when it changes, and may come later"
+        help_ = f"{meaning}; it is read again when it changes, and may be added later"
         add(f"--{what}", type=Path, metavar="FILE", help=help_)
     add(
         "--token-key",
@@ -213,7 +213,13 @@ def parser() -> argparse.ArgumentParser:
     )
     add_common(options, metrics_listen="127.0.0.1:7074")
     _add_http(options)
-    mixing = options.add_argument_group(
+    _add_mixing(options)
+    _add_limits(options)
+    return options
+
+
+def _add_mixing(parser: argparse.ArgumentParser) -> None:
+    mixing = parser.add_argument_group(
         "mixing (what each does for anonymity: docs/operate/services.md)"
     )
     add = mixing.add_argument
@@ -249,8 +255,6 @@ def parser() -> argparse.ArgumentParser:
         "nodes of a Redis Cluster; it stays one crowd; decided when an epoch begins "
         "(%(default)s)",
     )
-    _add_limits(options)
-    return options
 
 
 def _add_http(parser: argparse.ArgumentParser) -> None:

@@ -213,6 +213,6 @@ COMMANDS: Final = (
     Command(
         name="release",
         run=_release,
-        description="Without a metric it lists past releases, who made them, and the rest of the budget.",
+        description="Without a metric it lists past releases and the rest of the budget.",
     ),
 )
