@@ -35,6 +35,7 @@ _log: Final = logging.getLogger("hubbub.issuer")
 PATH: Final = "/v1/tokens"
 _MESSAGE: Final = b"application/protobuf"
 _LARGEST_BYTES: Final = 1 << 20
+_MAX_FIELDS: Final = _LARGEST_BYTES // 32  # an element's bytes
 _BEARER: Final = "bearer "
 # A page names its account's key itself.
 _ANYONE: Final = open_to_pages(b"authorization, content-type")
@@ -121,7 +122,7 @@ class TokensApp:
         body = await read_body(receive, _LARGEST_BYTES)
         if body is None:
             raise _Refused("too_large", HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "1 MiB at most")
-        request = read_message(TokenRequest.FromString, body)
+        request = read_message(TokenRequest.FromString, body, _MAX_FIELDS)
         if not isinstance(request, str) and any(len(UnknownFieldSet(w)) for w in request.wanted):
             request = "fields that this version does not know"
         if isinstance(request, str):

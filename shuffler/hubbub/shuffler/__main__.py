@@ -26,7 +26,7 @@ from hubbub.runtime import (
 )
 from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.server import HttpDoor
-from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, Admission
+from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, MAX_SUBMIT_FIELDS, Admission
 from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.bundle_file import BundleFile
 from hubbub.shuffler.grpc_door import OperatorService, ShufflerService
@@ -222,6 +222,7 @@ def _for_devices(settings: Settings, admission: Admission) -> Server:
         tls=settings.common.tls,
         callers=None,
         largest_message_bytes=LARGEST_SUBMIT_BYTES,
+        max_fields=MAX_SUBMIT_FIELDS,
         admit=service.admit,
         connection_seconds=_CONNECTION_SECONDS,
         calls_of_peer=settings.peer_calls,

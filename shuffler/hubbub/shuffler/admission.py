@@ -31,6 +31,9 @@ UNLIMITED: Final = "unlimited"
 """A caller that is held to no limit of one address: it is many people's, each held to it there."""
 
 _MAX_REPORTS: Final = 1000
+MAX_SUBMIT_FIELDS: Final = 6 * _MAX_REPORTS
+"""Each report, its four fields, and its token."""
+
 # What of a report says whether it is taken: stream, epoch, key id, sealed bytes.
 _Header = tuple[str, int, int, int]
 

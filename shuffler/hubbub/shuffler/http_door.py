@@ -27,6 +27,7 @@ from hubbub.runtime.http.server import Receive, Scope, Send
 from hubbub.runtime.rpc.strict import log_fault
 from hubbub.shuffler.admission import (
     LARGEST_SUBMIT_BYTES,
+    MAX_SUBMIT_FIELDS,
     UNLIMITED,
     Admission,
     ComeBack,
@@ -242,7 +243,7 @@ class ReportsApp:
             self._worked_on -= 1
 
     async def _take(self, raw: bytes, caller: str) -> bytes:
-        request = read_message(SubmitRequest.FromString, raw)
+        request = read_message(SubmitRequest.FromString, raw, MAX_SUBMIT_FIELDS)
         if isinstance(request, str):
             self._admission.spoiled(caller, len(raw))
             raise _Refused(HTTPStatus.BAD_REQUEST, request, _FOR_GOOD)

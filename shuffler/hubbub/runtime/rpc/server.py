@@ -46,6 +46,7 @@ class Server:
     connection_seconds: callers are asked to connect anew after so long, when their calls are done,
         and so find servers that were added behind the same name; and who reads no answer is rid of.
     largest_message_bytes: of one message; few messages are read at once if it is large.
+    max_fields: of one message, as `read_message` counts them; None for any number.
     arrive_seconds: from a call's headers to the end of its message.
     calls_of_peer: so many may arrive at once, and be open, of one address; 0 for no limit.
     connections: so many may be open; further ones are closed until others have ended. None: any.
@@ -65,6 +66,7 @@ class Server:
         tls: TlsFolder | None,
         callers: Collection[str] | None,
         largest_message_bytes: int = LARGEST_MESSAGE_BYTES,
+        max_fields: int | None = None,
         admit: Admit | None = None,
         connection_seconds: float | None = None,
         arrive_seconds: float | None = None,
@@ -82,7 +84,15 @@ class Server:
             trailers=trailers,
         )
         self._server = grpc.aio.server(
-            interceptors=[Strict(self._calls, admit, callers if tls else None, spoiled)],
+            interceptors=[
+                Strict(
+                    self._calls,
+                    admit,
+                    callers=callers if tls else None,
+                    spoiled=spoiled,
+                    max_fields=max_fields,
+                )
+            ],
             options=[
                 # A second service on a taken port must fail, not share its callers.
                 ("grpc.so_reuseport", 0),

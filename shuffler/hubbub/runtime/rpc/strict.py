@@ -27,12 +27,12 @@ class Strict(grpc.aio.ServerInterceptor):
     """Between the wire and every method of a server.
 
     calls: those that are open, and how long they may take. callers: roles whose certificates let
-    in; any other is denied, but for health. spoiled: hears of what is refused here, once read. A
-    call that is not admitted is refused unread, before its message is here: so every method is
-    served as one that takes a stream of requests, and reads the first; on the wire that is the
-    same. What is not the message it should be, or holds fields that we do not know, is refused as
-    INVALID_ARGUMENT. A fault of our own becomes INTERNAL and a log line that names its kind and
-    place, never its text, which could hold what was sent.
+    in; any other is denied, but for health. spoiled: hears of what is refused here, once read.
+    max_fields: of a message. A call that is not admitted is refused unread, before its message is
+    here: so every method is served as one that takes a stream of requests, and reads the first; on
+    the wire that is the same. What is not the message it should be, or holds fields that we do not
+    know, is refused as INVALID_ARGUMENT. A fault of our own becomes INTERNAL and a log line that
+    names its kind and place, never its text, which could hold what was sent.
     """
 
     def __init__(
@@ -41,8 +41,11 @@ class Strict(grpc.aio.ServerInterceptor):
         admit: Admit | None = None,
         callers: Collection[str] | None = None,
         spoiled: Spoiled | None = None,
+        *,
+        max_fields: int | None = None,
     ) -> None:
         self._spoiled = spoiled
+        self._max_fields = max_fields
         self._calls = calls
         self._admit = admit
         self._names = None if callers is None else names_of(callers)
@@ -83,7 +86,7 @@ class Strict(grpc.aio.ServerInterceptor):
                 self._calls.end(len(raw))
 
         async def answer(raw: bytes, context: Context) -> Any:
-            request = read_message(parse, raw)
+            request = read_message(parse, raw, self._max_fields)
             if isinstance(request, str):
                 if self._spoiled:
                     self._spoiled(context, len(raw))
