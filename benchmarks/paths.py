@@ -17,6 +17,7 @@ import httpx2
 from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.releases.releasing import Releases
+from hubbub.aggregator.settings import HttpSettings
 from hubbub.aggregator.web.app import make_app
 from hubbub.bundles import Bundle
 from hubbub.catalog import EPOCH_SECONDS, epoch_at
@@ -117,7 +118,7 @@ def _asked(runner: asyncio.Runner, bundle: Bundle) -> PathLength:
     runner.run(store.count(Window(_METRIC, epoch), Totals(cells=[60, 50, 40], reports=100)))
     query = QueryEngine(bundle, store, clock=lambda: now)
     releases = Releases(query.collected, MemoryReleaseLog(), clock=lambda: now)
-    app = make_app(query, releases, Access(), Limiter(0, 0))
+    app = make_app(query, releases, Access(), Limiter(0, 0), HttpSettings())
     path = f"/v1/metrics/{_METRIC}/estimates"
 
     async def get() -> int:

@@ -10,6 +10,7 @@ import httpx2
 
 from docs.reference.tables import cell, table
 from hubbub.aggregator.access.callers import Access
+from hubbub.aggregator.settings import HttpSettings
 from hubbub.aggregator.web.app import make_app
 from hubbub.runtime import Limiter
 
@@ -97,7 +98,7 @@ def page() -> str:
 async def _document() -> Any:
     """The OpenAPI document, from an application without a store."""
     nothing: Any = None
-    app: Any = make_app(nothing, nothing, Access(), Limiter(0, 1))
+    app: Any = make_app(nothing, nothing, Access(), Limiter(0, 1), HttpSettings())
     transport = httpx2.ASGITransport(app=app)
     async with httpx2.AsyncClient(
         transport=transport, base_url="http://127.0.0.1", timeout=None

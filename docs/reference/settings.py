@@ -13,7 +13,7 @@ from hubbub.aggregator.settings import parser as of_aggregator
 from hubbub.client import Settings
 from hubbub.issuer.settings import parser as of_issuer
 from hubbub.relay.settings import parser as of_relay
-from hubbub.runtime.process import VARIABLES
+from hubbub.runtime.service_options import VARIABLES
 from hubbub.shuffler.settings import parser as of_shuffler
 
 _HEAD = """# Settings

@@ -126,6 +126,7 @@ def test_only_the_edge_reads_the_environment() -> None:
     assert readers == {
         "client/hubbub/client/settings.py",
         "shuffler/hubbub/runtime/process.py",
+        "shuffler/hubbub/runtime/service_options.py",
         "deploy/hubbub/cli/__init__.py",
         "deploy/hubbub/cli/local/embedded_redis.py",
         "deploy/hubbub/cli/local/local_run.py",

@@ -149,10 +149,10 @@ def test_the_services_take_the_arguments_that_they_are_given(
         shuffler = parse_shuffler(pods["shuffler"]["containers"][0]["args"])
         assert shuffler.aggregators == ("prod-hubbub-aggregator:7071",)
         aggregator = parse_aggregator(pods["aggregator"]["containers"][0]["args"])
-        assert bool(aggregator.http_listen) == (values is not BARE)
-        assert aggregator.http_audit == ("" if values is BARE else "-")
+        assert bool(aggregator.http.listen) == (values is not BARE)
+        assert aggregator.http.audit == ("" if values is BARE else "-")
         access = Path("/etc/hubbub/access/access.toml")
-        assert aggregator.http_access == (access if values is EVERYTHING else None)
+        assert aggregator.http.access == (access if values is EVERYTHING else None)
         for pod in (pods["shuffler"], pods["aggregator"]):
             [container] = pod["containers"]
             files = [source["secret"]["name"] for source in _projected(pod)]

@@ -23,6 +23,7 @@ from hubbub.aggregator.access.tokens import add_token
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.releases.entry import Entry
 from hubbub.aggregator.releases.releasing import Releases
+from hubbub.aggregator.settings import HttpSettings
 from hubbub.aggregator.web.server import HttpServer
 from hubbub.conservation import Window
 from hubbub.mechanisms import Totals
@@ -148,7 +149,10 @@ class House:
         self._configs = []
         for access_tokens in (None, tokens):
             server = HttpServer(
-                "127.0.0.1:1", query, releases, access=access_of(access_tokens, None)
+                HttpSettings(listen="127.0.0.1:1", rate=0.0),
+                query,
+                releases,
+                access=access_of(access_tokens, None),
             )
             server._server.config.load()
             self._configs.append(server._server.config)

@@ -26,6 +26,8 @@ from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.terminal.service_client import total_counts
 from hubbub.client import Client, MemoryState, transport_to
 from hubbub.errors import BadParameter, BundleRefused, KeysUnusable
+from hubbub.fields.rules import Interval
+from hubbub.programs.options import option, options
 from hubbub.runtime import Reloader, Take, read_limits
 from hubbub.shuffler.streams import StreamTable, read_stream_table
 from tests.conftest import CatalogFiles
@@ -159,9 +161,15 @@ def test_a_file_that_another_names_later_is_looked_at_from_then_on(tmp_path: Pat
 
 def test_limits_of_a_file_are_checked_as_those_of_the_command_line(tmp_path: Path) -> None:
     path = tmp_path / "limits.toml"
-    ranges, whole = {"peer_rate": (0, 10.0), "max_pool": (1, 10)}, frozenset({"max_pool"})
+
+    @options
+    class Limits:
+        peer_rate: float = option("", within=Interval(0, 10))
+        max_pool: int = option("", within=Interval(1, 10))
+
+    names = ["peer_rate", "max_pool"]
     path.write_text("peer_rate = 2.5\nmax_pool = 3\n")
-    assert read_limits(path, ranges, whole) == {"peer_rate": 2.5, "max_pool": 3}
+    assert read_limits(path, names, Limits) == {"peer_rate": 2.5, "max_pool": 3}
     for wrong, why in {
         "max_pool = 2.5": r"max_pool is no whole number in \[1, 10\]",
         "max_pool = true": "max_pool is no whole number",
@@ -171,7 +179,7 @@ def test_limits_of_a_file_are_checked_as_those_of_the_command_line(tmp_path: Pat
     }.items():
         path.write_text(wrong)
         with pytest.raises(BadParameter, match=why):
-            read_limits(path, ranges, whole)
+            read_limits(path, names, Limits)
 
 
 def test_what_does_not_go_on_with_what_was_counted_is_refused(

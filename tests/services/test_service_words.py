@@ -10,7 +10,7 @@ import pytest
 
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.releases.releasing import Releases
-from hubbub.aggregator.settings import parse
+from hubbub.aggregator.settings import HttpSettings, parse
 from hubbub.aggregator.web.server import HttpServer
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main
@@ -55,7 +55,11 @@ def test_a_service_without_its_redis_is_not_taken_for_none(
     async def body() -> None:
         assert nobody in await asyncio.to_thread(said)
         query = QueryEngine(catalog_files.bundle, Away())
-        server = HttpServer(address, query, Releases(query.collected, MemoryReleaseLog()))
+        server = HttpServer(
+            HttpSettings(listen=address, rate=0.0),
+            query,
+            Releases(query.collected, MemoryReleaseLog()),
+        )
         serving = asyncio.create_task(server.run())
 
         async def away() -> bool:

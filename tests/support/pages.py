@@ -13,6 +13,7 @@ import numpy as np
 
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.releases.releasing import Releases
+from hubbub.aggregator.settings import HttpSettings
 from hubbub.aggregator.web.server import HttpServer
 from hubbub.analysis.families import draw
 from hubbub.cli.local.ports import free_port
@@ -84,7 +85,12 @@ def page_over(
     query = QueryEngine(signed.bundle, store, clock=lambda: now)
     releases = Releases(query.collected, MemoryReleaseLog(), clock=lambda: now)
     address = f"127.0.0.1:{free_port()}"
-    server = HttpServer(address, query, releases, **opened(f"http://{address}", query))
+    server = HttpServer(
+        HttpSettings(listen=address, rate=0.0),
+        query,
+        releases,
+        **opened(f"http://{address}", query),
+    )
 
     async def serve() -> None:
         await fill(store)

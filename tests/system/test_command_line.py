@@ -242,7 +242,7 @@ def test_services_say_what_they_lack(
     for service in (shuffler, aggregator):
         _fails(process(*service), "HUBBUB_REDIS_URL is not set")
         _fails(process(*service, **away), "Redis at 127.0.0.1:1")
-    _fails(process(*shuffler, "--reserve", "-1"), "--reserve -1.0 is outside [0, 100]")
+    _fails(process(*shuffler, "--reserve", "-1"), "--reserve -1 is outside [0, 100]")
     # Others are refused in the same place, which needs no process of its own.
     monkeypatch.setenv("HUBBUB_REDIS_URL", away["HUBBUB_REDIS_URL"])
     for parse, command, option, value, allowed in (

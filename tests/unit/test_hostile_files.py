@@ -22,7 +22,8 @@ from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid, KeysUnusable
 from hubbub.keys import read_public_keys
 from hubbub.programs.text_files import parse_toml
-from hubbub.runtime.limits_file import read_limits
+from hubbub.runtime.service_options import read_limits
+from hubbub.shuffler.settings import Settings
 from tests.conftest import CATALOG
 from tests.support.bundles import Signed
 
@@ -332,7 +333,7 @@ def test_a_key_of_too_many_parts_is_refused_by_every_reader_of_toml(
     with pytest.raises(BadParameter, match=refused):
         read_access(path)
     with pytest.raises(BadParameter, match=refused):
-        read_limits(path, {"rate": (0, 1)}, frozenset())
+        read_limits(path, ["peer_rate"], Settings)
 
 
 def test_deep_tables_and_arrays_are_refused_by_every_reader_of_toml(tmp_path: Path) -> None:
@@ -344,7 +345,7 @@ def test_deep_tables_and_arrays_are_refused_by_every_reader_of_toml(tmp_path: Pa
         with pytest.raises(BadParameter, match="nested too deeply"):
             read_access(path)
         with pytest.raises(BadParameter, match="nested too deeply"):
-            read_limits(path, {"rate": (0, 1)}, frozenset())
+            read_limits(path, ["peer_rate"], Settings)
 
 
 def test_long_host_names_and_long_lines_are_read_as_toml() -> None:

@@ -48,7 +48,7 @@ def test_a_proxy_that_is_no_address_is_refused(monkeypatch: pytest.MonkeyPatch, 
     some = ["--bundle", "x", "--keys", "y", "--insecure"]
     with pytest.raises(BadParameter, match=r"--http-proxy .* is no address"):
         aggregator([*some, "--http-proxy", proxy])
-    assert aggregator([*some, "--http-proxy", "10.0.0.0/24"]).http_proxies == ("10.0.0.0/24",)
+    assert aggregator([*some, "--http-proxy", "10.0.0.0/24"]).http.proxies == ("10.0.0.0/24",)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,8 @@ from hubbub.errors import HubbubError
 from hubbub.issuer.accounts import add_account
 from hubbub.programs.csv_files import csv_rows
 from hubbub.programs.text_files import lines_of, read_list, read_text
-from hubbub.runtime.limits_file import read_limits
+from hubbub.runtime.service_options import read_limits
+from hubbub.shuffler.settings import Settings
 from tests.conftest import CATALOG
 
 MARK = codecs.BOM_UTF8
@@ -25,7 +26,7 @@ READERS: dict[str, tuple[Callable[[Path], object], bytes]] = {
     "candidates": (read_candidates, b"first\nsecond\n\nthird\n"),
     "a CSV file": (lambda path: [row for _, row in csv_rows(path)], b"value,count\nfirst,3\n"),
     "limits": (
-        lambda path: read_limits(path, {"peer_rate": (0, 9)}, frozenset()),
+        lambda path: read_limits(path, ["peer_rate"], Settings),
         b"peer_rate=1\n",
     ),
     "a passphrase": (_secret, b"six words that nobody guesses\n"),

@@ -118,9 +118,9 @@ async def _serve(settings: Settings) -> None:
         gauges=_gauges(keeping, memory, clocks, store),
         stages=stages,
         date_of=query.collected.date_of,
-        certificates=[tls, settings.http_tls],
+        certificates=[tls, settings.http.tls],
     )
-    metrics.serve(settings.common.metrics_listen, tls)
+    metrics.serve(settings.metrics_listen, tls)
     retention = Retention(bundle, store, promises, answer_store, clocks, changed=intake.changed)
     parts = Parts(
         bundle=bundle,
@@ -160,7 +160,7 @@ def _of_analysts(server: RedisServer) -> dict[str, Any]:
 def _access(settings: Settings, server: RedisServer) -> Access:
     # Whoever logs out does so of every aggregator of this Redis.
     ended = RedisEndedSessions(server, time.time)
-    return access_of(settings.http_tokens, access_file(settings), ended)
+    return access_of(settings.http.tokens, access_file(settings), ended)
 
 
 async def _watched(server: RedisServer) -> tuple[Clocks, Memory]:
@@ -194,8 +194,8 @@ def _told(settings: Settings, bundle: Bundle) -> dict[str, Any]:
     """What the start's line says."""
     return {
         "shufflers": settings.listen,
-        "http": settings.http_listen or "off",
-        "metrics": settings.common.metrics_listen,
+        "http": settings.http.listen or "off",
+        "metrics": settings.metrics_listen,
         "processes": settings.processes,
         **describe(settings, bundle),
     }
@@ -222,37 +222,32 @@ def _http(
     refusals: Counter[str],
 ) -> "HttpServer | None":
     """The HTTP face, if it is asked for."""
-    if not settings.http_listen:
+    if not settings.http.listen:
         return None
     from hubbub.aggregator.web.server import HttpServer  # noqa: PLC0415 a web framework
 
     return HttpServer(
-        settings.http_listen,
+        settings.http,
         query,
         Releases(query.collected, RedisReleaseLog(server)),
-        tls=settings.http_tls,
         access=access,
         audit=_audit(settings, query),
-        rate=settings.http_rate,
-        origins=settings.http_origins,
-        proxies=settings.http_proxies,
         refusals=refusals,
-        command=settings.http_command,
         notice=_notice(settings),
     )
 
 
 def _audit(settings: Settings, query: QueryEngine) -> AuditTrail | None:
     """What writes who asked what, if it is asked for."""
-    if not settings.http_audit:
+    if not settings.http.audit:
         return None
-    path = None if settings.http_audit == "-" else Path(settings.http_audit)
+    path = None if settings.http.audit == "-" else Path(settings.http.audit)
     return AuditTrail(path, lambda: set(query.collected.bundle.streams), time.time)
 
 
 def _notice(settings: Settings) -> str:
     """What every page says first."""
-    return f"{notice(development=settings.common.development)} {settings.http_notice}".strip()
+    return f"{notice(development=settings.common.development)} {settings.http.notice}".strip()
 
 
 def _outlets(settings: Settings, query: QueryEngine, server: RedisServer) -> list[Loop]:

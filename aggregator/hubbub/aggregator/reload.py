@@ -53,13 +53,13 @@ class Parts:
 
 def files(settings: Settings) -> list[Path]:
     """What is looked at for changes."""
-    folders = dict.fromkeys(folder for folder in (settings.common.tls, settings.http_tls) if folder)
+    folders = dict.fromkeys(folder for folder in (settings.common.tls, settings.http.tls) if folder)
     return [
         settings.bundle,
         settings.keys,
         *(path for folder in folders for path in folder.files),
         *([settings.limits] if settings.limits else []),
-        *(files_of(settings.http_access) if settings.http_access else ()),
+        *(files_of(settings.http.access) if settings.http.access else ()),
     ]
 
 
@@ -68,7 +68,7 @@ def describe(settings: Settings, bundle: Bundle) -> dict[str, Any]:
     return {
         "streams": len(bundle.streams),
         "keys_until": day_of(max(key.end for key in bundle.keys)) if bundle.keys else "none",
-        "certificates_until": certificates_until([settings.common.tls, settings.http_tls]),
+        "certificates_until": certificates_until([settings.common.tls, settings.http.tls]),
     }
 
 
@@ -87,7 +87,7 @@ def bundle_of(settings: Settings) -> Bundle:
 
 def access_file(settings: Settings) -> AccessFile | None:
     """What the file of access says, if there is one. Raises BadParameter as `read_access` does."""
-    return read_access(settings.http_access) if settings.http_access else None
+    return read_access(settings.http.access) if settings.http.access else None
 
 
 def reading(settings: Settings, parts: Parts) -> Callable[[], Take]:
@@ -99,7 +99,7 @@ def reading(settings: Settings, parts: Parts) -> Callable[[], Take]:
         check_fits(bundle, keys, parts.clocks.now(), settings.keys)
         limits = limited(settings)
         access = access_file(settings)
-        for folder, mutual in ((settings.common.tls, True), (settings.http_tls, False)):
+        for folder, mutual in ((settings.common.tls, True), (settings.http.tls, False)):
             if folder:
                 folder.server_context(mutual=mutual)  # says what does not fit, if anything
 
@@ -124,7 +124,7 @@ def _take(limits: Settings, bundle: Bundle, keys: Sequence[OpeningKey], parts: P
             parts.upstream.renew()
     if parts.http:
         parts.http.renew()
-        parts.http.allow(limits.http_rate)
+        parts.http.allow(limits.http.rate)
     if tuple(keys) != parts.opener.keys:
         parts.opener.use(keys)
     parts.room.allow(limits.max_window)

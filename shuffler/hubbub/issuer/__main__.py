@@ -44,7 +44,7 @@ async def _serve(settings: Settings) -> None:
     reloader = Reloader(lambda: files, _reading(settings, app), reloads)
     counters = {RELOADS: reloads, TOKEN_REQUESTS: app.counts, ISSUED_TOKENS: app.tokens}
     metrics = Metrics(no_terms, counters, {}, Stages())
-    metrics.serve(settings.common.metrics_listen, None)
+    metrics.serve(settings.metrics_listen, None)
     facts = {"devices": settings.listen, "streams": len(streams.streams)}
     await serve_until_signal([door], [reloader.run], facts, reloader.reload)
 

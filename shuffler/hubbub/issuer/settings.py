@@ -2,38 +2,77 @@
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 from hubbub.errors import BadParameter
 from hubbub.errors.addresses import url_parts
+from hubbub.fields.rules import Interval
 from hubbub.programs.command_line import Parser
-from hubbub.runtime import Common, add_common, check_addresses, common, read_network
-from hubbub.runtime.http.public_door import add_callers, check_callers
+from hubbub.programs.options import add_options, option, options, read_options
+from hubbub.runtime import Common, address_option, proxies_option
 from hubbub.runtime.tls import is_loopback
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def _provider(name: str, address: str) -> str:
+    parts = url_parts(address)
+    if (
+        parts is None
+        or " " in address
+        or not (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.netloc)))
+    ):
+        raise BadParameter(f"{name} {address!a} is no address of a provider; write https://HOST")
+    return address
+
+
+def _audiences(_: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(filter(None, names))
+
+
+@options
 class Settings:
     """Everything the issuer is told.
 
-    accounts: None: there are no keys. provider: of OpenID Connect, its address; "": none is asked.
-    audiences: whom its tokens must be for. provider_roots: authorities in PEM that its certificate
-        chains to; None for the system's.
     peer_rate, peer_burst: tokens that one address, or a backend for one account, asks for, a
-        second and at once; 0 for no limit.
+    second and at once; 0 for no limit.
     """
 
-    streams: Path
-    token_key: Path
-    accounts: Path | None
-    provider: str
-    audiences: tuple[str, ...]
-    provider_roots: Path | None
-    listen: str
-    proxies: tuple[str, ...]
-    peer_rate: float
-    peer_burst: int
+    streams: Path = option("stream table made by hubbub catalog build")
+    token_key: Path = option("key made by hubbub keys issuer")
+    accounts: Path | None = option("file of accounts made by hubbub keys account", default=None)
+    provider: str = option(
+        "issuer URL of an OpenID Connect provider: the subject of its token is an account",
+        name="--oidc",
+        default="",
+        metavar="URL",
+        read=_provider,
+    )
+    audiences: tuple[str, ...] = option(
+        'whom such a token must be for, its "aud": the app as the provider calls it, for ID '
+        "tokens, or the issuer, for access tokens (repeat)",
+        name="--oidc-audience",
+        default=(),
+        metavar="NAME",
+        read=_audiences,
+    )
+    provider_roots: Path | None = option(
+        "certificate authorities of the provider, if not those of the system",
+        name="--oidc-roots",
+        default=None,
+        metavar="FILE",
+    )
+    listen: str = address_option("address for devices and backends (%(default)s)", "0.0.0.0:7090")
+    proxies: tuple[str, ...] = proxies_option("--proxy")
+    peer_rate: float = option(
+        "average number of tokens per second for one address, or for one account of a "
+        "backend; 0: no limit (%(default)s)",
+        default=200.0,
+        within=Interval(0, 10**9),
+    )
+    peer_burst: int = option(
+        "largest number at once (%(default)s)", default=20_000, within=Interval(1, 10**9)
+    )
+    metrics_listen: str = address_option("address for Prometheus (%(default)s)", "127.0.0.1:7094")
     common: Common
 
 
@@ -44,82 +83,26 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         BadParameter: HUBBUB_REDIS_URL is not set, a number is out of range, or nobody would be an
             account.
     """
-    namespace = parser().parse_args(arguments)
-    check_callers(namespace)
-    check_addresses(namespace, "listen")
-    _check_accounts(namespace)
-    return Settings(
-        streams=namespace.streams,
-        token_key=namespace.token_key,
-        accounts=namespace.accounts,
-        provider=namespace.oidc,
-        audiences=tuple(filter(None, namespace.oidc_audience)),
-        provider_roots=namespace.oidc_roots,
-        listen=namespace.listen,
-        proxies=tuple(read_network("--proxy", proxy) for proxy in namespace.proxy),
-        peer_rate=namespace.peer_rate,
-        peer_burst=namespace.peer_burst,
-        common=common(namespace, "issuer"),
-    )
+    settings = read_options(Settings, parser().parse_args(arguments))
+    if not settings.accounts and not settings.provider:
+        raise BadParameter("nobody is an account; give --accounts FILE, --oidc URL, or both")
+    if not settings.provider and (settings.audiences or settings.provider_roots):
+        raise BadParameter("--oidc-audience and --oidc-roots are of a provider: say --oidc URL")
+    if settings.provider and not settings.audiences:
+        raise BadParameter(
+            "--oidc without --oidc-audience would take tokens for whomever they are made; name "
+            "the app as the provider calls it"
+        )
+    return replace(settings, common=settings.common.of("issuer"))
 
 
 def parser() -> argparse.ArgumentParser:
     """Knows every setting of the command line."""
-    options = Parser(
+    parser = Parser(
         prog="hubbub issuer",
         description="Give accounts tokens, without which the shuffler takes no report. What an "
         "account asks for is blinded: nobody can tell whose token a report goes with (RFC 9497).",
         epilog="HUBBUB_REDIS_URL is the Redis that remembers what accounts had.",
     )
-    add = options.add_argument
-    add("--streams", type=Path, required=True, help="stream table made by hubbub catalog build")
-    add("--token-key", type=Path, required=True, help="key made by hubbub keys issuer")
-    add("--accounts", type=Path, help="file of accounts made by hubbub keys account")
-    add(
-        "--oidc",
-        default="",
-        metavar="URL",
-        help="issuer URL of an OpenID Connect provider: the subject of its token is an account",
-    )
-    add(
-        "--oidc-audience",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help='whom such a token must be for, its "aud": the app as the provider calls it, for ID '
-        "tokens, or the issuer, for access tokens (repeat)",
-    )
-    add(
-        "--oidc-roots",
-        type=Path,
-        metavar="FILE",
-        help="certificate authorities of the provider, if not those of the system",
-    )
-    add("--listen", default="0.0.0.0:7090", help="address for devices and backends (%(default)s)")
-    of = "tokens per second for one address, or for one account of a backend"
-    add_callers(options, rate=200.0, of=of, burst=20_000)
-    add_common(options, metrics_listen="127.0.0.1:7094")
-    return options
-
-
-def _check_accounts(namespace: argparse.Namespace) -> None:
-    if not namespace.accounts and not namespace.oidc:
-        raise BadParameter("nobody is an account; give --accounts FILE, --oidc URL, or both")
-    if not namespace.oidc:
-        if any(namespace.oidc_audience) or namespace.oidc_roots:
-            raise BadParameter("--oidc-audience and --oidc-roots are of a provider: say --oidc URL")
-        return
-    parts = url_parts(namespace.oidc)
-    if (
-        parts is None
-        or " " in namespace.oidc
-        or not (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.netloc)))
-    ):
-        raise BadParameter(
-            f"--oidc {namespace.oidc!a} is no address of a provider; write https://HOST"
-        )
-    if not any(namespace.oidc_audience):
-        raise BadParameter(
-            "--oidc without --oidc-audience would take tokens for whomever they are made; name "
-            "the app as the provider calls it"
-        )
+    add_options(parser, Settings)
+    return parser

@@ -128,6 +128,15 @@ def _written(section: type) -> Iterator["_Written | Field[Any]"]:
             yield member
 
 
+def intervals_of(section: type) -> dict[str, tuple[Any, Interval]]:
+    """Type and interval of each option of a dataclass that has one, by name, with underscores."""
+    return {
+        entry.dest: (entry.field.type, entry.option.within)
+        for entry in _written(section)
+        if isinstance(entry, _Written) and entry.option.within is not None
+    }
+
+
 def read_named_path(name: str, path: Path) -> Path:
     """The path, which must end in the name of a file or folder: others are placed beside it.
 

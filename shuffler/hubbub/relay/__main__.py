@@ -33,7 +33,7 @@ async def _serve(settings: Settings) -> None:
         tls, proxies = settings.common.tls, settings.proxies
         door = public_door(settings.listen, app, tls=tls, proxies=proxies)
         metrics = Metrics(no_terms, {RELAYED_REQUESTS: app.counts}, {}, Stages())
-        metrics.serve(settings.common.metrics_listen, None)
+        metrics.serve(settings.metrics_listen, None)
         facts = {"devices": settings.listen, "gateway": settings.gateway}
         await serve_until_signal([door], [], facts)
 

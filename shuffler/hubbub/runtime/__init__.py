@@ -5,7 +5,6 @@ It knows no metric and no mechanism, so the blind shuffler may stand on it.
 
 from hubbub.runtime.clocks import BELIEVED_SECONDS, Clocks
 from hubbub.runtime.files import replace_file
-from hubbub.runtime.limits_file import Ranges, read_limits
 from hubbub.runtime.messages import hint_seconds, read_message
 from hubbub.runtime.monitoring.declaration import (
     CLOCK_APART_SECONDS,
@@ -20,16 +19,9 @@ from hubbub.runtime.monitoring.metrics import Metrics
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.monitoring.tracing import continued, headers
 from hubbub.runtime.process import (
-    Common,
     Loop,
-    add_common,
     certificates_until,
-    check_addresses,
-    check_range,
-    common,
     day_of,
-    read_network,
-    redis_url,
     run_service,
     serve_until_signal,
 )
@@ -42,6 +34,18 @@ from hubbub.runtime.rpc.limiter import Limiter, network
 from hubbub.runtime.rpc.peers import caller_of
 from hubbub.runtime.rpc.refusal import come_back, refuse
 from hubbub.runtime.rpc.server import Server, channel
+from hubbub.runtime.service_options import (
+    SECURITY,
+    Common,
+    address_option,
+    insecure_option,
+    log_format_option,
+    networks_option,
+    proxies_option,
+    read_limits,
+    redis_url,
+    tls_option,
+)
 from hubbub.runtime.system_clock import Clock, SystemClock
 from hubbub.runtime.tls import TlsFolder
 from hubbub.runtime.version import VERSION
@@ -52,6 +56,7 @@ __all__ = [
     "EVERYWHERE",
     "REDIS_MEMORY_RATIO",
     "RELOADS",
+    "SECURITY",
     "THROTTLED_CALLS",
     "VERSION",
     "Clock",
@@ -63,7 +68,6 @@ __all__ = [
     "Memory",
     "MetricDeclaration",
     "Metrics",
-    "Ranges",
     "RedisServer",
     "Reloader",
     "Server",
@@ -71,29 +75,30 @@ __all__ = [
     "SystemClock",
     "Take",
     "TlsFolder",
-    "add_common",
+    "address_option",
     "caller_of",
     "certificates_until",
     "channel",
-    "check_addresses",
-    "check_range",
     "come_back",
-    "common",
     "connect_redis",
     "continued",
     "day_of",
     "facts",
     "headers",
     "hint_seconds",
+    "insecure_option",
+    "log_format_option",
     "lua",
     "network",
+    "networks_option",
+    "proxies_option",
     "read_limits",
     "read_message",
-    "read_network",
     "redis_url",
     "refuse",
     "replace_file",
     "run_service",
     "script",
     "serve_until_signal",
+    "tls_option",
 ]

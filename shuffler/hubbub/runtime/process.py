@@ -1,6 +1,5 @@
-"""A service's process: its common settings, its servers and loops until a signal, its exit code."""
+"""A service's process: its servers and loops until a signal, its exit code."""
 
-import argparse
 import asyncio
 import logging
 import os
@@ -9,18 +8,16 @@ import signal
 import traceback
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Final, NoReturn, Protocol, TypeVar
 
-from hubbub.errors import BadParameter, HubbubError
-from hubbub.errors.addresses import check_address
+from hubbub.errors import HubbubError
 from hubbub.programs.standard_streams import complain, run_program
 from hubbub.runtime.certificates import ends
-from hubbub.runtime.monitoring.logs import FORMATS, facts, write_logs
+from hubbub.runtime.monitoring.logs import facts, write_logs
 from hubbub.runtime.monitoring.tracing import start_tracing
+from hubbub.runtime.service_options import Common
 from hubbub.runtime.tls import TlsFolder
 from hubbub.runtime.version import VERSION
 
@@ -28,31 +25,8 @@ _log: Final = logging.getLogger("hubbub.runtime")
 
 _GRACE_SECONDS: Final = 5.0
 _AGAIN_SECONDS: Final = 0.2
-VARIABLES: Final = {
-    "HUBBUB_REDIS_URL": "the service's own Redis, as redis://HOST:PORT/0 or rediss://, with the "
-    "user and the password (needed)",
-    "HUBBUB_DEV": "1 is what `--dev` is; `hubbub init --dev` writes it",
-    "OTEL_EXPORTER_OTLP_ENDPOINT": "where batches are traced to, if anywhere; so does "
-    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-}
-"""What a service reads of its environment; its command line says the rest."""
 # A connection is a file. Many systems allow 1024 unless a process asks for more.
 _MAX_FILES: Final = 65_536
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Common:
-    """What every service is told.
-
-    tls: its certificates, or None for plain text. development: its numbers protect nobody.
-    """
-
-    tls: TlsFolder | None
-    redis_url: str
-    redis_replicas: int
-    metrics_listen: str
-    log_format: str
-    development: bool = False
 
 
 class Serves(Protocol):
@@ -85,98 +59,6 @@ class Settings(Protocol):
 
 
 Chosen = TypeVar("Chosen", bound=Settings)
-
-
-def add_common(parser: argparse.ArgumentParser, *, metrics_listen: str) -> None:
-    """The settings that every service has."""
-    security = parser.add_mutually_exclusive_group(required=True)
-    security.add_argument("--tls", type=Path, help="folder of certificates made by hubbub keys tls")
-    security.add_argument(
-        "--insecure", action="store_true", help="serve without TLS, on a loopback address only"
-    )
-    parser.add_argument(
-        "--redis-replicas",
-        type=int,
-        default=0,
-        help="number of Redis replicas that must have a write before it counts (%(default)s)",
-    )
-    parser.add_argument(
-        "--metrics-listen", default=metrics_listen, help="address for Prometheus (%(default)s)"
-    )
-    parser.add_argument(
-        "--log-format", choices=FORMATS, default=FORMATS[0], help="format of the log (%(default)s)"
-    )
-    parser.add_argument(
-        "--dev",
-        action="store_true",
-        help="development installation: the privacy settings protect nobody, and files of "
-        "production are refused; also set by HUBBUB_DEV=1",
-    )
-
-
-def common(arguments: argparse.Namespace, role: str) -> Common:
-    """What was chosen for them.
-
-    Raises:
-        BadParameter: HUBBUB_REDIS_URL is not set, HUBBUB_DEV is unclear, a number is out of range,
-            or an address is none.
-    """
-    url = redis_url()
-    check_addresses(arguments, "metrics_listen")
-    check_range(arguments, "redis_replicas", 0, 10)
-    tls = TlsFolder(arguments.tls, role) if arguments.tls else None
-    return Common(
-        tls=tls,
-        redis_url=url,
-        redis_replicas=arguments.redis_replicas,
-        metrics_listen=arguments.metrics_listen,
-        log_format=arguments.log_format,
-        development=arguments.dev or _is_development(),
-    )
-
-
-def _is_development() -> bool:
-    """What the environment says, which goes with the keys of `hubbub init --dev`."""
-    value = os.environ.get("HUBBUB_DEV", "")
-    if value not in {"", "0", "1"}:
-        raise BadParameter("HUBBUB_DEV is neither 1 nor 0; set it to 1, or leave it out")
-    return value == "1"
-
-
-def redis_url(setting: str = "HUBBUB_REDIS_URL") -> str:
-    """Where our Redis is: from the environment, since it may hold a password.
-
-    Raises:
-        BadParameter: it is not set.
-    """
-    url = os.environ.get(setting)
-    if not url:
-        raise BadParameter(f"{setting} is not set; set it to redis://HOST:PORT/0")
-    return url
-
-
-def check_range(arguments: argparse.Namespace, name: str, low: float, high: float) -> None:
-    """Raises BadParameter unless a setting is in [low, high]; nan is not."""
-    number = getattr(arguments, name)
-    if not low <= number <= high:
-        option = "--" + name.replace("_", "-")
-        raise BadParameter(f"{option} {number} is outside [{low:.15g}, {high:.15g}]")
-
-
-def check_addresses(arguments: argparse.Namespace, *names: str) -> None:
-    """Raises BadParameter unless each of these settings is HOST:PORT."""
-    for name in names:
-        check_address("--" + name.replace("_", "-"), getattr(arguments, name))
-
-
-def read_network(option: str, text: str) -> str:
-    """An address or a network of several. Raises BadParameter."""
-    try:
-        return str(ip_network(text))
-    except ValueError:
-        raise BadParameter(
-            f"{option} {text!a} is no address; write 10.0.0.5, or a network as 10.0.0.0/24"
-        ) from None
 
 
 def certificates_until(folders: Iterable[TlsFolder | None]) -> str:

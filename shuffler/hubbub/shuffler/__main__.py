@@ -170,7 +170,7 @@ def _metrics(
         date_of=table.date_of,
         certificates=list(folders(settings)),
     )
-    metrics.serve(settings.common.metrics_listen, settings.common.tls)
+    metrics.serve(settings.metrics_listen, settings.common.tls)
     return metrics
 
 
@@ -208,7 +208,7 @@ def _told(settings: Settings, table: StreamTable, signed: SignedFiles) -> dict[s
         "devices": settings.listen,
         "http": settings.http.listen or "off",
         "operators": settings.operator_listen,
-        "metrics": settings.common.metrics_listen,
+        "metrics": settings.metrics_listen,
         "aggregators": list(settings.aggregators),
         **describe(settings, table, signed),
     }

@@ -1,7 +1,7 @@
 """The application: routes, errors, pages, put together."""
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from difflib import get_close_matches
 from html import escape
 from importlib.resources import files
@@ -18,6 +18,7 @@ from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.turns import Turns
 from hubbub.aggregator.releases.releasing import Releases
+from hubbub.aggregator.settings import HttpSettings
 from hubbub.aggregator.web.api_page import api_page
 from hubbub.aggregator.web.candidate_body import Candidates
 from hubbub.aggregator.web.candidate_routes import saved_lists
@@ -45,19 +46,17 @@ def make_app(
     releases: Releases,
     access: Access,
     limiter: Limiter,
-    origins: Collection[str] = (),
+    settings: HttpSettings,
     *,
     refusals: Counter[str] | None = None,
     audit: AuditTrail | None = None,
-    command: str = "",
     notice: str = "",
 ) -> App:
     """The application, behind its guard.
 
-    access: who may ask, and of which metrics. limiter: of requests, by caller. origins: of other
-        pages that may ask. refusals: counts requests that were refused, by reason. audit: has a
-        line for every question; None for none.
-    command: the command line that analysts reach it by, with {} for the question.
+    access: who may ask, and of which metrics. limiter: of requests, by caller.
+    refusals: counts requests that were refused, by reason. audit: has a line for every question;
+        None for none.
     notice: what every page says first.
     """
     app = FastAPI(
@@ -71,7 +70,7 @@ def make_app(
     handle_problems(app)
     app.state.query = query
     app.state.body_turns = Turns()
-    app.include_router(questions(tokens=access.asks, command=command))
+    app.include_router(questions(tokens=access.asks, command=settings.command))
     app.include_router(saved_lists())
     app.include_router(marking())
     app.include_router(learned())
@@ -93,6 +92,7 @@ def make_app(
     _serve_pages(app, notice)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]  # FastAPI's own way
     counted = _counted(app, requests)
+    origins = settings.origins
     guarded = Guard(counted, access, limiter, _PAGES, origins, refusals=refusals, audit=audit)
     return shared(guarded, origins) if origins else guarded
 

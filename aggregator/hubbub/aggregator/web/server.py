@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -13,10 +13,11 @@ from hubbub.aggregator.access.audit_trail import AuditTrail
 from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.releases.releasing import Releases
+from hubbub.aggregator.settings import HttpSettings
 from hubbub.aggregator.web.app import make_app
 from hubbub.aggregator.web.connection import HttpConnection
 from hubbub.errors import ServiceUnavailable
-from hubbub.runtime import Limiter, TlsFolder
+from hubbub.runtime import Limiter
 from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.tls import is_loopback
 
@@ -24,12 +25,7 @@ from hubbub.runtime.tls import is_loopback
 class HttpServer:
     """The application on an address: on this machine plain, elsewhere with TLS and tokens.
 
-    tls: the folder whose certificate the service shows; browsers need none of their own. tokens:
-    the file of who may ask; None for everyone on this machine. rate: requests a second and caller,
-    0 for no limit. origins: of other pages that may ask. proxies: addresses and networks that are
-    believed when they say for whom they ask (X-Forwarded-For, X-Forwarded-Proto); none without.
     refusals: counts requests that were refused and connections that were ended, by reason.
-    command: the command line that analysts reach it by, with {} for the question.
     notice: what every page says first.
 
     Raises:
@@ -39,37 +35,31 @@ class HttpServer:
 
     def __init__(
         self,
-        address: str,
+        settings: HttpSettings,
         query: QueryEngine,
         releases: Releases,
         *,
-        tls: TlsFolder | None = None,
         access: Access | None = None,
         audit: AuditTrail | None = None,
-        rate: float = 0,
-        origins: Collection[str] = (),
-        proxies: Collection[str] = (),
         refusals: Counter[str] | None = None,
-        command: str = "",
         notice: str = "",
     ) -> None:
-        access = access or Access()
+        access, address, tls = access or Access(), settings.listen, settings.tls
         if not is_loopback(address) and (tls is None or not access.asks):
             raise ServiceUnavailable(
                 f"{address} is not on this machine: give --http-tls FOLDER with certificates and "
                 "--http-tokens FILE or --http-access FILE with who may ask, or listen on 127.0.0.1"
             )
         host, _, port = address.rpartition(":")
-        self._limiter = Limiter(rate, _burst(rate))
+        self._limiter = Limiter(settings.rate, _burst(settings.rate))
         app = make_app(
             query,
             releases,
             access,
             self._limiter,
-            origins,
+            settings,
             refusals=refusals,
             audit=audit,
-            command=command,
             notice=notice,
         )
         if tls:
@@ -79,10 +69,10 @@ class HttpServer:
             app,
             host=host.strip("[]"),
             port=int(port),
-            http=partial(HttpConnection, OpenConnections(proxies, refusals)),  # type: ignore[arg-type]  # called, not subclassed
+            http=partial(HttpConnection, OpenConnections(settings.proxies, refusals)),  # type: ignore[arg-type]  # called, not subclassed
             ws="none",
-            proxy_headers=bool(proxies),
-            forwarded_allow_ips=list(proxies),
+            proxy_headers=bool(settings.proxies),
+            forwarded_allow_ips=list(settings.proxies),
             log_config=None,
             # Its errors hold what was sent, and its warnings are strangers'; the guard tells ours.
             log_level="critical",

@@ -1,16 +1,14 @@
 """The door of a service beside the shuffler that any device may call: a relay, an issuer of tokens.
 
-Its options and limits are alike, and it keeps no report.
+It keeps no report.
 """
 
-import argparse
 from collections import Counter
 from typing import Final
 
 from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.server import App, HttpDoor
 from hubbub.runtime.monitoring.metrics import Law
-from hubbub.runtime.process import check_range
 from hubbub.runtime.tls import TlsFolder
 
 _CONNECTIONS: Final = 4096
@@ -39,29 +37,3 @@ def open_to_pages(headers: bytes) -> tuple[tuple[bytes, bytes], ...]:
 async def no_terms() -> Law:
     """The terms of the law that such a service has: it keeps no report."""
     return {}
-
-
-def add_callers(parser: argparse.ArgumentParser, *, rate: float, of: str, burst: int) -> None:
-    """Add whom it believes about others, and how much it takes of one caller. of: of the rate."""
-    parser.add_argument(
-        "--proxy",
-        action="append",
-        default=[],
-        metavar="ADDRESS",
-        help="address or network of a proxy whose X-Forwarded-For is believed (repeat)",
-    )
-    parser.add_argument(
-        "--peer-rate",
-        type=float,
-        default=rate,
-        help=f"average number of {of}; 0: no limit (%(default)s)",
-    )
-    parser.add_argument(
-        "--peer-burst", type=int, default=burst, help="largest number at once (%(default)s)"
-    )
-
-
-def check_callers(namespace: argparse.Namespace) -> None:
-    """Raises BadParameter where a limit is out of range."""
-    check_range(namespace, "peer_rate", 0, 10**9)
-    check_range(namespace, "peer_burst", 1, 10**9)
