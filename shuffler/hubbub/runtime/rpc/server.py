@@ -83,16 +83,10 @@ class Server:
             refusals=Counter() if refusals is None else refusals,
             trailers=trailers,
         )
+        roles = callers if tls else None
+        strict = Strict(self._calls, admit, roles, spoiled, max_fields=max_fields)
         self._server = grpc.aio.server(
-            interceptors=[
-                Strict(
-                    self._calls,
-                    admit,
-                    callers=callers if tls else None,
-                    spoiled=spoiled,
-                    max_fields=max_fields,
-                )
-            ],
+            interceptors=[strict],
             options=[
                 # A second service on a taken port must fail, not share its callers.
                 ("grpc.so_reuseport", 0),
