@@ -26,6 +26,29 @@ ALL: dict[Any, dict[str, Any]] = {
         "unit": "",
         "values": [VALUE],
     },
+    "percentiles": {
+        "metric": "seconds",
+        "dates": "2026-11-01",
+        "since": "",
+        "until": "",
+        "final": True,
+        "reports": 30,
+        "mechanism": "wave",
+        "epsilon": 1.0,
+        "confidence": 0.95,
+        "unit": "s",
+        "percentiles": [
+            {
+                "percentile": 95.0,
+                "estimate": 9.0,
+                "low": 8.0,
+                "high": 10.0,
+                "reaches": "",
+                "median": 7.25,
+            }
+        ],
+        "below": [],
+    },
     "top": {
         "metric": "theme",
         "dates": "2026-11-01",

@@ -13,6 +13,17 @@ from hubbub.analysis.fake_reports.plausible import Plausibility, combine, plausi
 from hubbub.analysis.fake_reports.poisoning import Attack, maximal_gain
 from hubbub.analysis.lists import answer_lists, only_of_all
 from hubbub.analysis.numbers import Mean
+from hubbub.analysis.percentiles import (
+    PERCENTILES,
+    Percentile,
+    PercentileShift,
+    ShareBelow,
+    check_percentiles,
+    percentile_shifts,
+    percentiles_of,
+    shares_below,
+)
+from hubbub.analysis.ranks import Ranks, ranks_of
 from hubbub.analysis.strings.decode import decode, decode_counts
 from hubbub.analysis.strings.design import Collection
 from hubbub.analysis.trends.point_variances import known_variances
@@ -29,6 +40,7 @@ __all__ = [
     "MIN_CONFIDENCE",
     "MIN_POINTS",
     "OF_NUMBERS",
+    "PERCENTILES",
     "POPULATION",
     "REPORTERS",
     "Answer",
@@ -41,7 +53,11 @@ __all__ = [
     "Followed",
     "LikelyString",
     "Mean",
+    "Percentile",
+    "PercentileShift",
     "Plausibility",
+    "Ranks",
+    "ShareBelow",
     "Slice",
     "Top",
     "TopValue",
@@ -54,6 +70,7 @@ __all__ = [
     "anytime_confidence",
     "base_cut",
     "changes",
+    "check_percentiles",
     "combine",
     "crossed",
     "decode",
@@ -68,8 +85,12 @@ __all__ = [
     "norm_sub",
     "only_of_all",
     "p_values",
+    "percentile_shifts",
+    "percentiles_of",
     "plausibility",
+    "ranks_of",
     "shares",
+    "shares_below",
     "simplex",
     "stand_out",
     "top",

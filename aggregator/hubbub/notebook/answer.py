@@ -17,6 +17,7 @@ from hubbub.query_results import (
     final_sentence,
     is_of_means,
     judged_sentences,
+    percentile_sentences,
     rows,
     slice_sentences,
     title,
@@ -183,6 +184,7 @@ class Answer(Sequence[Row]):
             f"not from honest reports alone: {finding}" for finding in document.get("findings", ())
         ]
         notes += document.get("notes", ())
+        notes += percentile_sentences(document)
         notes += trend_sentences(document)
         if "association" in document:
             notes += [association_sentence(document), *slice_sentences(document)]

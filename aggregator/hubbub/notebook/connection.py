@@ -11,6 +11,8 @@ from hubbub.notebook.service import MISSHAPEN, Service, named_path, service_at
 from hubbub.query_results import QueryName
 
 _PAGE: Final = 10_000
+_ROUTES: Final[Mapping[QueryName, str]] = {"percentiles": "estimates"}
+"""Questions that are answered beside another one."""
 _FINDS: Final = "tree"
 """The mechanism whose strings nobody has to list."""
 
@@ -103,6 +105,25 @@ class Connection:
             options["anytime"] = "true"
         return self._ask(metric, "estimates", options, _Strings(candidates, lists))
 
+    def percentiles(
+        self,
+        metric: str,
+        percentiles: Sequence[float] = (),
+        below: Sequence[float] = (),
+        *,
+        last: str = "",
+        epochs: str = "",
+        confidence: float = 0.95,
+    ) -> Answer:
+        """Percentiles of a number that has parts, in (0, 100), and shares below some numbers.
+
+        Without any, the usual ones from 10 to 99. Of each its interval, whose ends are edges of
+        parts; `reaches` says which of them are ends of the range.
+        """
+        options = {"last": last, "epochs": epochs, "confidence": confidence, "order": "listed"}
+        options |= {"percentile": list(percentiles), "below": list(below)}
+        return self._ask(metric, "percentiles", options, _Strings((), ()))
+
     def discover(
         self,
         metric: str,
@@ -159,6 +180,7 @@ class Connection:
         confidence: float = 0.95,
         candidates: Sequence[str] = (),
         lists: Sequence[str] = (),
+        percentiles: Sequence[float] = (),
     ) -> Answer:
         """What differs between two ranges, both as `epochs`; the surest difference first.
 
@@ -166,9 +188,11 @@ class Connection:
 
         Without them the newest epoch that takes no more reports is compared with the one before.
         `last` and `to_last` are in place of before and after, counted back from now.
+        `document["percentiles"]` says how far these percentiles of a number in parts moved.
         """
         options = {"epochs": before, "last": last, "confidence": confidence}
         options |= {"to_epochs": after, "to_last": to_last, "order": order}
+        options["percentile"] = list(percentiles)
         return self._ask(metric, "compare", options, _Strings(candidates, lists))
 
     def trend(
@@ -254,10 +278,10 @@ class Connection:
         for what, texts in (("candidates", strings.candidates), ("lists", strings.lists)):
             _check_texts(what, texts)
         name, _, tier = metric.partition("/")
-        path = f"{named_path('/v1/metrics', name)}/{question}"
+        path = f"{named_path('/v1/metrics', name)}/{_ROUTES.get(question, question)}"
         parameters = {**options, "tier": tier, "list": list(strings.lists)}
         body = {"candidates": list(strings.candidates)} if strings.candidates else None
-        if question in {"estimates", "compare"}:
+        if question in {"estimates", "percentiles", "compare"}:
             return self._answer(
                 question, self.service.pages(path, parameters, body, "values", _PAGE)
             )

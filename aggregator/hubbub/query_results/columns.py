@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 QueryName = Literal[
-    "estimates", "top", "compare", "trend", "cross", "breakdown", "metrics", "status", "model"
+    "estimates",
+    "percentiles",
+    "top",
+    "compare",
+    "trend",
+    "cross",
+    "breakdown",
+    "metrics",
+    "status",
+    "model",
 ]
 Unit = Literal[
     "text",
@@ -143,6 +152,41 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
             "value",
             of_means=False,
             spare=1,
+        ),
+    ),
+    "percentiles": (
+        Column(field="value", title="asked", unit="text", meaning="a percentile, or below what"),
+        Column(
+            field="number",
+            title="number",
+            unit="number",
+            meaning="in the metric's own unit; inside its part as if numbers lay there evenly",
+        ),
+        Column(
+            field="number_low",
+            title="{level} interval",
+            unit="number",
+            meaning="ends of the percentile's interval, which are edges of parts",
+            to="number_high",
+        ),
+        Column(
+            field="share",
+            title="share below",
+            unit="share",
+            meaning="of the numbers, which lies below the number",
+        ),
+        Column(
+            field="share_low",
+            title="{level} of that",
+            unit="share",
+            meaning="ends of the share's interval, where the number was asked for",
+            to="share_high",
+        ),
+        Column(
+            field="reaches",
+            title="ends with the range",
+            unit="text",
+            meaning="which ends of the interval are ends of the range: it may lie beyond",
         ),
     ),
     "top": (
@@ -409,6 +453,18 @@ HEADS: Final[Mapping[QueryName, Sequence[str]]] = {
         "final",
         "reports",
         "reports_stderr",
+        "mechanism",
+        "epsilon",
+        "confidence",
+        "unit",
+    ),
+    "percentiles": (
+        "metric",
+        "dates",
+        "since",
+        "until",
+        "final",
+        "reports",
         "mechanism",
         "epsilon",
         "confidence",

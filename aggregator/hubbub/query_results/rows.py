@@ -1,7 +1,7 @@
 """The rows of an answer's JSON, with every field of a value: a new one is in every face."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from hubbub.query_results.columns import HEADS, QueryName
 
@@ -9,15 +9,22 @@ Row = dict[str, Any]
 Document = Mapping[str, Any]
 
 
+_ROWS: Final[Mapping[QueryName, str]] = {
+    "metrics": "metrics",
+    "status": "windows",
+    "model": "coefficients",
+}
+
+
 def rows(question: QueryName, answer: Document) -> list[Row]:
     """A row per value; of a trend one per value and epoch."""
     match question:
-        case "metrics":
-            return [dict(metric) for metric in answer["metrics"]]
-        case "status":
-            return [dict(window) for window in answer["windows"]]
-        case "model":
-            return [dict(coefficient) for coefficient in answer["coefficients"]]
+        case "metrics" | "status" | "model":
+            return [dict(row) for row in answer[_ROWS[question]]]
+        case "percentiles":
+            return [_percentile(row) for row in answer["percentiles"]] + [
+                _share_below(row) for row in answer["below"]
+            ]
         case "top":
             return [
                 {**value["value"], "ahead_confidence": value["ahead_confidence"]}
@@ -37,6 +44,37 @@ def rows(question: QueryName, answer: Document) -> list[Row]:
             ]
         case _:
             return [dict(value) for value in answer["values"]]
+
+
+def _percentile(row: Row) -> Row:
+    """A percentile as a point of the distribution: its share is certain, its number is not."""
+    point = {
+        "value": f"p{row['percentile']:.10g}",
+        "number": row["estimate"],
+        "number_low": row["low"],
+        "number_high": row["high"],
+        "share": row["percentile"] / 100,
+        "share_low": None,
+        "share_high": None,
+    }
+    used = {"percentile", "estimate", "low", "high"}
+    return point | {name: cell for name, cell in row.items() if name not in used}
+
+
+def _share_below(row: Row) -> Row:
+    """A share below a number as a point of the distribution: its number is certain."""
+    point = {
+        "value": f"below {row['below']:.10g}",
+        "number": row["below"],
+        "number_low": None,
+        "number_high": None,
+        "share": row["share"],
+        "share_low": row["low"],
+        "share_high": row["high"],
+        "reaches": "",
+    }
+    used = {"below", "share", "low", "high"}
+    return point | {name: cell for name, cell in row.items() if name not in used}
 
 
 def whole_rows(question: QueryName, answer: Document) -> list[Row]:

@@ -29,6 +29,9 @@ from hubbub.analysis import (
     Change,
     LikelyString,
     Mean,
+    Percentile,
+    PercentileShift,
+    ShareBelow,
     Slice,
     TopValue,
     Twins,
@@ -157,6 +160,9 @@ ANSWERS: list[Any] = [
     PartRow,
     Slice,
     LikelyString,
+    Percentile,
+    PercentileShift,
+    ShareBelow,
 ]
 
 
@@ -172,6 +178,8 @@ QUICKEST = {
     "long.unary, 20,000 devices",
     "mean.one_bit 1, 5,000 reports",
     "mean.piecewise 4 and 0.5, 20% at the smaller",
+    "percentiles, grr 6, 64 parts, 1,000 reports, heavy-tailed",
+    "percentiles, wave 1, 32 parts, 1,000 reports, spiky",
     "projective 2, 8 values, 20,000 reports",
     "rappor 32 x 64, all 100 listed, 1 epochs",
     "rr 2, 2 values in 3 parts, one differs",

@@ -20,7 +20,7 @@ from hubbub.aggregator.query.answers import Estimated, Shuffled
 from hubbub.aggregator.query.cache import LruCache
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochSelection
-from hubbub.analysis import LikelyString, Mean, Twins, ValueAnswer
+from hubbub.analysis import LikelyString, Mean, Percentile, ShareBelow, Twins, ValueAnswer
 from hubbub.runtime import RedisServer
 
 # What nobody confirms any more goes: a removed metric's, a range that moved on.
@@ -180,6 +180,7 @@ def version_of(
         selection.version,
         *(("anytime",) if query.anytime else ()),
         *(("likely", query.likely) if query.likely else ()),
+        *(("ranks", query.percentiles, query.below) if query.asks_ranks else ()),
     )
     return hashlib.sha256(repr((*came_from, final)).encode()).hexdigest()[:32]
 
@@ -197,6 +198,8 @@ def _answer(hash_fields: Mapping[bytes, bytes], version: str) -> Estimated | Non
         values=[ValueAnswer(**row) for row in document["values"]],
         twins=[Twins(tuple(twin["values"])) for twin in document["twins"]],
         likely=[LikelyString(**row) for row in document["likely"]],
+        percentiles=[Percentile(**row) for row in document["percentiles"]],
+        below=[ShareBelow(**row) for row in document["below"]],
         mean=_one(Mean, document["mean"]),
         others=_one(Mean, document["others"]),
         shuffled=_one(Shuffled, document["shuffled"]),

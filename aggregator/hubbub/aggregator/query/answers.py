@@ -23,6 +23,9 @@ from hubbub.analysis import (
     Change,
     LikelyString,
     Mean,
+    Percentile,
+    PercentileShift,
+    ShareBelow,
     Slice,
     TopValue,
     Twins,
@@ -174,6 +177,8 @@ class Estimated(Envelope):
     promised: one report in the smallest batch that may leave. shuffled: in the actual batches.
     lowest, highest: of numbers, the ends of the range.
     notes: limits of a mean. anytime: the intervals hold at every look.
+    percentiles: of numbers in parts, those requested, or the usual ones. below: shares below
+    numbers.
     reports_stderr: standard error of `reports`; 0 if they are counted exactly.
     """
 
@@ -200,6 +205,8 @@ class Estimated(Envelope):
     notes: list[str]
     beginnings: list[str] = field(default_factory=list)
     likely: list[LikelyString] = field(default_factory=list)
+    percentiles: list[Percentile] = field(default_factory=list)
+    below: list[ShareBelow] = field(default_factory=list)
     anytime: bool = False
     whose: Whose = REPORTERS
     reports_stderr: float = 0.0
@@ -224,6 +231,7 @@ class Compared(Envelope):
     """Two ranges of epochs of one metric.
 
     chosen: why these ranges, if the request named none.
+    percentiles: of numbers in parts, how far each of those requested, or of the usual ones, moved.
     """
 
     before_epochs: list[int]
@@ -235,6 +243,7 @@ class Compared(Envelope):
     total: int
     values: list[Change]
     chosen: str = ""
+    percentiles: list[PercentileShift] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

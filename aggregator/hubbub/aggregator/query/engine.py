@@ -59,7 +59,7 @@ from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, T
 from hubbub.aggregator.query.trend_series import Series
 from hubbub.aggregator.query.trends import by_list, series, together
 from hubbub.aggregator.query.turns import Turns
-from hubbub.aggregator.query.whole_answer import whole_answer
+from hubbub.aggregator.query.whole_answer import shifts_between, whole_answer
 from hubbub.aggregator.store.contract import TotalsReader
 from hubbub.analysis import Answer, Cross, Top, changes, crossed, only_of_all, top
 from hubbub.bundles import Bundle
@@ -217,7 +217,7 @@ class QueryEngine:
         """The whole answer, but for what the shuffler alone knows."""
         estimate = await self._work(selection, query)
         envelope = self._envelope(query, estimate.answer, selection)
-        return whole_answer(envelope, selection, query, estimate)
+        return await asyncio.to_thread(whole_answer, envelope, selection, query, estimate)
 
     async def top(self, name: str, query: EstimateQuery, number: int) -> TopList:
         """The most frequent values, and how sure their order is."""
@@ -314,8 +314,10 @@ class QueryEngine:
                 f"both ranges hold {holdings[0].date(min(shared))}: their errors would not be "
                 "independent; compare epochs that are in one of them alone"
             )
-        old, new = [(await self._work(holding, query)).answer for holding in holdings]
+        works = [await self._work(holding, query) for holding in holdings]
+        old, new = [work.answer for work in works]
         value_changes = changes(*only_of_all(old, new))
+        shifts = await asyncio.to_thread(shifts_between, holdings[0].metric, query, *works)
         values, total = page.of(value_changes, lambda change: change.p_value)
         return Compared(
             **self._envelope(query, old, *holdings),
@@ -328,6 +330,7 @@ class QueryEngine:
             total=total,
             values=values,
             chosen=why,
+            percentiles=shifts,
         )
 
     async def trend(
@@ -408,7 +411,7 @@ class QueryEngine:
                     worked = await asyncio.to_thread(estimate_range, *of)
             return worked, len(worked.answer.values)
 
-        newest_query = replace(query, range=NEWEST)
+        newest_query = replace(query, range=NEWEST, percentiles=(), below=())
         question = (self._definition(selection.metric), newest_query, selection.windows)
         try:
             return await self._answers.get(question, selection.version, make)

@@ -9,12 +9,15 @@ from hubbub.analysis import (
     CONFIDENCE,
     Answer,
     Plausibility,
+    Ranks,
     answer_lists,
     answer_tiers,
     anytime_confidence,
+    check_percentiles,
     combine,
     likely,
     plausibility,
+    ranks_of,
 )
 from hubbub.analysis.families import family_for
 from hubbub.bundles import Bundle
@@ -36,9 +39,12 @@ class EstimateQuery:
     anytime: whether intervals hold at every look while the epochs fill, and not at one alone.
     likely: of strings that nobody listed, which more may be held: of those, the share that nobody
         holds, at most, in (0, 1); 0 for none.
+    percentiles: of numbers, in (0, 100); none for the usual ones. below: of which numbers the share
+        below each is wanted.
 
     Raises:
-        BadParameter: a candidate that no device could have reported; likely strings beside some.
+        BadParameter: a candidate that no device could have reported; likely strings beside some; a
+            percentile that is none; percentiles at every look.
     """
 
     range: EpochRange = NEWEST
@@ -47,9 +53,17 @@ class EstimateQuery:
     lists: tuple[str, ...] = ()
     anytime: bool = False
     likely: float = 0.0
+    percentiles: tuple[float, ...] = ()
+    below: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check that every candidate has bytes, and that there is none beside likely strings."""
+        """Check candidates, percentiles, and what cannot be asked for together."""
+        object.__setattr__(self, "percentiles", check_percentiles(self.percentiles))
+        if self.asks_ranks and self.anytime:
+            raise BadParameter(
+                "intervals of percentiles hold at one look alone: leave anytime out, or percentile "
+                "and below"
+            )
         if self.likely and (self.candidates or self.lists):
             raise BadParameter(
                 "likely strings are those that nobody names: leave likely out, or candidates"
@@ -60,12 +74,18 @@ class EstimateQuery:
         except UnicodeEncodeError as error:
             raise BadParameter("a candidate holds what is no character") from error
 
+    @property
+    def asks_ranks(self) -> bool:
+        """Whether it asks for percentiles, or shares below a number, which not every metric has."""
+        return bool(self.percentiles or self.below)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeEstimate:
     """What totals say. updated: when the last report was counted, 0 if that is not known.
 
     shuffled: the central guarantee of the batches that they came in; promised: of any that may be.
+    ranks: of those who reported; population: of all of whom they are; None without parts.
     """
 
     answer: Answer
@@ -73,6 +93,8 @@ class RangeEstimate:
     shuffled: Amplified | None
     promised: Amplified
     updated: int
+    ranks: Ranks | None = None
+    population: Ranks | None = None
 
 
 def estimate_range(
@@ -96,12 +118,15 @@ def estimate_range(
         answer = replace(bare_answer, confidence=query.confidence)
     if query.likely:
         answer = replace(answer, likely=likely(tiers, answer, query.likely))
+    of_parts = collected.tiers(metric, totals, selection.epochs), answer.figures, metric.edges
     return RangeEstimate(
         answer=answer,
         plausibility=_judged(tiers, repeats),
         shuffled=_weakest(collected.bundle, totals),
         promised=shuffled_of(metric),
         updated=max(total.at for total in totals.values()),
+        ranks=ranks_of(*of_parts),
+        population=ranks_of(*of_parts, repeats=repeats),
     )
 
 

@@ -8,7 +8,16 @@ from hubbub.aggregator.query.estimating import EstimateQuery, RangeEstimate
 from hubbub.aggregator.query.notices import reports_stderr
 from hubbub.aggregator.query.overview import iso_time, notes, number_range, shuffled
 from hubbub.aggregator.query.totals import EpochSelection
-from hubbub.catalog import epoch_start
+from hubbub.analysis import (
+    PERCENTILES,
+    PercentileShift,
+    Ranks,
+    percentile_shifts,
+    percentiles_of,
+    shares_below,
+)
+from hubbub.catalog import Metric, epoch_start
+from hubbub.errors import BadParameter
 
 
 def whole_answer(
@@ -19,6 +28,7 @@ def whole_answer(
 ) -> Estimated:
     """All that totals say, but for what the shuffler alone knows. envelope: its common part."""
     metric, answer = selection.metric, estimate.answer
+    ranks = None if query.anytime else ranks_for(metric, query, estimate.ranks)
     first, last, ends = selection.epochs[0], selection.epochs[-1], number_range(metric)
     return Estimated(
         **envelope,
@@ -40,6 +50,10 @@ def whole_answer(
         twins=list(answer.twins),
         beginnings=list(answer.beginnings),
         likely=list(answer.likely),
+        percentiles=percentiles_of(ranks, query.percentiles or PERCENTILES, answer.confidence)
+        if ranks
+        else [],
+        below=shares_below(ranks, query.below, answer.confidence) if ranks else [],
         total=len(answer.values),
         values=list(answer.values),
         promised=shuffled(metric, estimate.promised),
@@ -48,3 +62,29 @@ def whole_answer(
         notes=notes(metric, answer),
         anytime=query.anytime,
     )
+
+
+def ranks_for(metric: Metric, query: EstimateQuery, ranks: Ranks | None) -> Ranks | None:
+    """What percentiles are read off.
+
+    Raises:
+        BadParameter: percentiles are asked of a metric without parts of a range.
+    """
+    if ranks is None and query.asks_ranks:
+        raise BadParameter(
+            f'metric "{metric.name}" has no parts of a range, of which percentiles are read; give '
+            'a number edges, or mechanism = "wave", or leave percentile and below out'
+        )
+    return ranks
+
+
+def shifts_between(
+    metric: Metric, query: EstimateQuery, before: RangeEstimate, after: RangeEstimate
+) -> list[PercentileShift]:
+    """How far percentiles of the population moved from one range of epochs to another."""
+    if query.below:
+        raise BadParameter("a comparison has no share below a number: leave below out")
+    old, new = (ranks_for(metric, query, work.population) for work in (before, after))
+    if old is None or new is None:
+        return []
+    return percentile_shifts(old, new, query.percentiles or PERCENTILES, before.answer.confidence)

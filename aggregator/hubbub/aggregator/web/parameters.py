@@ -1,6 +1,6 @@
 """Parameters: what a request may say, typed, as the OpenAPI document tells it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from fastapi import Depends, Path, Query, Request, Response
@@ -13,6 +13,7 @@ from hubbub.aggregator.query import Page, QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.analysis import CONFIDENCE, MAX_CONFIDENCE, MIN_CONFIDENCE
+from hubbub.analysis.percentiles import MAX_PERCENTILES
 from hubbub.query_results import COLUMNS
 
 _LONGEST_RANGE = 400
@@ -45,6 +46,36 @@ Epochs = Annotated[
         "number, 2026-11-01..2026-11-07, or several",
     ),
 ]
+
+
+Percentiles = Annotated[
+    list[float] | None,
+    Query(
+        max_length=MAX_PERCENTILES,
+        description="of numbers in parts, in (0, 100) (repeat); the usual ones from 10 to 99 where "
+        "none are named",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class RankParameters:
+    """Which percentiles, and below which numbers."""
+
+    percentile: Percentiles = None
+    below: Annotated[
+        list[float] | None,
+        Query(
+            max_length=MAX_PERCENTILES,
+            description="of numbers in parts, the share below this number (repeat)",
+        ),
+    ] = None
+
+    def of(self, query: EstimateQuery) -> EstimateQuery:
+        """The question with them."""
+        return replace(
+            query, percentiles=tuple(self.percentile or ()), below=tuple(self.below or ())
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

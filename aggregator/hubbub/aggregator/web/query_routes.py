@@ -36,7 +36,9 @@ from hubbub.aggregator.web.parameters import (
     Paged,
     Paging,
     ParsedQuery,
+    Percentiles,
     Questions,
+    RankParameters,
     listed,
     needs,
     parsed_query,
@@ -90,6 +92,14 @@ class MetricPage:
 
     total: int
     metrics: list[MetricLine]
+
+
+@dataclass(frozen=True, slots=True)
+class AfterParameters:
+    """Which epochs come after those that are compared with them."""
+
+    to_last: Last = None
+    to_epochs: Epochs = None
 
 
 def questions(*, tokens: bool = False, command: str = "") -> APIRouter:
@@ -167,13 +177,14 @@ def _ask(route: Route, put: Callable[..., ParsedQuery]) -> None:
         query: Questions,
         question: Annotated[ParsedQuery, Depends(put)],
         page: Annotated[Paged, Depends()],
+        ranks: Annotated[RankParameters, Depends()],
         paging: Pages,
         *,
         anytime: Anytime = False,
         likely: Likely = 0.0,
     ) -> Estimated:
-        """Estimates with their intervals."""
-        wanted = replace(question.query, anytime=anytime, likely=likely)
+        """Estimates with their intervals; of numbers in parts percentiles, too."""
+        wanted = replace(ranks.of(question.query), anytime=anytime, likely=likely)
         answer = await query.estimate(question.name, wanted, page.page)
         paging.link(page.first, page.number, answer.total)
         return answer
@@ -190,15 +201,16 @@ def _ask(route: Route, put: Callable[..., ParsedQuery]) -> None:
         query: Questions,
         question: Annotated[ParsedQuery, Depends(put)],
         page: Annotated[Paged, Depends()],
-        to_last: Last = None,
-        to_epochs: Epochs = None,
+        to: Annotated[AfterParameters, Depends()],
+        percentile: Percentiles = None,
     ) -> Compared:
         """What differs between the epochs of `last` or `epochs`, before, and those after.
 
         Without either, the newest epoch that takes no more reports is compared with the one before.
         """
-        after = EpochRange(to_last or "", to_epochs or "")
-        return await query.compare(question.name, question.query, after, page.page)
+        after = EpochRange(to.to_last or "", to.to_epochs or "")
+        wanted = replace(question.query, percentiles=tuple(percentile or ()))
+        return await query.compare(question.name, wanted, after, page.page)
 
     @route("/metrics/{metric}/trend")
     async def trend(
@@ -250,16 +262,19 @@ def _export(router: APIRouter) -> None:
     async def export(
         query: Questions,
         question: Annotated[ParsedQuery, Depends(listed)],
+        ranks: Annotated[RankParameters, Depends()],
         format: Literal["csv", "parquet"] = "csv",  # noqa: A002 its usual name
         anytime: Anytime = False,  # noqa: FBT002 as above
     ) -> Response:
-        """All estimates as a file."""
-        answer = await query.estimate(question.name, replace(question.query, anytime=anytime))
-        return await run_in_threadpool(_file, answer, format)
+        """All estimates as a file; or, where they are asked for, percentiles and shares below."""
+        wanted = replace(ranks.of(question.query), anytime=anytime)
+        answer = await query.estimate(question.name, wanted)
+        rows: QueryName = "percentiles" if wanted.asks_ranks else "estimates"
+        return await run_in_threadpool(_file, rows, answer, format)
 
 
-def _file(answer: Estimated, kind: str) -> Response:
-    table = whole_rows("estimates", asdict(answer))
+def _file(rows: QueryName, answer: Estimated, kind: str) -> Response:
+    table = whole_rows(rows, asdict(answer))
     body: Any = to_csv(table) if kind == "csv" else to_parquet(table)
     name = f"{answer.metric.replace('/', '-')}.{kind}"
     headers = {"content-disposition": f'attachment; filename="{name}"'}

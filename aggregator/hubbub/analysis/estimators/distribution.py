@@ -119,15 +119,15 @@ def _seen(mechanism: SquareWave, totals: Totals) -> Floats:
 
 def _inverse(mechanism: SquareWave) -> Floats:
     """From places to buckets: shape (buckets, places)."""
-    chances = _chances(mechanism)
-    weights = 1 / np.sqrt(chances.mean(axis=1))
-    basis, triangle = np.linalg.qr(chances * weights[:, None])
+    likely = chances(mechanism)
+    weights = 1 / np.sqrt(likely.mean(axis=1))
+    basis, triangle = np.linalg.qr(likely * weights[:, None])
     inverse: Floats = np.linalg.solve(triangle, basis.T * weights)
     return inverse
 
 
-def _chances(mechanism: SquareWave) -> Floats:
-    """Of a place, given a bucket: shape (places, buckets)."""
+def chances(mechanism: SquareWave) -> Floats:
+    """Of a place of the report's line, given a bucket: shape (places, buckets)."""
     places = np.arange(mechanism.layout.size)[:, None] - np.arange(mechanism.buckets)
     covered = (places >= 0) & (places < mechanism.window.width)
     return np.where(covered, float(mechanism.window.near), float(mechanism.window.far))

@@ -1,14 +1,35 @@
 """`hubbub query`, `top`, `compare` and `trend`: answers, each with its interval and its picture."""
 
+from itertools import chain
 from typing import Any, Final
 
-from hubbub.cli.terminal.answer_tables import show_changes, show_estimates, show_top, show_trend
+from hubbub.cli.terminal.answer_tables import (
+    show_changes,
+    show_estimates,
+    show_percentiles,
+    show_top,
+    show_trend,
+)
 from hubbub.cli.terminal.query_options import QuestionOptions
+from hubbub.errors import BadParameter
 from hubbub.notebook import Answer, Connection
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import Command, read_number
 from hubbub.programs.options import Exclusive, option, options
 
 _AFTER: Final = Exclusive()
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    """The numbers of one word: 50,90,99.9."""
+    return tuple(read_number(number) for number in text.split(","))
+
+
+def _joined(_: str, written: tuple[tuple[float, ...], ...]) -> tuple[float, ...]:
+    """Those of all words, since the option may be repeated."""
+    return tuple(chain.from_iterable(written))
+
+
+_PERCENTILE: Final = "of numbers in parts, as 50 or 50,90,99.9"
 
 
 @options
@@ -19,6 +40,21 @@ class QueryOptions:
     anytime: bool = option(
         "intervals that hold simultaneously at every look while the epochs fill",
         default=False,
+    )
+    percentiles: tuple[float, ...] = option(
+        f"{_PERCENTILE}, in place of the estimates",
+        name="--percentile",
+        default=(),
+        metavar="P,...",
+        parse=_numbers,
+        read=_joined,
+    )
+    below: tuple[float, ...] = option(
+        "of numbers in parts, the share below it, as 2 or 2,5",
+        default=(),
+        metavar="NUMBER,...",
+        parse=_numbers,
+        read=_joined,
     )
 
 
@@ -42,6 +78,9 @@ class CompareOptions:
         exclusive=_AFTER,
     )
     to_last: str = option("the later epochs, written as for --last", default="", exclusive=_AFTER)
+    percentiles: tuple[float, ...] = option(
+        _PERCENTILE, name="--percentile", default=(), metavar="P,...", parse=_numbers, read=_joined
+    )
 
 
 @options
@@ -56,7 +95,19 @@ class TrendOptions:
 
 
 def _query(options: QueryOptions) -> int:
-    return options.question.ask(Connection.estimates, show_estimates, anytime=options.anytime)
+    if not (options.percentiles or options.below):
+        return options.question.ask(Connection.estimates, show_estimates, anytime=options.anytime)
+    if options.anytime:
+        raise BadParameter(
+            "--anytime: intervals of percentiles hold at one look alone; leave it out, or "
+            "--percentile and --below"
+        )
+    if options.question.candidates or options.question.lists:
+        raise BadParameter("--candidates and --list are of strings, which have no percentiles")
+    terms = {"percentiles": options.percentiles, "below": options.below}
+    return options.question.answer.ask(
+        Connection.percentiles, show_percentiles, options.question.metric, **terms
+    )
 
 
 def _top(options: TopOptions) -> int:
@@ -67,7 +118,9 @@ def _compare(options: CompareOptions) -> int:
     def compare(connection: Connection, metric: str, *, epochs: str, **terms: Any) -> Answer:
         return connection.compare(metric, epochs, options.to, to_last=options.to_last, **terms)
 
-    return options.question.ask(compare, show_changes, order="listed")
+    return options.question.ask(
+        compare, show_changes, order="listed", percentiles=options.percentiles
+    )
 
 
 def _trend(options: TrendOptions) -> int:

@@ -19,6 +19,7 @@ from hubbub.query_results import (
     columns_of,
     final_sentence,
     is_of_means,
+    percentile_sentences,
     rows,
     title,
     trend_sentences,
@@ -81,6 +82,18 @@ def show_estimates(answer: Answer) -> None:
     _say_more(len(values))
 
 
+def show_percentiles(answer: Answer) -> None:
+    """Percentiles and shares below a number as a table."""
+    _say_notice(answer)
+    unit = f", in {answer['unit']}" if answer["unit"] else ""
+    heading = f"{answer['metric']}: {several(answer['reports'], 'report')}{unit}, {answer['dates']}"
+    _show("percentiles", answer, heading)
+    _say_whose(answer)
+    explain("the ends of a percentile's interval are edges of parts: finer is in no report")
+    if any(row["reaches"] for row in answer["percentiles"]):
+        explain("an interval that ends with the range may lie beyond: ask for more epochs")
+
+
 def _say_notice(*answers: Answer) -> None:
     """What stands before all of it, if anything does."""
     for fromkey in dict.fromkeys(answer["notice"] for answer in answers):
@@ -112,8 +125,8 @@ def _say_trust(answer: Answer) -> None:
         unit = f" {answer['unit']}" if answer["unit"] else ""
         ends = f"{mean_of['low']:,.5g} to {mean_of['high']:,.5g}"
         explain(f"mean {mean_of['estimate']:,.5g}{unit}, {ends}")
-    for note in answer["notes"]:
-        explain(note)
+    for text in [*percentile_sentences(answer), *answer["notes"]]:
+        explain(text)
     if answer["others"]:
         others = answer["others"]
         estimate = f"{others['estimate']:,.0f}, " if others["estimate"] >= 0 else ""
@@ -207,6 +220,8 @@ def show_changes(answer: Answer) -> None:
         f"{answer['before_dates']}, then {answer['after_reports']:,} of {answer['after_dates']}",
         changes[:_ROWS],
     )
+    for text in percentile_sentences(answer):
+        explain(text)
     if answer["chosen"]:
         explain(answer["chosen"])
     if sentence := final_sentence(answer):

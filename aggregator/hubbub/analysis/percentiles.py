@@ -1,0 +1,193 @@
+"""Percentiles of numbers that were reported in parts, and shares below a number, with intervals.
+
+The interval of a percentile p goes from the last edge below which there is surely less than p to
+the first below which there is surely more, each end with half of the doubt: it inverts a band of
+the distribution function, edge by edge (`ranks`). So it contains whole parts: where in its part a
+number lies is in no report. The estimate is interpolated inside its part, as if numbers lay there
+evenly. An end of the range may stand for all numbers beyond it: `reaches` says where an interval
+ends there, because of them or of too few reports.
+
+The share below a number inside a part is between those at the part's edges, and its interval from
+the low of one to the high of the other.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import hypot, isclose, isfinite
+from typing import Final, Literal
+
+import numpy as np
+
+from hubbub.analysis.ranks import Ranks
+from hubbub.analysis.uncertainty.intervals import reach_of
+from hubbub.errors import BadParameter
+
+PERCENTILES: Final = (10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0)
+"""What is answered where nothing else is asked for."""
+
+Reaches = Literal["", "low", "high", "both"]
+
+MAX_PERCENTILES: Final = 100
+_HALVINGS: Final = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Percentile:
+    """The number below which this percentage of the numbers lies, in the metric's unit.
+
+    low, high: edges of parts. reaches: which of them are ends of the range, so that the percentile
+    may lie beyond: more reports are needed, or a wider range.
+    """
+
+    percentile: float
+    estimate: float
+    low: float
+    high: float
+    reaches: Reaches = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareBelow:
+    """The share of the numbers that lie below a number in the metric's unit."""
+
+    below: float
+    share: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PercentileShift:
+    """One percentile before and after, in the metric's unit, and how far it moved.
+
+    low, high: of the difference, for the population. moved: the interval excludes 0.
+    reaches: where either percentile's interval ends at an end of the range, as in Percentile; what
+    the difference may be at most is then not known.
+    """
+
+    percentile: float
+    before: float
+    after: float
+    difference: float
+    low: float
+    high: float
+    moved: bool
+    reaches: Reaches = ""
+
+
+def check_percentiles(percentiles: Sequence[float]) -> tuple[float, ...]:
+    """Each once, rising.
+
+    Raises:
+        BadParameter: one outside (0, 100), or too many.
+    """
+    for percentile in percentiles:
+        if not 0 < percentile < 100:  # noqa: PLR2004 percent
+            raise BadParameter(
+                f"percentile {percentile:g} is outside (0, 100); 50 is the median, and the least "
+                "and the largest number cannot be estimated"
+            )
+    if len(percentiles) > MAX_PERCENTILES:
+        raise BadParameter(f"{len(percentiles)} percentiles: ask for {MAX_PERCENTILES} at most")
+    return tuple(sorted(set(percentiles)))
+
+
+def percentiles_of(
+    ranks: Ranks, percentiles: Sequence[float], confidence: float
+) -> list[Percentile]:
+    """Each percentile with its interval."""
+    return [_percentile(ranks, percentile, reach_of(confidence)) for percentile in percentiles]
+
+
+def _percentile(ranks: Ranks, percentile: float, reach: float) -> Percentile:
+    share, parts = percentile / 100, len(ranks.edges) - 1
+    part = min(max(int(np.searchsorted(ranks.shares, share)), 1), parts)  # up to which edge
+    below, above = ranks.shares[part - 1 : part + 1].tolist()
+    inside = (share - below) / (above - below) if above > below else 0.5
+    start, end = ranks.edges[part - 1 : part + 1].tolist()
+    low = _first(lambda edge: ranks.score(edge, share) >= -reach, 0, part) - 1
+    high = _first(lambda edge: ranks.score(edge, share) > reach, part - 1, parts)
+    ends = low == 0, high == parts
+    return Percentile(
+        percentile=percentile,
+        estimate=start + min(max(inside, 0.0), 1.0) * (end - start),
+        low=float(ranks.edges[low]),
+        high=float(ranks.edges[high]),
+        reaches=("both" if all(ends) else "low" if ends[0] else "high" if ends[1] else ""),
+    )
+
+
+def percentile_shifts(
+    before: Ranks, after: Ranks, percentiles: Sequence[float], confidence: float
+) -> list[PercentileShift]:
+    """How far each percentile moved, from the interval of either side (Zou and Donner 2008)."""
+    sides = [percentiles_of(ranks, percentiles, confidence) for ranks in (before, after)]
+    return [_shift(*pair) for pair in zip(*sides, strict=True)]
+
+
+def _shift(old: Percentile, new: Percentile) -> PercentileShift:
+    difference = new.estimate - old.estimate
+    low = difference - hypot(new.estimate - new.low, old.high - old.estimate)
+    high = difference + hypot(new.high - new.estimate, old.estimate - old.low)
+    ends = {old.reaches, new.reaches} - {""}
+    return PercentileShift(
+        percentile=old.percentile,
+        before=old.estimate,
+        after=new.estimate,
+        difference=difference,
+        low=low,
+        high=high,
+        moved=low > 0 or high < 0,
+        reaches="both" if len(ends) > 1 else next(iter(ends), ""),
+    )
+
+
+def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """The first edge past `low` that holds, which is `high` at last."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def shares_below(ranks: Ranks, bounds: Sequence[float], confidence: float) -> list[ShareBelow]:
+    """The share below each of these numbers.
+
+    Raises:
+        BadParameter: a number outside the range.
+    """
+    low, high = float(ranks.edges[0]), float(ranks.edges[-1])
+    for bound in bounds:
+        if not (isfinite(bound) and low < bound < high):
+            raise BadParameter(
+                f"below {bound:g} is outside ({low:g}, {high:g}), the metric's range; ask for a "
+                "number inside it"
+            )
+    reach = ranks.share_reach(confidence)
+    return [_share_below(ranks, bound, reach) for bound in bounds]
+
+
+def _share_below(ranks: Ranks, bound: float, reach: float) -> ShareBelow:
+    edges = ranks.edges
+    width = float(edges[-1] - edges[0])
+    first = last = int(np.argmin(np.abs(edges - bound)))
+    if not isclose(float(edges[first]), bound, abs_tol=1e-9 * width):
+        last = int(np.searchsorted(edges, bound))
+        first = last - 1
+    return ShareBelow(
+        below=bound,
+        share=float(np.interp(bound, edges, ranks.shares)),
+        low=_end(ranks, first, reach, 0.0),
+        high=_end(ranks, last, reach, 1.0),
+    )
+
+
+def _end(ranks: Ranks, edge: int, reach: float, farthest: float) -> float:
+    """The share towards `farthest` that the estimate at an edge is so many errors away from."""
+    near, far = float(ranks.shares[edge]), farthest
+    if edge in (0, len(ranks.edges) - 1):
+        return near
+    for _ in range(_HALVINGS):
+        middle = (near + far) / 2
+        near, far = (middle, far) if abs(ranks.score(edge, middle)) < reach else (near, middle)
+    return far

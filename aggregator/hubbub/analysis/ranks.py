@@ -1,0 +1,303 @@
+"""Ranks: which share of numbers lies below each edge of a range's parts, and how sure that is.
+
+Two sources, one question: how far a share that might be true is from the totals, in standard
+errors (`score`). `analysis.percentiles` inverts it for percentiles and for shares below a number.
+
+Linear: estimates of single parts are added up to each edge. Their errors are independent, or vary
+together by what keeps their sum at the number of reports: with the mean weight taken off all
+weights w, the variance of the sum is that of w^2 times each part's. The variance is the one that
+there would be if the share in question were true (Wilson 1927). Nothing is assumed of the shape.
+
+Of `wave`, whose windows overlap, the totals are whitened by their known covariance. Where least
+squares err no more than the best hierarchical law would (HaarHRR), they are added up as above.
+Elsewhere the fit may not be below zero: the deviance of the best fit whose share below the edge is
+the one in question, over that of the best fit of all, is chi-square with one degree of freedom.
+Near edges between lumps of numbers it is larger, since a fit leaks over the edge: a share takes
+the quantile of two degrees there; a percentile has the part beside the edge in its interval.
+
+Source: Rust and Burrus 1972; Patil, Kuusela and Hobbs (SIAM/ASA JUQ 2022), intervals from
+constrained fits; Batlle, Stark and others 2023, where they fail. HaarHRR: Cormode, Kulkarni and
+Srivastava (VLDB 2019).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf, log, log2, sqrt, tanh
+from typing import Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import nnls
+
+from hubbub.analysis.arrays import Floats
+from hubbub.analysis.estimators.distribution import chances
+from hubbub.analysis.families.contract import Tier
+from hubbub.analysis.uncertainty.intervals import reach_of
+from hubbub.analysis.value_estimates import ValueEstimates
+from hubbub.mechanisms import Totals
+from hubbub.mechanisms.buckets import BucketFlips
+from hubbub.mechanisms.wave import SquareWave
+
+Counts = npt.NDArray[np.int64]
+
+_HEAVY: Final = 1e3
+# A fit takes as long as their number cubed: a second in all of so many.
+_MAX_PARTS: Final = 256
+# Shares add up to 1, so that along such a direction they move what has an error of 1 by less.
+_UNMOVED: Final = 1e-2
+
+
+class Ranks(Protocol):
+    """Shares of the numbers below the edges of a range's parts."""
+
+    @property
+    def edges(self) -> Floats:
+        """Where the parts begin, and where the last one ends; shape (parts + 1,)."""
+        ...
+
+    @property
+    def shares(self) -> Floats:
+        """The estimated share below each edge, never falling; shape (parts + 1,)."""
+        ...
+
+    def score(self, edge: int, share: float) -> float:
+        """How far the estimate at an inner edge is above this share, in standard errors."""
+        ...
+
+    def share_reach(self, confidence: float) -> float:
+        """How many standard errors either end of a share's interval is away."""
+        ...
+
+
+@dataclass(frozen=True)
+class LinearRanks:
+    """From independent estimates of single parts.
+
+    figures: of the parts, in order; perhaps of further values behind them that are no numbers.
+    repeats: of the population, how many of the reports one device may have made; 0 of reporters.
+    """
+
+    edges: Floats
+    figures: ValueEstimates
+    reports: int
+    repeats: int
+
+    @cached_property
+    def _estimates(self) -> Floats:
+        """The estimates, moved alike so that they add up to the reports."""
+        estimates = self.figures.estimates
+        moved: Floats = estimates - (float(estimates.sum()) - self.reports) / len(estimates)
+        return moved
+
+    @cached_property
+    def _numbers(self) -> float:
+        """How many reports hold a number."""
+        return max(float(self._estimates[: len(self.edges) - 1].sum()), 1.0)
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Of those who hold a number."""
+        below = np.cumsum(self._estimates[: len(self.edges) - 1])
+        return _rising(np.append(0.0, below) / self._numbers)
+
+    def score(self, edge: int, share: float) -> float:
+        """Of the numbers below the edge, less this share of all, by the error if it is true."""
+        parts, figures, numbers = len(self.edges) - 1, self.figures, self._numbers
+        counts = np.clip(self._estimates, 0.0, self.reports)
+        for side, of_side in ((slice(edge), share), (slice(edge, parts), 1 - share)):
+            counts[side] += 1 / parts
+            counts[side] *= of_side * numbers / counts[side].sum()
+        variances = figures.absent**2 + figures.growth * counts - figures.bend * counts**2
+        weights = np.zeros(len(counts))
+        weights[:parts] = -share
+        weights[:edge] += 1.0
+        moved = float(weights.mean())
+        variance = float((weights - moved) ** 2 @ np.maximum(variances, 0.0))
+        variance += self.repeats * numbers * share * (1 - share)
+        # A report that is nobody's holds any value alike.
+        variance += figures.number_variance * moved**2
+        return _score((float(self.shares[edge]) - share) * numbers, variance)
+
+    def share_reach(self, confidence: float) -> float:
+        """As of any estimate."""
+        return reach_of(confidence)
+
+
+@dataclass(frozen=True)
+class WaveRanks:
+    """From the reports of `wave`, of one or more tiers over the same parts.
+
+    repeats: as of LinearRanks; tiers are of the population always, since who is in which is chance.
+    """
+
+    tiers: Sequence[tuple[SquareWave, Totals]]
+    repeats: int
+
+    @cached_property
+    def edges(self) -> Floats:
+        """Of the mechanism; where it has very many parts, of as many groups of neighbours."""
+        return np.array(self._mechanism.edges())[self._starts]
+
+    @property
+    def _mechanism(self) -> SquareWave:
+        mechanism, _ = self.tiers[0]
+        return mechanism
+
+    @cached_property
+    def _starts(self) -> Counts:
+        """The first bucket of each part, and how many buckets there are."""
+        buckets = self._mechanism.buckets
+        parts = min(buckets, _MAX_PARTS)
+        return np.arange(parts + 1) * buckets // parts
+
+    def _likely(self, mechanism: SquareWave) -> Floats:
+        """The chance of each place of the line, given a part: shape (places, parts)."""
+        sums = np.add.reduceat(chances(mechanism), self._starts[:-1], axis=1)
+        answer: Floats = sums / np.diff(self._starts)
+        return answer
+
+    @cached_property
+    def _system(self) -> tuple[Floats, Floats]:
+        """Rows and right-hand side whose errors are independent and 1: shape (parts, parts)."""
+        tiers = [(self._likely(mechanism), totals) for mechanism, totals in self.tiers]
+        even = _stacked([_evenly_weighted(*tier) for tier in tiers])
+        pilot, _ = _fit(*even, np.ones((1, len(self.edges) - 1)), np.ones(1))
+        repeats = self.repeats or int(len(tiers) > 1)
+        return _stacked([_whitened(*tier, pilot, repeats) for tier in tiers])
+
+    @cached_property
+    def _squares(self) -> tuple[Floats, Floats]:
+        """By least squares the share below each edge, and its standard error."""
+        rows, right = self._system
+        parts = rows.shape[1]
+        # Shares add up to 1: a row that weighs far more than all others.
+        heavy = _HEAVY * float(np.abs(rows).max())
+        basis, triangle = np.linalg.qr(np.vstack([rows, np.full((1, parts), heavy)]))
+        below = np.linalg.solve(triangle.T, np.tri(parts + 1, parts, -1).T).T
+        estimates: Floats = below @ (basis.T @ np.append(right, heavy))
+        return estimates, np.sqrt((below**2).sum(axis=1))
+
+    @cached_property
+    def _is_resolved(self) -> bool:
+        """Whether least squares err no more than HaarHRR with as many reports and parts."""
+        _, stderrs = self._squares
+        precision = sum(
+            tanh(mechanism.epsilon / 2) ** 2 * totals.reports for mechanism, totals in self.tiers
+        )
+        levels = log2(len(self.edges) - 1)
+        # Of a prefix, one coefficient a level: at the root 1/2, below it 1/12 in the square.
+        return float(stderrs.max()) <= sqrt(levels * (1 / 4 + (levels - 1) / 12) / precision)
+
+    @cached_property
+    def _informed(self) -> tuple[Floats, Floats]:
+        """The system without the directions in which no shares move the right-hand side."""
+        rows, right = self._system
+        basis, sizes, directions = np.linalg.svd(rows)
+        most = sizes > _UNMOVED
+        return sizes[most, None] * directions[most], basis[:, most].T @ right
+
+    @cached_property
+    def _best(self) -> tuple[Floats, float]:
+        """The best fit that is not below zero, and its deviance."""
+        rows, right = self._informed
+        return _fit(rows, right, np.ones((1, rows.shape[1])), np.ones(1))
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Of least squares where they are precise, else of the best fit."""
+        if self._is_resolved:
+            return _rising(self._squares[0])
+        return _rising(np.append(0.0, np.cumsum(self._best[0])))
+
+    def score(self, edge: int, share: float) -> float:
+        """By the standard error of least squares, or by the deviance."""
+        off = float(self.shares[edge]) - share
+        if self._is_resolved:
+            return _score(off, float(self._squares[1][edge]) ** 2)
+        rows, right = self._informed
+        sides = np.zeros((2, rows.shape[1]))
+        sides[0, :edge], sides[1, edge:] = 1.0, 1.0
+        _, deviance = _fit(rows, right, sides, np.array([share, 1 - share]))
+        return float(np.copysign(sqrt(max(deviance - self._best[1], 0.0)), off))
+
+    def share_reach(self, confidence: float) -> float:
+        """Of two degrees of freedom where a fit may leak over the edge."""
+        reach = reach_of(confidence)
+        return reach if self._is_resolved else sqrt(-2 * log(1 - confidence))
+
+
+def _score(off: float, variance: float) -> float:
+    if variance > 0:
+        return off / sqrt(variance)
+    return float(np.copysign(inf, off)) if off else 0.0
+
+
+def _rising(shares: Floats) -> Floats:
+    """The middle of what never falls above and below, from 0 to 1."""
+    shares = np.clip(shares, 0.0, 1.0)
+    shares[-1] = 1.0
+    above, below = np.maximum.accumulate(shares), np.minimum.accumulate(shares[::-1])[::-1]
+    answer: Floats = (above + below) / 2
+    return answer
+
+
+def _fit(rows: Floats, right: Floats, sums: Floats, totals: Floats) -> tuple[Floats, float]:
+    """Shares >= 0 with these sums that are nearest, and the square of how far they are off."""
+    heavy = _HEAVY * float(np.abs(rows).max())
+    shares, off = nnls(
+        np.vstack([rows, heavy * sums]), np.append(right, heavy * totals), maxiter=50 * len(rows[0])
+    )
+    return shares, float(off) ** 2
+
+
+def _stacked(tiers: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+    """Rows of all tiers, as few as there are parts; what no shares explain is left out."""
+    rows, right = (np.concatenate(columns) for columns in zip(*tiers, strict=True))
+    basis, triangle = np.linalg.qr(rows)
+    return triangle, basis.T @ right
+
+
+def _evenly_weighted(rows: Floats, totals: Totals) -> tuple[Floats, Floats]:
+    """A tier's rows and right-hand side, with the weights of numbers that are spread evenly."""
+    weights = np.sqrt(totals.reports / rows.mean(axis=1))
+    return rows * weights[:, None], np.array(totals.cells) / totals.reports * weights
+
+
+def _whitened(rows: Floats, totals: Totals, shares: Floats, repeats: int) -> tuple[Floats, Floats]:
+    """The same with errors of 1, whose covariance is that of these shares."""
+    places = rows @ shares
+    held = rows @ (shares[:, None] * rows.T)
+    covariance = np.diag(places) - held + repeats * (held - np.outer(places, places))
+    # Places add up to all reports, so that nothing depends on what their sum is given.
+    covariance += np.full_like(covariance, float(places.mean()))
+    factor = np.linalg.cholesky(covariance / totals.reports)
+    right = np.array(totals.cells) / totals.reports
+    both = np.linalg.solve(factor, np.column_stack([rows, right]))
+    return both[:, :-1], both[:, -1]
+
+
+def ranks_of(
+    tiers: Sequence[Tier],
+    figures: ValueEstimates | None,
+    edges: Sequence[float],
+    *,
+    repeats: int = 0,
+) -> Ranks | None:
+    """Of the totals of one metric; None where its answer has no parts of a range.
+
+    figures: of the answer. edges: of listed values that are parts of a range; empty where the
+    mechanism has a range. repeats: as of LinearRanks.
+    """
+    live_tiers = [tier for tier in tiers if tier[1].reports]
+    waves = [
+        (mechanism, totals) for mechanism, totals in live_tiers if isinstance(mechanism, SquareWave)
+    ]
+    if waves:
+        return WaveRanks(waves, repeats)
+    if live_tiers and isinstance(mechanism := live_tiers[0][0], BucketFlips):
+        edges = mechanism.edges()
+    if figures is None or not edges:
+        return None
+    reports = sum(totals.reports for _, totals in live_tiers)
+    return LinearRanks(np.array(edges, dtype=np.float64), figures, reports, repeats)

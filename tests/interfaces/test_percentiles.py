@@ -1,0 +1,127 @@
+"""Percentiles and shares below a number: the same from every face, around the truth, or refused."""
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+
+import hubbub.notebook
+from hubbub.cli.main import main
+from tests.interfaces.house import House
+from tests.support import web
+
+# Of 20,000 people every day: 1 h, 7 h and 20 h, in parts of two hours.
+TRUTH = {10: 1.0, 25: 1.0, 50: 1.0, 75: 7.0, 95: 20.0}
+
+
+def _estimates(home: House, metric: str, question: str = "estimates", **parameters: Any) -> Any:
+    return web.get(f"{home.page}/v1/metrics/{metric}/{question}", params=parameters)
+
+
+def _said(capsys: pytest.CaptureFixture[str], home: House, *words: str) -> str:
+    assert main([*words, "--url", home.page]) == 0
+    return capsys.readouterr().out
+
+
+def test_percentiles_are_the_same_from_every_face_and_hold_the_truth(
+    home: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sure: dict[str, Any] = {"epochs": "all", "confidence": 0.9999}
+    asked = {"percentile": [*map(str, TRUTH)], "below": ["6", "7.5"], **sure}
+    document = _estimates(home, "launches", **asked).json()
+    for row in document["percentiles"]:
+        assert row["low"] <= TRUTH[row["percentile"]] <= row["high"], row
+        assert row["low"] <= row["estimate"] <= row["high"], row
+    [six, seven] = document["below"]
+    assert six["low"] <= 0.6 <= six["high"]
+    # Inside a part, the share is between those at its edges.
+    assert seven["low"] <= 0.6
+    assert seven["high"] >= 0.9
+    words = ["query", "launches", "--epochs", "all", "--confidence", "0.9999"]
+    words += ["--percentile", "95,50,10,25", "--percentile", "75", "--below", "6,7.5"]
+    by_command = json.loads(_said(capsys, home, *words, "--format", "json"))
+    table = list(csv.DictReader(io.StringIO(_said(capsys, home, *words, "--format", "csv"))))
+    exported = _estimates(home, "launches", "export", **asked).text
+    answer = hubbub.notebook.connect(home.page).percentiles(
+        "launches", [*TRUTH], [6.0, 7.5], **sure
+    )
+    for field in ("percentiles", "below"):
+        assert by_command[field] == answer.document[field] == document[field]
+    assert [row["value"] for row in table] == [row["value"] for row in answer]
+    assert [float(row["number"]) for row in table] == [row["number"] for row in answer]
+    assert list(csv.DictReader(io.StringIO(exported))) == table
+    output = _said(capsys, home, *words)
+    assert all(row["value"] in output for row in answer)
+    assert "edges of parts" in output
+
+
+def test_an_estimate_says_the_usual_percentiles_unasked(
+    home: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    usual = _estimates(home, "launches").json()["percentiles"]
+    assert [row["percentile"] for row in usual] == [10, 25, 50, 75, 90, 95, 99]
+    assert "percentiles in h, 95% intervals: p10 " in _said(capsys, home, "query", "launches")
+    assert _estimates(home, "theme").json()["percentiles"] == []
+
+
+def test_a_comparison_says_how_far_percentiles_moved(
+    home: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = _estimates(home, "launches", "compare", percentile="50").json()
+    [median] = document["percentiles"]
+    assert median["low"] <= 0 <= median["high"]
+    assert not median["moved"]
+    output = _said(capsys, home, "compare", "launches", "--percentile", "50")
+    assert "percentiles in h, 95% intervals: p50 " in output
+
+
+@pytest.mark.parametrize("percentile", ["0", "100", "101", "nan", "-1", "inf"])
+def test_what_is_no_percentile_is_refused_in_words(home: House, percentile: str) -> None:
+    answer = _estimates(home, "launches", percentile=percentile)
+    assert answer.status_code in {400, 422}
+    assert f"percentile {float(percentile):g} is outside (0, 100)" in answer.text
+    with pytest.raises(hubbub.errors.BadParameter, match="outside"):
+        hubbub.notebook.connect(home.page).percentiles("launches", [float(percentile)])
+
+
+@pytest.mark.parametrize(
+    ("metric", "parameters", "reason"),
+    [
+        ("theme", {"percentile": "50"}, "has no parts of a range"),
+        ("seconds", {"percentile": "50"}, "has no parts of a range"),
+        ("seconds", {"below": "50"}, "has no parts of a range"),
+        ("launches", {"below": "24"}, "outside (0, 24)"),
+        ("launches", {"below": "nan"}, "outside (0, 24)"),
+        ("launches", {"percentile": "50", "anytime": "true"}, "one look alone"),
+        ("launches", {"percentile": ["50"] * 101}, "at most 100"),
+    ],
+)
+def test_percentiles_of_what_has_none_are_refused_in_words(
+    home: House, metric: str, parameters: dict[str, Any], reason: str
+) -> None:
+    answer = _estimates(home, metric, **parameters)
+    assert answer.status_code in {400, 422}
+    assert reason in answer.text
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["launches", "--percentile", "101"], "percentile 101 is outside (0, 100)"),
+        (["launches", "--percentile", "half"], "'half' is no number"),
+        (["launches", "--percentile", "50", "--anytime"], "one look alone"),
+        (["theme", "--percentile", "50"], "has no parts of a range"),
+        (["theme", "--below", "3"], "has no parts of a range"),
+    ],
+)
+def test_the_command_refuses_them_too(
+    home: House, words: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        code = main(["query", *words, "--url", home.page])
+    except SystemExit as stop:
+        code = int(str(stop.code))
+    assert code
+    assert reason in capsys.readouterr().err

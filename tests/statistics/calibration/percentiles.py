@@ -1,0 +1,160 @@
+"""Percentiles of numbers in parts, and shares below a number, over shapes that try both.
+
+A percentile is asked for at the edges of parts, where its interval holds no more than its level:
+the parts beside the last edges that it may be at, which it always has, are left out.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hubbub.analysis import Ranks, percentile_shifts, percentiles_of, ranks_of, shares_below
+from hubbub.analysis.families import draw, family_for, figures_of
+from hubbub.mechanisms import AnyMechanism, Totals, build
+from tests.statistics.calibration.statement import Counted, Setting, Statement
+
+Floats = npt.NDArray[np.float64]
+
+PERCENTILE = Statement(
+    "95% interval of a percentile",
+    0.95,
+    (
+        "Estimated.percentiles",
+        "Percentile.percentile",
+        "Percentile.estimate",
+        "Percentile.low",
+        "Percentile.high",
+        "Percentile.reaches",
+    ),
+)
+BELOW = Statement(
+    "95% interval of the share below a number",
+    0.95,
+    (
+        "Estimated.below",
+        "ShareBelow.below",
+        "ShareBelow.share",
+        "ShareBelow.low",
+        "ShareBelow.high",
+    ),
+)
+SHIFT = Statement(
+    "95% interval of a percentile's shift",
+    0.95,
+    (
+        "Compared.percentiles",
+        *(
+            f"PercentileShift.{field}"
+            for field in (
+                "percentile",
+                "before",
+                "after",
+                "difference",
+                "low",
+                "high",
+                "moved",
+                "reaches",
+            )
+        ),
+    ),
+)
+
+
+def _places(parts: int) -> Floats:
+    return (np.arange(parts) + 0.5) / parts
+
+
+def _few(parts: int, places: Sequence[float], shares: Sequence[float]) -> Floats:
+    counts = np.zeros(parts)
+    counts[[int(place * parts) for place in places]] = shares
+    return counts
+
+
+SHAPES: Final[Mapping[str, Callable[[int], Floats]]] = {
+    "smooth": lambda parts: _places(parts) ** 1.5 * (1 - _places(parts)) ** 4,
+    "heavy-tailed": lambda parts: 1 / (_places(parts) + 0.02) ** 2,
+    "bimodal": lambda parts: (
+        np.exp(-(((_places(parts) - 0.25) / 0.05) ** 2))
+        + 0.6 * np.exp(-(((_places(parts) - 0.7) / 0.08) ** 2))
+    ),
+    "spiky": lambda parts: _few(parts, (0.05, 0.3, 0.36, 0.8), (0.27, 0.33, 0.21, 0.19)),
+    "discrete": lambda parts: _few(parts, (0.0, 0.2, 0.4, 0.6, 0.8), (0.31, 0.22, 0.23, 0.14, 0.1)),
+}
+"""How numbers lie over the parts of a range; shares are worked out of them."""
+
+
+def drawn(
+    mechanism: AnyMechanism, held: Floats, chance: np.random.Generator, dummies: int = 0
+) -> Ranks:
+    """The ranks of those who reported, from totals of their exact law, over edges 0, 1, 2, ..."""
+    numeric = mechanism.VALUES == "numbers"
+    values = [place + 0.5 for place in range(len(held))] if numeric else range(len(held))
+    totals = draw(mechanism, values, held.astype(int).tolist(), chance)
+    if dummies:
+        more = chance.multinomial(dummies, np.full(len(totals.cells), 1 / len(totals.cells)))
+        cells = (np.array(totals.cells) + more).tolist()
+        totals = Totals(cells=cells, reports=totals.reports, dummies=dummies)
+    figures = figures_of(family_for(mechanism), [(mechanism, totals)], shape=False)
+    ranks = ranks_of([(mechanism, totals)], figures, range(len(held) + 1))
+    assert ranks is not None
+    return ranks
+
+
+def tried_edges(shares: Floats) -> dict[int, float]:
+    """By edge the share below it, of those nearest to what people ask for."""
+    wanted = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+    edges = {int(np.argmin(np.abs(shares - share))) for share in wanted}
+    return {edge: float(shares[edge]) for edge in sorted(edges) if 0.01 < shares[edge] < 0.99}
+
+
+def _tried(
+    mechanism: AnyMechanism,
+    of_shape: Floats,
+    reports: int,
+    dummies: int,
+    chance: np.random.Generator,
+) -> Iterator[Counted]:
+    held = chance.multinomial(reports, of_shape / of_shape.sum()).astype(np.float64)
+    shares = np.append(0.0, np.cumsum(held)) / reports
+    ranks = drawn(mechanism, held, chance, dummies)
+    edges = tried_edges(shares)
+    for edge, share in edges.items():
+        [row] = percentiles_of(ranks, [100 * share], 0.95)
+        # Nobody has a number between edges with the same share below: any of them is right.
+        same = np.flatnonzero(np.isclose(shares, share, rtol=0, atol=1e-12))
+        yield PERCENTILE, row.low < same[-1] and row.high > same[0], 1
+        [below] = shares_below(ranks, [float(edge)], 0.95)
+        yield BELOW, below.low <= share <= below.high, 1
+    again = drawn(mechanism, held, chance, dummies)
+    for shift in percentile_shifts(ranks, again, [100 * share for share in edges.values()], 0.95):
+        yield SHIFT, shift.low <= 0 <= shift.high, 1
+
+
+def _built(name: str, epsilon: float, parts: int) -> AnyMechanism:
+    if name in {"wave", "buckets"}:
+        more = {"sampled": 4} if name == "buckets" else {}
+        return build(name, epsilon=epsilon, low=0.0, high=float(parts), buckets=parts, **more)
+    return build(name, epsilon=epsilon, categories=parts)
+
+
+SETTINGS: Sequence[Setting] = [
+    Setting(
+        f"percentiles, {name} {epsilon:g}, {parts} parts, {reports:,} reports, {shape}",
+        runs,
+        partial(_tried, _built(name, epsilon, parts), SHAPES[shape](parts), reports, dummies),
+    )
+    for name, epsilon, parts, reports, dummies, runs in (
+        *(("wave", epsilon, 32, 1000, 0, 40) for epsilon in (0.5, 1.0, 2.0, 4.0)),
+        *(("wave", epsilon, 64, 30_000, 0, 20) for epsilon in (0.5, 1.0, 2.0, 4.0)),
+        *(("wave", epsilon, 32, 1_000_000, 0, 20) for epsilon in (0.5, 4.0)),
+        ("grr", 6.0, 64, 1000, 2000, 100),  # of a crowd with dummies
+        ("grr", 7.0, 64, 100_000, 4000, 100),
+        ("unary.oue", 1.0, 16, 20_000, 0, 100),
+        ("subset", 2.0, 16, 20_000, 0, 100),
+        ("buckets", 2.0, 16, 20_000, 0, 100),
+    )
+    for shape in SHAPES
+]
