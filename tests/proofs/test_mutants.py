@@ -97,6 +97,7 @@ def _published_second_step() -> dict[str, object]:
 
 _five: dict[str, Any] = {"epsilon": 1.0, "categories": 5}
 _grr = build("grr", **_five)
+_range: dict[str, Any] = {"epsilon": 1.1, "low": -2.5, "high": 7}
 _doubled = build("grr", epsilon=2.0, categories=5)
 MUTANTS = {
     "p and q swapped in the estimator": _tampered(
@@ -123,6 +124,14 @@ MUTANTS = {
     "true bit not kept": ForgetsTheTrueBit(**_five),
     "approximate variance": WrongVariance(**_five),
     "subset fills up with the truth": SubsetFillsUpWithTheTruth(epsilon=1.0, categories=6),
+    "epsilon doubled in the window of a table": _tampered(
+        build("mean.table", **_range),
+        window=build("mean.table", **(_range | {"epsilon": 2.2})).window,  # type: ignore[attr-defined]
+    ),
+    "outputs of another epsilon in the estimator": _tampered(
+        build("mean.table", **_range),
+        outputs=build("mean.table", **(_range | {"epsilon": 1.4})).outputs,  # type: ignore[attr-defined]
+    ),
     "second step of the published kind": _tampered(
         build("long.grr", epsilon=0.5, permanent_epsilon=1.0, categories=12),
         **_published_second_step(),

@@ -68,7 +68,7 @@ ROWS: Final[tuple[tuple[float, int, int, tuple[int, ...]], ...]] = (
     (11, 12, 357, (0, 12847, -3058, 218, -7)),
     (12, 12, 498, (0, 12756, -2954, 205, -6)),
     (14, 12, 970, (0, 12652, -2837, 191, -6)),
-    (16, 12, 1888, (0, 12652, -2837, 191, -6)),
+    (16, 12, 1888, (0, 12594, -2771, 183, -5)),
 )
 # In how many units an epsilon between two rows is measured.
 _UNITS: Final = 1 << 12
@@ -174,7 +174,7 @@ def _table(epsilon: float) -> tuple[int, int, tuple[int, ...]]:
     (low, width, fewest, first), (high, _, most, last) = ROWS[at - 1 : at + 1]
     up = Range(low, high).scaled(nearest, _UNITS)
     down = _UNITS - up
-    steps = (fewest * down + most * up) // _UNITS
+    steps = (fewest * down + most * up + _UNITS // 2) // _UNITS  # the nearest
     jump, *odd = (a * down + b * up for a, b in zip(first, last, strict=True))
     end = steps + width - 1
     powers = (1, 3, 5, 7)

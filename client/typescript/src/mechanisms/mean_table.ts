@@ -42,7 +42,7 @@ const ROWS: readonly (readonly [number, number, number, ...number[]])[] = [
   [11, 12, 357, 0, 12847, -3058, 218, -7],
   [12, 12, 498, 0, 12756, -2954, 205, -6],
   [14, 12, 970, 0, 12652, -2837, 191, -6],
-  [16, 12, 1888, 0, 12652, -2837, 191, -6],
+  [16, 12, 1888, 0, 12594, -2771, 183, -5],
 ];
 const NONE = [0, 1, 0] as const;
 // In how many units an epsilon between two rows is measured.
@@ -80,7 +80,7 @@ function tableOf(epsilon: number) {
   const [high, , most, ...last] = ROWS[at] ?? NONE;
   const up = new Range(low, high).scaled(nearest, UNITS);
   const between = (a: number, b = 0) => BigInt(a) * (UNITS - up) + BigInt(b) * up;
-  const steps = Number(between(fewest, most) / UNITS);
+  const steps = Number((between(fewest, most) + UNITS / 2n) / UNITS); // the nearest
   const [jump = 0n, ...odd] = first.map((coefficient, power) => between(coefficient, last[power]));
   const end = BigInt(steps + width - 1);
   const below = UNITS * end ** 7n;
