@@ -9,5 +9,7 @@ from tests.interfaces.house import House, house
 
 @pytest.fixture(scope="session")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with house(tmp_path_factory.mktemp("house"), "--http-rate", "0") as running:
+    folder = tmp_path_factory.mktemp("house")
+    files = ("--totals", str(folder / "files"), "--estimates", str(folder / "files"))
+    with house(folder, "--http-rate", "0", *files) as running:
         yield running

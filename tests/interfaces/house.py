@@ -206,6 +206,11 @@ class House:
     def endpoints(self) -> Endpoints:
         return Endpoints(page=self.page)
 
+    @property
+    def files(self) -> Path:
+        """Where its totals and estimates are, where it was told to write them."""
+        return self.signed.path.parent / "files"
+
 
 def _crashed(parameters: Mapping[str, list[str]]) -> dict[Any, int]:
     """In old versions more; and of haiku there are too few."""

@@ -3,21 +3,39 @@
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import redis.asyncio
 
+from hubbub.aggregator.place import Place
 from hubbub.aggregator.publishing.publisher import EpochPublisher, Folder, RedisDeliveryLog
 from hubbub.aggregator.query import EstimateQuery, QueryEngine
 from hubbub.aggregator.query.answer_store import RedisAnswerStore
-from hubbub.aggregator.store.contract import Commit, Outcome, TotalsStore, WindowTotals
+from hubbub.aggregator.store.contract import (
+    Commit,
+    Counted,
+    Outcome,
+    TotalsStore,
+    WindowTotals,
+)
+from hubbub.aggregator.store.files import FileTotals
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.aggregator.web.gauges import exposition
+from hubbub.catalog import Metric
 from hubbub.conservation import Window, sum_terms
 from hubbub.errors import StoreUnavailable, TotalsUnreadable
 from hubbub.mechanisms import Totals
@@ -48,8 +66,41 @@ def _tags(number: int) -> list[bytes]:
     return [secrets.token_bytes(16) for _ in range(number)]
 
 
-@pytest.fixture(params=["memory", "redis", "sharded redis", "sharded cluster"])
-def check(request: pytest.FixtureRequest) -> Callable[[Body], None]:
+class ReadFromFiles:
+    """A store in memory whose totals are read from files: it passes what the suite asks of reading.
+
+    Nothing is closed: whatever memory holds when somebody reads is written then.
+    """
+
+    def __init__(self, folder: Path, metric: Metric) -> None:
+        self._memory = MemoryStore()
+        bundle: Any = SimpleNamespace(asked_in=lambda _: metric, signed=b"", serial=0)
+        self._files = FileTotals(Place.at(str(folder)), lambda: bundle)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._memory, name)
+
+    async def _write(self, windows: Iterable[Window]) -> None:
+        for window in windows:
+            [held] = await self._memory.read([window])
+            if held.cells.size:
+                await self._files.write(window, held)
+            else:
+                await self._files.delete([window])
+
+    async def read(self, windows: Sequence[Window]) -> list[WindowTotals]:
+        await self._write(windows)
+        return await self._files.read(windows)
+
+    async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
+        await self._write(await self._memory.report_counts())
+        return await self._files.counted(streams)
+
+
+@pytest.fixture(params=["memory", "files", "redis", "sharded redis", "sharded cluster"])
+def check(
+    request: pytest.FixtureRequest, catalog_files: CatalogFiles, tmp_path: Path
+) -> Callable[[Body], None]:
     cluster = request.param == "sharded cluster"
     url = request.getfixturevalue("cluster_url" if cluster else "redis_url")
 
@@ -57,6 +108,10 @@ def check(request: pytest.FixtureRequest) -> Callable[[Body], None]:
     async def store() -> AsyncIterator[TotalsStore]:
         if request.param == "memory":
             yield MemoryStore()
+            return
+        if request.param == "files":
+            through_files: Any = ReadFromFiles(tmp_path, catalog_files.bundle.metric("theme"))
+            yield through_files
             return
         server = await connect_redis(url, replicas=int(cluster))
         yield RedisStore(server, 3 if request.param.startswith("sharded") else 1)

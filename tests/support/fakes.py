@@ -155,6 +155,11 @@ class MemoryStore:
             number += counted
         return number
 
+    async def drop_cells(self, window: Window) -> None:
+        """Drop a closed window's cells, which a file has; all that is counted of it stays."""
+        for sums in self._windows.get(window, []):
+            sums.cells = None
+
     async def counted_by_window(self) -> Mapping[Window, int]:
         """How many tags every window holds that holds any."""
         shards = {window: self._windows[window] for window in self._until}

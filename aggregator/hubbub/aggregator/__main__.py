@@ -19,8 +19,11 @@ from hubbub.aggregator.ingest.window_room import Room
 from hubbub.aggregator.learning.learner import ModelLearner
 from hubbub.aggregator.learning.rounds import RedisRounds
 from hubbub.aggregator.metrics import BATCHES, OPENING_KEY_DAYS_LEFT, UNREADABLE_TOTALS
+from hubbub.aggregator.place import Place
 from hubbub.aggregator.publishing.alerts import AlertPublisher
+from hubbub.aggregator.publishing.estimates_table import EstimatesTable
 from hubbub.aggregator.publishing.keeper import EstimateKeeper
+from hubbub.aggregator.publishing.otlp import Collector
 from hubbub.aggregator.publishing.publisher import (
     EpochPublisher,
     Folder,
@@ -28,6 +31,7 @@ from hubbub.aggregator.publishing.publisher import (
     Sink,
     Webhook,
 )
+from hubbub.aggregator.publishing.totals_writer import TotalsWriter
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.answer_store import RedisAnswerStore
 from hubbub.aggregator.query.candidates import RedisCandidateLists
@@ -47,6 +51,9 @@ from hubbub.aggregator.reload import (
 from hubbub.aggregator.retention import Retention
 from hubbub.aggregator.service import IngestService
 from hubbub.aggregator.settings import Settings, limited, parse
+from hubbub.aggregator.store.contract import TotalsStore
+from hubbub.aggregator.store.filed import FiledStore
+from hubbub.aggregator.store.files import FileTotals
 from hubbub.aggregator.store.promises import RedisPromises
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.bundles import Bundle
@@ -77,6 +84,8 @@ if TYPE_CHECKING:
 
 # So soon a shuffler knows of an aggregator that was added.
 _CONNECTION_SECONDS: Final = 60.0
+# Redis shows at once which windows it has dropped or deleted; files that it does not know are rare.
+_LISTED_SECONDS: Final = 30.0
 # A batch may be of 64 MiB; a shuffler gives up its call after as much.
 _BATCH_SECONDS: Final = 60.0
 
@@ -88,8 +97,7 @@ def _opener(settings: Settings, bundle: Bundle, clocks: Clocks) -> Opener:
 
 
 async def _serve(settings: Settings) -> None:
-    tls = settings.common.tls
-    settings = limited(settings)
+    settings, tls = limited(settings), settings.common.tls
     bundle = bundle_of(settings)
     server, store = await _store(settings)
     clocks, memory = await _watched(server)
@@ -101,11 +109,13 @@ async def _serve(settings: Settings) -> None:
     upstream = Shuffler(settings.shuffler_status, tls) if settings.shuffler_status else None
     answer_store, promises = RedisAnswerStore(server), RedisPromises(server)
     beside = {"stages": stages, "clocks": clocks, "arrivals": arrivals, **_of_analysts(server)}
-    query = QueryEngine(bundle, store, upstream, answer_store=answer_store, **beside)
+    totals, totals_files = _totals(settings, store, lambda: query.collected.bundle)
+    query = QueryEngine(bundle, totals, upstream, answer_store=answer_store, **beside)
     refusals, reloads = Counter[str](), Counter[str](taken=0, refused=0)
     access = _access(settings, server)
     http = _http(settings, query, server, access, refusals=refusals)
     loops = [*([http.run] if http else []), *_outlets(settings, query, server)]
+    loops += _writers(settings, query, store, totals_files)
     if settings.kept_epochs:
         loops.append(EstimateKeeper(query, answer_store, intake.changed, settings.kept_epochs).run)
     keeping = Housekeeping(
@@ -113,7 +123,7 @@ async def _serve(settings: Settings) -> None:
     )
     servers = [_for_shufflers(settings, intake, refusals)]
     metrics = Metrics(
-        store.report_counts,
+        totals.report_counts,
         counters={BATCHES: intake.counts, THROTTLED_CALLS: refusals, RELOADS: reloads},
         gauges=_gauges(keeping, memory, clocks, store),
         stages=stages,
@@ -121,7 +131,7 @@ async def _serve(settings: Settings) -> None:
         certificates=[tls, settings.http.tls],
     )
     metrics.serve(settings.metrics_listen, tls)
-    retention = Retention(bundle, store, promises, answer_store, clocks, changed=intake.changed)
+    retention = Retention(bundle, totals, promises, answer_store, clocks, changed=intake.changed)
     parts = Parts(
         bundle=bundle,
         intake=intake,
@@ -138,14 +148,33 @@ async def _serve(settings: Settings) -> None:
         access=access,
     )
     reloader = Reloader(lambda: files(settings), reading(settings, parts), reloads)
+    learner = ModelLearner(lambda: parts.bundle, totals, query.rounds, clocks)
     try:
-        learner = ModelLearner(lambda: parts.bundle, store, query.rounds, clocks)
         loops += [learner.run, clocks.run, memory.run, keeping.run, reloader.run, retention.run]
         await serve_until_signal(servers, loops, _told(settings, bundle), reloader.reload)
     finally:
         opener.close()
         if upstream:
             await upstream.close()
+
+
+def _totals(
+    settings: Settings, store: RedisStore, bundle: Callable[[], Bundle]
+) -> tuple[TotalsStore, FileTotals | None]:
+    """The totals to be asked about, and their files, if they are asked for."""
+    if not settings.totals:
+        return store, None
+    files = FileTotals(Place.at(settings.totals), bundle, fresh_seconds=_LISTED_SECONDS)
+    return FiledStore(store, files), files
+
+
+def _writers(
+    settings: Settings, query: QueryEngine, store: RedisStore, files: FileTotals | None
+) -> list[Loop]:
+    """What writes files of totals, if they are asked for."""
+    if files is None:
+        return []
+    return [TotalsWriter(query.collected, store, files, settings.redis_days).run]
 
 
 def _of_analysts(server: RedisServer) -> dict[str, Any]:
@@ -256,6 +285,10 @@ def _outlets(settings: Settings, query: QueryEngine, server: RedisServer) -> lis
     sinks: list[Sink] = []
     if settings.export_dir:
         sinks.append(Folder(settings.export_dir))
+    if settings.estimates:
+        sinks.append(EstimatesTable(Place.at(settings.estimates), query.collected))
+    if settings.otlp:
+        sinks.append(Collector(settings.otlp, RedisDeliveryLog(server)))
     if settings.webhook:
         webhook = Webhook(settings.webhook, settings.webhook_secret, RedisDeliveryLog(server))
         sinks.append(webhook)

@@ -138,6 +138,32 @@ class Settings:
     export_dir: Path | None = option(
         "folder for a JSON and a CSV file of every epoch that has closed", default=None
     )
+    totals: str = option(
+        "folder, or address such as s3://BUCKET/PREFIX, for the totals of every epoch that has "
+        "closed, as Parquet; answers from them need no Redis (needs hubbub[tables])",
+        default="",
+        metavar="PLACE",
+    )
+    redis_days: int = option(
+        "drop the totals of a closed epoch from Redis this many days after its end, once their "
+        "file was read back; 0 for never (%(default)s)",
+        default=0,
+        metavar="DAYS",
+        within=Interval(0, 36_500),
+        needs="totals",
+    )
+    estimates: str = option(
+        "folder or address for one table of the estimates of all metrics, as Parquet: a file per "
+        "metric and closed epoch (needs hubbub[tables])",
+        default="",
+        metavar="PLACE",
+    )
+    otlp: str = option(
+        "address of an OpenTelemetry collector that receives the estimates of every closed epoch "
+        "as metrics, such as http://127.0.0.1:4318/v1/metrics (needs hubbub[tracing])",
+        default="",
+        metavar="URL",
+    )
     kept_epochs: int = option(
         "keep the finished estimates of the newest N epochs of each metric, and of the "
         "usual ranges, in Redis, for all aggregators and other programs; 0 for none "

@@ -14,7 +14,7 @@ from hubbub.errors import AccessRefused, BadParameter, HubbubError, ServiceUnava
 from hubbub.errors.addresses import server_parts, shown_url
 from hubbub.errors.authorities import authorities_in, pem_text, trusting
 from hubbub.errors.status import error_named
-from hubbub.programs.http_calls import LOCAL_HOSTS, Answer, HttpCalls
+from hubbub.programs.http_calls import LOCAL_HOSTS, Answer, Calls, HttpCalls
 from hubbub.programs.unreadable import unreadable
 
 _ACCESS: Final = (401, 403)
@@ -110,7 +110,7 @@ class Service:
         self,
         url: str,
         token: str | None,
-        calls: HttpCalls,
+        calls: Calls,
         absent: str = "",
     ) -> None:
         self.url = url

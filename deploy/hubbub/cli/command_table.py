@@ -60,6 +60,9 @@ COMMANDS: Final = {
     "metrics": Entry("status", "show the metrics, and the stored epochs of each"),
     "status": Entry("status", "show where every report is (the conservation law)"),
     "forget": Entry("forget", "delete a metric's totals of before a day", "aggregator,cli"),
+    "totals": Entry(
+        "totals", "files of totals: write, verify, estimate without Redis", "aggregator,cli,tables"
+    ),
     "backup": Entry(
         "backup",
         "copy both Redis as they are at one moment, and all files, encrypted",

@@ -9,7 +9,7 @@ import urllib.error
 import urllib.request
 from contextlib import suppress
 from functools import cached_property, partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from hubbub.errors.addresses import url_parts
 from hubbub.errors.authorities import trusting
@@ -30,6 +30,14 @@ class Answer(NamedTuple):
     def is_success(self) -> bool:
         """Whether the status is one of success."""
         return 200 <= self.status < 300  # noqa: PLR2004 as HTTP defines it
+
+
+class Calls(Protocol):
+    """Makes calls: over the network, or within this process."""
+
+    def answer(self, request: urllib.request.Request, max_bytes: int) -> Answer:
+        """Call once. Raises OSError if nobody answers, or the answer is larger."""
+        ...
 
 
 class NoHttp(OSError):

@@ -12,7 +12,7 @@ import json
 import logging
 import time
 import urllib.request
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -78,7 +78,7 @@ class Folder:
     async def wants(self, metric: str, epoch: int, date: str) -> bool:
         """Whether there is no file of it."""
         own = self._folder / metric
-        return not any((own / f"{name}.json").exists() for name in (_file_name(date), epoch))
+        return not any((own / f"{name}.json").exists() for name in (file_name(date), epoch))
 
     async def take(self, closed: Closed) -> None:
         """Write them, the JSON last: it says that all is there."""
@@ -89,11 +89,11 @@ class Folder:
         own.mkdir(exist_ok=True)
         if "values" in closed.document:
             table = to_csv(whole_rows("estimates", closed.document)).encode()
-            replace_file(own / f"{_file_name(closed.date)}.csv", table)
-        replace_file(own / f"{_file_name(closed.date)}.json", closed.json())
+            replace_file(own / f"{file_name(closed.date)}.csv", table)
+        replace_file(own / f"{file_name(closed.date)}.json", closed.json())
 
 
-def _file_name(date: str) -> str:
+def file_name(date: str) -> str:
     """A date as part of a file's name everywhere: an hour's without its colon."""
     return date.replace(":", "")
 
@@ -143,6 +143,63 @@ class RedisDeliveryLog:
         await self._server.ask("HSET", "aggregator:told", name, "told")
 
 
+class Deliveries:
+    """POSTs to one address, each until it is answered 2xx, by one aggregator at a time.
+
+    setting: that has the address, for errors. whom: who answers there. kind: goes before ids in the
+    delivery log, where several addresses are sent the same epochs.
+
+    Raises:
+        BadParameter: no http or https address.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        delivery_log: DeliveryLog,
+        *,
+        setting: str,
+        whom: str,
+        kind: str = "",
+        seconds: float = _CALL_SECONDS,
+    ) -> None:
+        if server_parts(url) is None:
+            raise BadParameter(f"{setting} takes an address: https://HOST/PATH")
+        self._url = url
+        self._log = delivery_log
+        self._whom = whom
+        self._kind = kind
+        self._calls = HttpCalls(seconds)
+
+    async def claim(self, name: str) -> bool:
+        """Whether it is ours to send."""
+        return await self._log.claim(self._kind + name)
+
+    async def pass_over(self, name: str) -> None:
+        """Send nothing of it, now or later."""
+        await self._log.done(self._kind + name)
+
+    async def send(self, name: str, headers: Mapping[str, str], body: bytes) -> None:
+        """Send it. Raises OSError, which says why, unless it is answered 2xx."""
+        try:
+            await asyncio.to_thread(self._post, dict(headers), body)
+        except OSError:
+            await self._log.release(self._kind + name)
+            raise
+        await self._log.done(self._kind + name)
+
+    def _post(self, headers: dict[str, str], body: bytes) -> None:
+        request = urllib.request.Request(self._url, body, headers)  # noqa: S310 http or https, as checked
+        try:
+            answer = self._calls.answer(request, _ANSWER_BYTES)
+        except NoHttp as error:
+            raise OSError(f"the {self._whom}'s {error}") from error
+        except OSError as error:
+            raise ConnectionError(f"the {self._whom} does not answer: {error}") from error
+        if not answer.is_success:
+            raise OSError(f"the {self._whom} answered {answer.status}")
+
+
 class Webhook:
     """An HTTP POST of the JSON, signed where there is a secret: X-Hubbub-Signature, HMAC-SHA-256.
 
@@ -155,46 +212,28 @@ class Webhook:
     def __init__(
         self, url: str, secret: bytes, delivery_log: DeliveryLog, seconds: float = _CALL_SECONDS
     ) -> None:
-        if server_parts(url) is None:
-            raise BadParameter("--webhook takes an address: https://HOST/PATH")
-        self._url = url
         self._secret = secret
-        self._told = delivery_log
-        self._calls = HttpCalls(seconds)
+        self._deliveries = Deliveries(
+            url, delivery_log, setting="--webhook", whom="webhook", seconds=seconds
+        )
 
     async def wants(self, metric: str, epoch: int, date: str) -> bool:
         """Whether it is ours to send."""
         del date  # its number tells it apart, as it did before there were dates
-        return await self._told.claim(f"{metric}:{epoch}")
+        return await self._deliveries.claim(f"{metric}:{epoch}")
 
     async def take(self, closed: Closed) -> None:
         """Send it. Raises OSError, which says why, unless it is answered 2xx."""
-        try:
-            await asyncio.to_thread(self._post, closed)
-        except OSError:
-            await self._told.release(closed.id)
-            raise
-        await self._told.done(closed.id)
-
-    async def pass_over(self, name: str) -> None:
-        """Send nothing of it, now or later."""
-        await self._told.done(name)
-
-    def _post(self, closed: Closed) -> None:
         body = closed.json()
         headers = {"Content-Type": "application/json", "X-Hubbub-Id": closed.id}
         if self._secret:
             signed = hmac.new(self._secret, body, hashlib.sha256).hexdigest()
             headers["X-Hubbub-Signature"] = f"sha256={signed}"
-        request = urllib.request.Request(self._url, body, headers)  # noqa: S310 http or https, as checked
-        try:
-            answer = self._calls.answer(request, _ANSWER_BYTES)
-        except NoHttp as error:
-            raise OSError(f"the webhook's {error}") from error
-        except OSError as error:
-            raise ConnectionError(f"the webhook does not answer: {error}") from error
-        if not answer.is_success:
-            raise OSError(f"the webhook answered {answer.status}")
+        await self._deliveries.send(closed.id, headers, body)
+
+    async def pass_over(self, name: str) -> None:
+        """Send nothing of it, now or later."""
+        await self._deliveries.pass_over(name)
 
 
 class EpochPublisher:

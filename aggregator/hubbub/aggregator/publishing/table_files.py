@@ -6,8 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any, Final
 
-from hubbub.errors import MissingDependency
-from hubbub.errors.installing import install_with
+from hubbub.aggregator.place import arrow
 from hubbub.errors.printable import UNSEEN
 from hubbub.query_results import Row
 
@@ -47,13 +46,7 @@ def to_parquet(table: Sequence[Row]) -> bytes:
     Raises:
         MissingDependency: pyarrow is not installed.
     """
-    try:
-        import pyarrow as pa  # noqa: PLC0415 40 MB that few need
-        from pyarrow import parquet  # noqa: PLC0415
-    except ImportError as error:
-        raise MissingDependency(
-            f"Parquet needs pyarrow, which is not installed here: {install_with('tables')}"
-        ) from error
+    pa, parquet = arrow("Parquet")
     out = io.BytesIO()
     parquet.write_table(pa.Table.from_pylist(list(table)), out)
     return out.getvalue()

@@ -1,4 +1,4 @@
-"""Where totals live: the contract, which redis.py keeps."""
+"""Where totals live: the contract, which redis.py and filed.py keep; files.py that of reading."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -113,9 +113,8 @@ class Counted(NamedTuple):
 class WindowTotals:
     """What a window holds.
 
-    cells: shape (layout.size,), or empty if nothing was counted. counted: how many reports they sum
-    up. batch_reports: counted of the smallest batch, 0 if
-    that is not known.
+    cells: shape (layout.size,), or empty if nothing was counted, or a file has them. counted: how
+    many reports they sum up. batch_reports: counted of the smallest batch, 0 if that is not known.
     at: when the last reports were counted, in seconds since 1970; 0 if it is not known.
     dummies: how many the cells hold beside the reports.
     last: 8 bytes of the id of the batch that changed the cells last, or random ones, of every
@@ -174,6 +173,13 @@ class TotalsStore(TotalsReader, Protocol):
         """Delete a closed window's totals; the law has their reports as counted:deleted.
 
         Answers how many they are. Its tags are forgotten before.
+        """
+        ...
+
+    async def drop_cells(self, window: Window) -> None:
+        """Drop a closed window's cells, which a file has; all that is counted of it stays.
+
+        Its tags are forgotten before.
         """
         ...
 

@@ -7,7 +7,8 @@ Keys, for a window W = STREAM:EPOCH, behind the prefix "aggregator:":
                   (first 8 bytes of the id of each of the newest that are in them), law (JSON:
                   counted, duplicate, rejected:REASON), crowd (of the smallest batch), at (when
                   reports were last counted), last (first 8 bytes of the id of that batch; random if
-                  the totals came from elsewhere). Version 0.1 had all cells in one field, cells
+                  the totals came from elsewhere). Version 0.1 had all cells in one field, cells.
+                  Where a file has the cells, there are neither size nor run nor cells
     batches:{W}   set: the same of all batches before those
     tags:{W}      hash: generations ("BUCKETS=TAGS ..."), salt, of:BATCH (the tags of a batch that
                   may be half counted)
@@ -184,6 +185,18 @@ class RedisStore:
         ]
         return sum(map(int, await self._server.durable(commands)))
 
+    async def drop_cells(self, window: Window) -> None:
+        """Drop a closed window's cells, which a file has; all that is counted of it stays.
+
+        One command a shard: Redis brings back either all of its chunks or none.
+        """
+        for shard in range(await self.shards(window)):
+            key = _key("totals", window, shard)
+            fields = await self._server.ask("HKEYS", key)
+            cells = [field for field in fields if field.startswith((b"cells", b"size", b"run"))]
+            if cells:
+                await self._server.durable([("HDEL", key, *cells)])
+
     async def _expect(self, window: Window) -> int:
         """How many tags a shard will hold, as far as the epoch before says."""
         if window not in self._expected:
@@ -311,8 +324,11 @@ def _held(shards: Sequence[Mapping[bytes, bytes]]) -> WindowTotals:
     """A window from the totals of each of its shards."""
     laws = [_law(shard.get(b"law")) for shard in shards]
     counts = [Counted.of(law).tags for law in laws]
-    cells = [shard_cells for shard in shards if (shard_cells := _cells(shard)).size]
-    summed = np.stack(cells).sum(axis=0) if cells else np.zeros(0, dtype=np.int64)
+    cells = [_cells(shard) for shard in shards]
+    # Where one shard has dropped its cells, a file has those of all.
+    is_whole = all(own.size for own, counted in zip(cells, counts, strict=True) if counted)
+    parts = [own for own in cells if own.size]
+    summed = np.stack(parts).sum(axis=0) if parts and is_whole else np.zeros(0, dtype=np.int64)
     # Totals of before crowds and times were kept have none: nothing is known of them.
     batch_sizes = [
         _number(shard.get(b"crowd", 0), 0, _MAX)

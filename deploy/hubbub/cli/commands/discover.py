@@ -67,7 +67,7 @@ def _discover(options: DiscoverOptions) -> int:
             "holds, or name another file"
         )
     terms = options.answer
-    with terms.service.connection() as connection:
+    with terms.connection() as connection:
         answer = connection.discover(
             options.metric,
             last=terms.last,

@@ -3,31 +3,30 @@
 import asyncio
 import time
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Final
 
+from hubbub.aggregator.place import Place
 from hubbub.aggregator.query.answer_store import RedisAnswerStore
 from hubbub.aggregator.retention import delete_totals, ended_before, length_of, promised, windows_of
+from hubbub.aggregator.store.filed import FiledStore
+from hubbub.aggregator.store.files import FileTotals
 from hubbub.aggregator.store.promises import RedisPromises
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.catalog import EPOCH_SECONDS, closing_time, epoch_start
 from hubbub.cli.installation import OPERATORS
-from hubbub.cli.local.embedded_redis import url_of
+from hubbub.cli.local.embedded_redis import aggregators_redis
 from hubbub.cli.terminal.days import first_second
 from hubbub.cli.terminal.output import say, several
 from hubbub.cli.terminal.service_client import nothing_runs
 from hubbub.conservation import Window, epoch_date
-from hubbub.errors import BadParameter, ServiceUnavailable, StoreUnavailable, UnknownMetric
+from hubbub.errors import ServiceUnavailable, StoreUnavailable, UnknownMetric
 from hubbub.fields.rules import metric_name_of
 from hubbub.programs.command_line import Command
 from hubbub.programs.options import argument, option, options
-from hubbub.runtime import connect_redis, redis_url
-
-_HOME: Final = Path(".hubbub")
-_SETTING: Final = "HUBBUB_REDIS_URL"
+from hubbub.runtime import connect_redis
 
 
 @options
@@ -36,15 +35,20 @@ class ForgetOptions:
 
     metric: str = argument("name of a metric in the bundle, or of a retired metric")
     before: date = option("the day")
-    home: Path | None = option(f"folder of `hubbub up` ({_HOME})", default=None)
+    home: Path | None = option("folder of `hubbub up` (.hubbub)", default=None)
     bundle: Path | None = option(
         f"bundle that defines the metric ({OPERATORS}, of --home or here)", default=None
+    )
+    totals: str = option(
+        "folder or address of the files that hubbub aggregator --totals writes; deletes them too",
+        default="",
+        metavar="PLACE",
     )
     yes: bool = option("delete the epochs", default=False)
 
 
 def _forget(options: ForgetOptions) -> int:
-    home, url = _found(options.home)
+    home, url = aggregators_redis(options.home)
     bundle = read_bundle(options.bundle or (home or Path()) / OPERATORS)
     try:
         asyncio.run(_in_redis(url, bundle, options))
@@ -55,26 +59,13 @@ def _forget(options: ForgetOptions) -> int:
     return 0
 
 
-def _found(home: Path | None) -> tuple[Path | None, str]:
-    """The folder of `hubbub up`, unless the environment names another Redis; and the URL of it."""
-    if home is None:
-        with suppress(BadParameter):
-            return None, redis_url(_SETTING)
-        home = _HOME
-    url = url_of(home, "aggregator")
-    if url is None:
-        raise ServiceUnavailable(
-            f"{home}: no `hubbub up` runs there; give --home FOLDER of one, or the URL of the "
-            f"aggregator's Redis in {_SETTING}, and --bundle"
-        )
-    return home, url
-
-
 async def _in_redis(url: str, bundle: Bundle, options: ForgetOptions) -> None:
     server = await connect_redis(url)
     name, before = options.metric, first_second(options.before)
     try:
-        store = RedisStore(server)
+        redis = RedisStore(server)
+        place = Place.at(options.totals) if options.totals else None
+        store = FiledStore(redis, FileTotals(place, lambda: bundle)) if place else redis
         window_counts = windows_of(name, await store.report_counts())
         lengths, now = (
             await _lengths_of(name, bundle, RedisPromises(server), window_counts),
@@ -146,8 +137,9 @@ COMMANDS: Final = (
         name="forget",
         run=_forget,
         description="Deletes whole epochs that ended before a day (UTC). Without --yes it shows "
-        "what it would delete. The conservation law still counts their reports; "
-        "releases, exports and backups stay as they are.",
+        "what it would delete. The conservation law still counts their reports; releases, exports, "
+        "tables of estimates and backups stay as they are. An aggregator with --totals deletes its "
+        "files within a minute.",
         epilog="The URL of the aggregator's Redis comes from HUBBUB_REDIS_URL, if it is set and "
         "--home is not given; for a folder of `hubbub up` it is known.",
     ),

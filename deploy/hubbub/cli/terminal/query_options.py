@@ -13,7 +13,8 @@ from hubbub.analysis.uncertainty.intervals import check_confidence
 from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.service_client import Endpoints, read_endpoints
-from hubbub.errors import BadParameter
+from hubbub.errors import BadParameter, MissingDependency
+from hubbub.errors.installing import install_with
 from hubbub.notebook import Answer, Connection
 from hubbub.notebook.service import MISSHAPEN
 from hubbub.programs.options import Exclusive, argument, option, options, read_named_path
@@ -154,6 +155,38 @@ class AnswerOptions:
     )
     output: OutputOptions
     service: ServiceOptions
+    totals: str = option(
+        "folder, or address such as s3://BUCKET/PREFIX, that hubbub aggregator --totals writes: "
+        "answer from its files, without a service",
+        default="",
+        metavar="PLACE",
+    )
+    bundle: Path | None = option(
+        "that defines the metrics (the newest in the folder)", default=None, needs="totals"
+    )
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """The connection to the files of --totals, or to the service. Raises as they do.
+
+        Raises:
+            BadParameter: both were named.
+        """
+        if not self.totals:
+            with self.service.connection() as connection:
+                yield connection
+            return
+        if self.service.url:
+            raise BadParameter("--totals is in place of a service: leave --url out")
+        try:
+            from hubbub.history import open_totals  # noqa: PLC0415 of extras that others need not
+        except ModuleNotFoundError as error:
+            missing = (error.name or "").partition(".")[0]
+            raise MissingDependency(
+                f"--totals needs {missing}, which is not installed here: "
+                f"{install_with('aggregator,tables')}"
+            ) from error
+        yield open_totals(self.totals, self.bundle)
 
     def ask(
         self,
@@ -166,7 +199,7 @@ class AnswerOptions:
 
         question: a method of Connection, which `parts` and `terms` are for.
         """
-        with self.service.connection() as connection:
+        with self.connection() as connection:
             answer = question(
                 connection,
                 *parts,

@@ -1,0 +1,168 @@
+"""A place for files that other programs read: a folder, or a prefix of an object store.
+
+A file is there whole or not at all, whoever is killed while it is written.
+"""
+
+import os
+import secrets
+import urllib.parse
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
+from types import ModuleType
+from typing import Any, Final, NamedTuple, Self
+
+from hubbub.errors import BadParameter, MissingDependency, StoreUnavailable
+from hubbub.errors.installing import install_with
+
+_LONGEST: Final = 300  # of a reason that an object store gives
+
+
+def arrow(what: str) -> tuple[ModuleType, ModuleType]:
+    """The packages pyarrow and pyarrow.parquet, imported only where somebody needs them.
+
+    Raises:
+        MissingDependency: pyarrow is not installed; `what` needs it.
+    """
+    try:
+        import pyarrow as pa  # noqa: PLC0415 40 MB that few need
+        from pyarrow import parquet  # noqa: PLC0415
+    except ImportError as error:
+        raise MissingDependency(
+            f"{what} needs pyarrow, which is not installed here: {install_with('tables')}"
+        ) from error
+    return pa, parquet
+
+
+class Entry(NamedTuple):
+    """A file or folder of a place. modified: seconds since 1970; 0 if that is not known."""
+
+    name: str
+    is_file: bool
+    modified: float
+
+
+class Place:
+    """Files by their paths below one root. Every method raises StoreUnavailable.
+
+    A path is of names joined by "/". Whoever asks for a missing file gets FileNotFoundError.
+    """
+
+    def __init__(self, files: Any, root: str, name: str) -> None:
+        self._files = files
+        self._root = root
+        self.name = name
+
+    @classmethod
+    def at(cls, text: str) -> Self:
+        """The place at a path, or at an address such as s3://BUCKET/PREFIX.
+
+        The credentials of an object store come from its own environment variables or files.
+
+        Raises:
+            BadParameter: an address that pyarrow does not know, or that has a password in it.
+            MissingDependency: pyarrow is not installed.
+        """
+        arrow("a folder of totals or estimates")
+        from pyarrow import fs  # noqa: PLC0415 as above
+
+        if not text:
+            raise BadParameter("a place is a folder or an address such as s3://BUCKET/PREFIX")
+        if "://" not in text:
+            return cls(fs.LocalFileSystem(), str(Path(text).absolute()), text)
+        parts = urllib.parse.urlsplit(text)
+        name = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        if "@" in parts.netloc or "secret" in parts.query:
+            raise BadParameter(
+                f"{name}: leave the credentials out of the address, and set the variables of the "
+                "object store, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+            )
+        try:
+            files, root = fs.FileSystem.from_uri(text)
+        except (ValueError, OSError) as error:
+            raise BadParameter(f"{name}: is no place for files: {_reason(error)}") from error
+        return cls(files, root, name)
+
+    def shown(self, path: str = "") -> str:
+        """A path below it as messages have it."""
+        return f"{self.name.rstrip('/')}/{path}" if path else self.name
+
+    def read(self, path: str) -> bytes:
+        """A file's content. Raises FileNotFoundError where there is none."""
+        with self._refusing(path, "read"), self._files.open_input_file(self._path(path)) as file:
+            content: bytes = file.read()
+            return content
+
+    def write(self, path: str, content: bytes) -> None:
+        """Write a file, in place of any other of its name: whole, and safe from a power cut."""
+        target = self._path(path)
+        with self._refusing(path, "written"):
+            if self._files.type_name == "local":
+                _replace(Path(target), content)
+                return
+            # An object appears when its upload ends, and not before.
+            with self._files.open_output_stream(target) as stream:
+                stream.write(content)
+
+    def entries(self, folder: str = "") -> list[Entry]:
+        """What is in a folder, by name; nothing where there is no such folder."""
+        from pyarrow import fs  # noqa: PLC0415 installed, as `at` needed it
+
+        selector = fs.FileSelector(self._path(folder), allow_not_found=True)
+        with self._refusing(folder, "read"):
+            listing = self._files.get_file_info(selector)
+        return sorted(
+            Entry(
+                PurePosixPath(info.path).name,
+                info.type == fs.FileType.File,
+                info.mtime.timestamp() if info.mtime else 0.0,
+            )
+            for info in listing
+        )
+
+    def delete(self, path: str) -> None:
+        """Delete a file; nothing where there is none."""
+        with suppress(FileNotFoundError), self._refusing(path, "deleted"):
+            self._files.delete_file(self._path(path))
+
+    def _path(self, path: str) -> str:
+        return f"{self._root.rstrip('/')}/{path}".rstrip("/")
+
+    @contextmanager
+    def _refusing(self, path: str, done: str) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, ValueError) as error:
+            if isinstance(error, FileNotFoundError) and done != "written":
+                raise
+            raise StoreUnavailable(
+                f"{self.shown(path)}: cannot be {done}: {_reason(error)}"
+            ) from error
+
+
+def _reason(error: Exception) -> str:
+    own = error.strerror if isinstance(error, OSError) else None
+    return (own or str(error)).partition("\n")[0][:_LONGEST]
+
+
+def _replace(target: Path, content: bytes) -> None:
+    """Write beside the target and move it there, both synchronized to the disk.
+
+    Two processes that write the same file each have a part of their own.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    try:
+        with part.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(target)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

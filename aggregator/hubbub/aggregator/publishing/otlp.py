@@ -1,0 +1,108 @@
+"""Estimates as OpenTelemetry metrics, sent to a collector over OTLP/HTTP.
+
+Of every closed epoch, a gauge for each figure: hubbub.estimate, hubbub.estimate.low, .high and
+.stderr, and hubbub.share, a data point per value with the attributes `metric`, `value` and `unit`;
+and hubbub.reports per metric. The times of a point are those of its epoch.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from hubbub.aggregator.publishing.publisher import Closed, Deliveries, DeliveryLog
+from hubbub.errors import MissingDependency
+from hubbub.errors.installing import install_with
+from hubbub.runtime import VERSION
+
+_FIGURES: Final = {
+    "estimate": "hubbub.estimate",
+    "low": "hubbub.estimate.low",
+    "high": "hubbub.estimate.high",
+    "stderr": "hubbub.estimate.stderr",
+    "share": "hubbub.share",
+}
+
+
+class Collector:
+    """A Sink: an OpenTelemetry collector, sent every closed epoch until it answers.
+
+    url: of its metrics, such as http://127.0.0.1:4318/v1/metrics.
+
+    Raises:
+        BadParameter: no http or https address.
+        MissingDependency: OpenTelemetry is not installed.
+    """
+
+    def __init__(self, url: str, delivery_log: DeliveryLog) -> None:
+        self._deliveries = Deliveries(
+            url, delivery_log, setting="--otlp", whom="collector", kind="otlp:"
+        )
+        export_request({})  # fails now, if OpenTelemetry is missing
+
+    async def wants(self, metric: str, epoch: int, date: str) -> bool:
+        """Whether it is ours to send."""
+        del date
+        return await self._deliveries.claim(f"{metric}:{epoch}")
+
+    async def take(self, closed: Closed) -> None:
+        """Send it. Raises OSError, which says why, unless it is answered 2xx."""
+        if "values" not in closed.document:
+            await self._deliveries.pass_over(closed.id)
+            return
+        headers = {"Content-Type": "application/x-protobuf"}
+        await self._deliveries.send(closed.id, headers, export_request(closed.document))
+
+
+def export_request(document: Mapping[str, Any]) -> bytes:
+    """An epoch's answer as an ExportMetricsServiceRequest; empty for an empty document."""
+    try:
+        from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (  # noqa: PLC0415 optional
+            ExportMetricsServiceRequest,
+        )
+    except ImportError as error:
+        raise MissingDependency(
+            f"--otlp needs OpenTelemetry, which is not installed here: {install_with('tracing')}"
+        ) from error
+    request = ExportMetricsServiceRequest()
+    if not document:
+        return b""
+    resource = request.resource_metrics.add()
+    _set(resource.resource.attributes, {"service.name": "hubbub"})
+    scope = resource.scope_metrics.add()
+    scope.scope.name, scope.scope.version = "hubbub", VERSION
+    times = [
+        int(datetime.fromisoformat(document[name]).timestamp()) * 10**9
+        for name in ("since", "until")
+    ]
+    for name, points in _gauges(document):
+        metric = scope.metrics.add(name=name)
+        for figure, attributes in points:
+            point = metric.gauge.data_points.add(
+                as_double=figure, start_time_unix_nano=times[0], time_unix_nano=times[1]
+            )
+            _set(point.attributes, attributes)
+    content: bytes = request.SerializeToString()
+    return content
+
+
+def _gauges(
+    document: Mapping[str, Any],
+) -> Iterator[tuple[str, list[tuple[float, dict[str, str]]]]]:
+    """Each gauge's name, and its points: a figure and its attributes."""
+    head = {"metric": document["metric"]}
+    if document["notice"]:
+        head["notice"] = document["notice"]
+    yield "hubbub.reports", [(document["reports"], head)]
+    for field, name in _FIGURES.items():
+        points = [
+            (value[field], {**head, "value": value["value"], "unit": document["unit"] or "reports"})
+            for value in document["values"]
+            if value[field] is not None
+        ]
+        if points:
+            yield name, points
+
+
+def _set(attributes: Any, values: Mapping[str, str]) -> None:
+    for key, text in values.items():
+        attributes.add(key=key).value.string_value = text

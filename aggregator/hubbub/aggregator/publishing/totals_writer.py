@@ -1,0 +1,146 @@
+"""Writes the totals of every window that has closed to files, and drops them from Redis in time.
+
+A window is written once its totals change no more. Should they change after all, as where Redis was
+restored from a backup, the file follows: Redis has the last word of what it holds. Several
+aggregators write the same bytes to the same name. A deletion is Redis's: its file goes afterwards.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from typing import Final
+
+from hubbub.aggregator.query.totals import TotalsByEpoch
+from hubbub.aggregator.store.contract import DELETED, Counted, TotalsStore, WindowTotals
+from hubbub.aggregator.store.files import FileTotals
+from hubbub.catalog import epoch_start
+from hubbub.conservation import Window
+from hubbub.errors import HubbubError, TotalsUnreadable
+from hubbub.runtime import facts
+
+_log: Final = logging.getLogger("hubbub.aggregator")
+_LOOK_SECONDS: Final = 60.0
+_DAY: Final = 86_400
+
+
+class TotalsWriter:
+    """Looks every minute which windows have closed.
+
+    Args:
+        collected: has the bundle in use, and knows which epochs are closed.
+        store: of Redis alone.
+        files: where they are written.
+        redis_days: for how many days after its epoch Redis keeps a window's cells; 0 for ever.
+    """
+
+    def __init__(
+        self, collected: TotalsByEpoch, store: TotalsStore, files: FileTotals, redis_days: int = 0
+    ) -> None:
+        self._collected = collected
+        self._store = store
+        self._files = files
+        self._redis_days = redis_days
+        self._written: dict[Window, Counted] = {}
+        self._dropped: set[Window] = set()
+        self._deleted: set[Window] = set()
+
+    async def run(self) -> None:
+        """Look, for ever. What cannot be written now is written later."""
+        while True:
+            try:
+                await self.look()
+            except HubbubError as error:
+                _log.warning("closed totals wait for their files: %s", error)
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def look(self) -> int:
+        """Write what is due: how many windows were written."""
+        await self._delete()
+        number = 0
+        async for window, count in self.closed():
+            try:
+                if self._written.get(window) != count:
+                    number += await self._write(window, count)
+                if window not in self._dropped and self._is_over(window):
+                    await self._drop(window)
+            except TotalsUnreadable as error:
+                _log.warning("closed totals are not written: %s", error)
+        if number:
+            _log.info("totals written", extra=facts(windows=number, to=self._files.place.name))
+        return number
+
+    async def closed(self) -> AsyncIterator[tuple[Window, Counted]]:
+        """Every closed window of the bundle that Redis counts, and how much it holds."""
+        bundle = self._collected.bundle
+        for window, count in sorted((await self._store.counted(bundle.streams)).items()):
+            if self._collected.is_closed(bundle.asked_in(window.stream), window.epoch):
+                yield window, count
+
+    async def differences(self) -> list[str]:
+        """What of the files is not as Redis has it, a sentence each; reads every file."""
+        sentences = []
+        counted = dict([item async for item in self.closed()])
+        for window in sorted({*counted, *await self._files.report_counts()}):
+            try:
+                [filed] = await self._files.content([window])
+                [own] = await self._store.read([window])
+            except TotalsUnreadable as error:
+                sentences.append(str(error))
+                continue
+            if window in counted and not filed.counted:
+                remedy = "hubbub totals write makes it" if own.cells.size else "put back a copy"
+                sentences.append(
+                    f"{self._files.place.name}: has no file of {window.name}; {remedy}"
+                )
+            elif window in counted and not _agree(own, filed):
+                sentences.append(
+                    f"{self._files.place.name}: the file of {window.name} has another state "
+                    f"({filed.counted:,} reports) than Redis ({own.counted:,}); hubbub totals "
+                    "write makes it anew"
+                )
+        return sentences
+
+    async def _write(self, window: Window, count: Counted) -> bool:
+        [totals] = await self._store.read([window])
+        is_new = False
+        if totals.cells.size:
+            await self._files.write_bundle(self._collected.bundle)
+            is_new = await self._files.write(window, totals)
+        else:
+            self._dropped.add(window)
+        self._written[window] = count
+        return is_new
+
+    def _is_over(self, window: Window) -> bool:
+        """Whether Redis need not have its cells any longer, if the clocks are sure of the time."""
+        clocks, metric = self._collected.clocks, self._collected.bundle.asked_in(window.stream)
+        ended = epoch_start(window.epoch + 1, metric.epoch)
+        until = ended + self._redis_days * _DAY
+        return bool(self._redis_days) and clocks.settled and until <= clocks.earliest()
+
+    async def _drop(self, window: Window) -> None:
+        """Drop the cells from Redis, once the file is read back and the tags are forgotten."""
+        if window in await self._store.remembered():
+            return
+        [totals], [filed] = await self._store.read([window]), await self._files.content([window])
+        if not _agree(totals, filed):
+            self._written.pop(window, None)  # written anew when we look next
+            return
+        await self._store.drop_cells(window)
+        self._dropped.add(window)
+
+    async def _delete(self) -> None:
+        """Delete the files of windows whose totals were deleted in Redis."""
+        gone = {
+            window
+            for window, terms in (await self._store.report_counts()).items()
+            if terms.get(DELETED) and window not in self._deleted
+        }
+        await self._files.delete(gone)
+        self._deleted |= gone
+
+
+def _agree(own: WindowTotals, filed: WindowTotals) -> bool:
+    """Whether a file has what Redis has, as far as Redis has it."""
+    same = (own.counted, own.dummies, own.last) == (filed.counted, filed.dummies, filed.last)
+    return same and (not own.cells.size or own.cells.tolist() == filed.cells.tolist())

@@ -1,0 +1,240 @@
+"""Totals in files, to be asked about as those in Redis are: a TotalsReader of a place.
+
+bundles/SERIAL.SUM.hubbub         every bundle whose reports were written, newest serial last
+totals/STREAM/NAME.parquet        a file per closed window (window_file.py)
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from hashlib import sha256
+from typing import Final
+
+import numpy as np
+
+from hubbub.aggregator.place import Place
+from hubbub.aggregator.store.contract import DUMMIES, Counted, WindowTotals
+from hubbub.aggregator.store.window_file import (
+    FileName,
+    decode,
+    definition_of,
+    encode,
+    folder_of,
+    stream_of,
+)
+from hubbub.bundles import Bundle, open_bundle
+from hubbub.conservation import Window
+from hubbub.errors import BundleRefused, TotalsUnreadable, UnknownMetric
+
+_BUNDLES: Final = "bundles"
+_TOTALS: Final = "totals"
+_SUM_DIGITS: Final = 16
+# An object store answers many calls at once, each after some 20 ms.
+_CALLS: Final = 16
+
+
+def newest_bundle(place: Place) -> Bundle:
+    """The bundle of the highest serial that was written beside the totals.
+
+    Raises:
+        BundleRefused: there is none, or it is damaged.
+        StoreUnavailable: the place cannot be read.
+    """
+    every = [
+        (int(serial), entry.modified, entry.name)
+        for entry in place.entries(_BUNDLES)
+        if (serial := entry.name.partition(".")[0]).isdigit() and entry.name.endswith(".hubbub")
+    ]
+    if not every:
+        raise BundleRefused(
+            f"{place.name}: has no totals of hubbub: name the folder that hubbub aggregator "
+            "--totals writes, or give its bundle with --bundle"
+        )
+    path = f"{_BUNDLES}/{max(every)[2]}"
+    return open_bundle(place.read(path), place.shown(path))
+
+
+class FileTotals:
+    """Every method raises StoreUnavailable where the place cannot be read.
+
+    Args:
+        place: what has the files.
+        bundle: returns the bundle in use, whose definitions the files must be of.
+        fresh_seconds: for how long a listing is taken for true; for readers that learn from
+            elsewhere which windows there are.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        bundle: Callable[[], Bundle],
+        fresh_seconds: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.place = place
+        self._bundle = bundle
+        self._fresh_seconds = fresh_seconds
+        self._clock = clock
+        self._listed: dict[str, tuple[float, dict[Window, list[FileName]]]] = {}
+        self._bundle_written: Bundle | None = None
+        self._calls = ThreadPoolExecutor(_CALLS, "totals")
+
+    async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
+        """What every window of these streams holds, where it holds any report."""
+        listed = await self.listed(streams)
+        every = {window: names[-1].counted for window, names in listed.items()}
+        return {window: count for window, count in every.items() if count.reports}
+
+    async def read(self, windows: Sequence[Window]) -> list[WindowTotals]:
+        """What each of these windows holds, in their order; `last` is that of `counted`.
+
+        Raises:
+            TotalsUnreadable: a file is damaged, foreign, or of another definition.
+        """
+        names = await self.names(windows)
+        return [
+            replace(totals, last=names[window].counted.last) if window in names else totals
+            for window, totals in zip(windows, await self.content(windows), strict=True)
+        ]
+
+    async def content(self, windows: Sequence[Window]) -> list[WindowTotals]:
+        """As `read`, with `last` as it was in Redis when the file was written."""
+        names = await self.names(windows)
+        definitions = {w.stream: self._definition(w.stream) for w in names}
+        loop = asyncio.get_running_loop()
+        found = await asyncio.gather(
+            *(
+                loop.run_in_executor(self._calls, self._decoded, own, definitions[window.stream])
+                for window, own in names.items()
+            )
+        )
+        every = dict(zip(names, found, strict=True))
+        return [every.get(window, _NOTHING) for window in windows]
+
+    async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
+        """Per window, as much of the aggregator's terms of the conservation law as files have."""
+        folders = await asyncio.to_thread(self.place.entries, _TOTALS)
+        counted = await self.counted([stream_of(entry.name) for entry in folders])
+        return {
+            window: {"counted": count.reports, DUMMIES: count.dummies}
+            for window, count in counted.items()
+        }
+
+    async def listed(self, streams: Collection[str]) -> dict[Window, list[FileName]]:
+        """The files of every window of these streams; several where a writer was interrupted."""
+        now = self._clock()
+        known = {
+            stream: listing
+            for stream in streams
+            if (listing := self._listed.get(stream)) and now < listing[0] + self._fresh_seconds
+        }
+        due = [stream for stream in streams if stream not in known]
+        loop = asyncio.get_running_loop()
+        listings = await asyncio.gather(
+            *(loop.run_in_executor(self._calls, self._list, stream) for stream in due)
+        )
+        made = {stream: (now, own) for stream, own in zip(due, listings, strict=True)}
+        self._listed |= made
+        return {
+            window: names
+            for _, listing in (known | made).values()
+            for window, names in listing.items()
+        }
+
+    async def names(self, windows: Sequence[Window]) -> dict[Window, FileName]:
+        """The one file of each of these windows that has any.
+
+        Raises:
+            TotalsUnreadable: a window has two.
+        """
+        streams = list(dict.fromkeys(window.stream for window in windows))
+        listed = await self.listed(streams)
+        if stale := {window.stream for window in windows if window not in listed}:
+            self.forget_listing(stale)
+            listed = await self.listed(streams)
+        for window in windows:
+            if len(names := listed.get(window, [])) > 1:
+                raise TotalsUnreadable(
+                    f"{self.place.shown(names[0].path)}: beside it is {names[1].name}, another "
+                    f"state of {window.name}; the aggregator deletes the older one while Redis "
+                    "has the window: see hubbub totals verify"
+                )
+        return {window: listed[window][0] for window in windows if window in listed}
+
+    def forget_listing(self, streams: Iterable[str]) -> None:
+        """List these streams anew when somebody asks next."""
+        for stream in streams:
+            self._listed.pop(stream, None)
+
+    async def write(self, window: Window, totals: WindowTotals) -> bool:
+        """Write a closed window: False if it was there. A file of another state of it goes."""
+        return await asyncio.to_thread(self._write, window, totals)
+
+    async def write_bundle(self, bundle: Bundle) -> None:
+        """Keep the bundle beside the totals of its reports."""
+        if bundle is self._bundle_written:
+            return
+
+        def write() -> None:
+            name = f"{bundle.serial}.{sha256(bundle.signed).hexdigest()[:_SUM_DIGITS]}.hubbub"
+            if name not in [entry.name for entry in self.place.entries(_BUNDLES)]:
+                self.place.write(f"{_BUNDLES}/{name}", bundle.signed)
+
+        await asyncio.to_thread(write)
+        self._bundle_written = bundle
+
+    async def delete(self, windows: Iterable[Window]) -> int:
+        """Delete the files of these windows: how many reports they were of."""
+        number = 0
+        by_stream: dict[str, set[Window]] = {}
+        for window in windows:
+            by_stream.setdefault(window.stream, set()).add(window)
+        for stream, own in by_stream.items():
+            self.forget_listing([stream])
+            for window, names in (await self.listed([stream])).items():
+                if window in own:
+                    number += max(name.reports + name.dummies for name in names)
+                    for name in names:
+                        await asyncio.to_thread(self.place.delete, name.path)
+            self.forget_listing([stream])
+        return number
+
+    def _write(self, window: Window, totals: WindowTotals) -> bool:
+        name, content = encode(window, totals, self._bundle().asked_in(window.stream))
+        names = self._list(window.stream).get(window, [])
+        is_new = name not in names
+        if is_new:
+            self.place.write(name.path, content)
+        for other in names:
+            if other != name:
+                self.place.delete(other.path)
+        self.forget_listing([window.stream])
+        return is_new
+
+    def _list(self, stream: str) -> dict[Window, list[FileName]]:
+        listing: dict[Window, list[FileName]] = {}
+        for entry in self.place.entries(folder_of(stream)):
+            if entry.is_file and (name := FileName.parse(stream, entry.name)):
+                listing.setdefault(name.window, []).append(name)
+        return listing
+
+    def _decoded(self, own: FileName, definition: str) -> WindowTotals:
+        place = self.place.shown(own.path)
+        try:
+            content = self.place.read(own.path)
+        except FileNotFoundError as error:
+            raise TotalsUnreadable(
+                f"{place}: vanished since it was listed; take it from a copy, or ask again"
+            ) from error
+        return decode(content, own, definition, place)
+
+    def _definition(self, stream: str) -> str:
+        try:
+            return definition_of(self._bundle().asked_in(stream))
+        except UnknownMetric:  # of a retired metric, which no question is about
+            return ""
+
+
+_NOTHING: Final = WindowTotals(cells=np.zeros(0, dtype=np.int64), counted=0, batch_reports=0, at=0)

@@ -1,0 +1,186 @@
+"""The totals of one closed window as a Parquet file: cells, and what they are of.
+
+The column `count` has the cells in their order. The schema's metadata has, under "hubbub.totals",
+a JSON object: the window, its reports and dummies, the digest of the definition that its reports
+were randomized by, and a SHA-256 of all that. A file's name has the numbers that an overview needs:
+
+    DATE.EPOCH.REPORTS.DUMMIES.SUM.parquet      SUM: the first 16 digits of the SHA-256
+
+So a listing shows what is held, and two states of one window are two files.
+"""
+
+import hashlib
+import json
+import re
+import urllib.parse
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import numpy as np
+
+from hubbub.aggregator.place import arrow
+from hubbub.aggregator.store.contract import Counted, WindowTotals
+from hubbub.catalog import EPOCH_SECONDS, Metric
+from hubbub.conservation import Window, epoch_date
+from hubbub.errors import TotalsUnreadable
+from hubbub.fields.rules import is_whole
+
+_KEY: Final = b"hubbub.totals"
+_VERSION: Final = 1
+_SUM_DIGITS: Final = 16
+_NAME: Final = re.compile(
+    r"[0-9T-]{7,15}\.([0-9]{1,10})\.([0-9]{1,16})\.([0-9]{1,16})\.([0-9a-f]{16})\.parquet"
+)
+_COUNTS: Final = ("epoch", "reports", "dummies", "batch_reports", "at", "cells")
+
+
+def folder_of(stream: str) -> str:
+    """The folder of a stream's files: its name, quoted as in an address."""
+    return f"totals/{urllib.parse.quote(stream, safe='')}"
+
+
+def stream_of(folder: str) -> str:
+    """The stream of a folder's last name."""
+    return urllib.parse.unquote(folder)
+
+
+def definition_of(metric: Metric) -> str:
+    """SHA-256 of what decides how totals are read: mechanism, parameters, values, epoch."""
+    text = json.dumps(metric.definition(), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileName:
+    """What a file's name says of a window. sum: of the file's content."""
+
+    window: Window
+    reports: int
+    dummies: int
+    sum: str
+    name: str
+
+    @classmethod
+    def parse(cls, stream: str, name: str) -> Self | None:
+        """The name of a file in a stream's folder; None for that of any other file."""
+        match = _NAME.fullmatch(name)
+        if match is None:
+            return None
+        epoch, reports, dummies = map(int, match.groups()[:3])
+        window = Window(stream, epoch)
+        return cls(window=window, reports=reports, dummies=dummies, sum=match[4], name=name)
+
+    @property
+    def counted(self) -> Counted:
+        """How much its window holds; another state of it has another `last`."""
+        return Counted(self.reports, self.dummies, bytes.fromhex(self.sum))
+
+    @property
+    def path(self) -> str:
+        """Below the root of the place."""
+        return f"{folder_of(self.window.stream)}/{self.name}"
+
+
+def encode(window: Window, totals: WindowTotals, metric: Metric) -> tuple[FileName, bytes]:
+    """A window's file: its name and content, the same bytes whoever writes it."""
+    pa, parquet = arrow("a file of totals")
+    cells = totals.cells.astype("<i8")
+    facts = {
+        "version": _VERSION,
+        "stream": window.stream,
+        "epoch": window.epoch,
+        "reports": totals.counted,
+        "dummies": totals.dummies,
+        "batch_reports": totals.batch_reports,
+        "at": totals.at,
+        "last": totals.last.hex(),
+        "cells": int(cells.size),
+        "definition": definition_of(metric),
+    }
+    checksum = _checksum(facts, cells.tobytes())
+    table = pa.table({"count": cells}).replace_schema_metadata(
+        {_KEY: json.dumps({**facts, "sha256": checksum})}
+    )
+    out = pa.BufferOutputStream()
+    parquet.write_table(
+        table,
+        out,
+        use_dictionary=False,
+        compression="none",
+        column_encoding={"count": "DELTA_BINARY_PACKED"},  # counts of one size: 2 bytes each
+    )
+    date = epoch_date(window.epoch, EPOCH_SECONDS[metric.epoch]).replace(":", "")
+    short = checksum[:_SUM_DIGITS]
+    name = f"{date}.{window.epoch}.{totals.counted}.{totals.dummies}.{short}.parquet"
+    own = FileName(
+        window=window, reports=totals.counted, dummies=totals.dummies, sum=short, name=name
+    )
+    return own, out.getvalue().to_pybytes()
+
+
+def decode(content: bytes, own: FileName, definition: str, place: str) -> WindowTotals:
+    """What a file holds.
+
+    Args:
+        content: of the whole file.
+        own: its name.
+        definition: that its reports must be of, as definition_of has it; "" for any.
+        place: what errors call the file.
+
+    Raises:
+        TotalsUnreadable: it is damaged, none of ours, another window's, or of another definition.
+    """
+    pa, parquet = arrow("a file of totals")
+    try:
+        file = parquet.ParquetFile(pa.BufferReader(content))
+        facts = json.loads((file.schema_arrow.metadata or {})[_KEY])
+        if file.schema_arrow.names != ["count"] or facts["version"] != _VERSION:
+            raise TotalsUnreadable(
+                f"{place}: is of a version that this hubbub does not read; install a newer one"
+            )
+        cells = file.read(use_threads=False).column(0).to_numpy()
+        checksum = facts.pop("sha256")
+        is_whole_file = (
+            all(is_whole(facts[name]) for name in _COUNTS)
+            and cells.dtype == np.int64
+            and cells.size == facts["cells"]
+            and checksum == _checksum(facts, cells.astype("<i8").tobytes())
+        )
+    except KeyError as error:
+        raise TotalsUnreadable(
+            f"{place}: is a Parquet file of something else than totals; move it elsewhere"
+        ) from error
+    except (pa.ArrowException, OSError, ValueError, TypeError, AttributeError) as error:
+        raise _damaged(place) from error
+    if not is_whole_file:
+        raise _damaged(place)
+    if (facts["stream"], facts["epoch"]) != own.window or checksum[:_SUM_DIGITS] != own.sum:
+        raise TotalsUnreadable(
+            f"{place}: holds the totals of {facts['stream']}:{facts['epoch']}, another window or "
+            "state than its name says; give it back its own name"
+        )
+    if definition and facts["definition"] != definition:
+        raise TotalsUnreadable(
+            f"{place}: its reports were randomized by another definition of the metric than the "
+            "bundle has; give the bundle of their time with --bundle"
+        )
+    return WindowTotals(
+        cells=cells,
+        counted=facts["reports"],
+        batch_reports=facts["batch_reports"],
+        at=facts["at"],
+        dummies=facts["dummies"],
+        last=bytes.fromhex(facts["last"]),
+    )
+
+
+def _checksum(facts: dict[str, Any], cells: bytes) -> str:
+    head = json.dumps(facts, sort_keys=True, separators=(",", ":")).encode()
+    return hashlib.sha256(head + b"\n" + cells).hexdigest()
+
+
+def _damaged(place: str) -> TotalsUnreadable:
+    return TotalsUnreadable(
+        f"{place}: is damaged or no file of totals; delete it while Redis has the window, or take "
+        "it from a copy"
+    )

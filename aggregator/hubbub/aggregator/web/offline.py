@@ -1,0 +1,105 @@
+"""Questions over HTTP answered in this process, from files of totals: no service, no Redis.
+
+The routes are those of the aggregator, so every number is theirs. What only Redis has (saved lists,
+marks, rounds of models, releases) is not there.
+"""
+
+import asyncio
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+
+from hubbub.aggregator.access.audit_trail import Seen
+from hubbub.aggregator.access.rights import EVERYONE
+from hubbub.aggregator.place import Place
+from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.query.turns import Turns
+from hubbub.aggregator.store.files import FileTotals, newest_bundle
+from hubbub.aggregator.web.problems import handle_problems
+from hubbub.aggregator.web.query_routes import questions
+from hubbub.bundles import Bundle, read_bundle
+from hubbub.programs.http_calls import Answer
+
+
+def totals_at(place: str, bundle: Path | None = None) -> tuple[FileTotals, Bundle]:
+    """The totals in a folder or object store, and the bundle that they are read by.
+
+    Args:
+        place: that `hubbub aggregator --totals` writes.
+        bundle: its file; None for the newest that was written beside the totals.
+
+    Raises:
+        BadParameter: an address that is none.
+        BundleRefused: the place has no bundle, or that in the file is none.
+        StoreUnavailable: the place cannot be read.
+        MissingDependency: pyarrow is not installed.
+    """
+    where = Place.at(place)
+    read = read_bundle(bundle) if bundle else newest_bundle(where)
+    return FileTotals(where, lambda: read), read
+
+
+class FileAnswers:
+    """Makes the calls of `hubbub.notebook`'s Service, in this process.
+
+    Arguments and errors are those of `totals_at`. Each call reads what the files hold then.
+
+    clock: seconds since 1970.
+    """
+
+    def __init__(
+        self, place: str, bundle: Path | None = None, clock: Callable[[], float] = time.time
+    ) -> None:
+        files, read = totals_at(place, bundle)
+        self._app = FastAPI()
+        handle_problems(self._app)
+        self._app.include_router(questions())
+        self._make_engine: Callable[[], QueryEngine] = lambda: QueryEngine(read, files, clock=clock)
+        # A notebook has a running loop in its own thread.
+        self._apart = ThreadPoolExecutor(1, "answers")
+
+    def answer(self, request: urllib.request.Request, max_bytes: int) -> Answer:
+        """Answer one request. max_bytes: that an answer may have; here it may have any number."""
+        del max_bytes
+        return self._apart.submit(asyncio.run, self._answer(request)).result()
+
+    async def _answer(self, request: urllib.request.Request) -> Answer:
+        # Both wait within one loop alone.
+        self._app.state.query, self._app.state.body_turns = self._make_engine(), Turns()
+        sent: list[dict[str, Any]] = []
+        body: Any = request.data or b""
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": body}
+
+        async def send(message: dict[str, Any]) -> None:
+            sent.append(message)
+
+        await self._app(_scope(request, len(body)), receive, send)  # type: ignore[arg-type]
+        status = HTTPStatus(sent[0]["status"])
+        return Answer(status, status.phrase, b"".join(part.get("body", b"") for part in sent[1:]))
+
+
+def _scope(request: urllib.request.Request, size: int) -> dict[str, Any]:
+    path, _, query = request.selector.partition("?")
+    headers = [(name.lower().encode(), text.encode()) for name, text in request.header_items()]
+    return {
+        "type": "http",
+        "http_version": "1.1",
+        "method": request.get_method(),
+        "scheme": "http",
+        "path": urllib.parse.unquote(path),
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "headers": [*headers, (b"content-length", str(size).encode())],
+        "client": ("127.0.0.1", 0),
+        "server": ("127.0.0.1", 80),
+        "state": {"caller": EVERYONE, "seen": Seen()},
+    }

@@ -1,0 +1,34 @@
+"""Answers from files of totals, without Redis: `open_totals("totals").estimates("theme")`.
+
+The questions are those of a notebook, and so are the answers, to the last digit.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from hubbub.aggregator.web.offline import FileAnswers
+from hubbub.notebook import Connection
+from hubbub.notebook.service import Service
+
+__all__ = ["open_totals"]
+
+_ADDRESS: Final = "http://127.0.0.1"
+
+
+def open_totals(totals: str | Path, bundle: str | Path | None = None) -> Connection:
+    """A connection that answers from files.
+
+    Args:
+        totals: the folder, or the address such as s3://BUCKET/PREFIX, that
+            `hubbub aggregator --totals` writes.
+        bundle: the file of the bundle that defines the metrics; None for the newest that the
+            aggregator has written beside the totals.
+
+    Raises:
+        BadParameter: an address that is none.
+        BundleRefused: there is no bundle, or that in the file is none.
+        StoreUnavailable: the place cannot be read.
+        MissingDependency: pyarrow is not installed.
+    """
+    answers = FileAnswers(str(totals), Path(bundle) if bundle else None)
+    return Connection(Service(_ADDRESS, None, answers))

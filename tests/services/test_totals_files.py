@@ -1,0 +1,385 @@
+"""Totals in files: written once and whole, and read as those in Redis are."""
+
+import asyncio
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pyarrow import fs
+
+from hubbub.aggregator.place import Place
+from hubbub.aggregator.publishing.totals_writer import TotalsWriter
+from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.query.estimating import EstimateQuery
+from hubbub.aggregator.query.totals import EpochRange
+from hubbub.aggregator.retention import delete_totals
+from hubbub.aggregator.store.contract import Commit, Outcome
+from hubbub.aggregator.store.filed import FiledStore
+from hubbub.aggregator.store.files import FileTotals, newest_bundle
+from hubbub.aggregator.store.redis import RedisStore
+from hubbub.bundles import Bundle
+from hubbub.conservation import Window
+from hubbub.errors import BadParameter, BundleRefused, StoreUnavailable, TotalsUnreadable
+from hubbub.runtime import Clocks, connect_redis
+from tests.conftest import CatalogFiles
+from tests.support.fakes import MemoryStore
+from tests.support.servers import redis_server
+
+EPOCHS = range(20_000, 20_004)
+NOW = 20_004.2 * 86_400  # the second takes no more, the third does
+ALL = EstimateQuery(range=EpochRange(epochs="all"))
+
+
+def _now() -> float:
+    return NOW
+
+
+class Settled(Clocks):
+    """Clocks that have agreed for an hour."""
+
+    settled = True
+
+
+class Drops:
+    """Where no finished answers are."""
+
+    async def drop(self, metric: str) -> None: ...
+
+
+async def _count(
+    store: MemoryStore | RedisStore, bundle: Bundle, window: Window, seed: int
+) -> None:
+    """Reports of a window, drawn; their tags are not remembered, as of a window that closed."""
+    chance = np.random.default_rng(seed)
+    reports = 60
+    cells = chance.integers(10, 30, bundle.asked_in(window.stream).randomizer.layout.size)
+    commit = Commit(
+        batch_id=secrets.token_bytes(16),
+        tags=[secrets.token_bytes(16) for _ in range(reports)],
+        cells=cells,
+        duplicates=1,
+        rejected={},
+        seen_until=int(NOW),
+        batch_reports=reports,
+        at=int(NOW) - 9,
+    )
+    await store.shards(window)
+    assert (await store.add(window, commit))[0] is Outcome.APPLIED
+
+
+class Filled:
+    """Four days of one metric in a store, and what writes and reads their files."""
+
+    def __init__(self, bundle: Bundle, store: MemoryStore | RedisStore, place: Place) -> None:
+        self.bundle, self.store = bundle, store
+        self.files = FileTotals(place, lambda: bundle)
+        self.filed = FiledStore(store, self.files)
+        self.query = QueryEngine(bundle, store, clock=_now, clocks=Settled(_now))
+        self.windows = [Window("theme", epoch) for epoch in EPOCHS]
+
+    async def fill(self) -> None:
+        for seed, window in enumerate(self.windows):
+            await _count(self.store, self.bundle, window, seed)
+            await self.store.forget(window)
+
+    def writer(self, redis_days: int = 0) -> TotalsWriter:
+        return TotalsWriter(self.query.collected, self.store, self.files, redis_days)
+
+    async def answer(self, store: object) -> object:
+        """What every epoch together says, whatever has the totals."""
+        engine = QueryEngine(self.bundle, store, clock=_now)  # type: ignore[arg-type]
+        answer = await engine.estimate("theme", ALL)
+        assert answer.reports == 60 * len(answer.epochs)
+        return answer
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place.at(str(tmp_path / "totals"))
+
+
+@pytest.fixture
+def filled(catalog_files: CatalogFiles, place: Place) -> Filled:
+    return Filled(catalog_files.bundle, MemoryStore(), place)
+
+
+def _names(place: Place) -> list[str]:
+    return [entry.name for entry in place.entries("totals/theme")]
+
+
+def test_closed_windows_are_written_once_and_dropped_and_answer_as_before(
+    filled: Filled, place: Place
+) -> None:
+    async def body() -> None:
+        await filled.fill()
+        before = await filled.answer(filled.store)
+        assert await filled.writer().look() == 2, "an epoch is closed once its grace is over"
+        assert await filled.writer().look() == 0
+        names = _names(place)
+        assert [name.split(".")[:4] for name in names] == [
+            ["2024-10-04", "20000", "60", "0"],
+            ["2024-10-05", "20001", "60", "0"],
+        ]
+        await filled.writer(redis_days=3).look()
+        [first, second] = await filled.store.read(filled.windows[:2])
+        assert (first.cells.size, first.counted, second.cells.size > 0) == (0, 60, True)
+        assert _names(place) == names
+        assert await filled.answer(filled.filed) == before
+        with pytest.raises(TotalsUnreadable, match="of another shape"):
+            await filled.answer(filled.store)
+        assert newest_bundle(place).metrics == filled.bundle.metrics
+
+    asyncio.run(body())
+
+
+def test_a_window_whose_tags_are_remembered_stays_in_redis(filled: Filled) -> None:
+    async def body() -> None:
+        await _count(filled.store, filled.bundle, filled.windows[0], 1)
+        writer = filled.writer(redis_days=1)
+        await writer.look()
+        assert (await filled.store.read(filled.windows[:1]))[0].cells.size
+        await filled.store.forget(filled.windows[0])
+        await writer.look()
+        assert not (await filled.store.read(filled.windows[:1]))[0].cells.size
+
+    asyncio.run(body())
+
+
+def test_what_redis_lost_is_answered_from_files_and_what_it_deleted_is_not(
+    filled: Filled, place: Place
+) -> None:
+    async def body() -> None:
+        await filled.fill()
+        before = await filled.answer(filled.store)
+        await filled.writer().look()
+        for window in filled.windows[:2]:
+            del filled.store._windows[window]  # type: ignore[union-attr]
+        after = await filled.answer(filled.filed)
+        assert replace(after, updated=None) == replace(before, updated=None)  # type: ignore[type-var]
+        assert (
+            sum(terms["counted"] for terms in (await filled.filed.report_counts()).values()) == 240
+        )
+        # Deleted in Redis alone, as by a command that knows of no files.
+        await _count(filled.store, filled.bundle, filled.windows[1], 1)
+        await filled.store.delete(filled.windows[1])
+        assert filled.windows[1] not in await filled.filed.counted(["theme"])
+        assert not (await filled.filed.read(filled.windows[1:2]))[0].counted
+        await filled.writer().look()
+        assert [name[:10] for name in _names(place)] == ["2024-10-04"]
+        # And in both.
+        assert await delete_totals(filled.windows[:1], filled.filed, Drops()) == 60
+        assert not _names(place)
+
+    asyncio.run(body())
+
+
+def test_a_file_follows_totals_that_changed_after_all(filled: Filled, place: Place) -> None:
+    """As where Redis was restored from a backup, and shufflers sent again what it lacked."""
+
+    async def body() -> None:
+        window = filled.windows[0]
+        await _count(filled.store, filled.bundle, window, 1)
+        writer = filled.writer()
+        assert await writer.look() == 1
+        await _count(filled.store, filled.bundle, window, 2)
+        assert len(await writer.differences()) == 1
+        [former] = _names(place)
+        assert await writer.look() == 1
+        [name] = _names(place)
+        assert name != former
+        assert name.split(".")[2] == "120"
+        assert not await writer.differences()
+
+    asyncio.run(body())
+
+
+class Killed(BaseException):
+    """The process ended here."""
+
+
+def _dying(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    """Let the process die at the so many-th system call of writing and deleting files."""
+    calls = [0]
+
+    def counting(call: Callable[..., object]) -> Callable[..., object]:
+        def counted(*arguments: object, **more: object) -> object:
+            calls[0] += 1
+            if calls[0] > after:
+                raise Killed
+            return call(*arguments, **more)
+
+        return counted
+
+    monkeypatch.setattr("os.fsync", counting(__import__("os").fsync))
+    for name in ("mkdir", "open", "replace"):
+        monkeypatch.setattr(Path, name, counting(getattr(Path, name)))
+    monkeypatch.setattr(Place, "delete", counting(Place.delete))
+    monkeypatch.setattr(MemoryStore, "drop_cells", counting(MemoryStore.drop_cells))
+
+
+@pytest.mark.parametrize("after", range(0, 24, 2))
+def test_a_writer_that_is_killed_at_any_step_leaves_whole_files_and_the_next_goes_on(
+    filled: Filled, place: Place, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    async def body() -> None:
+        await filled.fill()
+        before = await filled.answer(filled.store)
+        first, second = filled.windows[:2]
+        await filled.writer().look()
+        # A third state of the first, so that its file is replaced; the second's has to be written.
+        filled.store._windows[first][0].at += 1  # type: ignore[union-attr]
+        await filled.files.delete([second])
+        before = await filled.answer(filled.store)
+        with monkeypatch.context() as patch, suppress(Killed):
+            _dying(patch, after)
+            await filled.writer(redis_days=1).look()
+        assert await filled.answer(filled.filed) == before, "while nobody writes"
+        for own in await filled.files.listed(["theme"]):
+            with suppress(TotalsUnreadable):  # two states of one window: never a part of one
+                assert (await filled.files.read([own]))[0].counted == 60
+        await filled.writer(redis_days=1).look()
+        assert await filled.answer(filled.filed) == before
+        assert len(_names(place)) - sum(name.endswith(".part") for name in _names(place)) == 2
+        assert not await filled.writer().differences()
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("where", ["local", "object store"])
+def test_a_damaged_foreign_or_missing_file_is_named_with_its_remedy(
+    filled: Filled, tmp_path: Path, where: str
+) -> None:
+    place = Place.at(str(tmp_path / "totals"))
+    if where == "object store":
+        objects = fs._MockFileSystem()
+        for folder in ("bundles", "totals/theme"):
+            objects.create_dir(f"bucket/{folder}")
+        place = Place(objects, "bucket", "s3://bucket")
+    own = Filled(filled.bundle, MemoryStore(), place)
+
+    async def body() -> None:
+        await own.fill()
+        await own.writer(redis_days=1).look()
+        whole = {name: place.read(f"totals/theme/{name}") for name in _names(place)}
+        [first, second] = whole
+        path = f"totals/theme/{first}"
+
+        async def refusal() -> str:
+            for store in (own.filed, own.files):
+                with pytest.raises(TotalsUnreadable) as it:
+                    await own.answer(store)
+            assert path in str(it.value)
+            [sentence] = await own.writer().differences()
+            assert sentence == str(it.value)
+            return sentence
+
+        for damaged in (
+            b"",
+            b"x",
+            whole[first][:-9],
+            whole[first][:99] + b"?" + whole[first][100:],
+        ):
+            place.write(path, damaged)
+            assert "is damaged or no file of totals" in await refusal()
+        place.write(path, whole[second])
+        assert "holds the totals of theme:20001" in await refusal()
+        place.write(path, _foreign())
+        assert "of something else than totals" in await refusal()
+        place.delete(path)
+        with pytest.raises(
+            TotalsUnreadable, match=r"theme:20000 were moved .* has no file of them"
+        ):
+            await own.answer(own.filed)
+        [sentence] = await own.writer().differences()
+        assert sentence.endswith("has no file of theme:20000; put back a copy")
+        place.write(path, whole[first])
+        assert not await own.writer().differences()
+
+    asyncio.run(body())
+
+
+def _foreign() -> bytes:
+    from hubbub.aggregator.publishing.table_files import to_parquet
+
+    return to_parquet([{"count": 1}])
+
+
+def test_a_file_of_another_definition_is_refused(
+    filled: Filled, catalog_files: CatalogFiles
+) -> None:
+    async def body() -> None:
+        await filled.fill()
+        await filled.writer().look()
+        metric = catalog_files.bundle.metric("theme")
+        other = replace(
+            catalog_files.bundle,
+            metrics={"theme": replace(metric, epsilon=metric.epsilon / 2)},
+            history={},
+        )
+        with pytest.raises(TotalsUnreadable, match=r"by another definition .* with --bundle"):
+            await filled.answer(FileTotals(filled.files.place, lambda: other))
+
+    asyncio.run(body())
+
+
+def test_a_place_that_is_none_is_refused_without_its_password(tmp_path: Path) -> None:
+    for text in ("s3://KEY:hunter2@bucket/x", "s3://b/x?secret_key=hunter2", "nonsense://hunter/2"):
+        with pytest.raises(BadParameter) as it:
+            Place.at(text)
+        assert "hunter2" not in str(it.value)
+    with pytest.raises(BadParameter, match="a place is a folder"):
+        Place.at("")
+    with pytest.raises(BundleRefused, match="has no totals of hubbub: name the folder"):
+        newest_bundle(Place.at(str(tmp_path / "nothing")))
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StoreUnavailable, match=r"file/bundles/x: cannot be written"):
+        Place.at(str(tmp_path / "file")).write("bundles/x", b"")
+
+
+@pytest.fixture(params=[1, 3])
+def redis_filled(
+    request: pytest.FixtureRequest, catalog_files: CatalogFiles, tmp_path: Path
+) -> Iterator[Callable[[], Filled]]:
+    with redis_server(tmp_path / "redis") as port:
+        servers = []
+
+        async def make() -> Filled:
+            server = await connect_redis(f"redis://127.0.0.1:{port}/0")
+            servers.append(server)
+            store = RedisStore(server, request.param)
+            return Filled(catalog_files.bundle, store, Place.at(str(tmp_path / "totals")))
+
+        yield make  # type: ignore[misc]
+
+
+def test_redis_drops_cells_and_keeps_what_it_counted(redis_filled: Callable[[], Filled]) -> None:
+    async def body() -> None:
+        own = await redis_filled()  # type: ignore[misc]
+        await own.fill()
+        before, law = await own.answer(own.store), await own.store.report_counts()
+        await own.writer(redis_days=1).look()
+        key = own.windows[0].key("aggregator:totals")
+        fields = {field.decode() for field in await own.store._server.ask("HKEYS", key)}
+        assert fields == {"law", "crowd", "at", "last", "batches"}
+        assert await own.answer(own.filed) == before
+        assert await own.store.report_counts() == law
+        late = Commit(
+            batch_id=secrets.token_bytes(16),
+            tags=[secrets.token_bytes(16)],
+            cells=np.ones(own.bundle.asked_in("theme").randomizer.layout.size, dtype=np.int64),
+            duplicates=0,
+            rejected={},
+            seen_until=int(NOW),
+        )
+        assert (await own.store.add(own.windows[0], late))[0] is Outcome.FORGOTTEN
+        assert await own.answer(own.filed) == before
+        # Where several shards are dropped one by one, the file has all of them meanwhile.
+        await own.filed.delete(own.windows[0])
+        assert (await own.store.report_counts())[own.windows[0]]["counted:deleted"] == 60
+        await own.store._server.close()
+
+    asyncio.run(body())
