@@ -8,13 +8,14 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from scipy.stats import norm, poisson
+from scipy.stats import binom, norm, poisson
 
 from hubbub.aggregator.ingest.fold import fold
 from hubbub.analysis import Answer, answer, answer_tiers
 from hubbub.analysis.families import draw
 from hubbub.analysis.strings.rare_hits import RareHits
 from hubbub.analysis.strings.tree_search import Places, discover, found_from, told_as
+from hubbub.analysis.uncertainty.discoveries import selection_bias
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import KeyedBits, Totals
 from hubbub.mechanisms.tree import PrefixTree
@@ -234,3 +235,19 @@ def test_bits_that_do_not_fit_are_refused_with_the_most_that_do(bits: int) -> No
         PrefixTree(epsilon=1.0, bits=bits)
     assert PrefixTree(epsilon=1.0, bits=77).bits == 77
     assert PrefixTree(epsilon=1.0, bits=bits, cells=65536).bits == bits
+
+
+@pytest.mark.parametrize("true", [3.5, 5.0, 30.0])
+@pytest.mark.parametrize("many", [4, 40])
+def test_what_chance_adds_to_estimates_that_passed_a_cut_is_taken_off_their_sum(
+    true: float, many: int
+) -> None:
+    """Strings of so many standard errors, found from 5 on: without it .01 to .95 hold."""
+    chance, runs, holds = np.random.default_rng(11), 2000, 0
+    for _ in range(runs):
+        scores = true + chance.standard_normal(many)
+        found = scores[scores > 5]
+        bias, variance = selection_bias(found - 5, np.ones(len(found)))
+        off = (found - true).sum() - bias
+        holds += abs(off) <= 1.96 * sqrt(len(found) + variance)
+    assert binom.cdf(holds, runs, 0.95) > 1e-6

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import count
+from itertools import count, product
 
 import numpy as np
 
 from hubbub.analysis import answer_tiers, stand_out
 from hubbub.analysis.families import draw
 from hubbub.analysis.strings.decode import decode, decode_counts
+from hubbub.analysis.strings.tree_search import found_from, told_as
 from hubbub.mechanisms import AnyMechanism, build, tally
+from hubbub.mechanisms.tree import PrefixTree
 from tests.statistics.calibration.few_reports import Coins
 from tests.statistics.calibration.listed import ENDS, FALSE, STANDING, flags
 from tests.statistics.calibration.shapes import zipf
@@ -28,6 +30,7 @@ OTHERS = Statement(
     0.95,
     ("Estimated.others", "Mean.estimate", "Mean.stderr", "Mean.low", "Mean.high"),
 )
+UNFOUND = Statement("95% interval of what was not found", 0.95, OTHERS.fields)
 MARKS = Statement("strings marked beside Benjamini-Hochberg's", 0.95, ("ValueAnswer.detected",))
 RATES = [
     (
@@ -98,6 +101,24 @@ def _collided(
     yield from flags(values, truth)
 
 
+def _near_the_cut(tree: PrefixTree, chance: np.random.Generator) -> Iterator[Counted]:
+    """Strings of three beginnings, most of which are found or not by chance."""
+    letters, reports = list("aeinorst"), 20_000
+    least = found_from(tree, reports) * reports
+    ends = ["".join(pair) for pair in product(letters, letters)]
+    strings = [
+        f"{''.join(chance.choice(letters, 3))}{number}{end}"
+        for number in range(3)
+        for end in chance.choice(ends, 20, replace=False)
+    ]
+    counts = (least * chance.uniform(0.5, 1.1, len(strings))).astype(int).tolist()
+    answer = answer_tiers([(tree, draw(tree, strings, counts, chance))], None)
+    true = {told_as(tree, string): count for string, count in zip(strings, counts, strict=True)}
+    others = sum(counts) - sum(true.get(value.value, 0) for value in answer.values)
+    assert answer.others is not None
+    yield UNFOUND, answer.others.low <= others <= answer.others.high, 1
+
+
 SETTINGS: Sequence[Setting] = [
     *(
         Setting(
@@ -117,6 +138,11 @@ SETTINGS: Sequence[Setting] = [
             [f"{place}.example" for place in range(100)],
             [*zipf(20, 4000), *[0] * 80],
         ),
+    ),
+    Setting(
+        "tree 8, 60 strings near the cut",
+        12,
+        partial(_near_the_cut, PrefixTree(epsilon=8.0, bits=44, cells=4096, hashes=2)),
     ),
     Setting("rappor 128 x 64, 5,000 candidates", 10, partial(_decoded, MANY, 1)),
     *(

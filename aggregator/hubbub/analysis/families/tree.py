@@ -21,6 +21,7 @@ from hubbub.analysis.families.tiers import tier_scales
 from hubbub.analysis.numbers import with_interval
 from hubbub.analysis.strings.likely_strings import likely_strings
 from hubbub.analysis.strings.tree_search import Found, Places, discover
+from hubbub.analysis.uncertainty.discoveries import selection_bias
 from hubbub.analysis.uncertainty.intervals import end_of, reach_of
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
@@ -174,8 +175,11 @@ def _discovered(tiers: Sequence[Tier], confidence: float, repeats: int) -> Answe
     low, high = _ends(figures, discoveries, reports, confidence)
     detections = np.ones(len(discoveries), dtype=np.bool_)
     judged: Columns = figures.estimates, figures.stderrs, low, high, detections
-    rest = float(reports - figures.estimates.sum())
-    spread = float(np.sqrt((figures.stderrs**2).sum()))
+    cuts = figures.absent * np.array([discovery.cut for discovery in discoveries])
+    at_cuts = np.sqrt(figures.absent**2 + figures.growth * cuts)
+    bias, bias_variance = selection_bias(figures.estimates - cuts, at_cuts)
+    rest = float(reports - figures.estimates.sum() + bias)
+    spread = float(np.sqrt((figures.stderrs**2).sum() + bias_variance))
     picture = nearest(judged, figures.absent, reports, others=True) if discoveries else low
     return Answer(
         kind="values",

@@ -11,6 +11,9 @@ from hubbub.errors import BadParameter
 FALSE_DISCOVERY_RATE: Final = 0.05
 """Of what stands out from zero, or has changed, the share that does not, at most on average."""
 
+# Standard errors above a cut; wider smooths over a density that rises to the cut.
+_NEAR_CUT: Final = 2.0
+
 
 def p_values(scores: Floats) -> Floats:
     """Of scores (in standard errors), for zero against above zero: one-sided, normal."""
@@ -50,6 +53,24 @@ def critical(p_values: Floats, rate: float = FALSE_DISCOVERY_RATE) -> float:
     nothing = max(int((p_values > first).sum()), 1)
     adaptive = _step_up(p_values, rate / (1 + rate) * len(p_values) / nothing)
     return min(max(_step_up(p_values, rate), adaptive), rate)
+
+
+def selection_bias(gaps: Floats, stderrs: Floats) -> tuple[float, float]:
+    """How much too high the sum of estimates is that were selected by their cuts; its variance.
+
+    Args:
+        gaps: how far above its cut each selected estimate is.
+        stderrs: of an estimate whose truth lies at the cut.
+
+    Of a normal estimate x of t, used only above c, the mean of x - t is its variance times the
+    density of x at c (Stein 1981). So the sum over all estimates, selected or not, needs only how
+    densely they lie just above the cuts: a boundary kernel, linear over `_NEAR_CUT` standard
+    errors, whose variance with that of the estimates is at most 8 / `_NEAR_CUT`^2 more each.
+    """
+    places = gaps / (_NEAR_CUT * stderrs)
+    near = places < 1
+    bias = float((stderrs * (4 - 6 * places))[near].sum()) / _NEAR_CUT
+    return max(bias, 0.0), 8 / _NEAR_CUT**2 * float((stderrs[near] ** 2).sum())
 
 
 def _step_up(p_values: Floats, rate: float) -> float:
