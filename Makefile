@@ -26,7 +26,7 @@ NEW_ENOUGH = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || 
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "Installing what the lock names into .venv (once) ..." >&2
 	@$(PIP) --no-compile --require-hashes -r locks/dev.lock
-	@$(PIP) --no-deps --no-build-isolation --editable .
+	@$(PIP) --no-deps --no-build-isolation --editable ./client --editable .
 # pip compiles on one processor. A file that is of another Python stays as it is, as with pip.
 	@$(BIN)/python -m compileall -qq -j 0 .venv/lib || true
 	@touch $@
@@ -37,12 +37,12 @@ DEMO := $(if $(wildcard .venv/ready),.venv,build/demo)
 demo: $(DEMO)/ready
 	@$(DEMO)/bin/hubbub demo $(ARGS)
 
-build/demo/ready: locks/demo.lock pyproject.toml
+build/demo/ready: locks/demo.lock pyproject.toml client/pyproject.toml
 	@$(NEW_ENOUGH)
 	@$(PYTHON) -m venv --clear build/demo
 	@echo "Installing what the demo needs into build/demo (once) ..." >&2
 	@build/demo/bin/python -m pip install --disable-pip-version-check --no-compile --require-hashes -r locks/demo.lock >&2
-	@build/demo/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@build/demo/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable ./client --editable .
 	@touch $@
 
 # Three at once, since some compute and others mostly wait; lint first, since it is soonest done.
@@ -106,7 +106,7 @@ NEWER := $(addprefix tests/unit/test_,certificates.py http_transport.py transpor
 newest: .venv/ready
 	@$(NEWEST) -m venv --clear --without-pip build/newest
 	@$(BIN)/uv pip install --quiet --python build/newest/bin/python --require-hashes -r locks/dev.lock
-	@$(BIN)/uv pip install --quiet --python build/newest/bin/python --no-deps --no-build-isolation --editable .
+	@$(BIN)/uv pip install --quiet --python build/newest/bin/python --no-deps --no-build-isolation --editable ./client --editable .
 	@build/newest/bin/python -m pytest $(NEWER) $(ARGS)
 
 # What a change wants to know at once: the last failures first. The units take as long as all else.
@@ -137,8 +137,9 @@ pictures: .venv/ready
 reference: .venv/ready
 	@$(BIN)/python -m docs.reference
 
-# Wheel, source distribution, bill of materials and provenance of the commit, the same bytes anywhere.
-release: .venv/ready
+# Wheels, source distributions, npm tarball, bill of materials, checklist and provenance of the commit,
+# the same bytes anywhere.
+release: .venv/ready client/typescript/node_modules/ready
 	@$(BIN)/python -m deploy.release build/release
 
 # What each extra weighs, installed by itself: needs a package index, and two minutes.
@@ -208,10 +209,10 @@ client/typescript/node_modules/ready: client/typescript/package-lock.json client
 
 # Needs a package index; writes versions and hashes, never where they came from.
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-  --no-header --no-annotate
+  --no-header --no-annotate --no-emit-package hubbub-client
 lock:
 	@$(LOCK) pyproject.toml --extra all --group dev --output-file locks/dev.lock
-	@$(LOCK) pyproject.toml --constraint locks/dev.lock --output-file locks/client.lock
+	@$(LOCK) client/pyproject.toml --constraint locks/dev.lock --output-file locks/client.lock
 	@$(LOCK) pyproject.toml --extra shuffler --extra tracing --constraint locks/dev.lock --output-file locks/shuffler.lock
 	@$(LOCK) pyproject.toml --extra aggregator --extra oidc --extra tracing --constraint locks/dev.lock --output-file locks/aggregator.lock
 	@$(LOCK) pyproject.toml --extra aggregator --extra oidc --extra releases --extra tables --extra tracing --constraint locks/dev.lock --output-file locks/aggregator-all.lock

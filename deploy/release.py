@@ -1,11 +1,13 @@
 """Makes a release: `python -m deploy.release FOLDER`, the same bytes wherever and whenever it runs.
 
-Of the commit that is checked out: wheel, source distribution, npm tarball, bill of materials
-(CycloneDX) and a statement of provenance (in-toto, SLSA), with the digests of all of it.
+Of the commit that is checked out: wheels and source distributions of hubbub-client and hubbub, the
+npm tarball, a bill of materials (CycloneDX), a checklist for the first publication, and a statement
+of provenance (in-toto, SLSA) with the digests of all of it.
 """
 
 import base64
 import csv
+import gzip
 import hashlib
 import io
 import json
@@ -24,6 +26,8 @@ from hubbub.cli.integrity import content_digest
 ROOT: Final = Path(__file__).parents[1]
 # What a service or an app is installed from; each names versions and hashes.
 LOCKS: Final = ("client.lock", "shuffler.lock", "aggregator-all.lock", "tools.lock")
+_CHECKLIST: Final = "first_publication.md"
+_PROVENANCE: Final = "provenance.json"
 _PINNED: Final = re.compile(
     r"^([A-Za-z0-9._-]+)==([^\s;]+)(.*?)(?=^\S|\Z)", re.MULTILINE | re.DOTALL
 )
@@ -39,17 +43,50 @@ def release(out: Path, root: Path = ROOT) -> dict[str, str]:
         with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
             archive.extraction_filter = lambda member, _: member  # ours; none before Python 3.11.4
             archive.extractall(source)  # noqa: S202
-        build = ["env", f"SOURCE_DATE_EPOCH={seconds}", "TZ=UTC"]
-        _run([*build, sys.executable, "-m", "hatchling", "build", "-d", str(out.resolve())], source)
+        build = ["env", f"SOURCE_DATE_EPOCH={seconds}", "TZ=UTC", sys.executable, "-m"]
+        for part in (source / "client", source):
+            _run([*build, "hatchling", "build", "-d", str(out.resolve())], part)
+        _pack_npm(root, source / "client" / "typescript", out)
     bom = json.dumps(bill_of_materials(root, commit), indent=1) + "\n"
     (out / "sbom.cdx.json").write_text(bom, encoding="utf-8")
     digests = {p.name: _sha256(p.read_bytes()) for p in sorted(out.iterdir()) if p.is_file()}
-    digests.pop("provenance.json", None)
-    [wheel] = out.glob("*.whl")
-    statement = _provenance(root, commit, digests, _wheel_content(wheel))
+    for later in (_PROVENANCE, _CHECKLIST):
+        digests.pop(later, None)
+    checklist = _checklist(root, commit, digests)
+    (out / _CHECKLIST).write_text(checklist, encoding="utf-8")
+    digests[_CHECKLIST] = _sha256(checklist.encode())
+    statement = _provenance(root, commit, digests, _content(sorted(out.glob("*.whl"))))
     text = json.dumps(statement, indent=1) + "\n"
-    (out / "provenance.json").write_text(text, encoding="utf-8")
-    return {**digests, "provenance.json": _sha256(text.encode())}
+    (out / _PROVENANCE).write_text(text, encoding="utf-8")
+    return {**digests, _PROVENANCE: _sha256(text.encode())}
+
+
+def _pack_npm(root: Path, source: Path, out: Path) -> None:
+    """The tarball that `npm pack` makes, with its files in order and each with the same mode."""
+    modules = root / "client" / "typescript" / "node_modules"
+    if not modules.exists():
+        raise SystemExit(f"{modules} is missing: run make typescript")
+    (source / "node_modules").symlink_to(modules.resolve())
+    _run(["npm", "run", "--silent", "build"], source)
+    _run(["npm", "pack", "--silent"], source)
+    [packed] = source.glob("*.tgz")
+    tarball = io.BytesIO()
+    with (
+        tarfile.open(packed) as files,
+        gzip.GzipFile(filename="", mode="wb", fileobj=tarball, mtime=0) as compressed,
+        tarfile.open(fileobj=compressed, mode="w", format=tarfile.USTAR_FORMAT) as ordered,
+    ):
+        for entry in sorted(files.getmembers(), key=lambda entry: entry.name):
+            own = tarfile.TarInfo(entry.name)
+            own.size, own.mode, own.mtime = entry.size, 0o644, int(entry.mtime)
+            ordered.addfile(own, files.extractfile(entry))
+    (out / packed.name).write_bytes(tarball.getvalue())
+
+
+def _checklist(root: Path, commit: str, digests: dict[str, str]) -> str:
+    template = (root / "deploy" / "packaging" / _CHECKLIST).read_text("utf-8")
+    lines = "\n".join(f"    {digest}  {name}" for name, digest in digests.items())
+    return template.format(version=_version(root), commit=commit, digests=lines)
 
 
 def bill_of_materials(root: Path, commit: str) -> dict[str, Any]:
@@ -134,18 +171,19 @@ def _pinned(text: str) -> Iterator[tuple[str, str, list[str]]]:
         yield name, version, re.findall(r"--hash=sha256:([0-9a-f]{64})", rest)
 
 
-def _wheel_content(wheel: Path) -> str:
-    """As `hubbub --version --verify` says it of what is installed from this wheel."""
-    with zipfile.ZipFile(wheel) as packed:
-        [record] = [name for name in packed.namelist() if name.endswith(".dist-info/RECORD")]
-        rows = csv.reader(io.StringIO(packed.read(record).decode()))
-        return content_digest(
-            {
-                path: told.removeprefix("sha256=")
-                for path, told, _ in rows
+def _content(wheels: list[Path]) -> str:
+    """As `hubbub --version --verify` says it of what is installed from these wheels."""
+    hashes: dict[str, str] = {}
+    for wheel in wheels:
+        with zipfile.ZipFile(wheel) as packed:
+            [record] = [name for name in packed.namelist() if name.endswith(".dist-info/RECORD")]
+            rows = csv.reader(io.StringIO(packed.read(record).decode()))
+            hashes |= {
+                path: recorded.removeprefix("sha256=")
+                for path, recorded, _ in rows
                 if path.startswith("hubbub/")
             }
-        )
+    return content_digest(hashes)
 
 
 def _version(root: Path) -> str:

@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Final
 
 from docs.reference.tables import table
+from hubbub.errors.installing import OF_DEVICES
 
 ROOT: Final = Path(__file__).parents[2]
+CLIENT: Final = (ROOT / "client").as_uri()
 PAGE: Final = ROOT / "docs" / "reference" / "extras.md"
 EXTRAS: Final = {
-    "": "an app; `hubbub ledger`, `catalog new`, `catalog check`, `catalog codegen`; questions: `hubbub query`, `status`, `export`",
+    "client": "an app",
+    "": "`hubbub ledger`, `catalog new`, `catalog check`, `catalog codegen`; questions: `hubbub query`, `status`, `export`",
     "cli": "keys, bundles, `hubbub init`",
     "plan": "`hubbub plan`, `privacy`, `audit`, `simulate`; catalogs with `central_epsilon`",
     "relay": "an app that sends through a relay",
@@ -33,9 +36,9 @@ _HEAD: Final = """# What each extra weighs
 
 Made by `make weights`, which installs each by itself with the versions of `locks/dev.lock` and counts; measured with Python {python} on {platform}.
 
-`pip install .` in a checkout of hubbub installs the client; `pip install '.[EXTRA]'` adds what other work needs.
-A wheel takes the place of the point: `pip install './hubbub-VERSION-py3-none-any.whl[EXTRA]'`.
-No package index has hubbub; a package of that name there is somebody else's.
+A device installs hubbub-client: `pip install ./client` in a checkout, or `pip install ./hubbub_client-VERSION-py3-none-any.whl`; `[relay]` and `[tokens]` are its extras.
+All other work adds the second package: `pip install ./client '.[EXTRA]'`, or `pip install ./hubbub_client-VERSION-py3-none-any.whl './hubbub-VERSION-py3-none-any.whl[EXTRA]'`.
+Always name both: no package index has either, and a package of that name there is somebody else's.
 A command that lacks something says the smallest extra that has it.
 Sizes are on disk, compiled, in megabytes, hubbub itself among them.
 
@@ -47,7 +50,7 @@ def page() -> str:
     rows = []
     for extra, purpose in EXTRAS.items():
         packages, size_bytes = _measured(extra)
-        name = f"hubbub[{extra}]" if extra else "hubbub"
+        name = install_name(extra)
         rows.append((f"`{name}`", purpose, str(packages), f"{size_bytes / 1e6:.0f}"))
         sys.stderr.write(f"{name}: {rows[-1][3]} MB\n")
     version, platform = sys.version_info, sys.platform
@@ -55,14 +58,23 @@ def page() -> str:
     return head + table(("install", "for", "packages", "MB"), rows).rstrip() + "\n"
 
 
+def install_name(extra: str) -> str:
+    """The distribution that has an extra, as requirements name both."""
+    if extra in ("", "client"):
+        return "hubbub-client" if extra else "hubbub"
+    return f"{'hubbub-client' if extra in OF_DEVICES else 'hubbub'}[{extra}]"
+
+
 def _measured(extra: str) -> tuple[int, int]:
     """How many packages an extra installs, and how many bytes they take."""
     with tempfile.TemporaryDirectory() as folder:
         uv = [str(Path(sys.executable).with_name("uv")), "pip", "install", "--quiet"]
-        wanted = f"hubbub[{extra}] @ {ROOT.as_uri()}"
+        wanted = [f"{install_name(extra)} @ {ROOT.as_uri()}", f"hubbub-client @ {CLIENT}"]
+        if install_name(extra).startswith("hubbub-client"):
+            wanted = [f"{install_name(extra)} @ {CLIENT}"]
         lock = str(ROOT / "locks" / "dev.lock")
         into = ["--target", folder, "--compile-bytecode", "--constraint", lock]
-        subprocess.run([*uv, *into, "--python", sys.executable, wanted], check=True)
+        subprocess.run([*uv, *into, "--python", sys.executable, *wanted], check=True)
         files = [path for path in Path(folder).rglob("*") if path.is_file()]
         packages = len(list(Path(folder).glob("*.dist-info")))
         return packages, sum(path.stat().st_size for path in files)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import hubbub.errors
+from hubbub.errors.installing import OF_DEVICES
 from hubbub.mechanisms import REGISTRY
 
 ROOT = Path(__file__).parents[2]
@@ -116,8 +117,25 @@ def test_the_extras_and_the_tree_are_those_of_the_readme() -> None:
     extras = roles | {"oidc", "releases", "plots", "relay", "tables", "tokens"}
     extras |= {"tracing", "notebook"}
     assert set(project["optional-dependencies"]) == extras
-    names = {re.split(r"[<>=\[ ]", name)[0] for name in project["dependencies"]}
+    client = tomllib.loads((ROOT / "client" / "pyproject.toml").read_text())["project"]
+    assert set(client["optional-dependencies"]) == {*OF_DEVICES}
+    names = {re.split(r"[<>=\[ ]", name)[0] for name in client["dependencies"]}
     assert names == {"cryptography", "grpcio", "mmh3", "platformdirs", "protobuf"}
+
+
+def test_the_two_distributions_are_of_one_version_and_licence() -> None:
+    """What depends on the other names its version exactly: they are released together."""
+    whole, client = (
+        tomllib.loads((ROOT / path).read_text())["project"]
+        for path in ("pyproject.toml", "client/pyproject.toml")
+    )
+    same = ("version", "license", "requires-python")
+    assert [whole[name] for name in same] == [client[name] for name in same]
+    assert whole["dependencies"] == [f"hubbub-client=={client['version']}"]
+    for extra in OF_DEVICES:
+        wanted = f"hubbub-client[{extra}]=={client['version']}"
+        assert whole["optional-dependencies"][extra] == [wanted]
+    assert (ROOT / "client" / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
 
 
 def test_only_the_edge_reads_the_environment() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from docs.reference.pages import DOCS, PAGES
-from docs.reference.weights import EXTRAS
+from docs.reference.weights import EXTRAS, install_name
 from hubbub.cli.command_table import COMMANDS
 from hubbub.cli.main import main, whole_parser
 
@@ -93,8 +93,7 @@ def test_every_extra_is_weighed_or_is_part_of_one_that_is() -> None:
     assert weighed >= there.keys() - {"plots", "tracing"}
     page = (DOCS / "reference" / "extras.md").read_text("utf-8")
     for extra, purpose in EXTRAS.items():
-        name = f"hubbub[{extra}]" if extra else "hubbub"
-        assert f"| `{name}` | {purpose} | " in page, "run: make weights"
+        assert f"| `{install_name(extra)}` | {purpose} | " in page, "run: make weights"
     assert {
         part for command in COMMANDS.values() for part in command.extra.split(",") if part
     } <= weighed

@@ -1,18 +1,20 @@
 """A release is the same bytes whoever makes it, says what is in it, and what is installed of it."""
 
 import hashlib
+import io
 import json
 import os
 import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 from importlib.metadata import PathDistribution
 from pathlib import Path
 
 import pytest
 
-from hubbub.cli.integrity import _looked_at
+from hubbub.cli.integrity import _looked_at, digest_of
 
 pytestmark = pytest.mark.thorough
 
@@ -38,11 +40,13 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 @pytest.fixture
 def site(release: dict[str, bytes], tmp_path: Path) -> Path:
-    """A folder where the wheel is installed."""
-    [name] = [name for name in release if name.endswith(".whl")]
-    (tmp_path / name).write_bytes(release[name])
-    with zipfile.ZipFile(tmp_path / name) as wheel:
-        wheel.extractall(tmp_path / "site")
+    """A folder where both wheels are installed."""
+    wheels = [name for name in release if name.endswith(".whl")]
+    assert len(wheels) == 2
+    for name in wheels:
+        (tmp_path / name).write_bytes(release[name])
+        with zipfile.ZipFile(tmp_path / name) as wheel:
+            wheel.extractall(tmp_path / "site")  # noqa: S202 ours
     return tmp_path / "site"
 
 
@@ -54,7 +58,17 @@ def test_made_twice_it_is_the_same_bytes(release: dict[str, bytes], tmp_path: Pa
     finally:
         os.umask(former)
     assert sorted(again) == sorted(release)
-    assert len(release) == 4
+    kinds = sorted(re.sub(r"-0\.\d.*?(?=-py3|\.tar|\.tgz)", "", name) for name in release)
+    assert kinds == [
+        "first_publication.md",
+        "hubbub-client.tgz",
+        "hubbub-py3-none-any.whl",
+        "hubbub.tar.gz",
+        "hubbub_client-py3-none-any.whl",
+        "hubbub_client.tar.gz",
+        "provenance.json",
+        "sbom.cdx.json",
+    ]
     for name, content in release.items():
         assert content == again[name], name
 
@@ -88,6 +102,41 @@ def test_the_bill_of_materials_has_everything_that_the_locks_name(
     )
 
 
+def test_the_checklist_has_the_digest_of_all_that_is_published(release: dict[str, bytes]) -> None:
+    checklist = release["first_publication.md"].decode()
+    assert "{" not in checklist
+    for name, content in release.items():
+        if name.endswith((".whl", ".gz", ".tgz", "sbom.cdx.json")):
+            assert f"{hashlib.sha256(content).hexdigest()}  {name}" in checklist
+
+
+def test_a_device_installs_two_megabytes_of_ours_and_no_server(release: dict[str, bytes]) -> None:
+    [name] = [name for name in release if name.startswith("hubbub_client-") and ".whl" in name]
+    with zipfile.ZipFile(io.BytesIO(release[name])) as wheel:
+        packages = {path.split("/")[1] for path in wheel.namelist() if path.count("/") > 1}
+        assert sum(entry.file_size for entry in wheel.infolist()) < 2_000_000
+    assert packages - {"licenses"} == {
+        path.parent.name
+        for root in ("client", "proto")
+        for path in (ROOT / root / "hubbub").glob("*/__init__.py")
+    }
+
+
+def test_the_wheel_of_the_source_distribution_is_the_wheel(
+    release: dict[str, bytes], tmp_path: Path
+) -> None:
+    [name] = [name for name in release if re.match(r"hubbub_client-.*gz", name)]
+    with tarfile.open(fileobj=io.BytesIO(release[name])) as archive:
+        archive.extractall(tmp_path, filter="data")
+    [source] = tmp_path.iterdir()
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=source, check=True, capture_output=True)
+    [wheel] = tmp_path.glob("*.whl")
+    assert sorted(zipfile.ZipFile(wheel).namelist()) == sorted(
+        zipfile.ZipFile(io.BytesIO(release[wheel.name])).namelist()
+    )
+
+
 def test_the_statement_has_the_digest_of_every_file_and_lock(release: dict[str, bytes]) -> None:
     statement = json.loads(release["provenance.json"])
     digests = {subject["name"]: subject["digest"]["sha256"] for subject in statement["subject"]}
@@ -106,15 +155,15 @@ def test_what_is_installed_is_what_was_released_until_a_byte_is_another(
 ) -> None:
     subject = json.loads(release["provenance.json"])["subject"]
     [content] = [s for s in subject if s["name"] == "content of hubbub/ as installed"]
-    [info] = site.glob("*.dist-info")
-    installation = _looked_at(PathDistribution(info))
-    assert installation.files > 300
-    assert installation.changed == ()
-    assert installation.digest == content["digest"]["sha256"]
+    [client] = site.glob("hubbub_client-*.dist-info")
+    installations = [_looked_at(PathDistribution(info)) for info in site.glob("*.dist-info")]
+    assert sum(installation.files for installation in installations) > 300
+    assert [installation.changed for installation in installations] == [(), ()]
+    assert digest_of(installations) == content["digest"]["sha256"]
     grr = site / "hubbub" / "mechanisms" / "grr.py"
     grr.write_text(grr.read_text().replace("at_most", "at_least", 1))
     (site / "hubbub" / "mechanisms" / "rr.py").unlink()
-    changed = _looked_at(PathDistribution(info)).changed
+    changed = _looked_at(PathDistribution(client)).changed
     assert changed == ("hubbub/mechanisms/grr.py", "hubbub/mechanisms/rr.py")
 
 

@@ -1,4 +1,4 @@
-"""`pip install .` in an empty environment: the client alone, proven there by the contract suite."""
+"""Empty environments: a device's with the client alone, and one with the command beside it."""
 
 import os
 import re
@@ -10,12 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from hubbub.client.testing import FakeServer
 from hubbub.runtime import VERSION
+from hubbub.signing.testing import make_bundle
+from tests.conftest import CATALOG
 from tests.support.surroundings import CALLER
 
 pytestmark = pytest.mark.thorough
 
 ROOT = Path(__file__).parents[2]
+UV = [str(Path(sys.executable).with_name("uv")), "pip"]
 CLIENT = [
     "tests/unit/test_client_floor.py",
     "tests/statistics/test_averaging.py",
@@ -45,23 +49,36 @@ def _interpreters() -> list[str]:
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The interpreter of an environment with the bare distribution and a test runner."""
+    """The interpreter of an environment with both distributions, no extra and a test runner."""
     folder = tmp_path_factory.mktemp("bare") / "venv"
-    return _bare(sys.executable, folder, ROOT, [sys.executable, "-m", "pip"])
+    pip = [sys.executable, "-m", "pip"]
+    return _bare(sys.executable, folder, [ROOT / "client", ROOT], pip)
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The distribution, built once for the interpreters that come after the first."""
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Both distributions, built once: the client's, and the one that depends on it."""
     folder = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*build, "--wheel-dir", str(folder), str(ROOT)], check=True, env=CALLER)
-    [built] = folder.glob("hubbub-*.whl")
-    return built
+    sources = [str(ROOT / "client"), str(ROOT)]
+    subprocess.run([*build, "--wheel-dir", str(folder), *sources], check=True, env=CALLER)
+    return [next(folder.glob(f"{name}-*.whl")) for name in ("hubbub_client", "hubbub")]
+
+
+@pytest.fixture(scope="module")
+def device(wheels: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of an environment with the client's distribution alone."""
+    folder = tmp_path_factory.mktemp("device") / "venv"
+    return _bare(sys.executable, folder, wheels[:1], UV, tested=False)
 
 
 def _bare(
-    interpreter: str, environment: Path, distribution: Path, installer: Sequence[str]
+    interpreter: str,
+    environment: Path,
+    distributions: Sequence[Path],
+    installer: Sequence[str],
+    *,
+    tested: bool = True,
 ) -> Path:
     # Without a pip of its own, which takes as long to unpack as all the rest: ours works for it.
     command = [interpreter, "-m", "venv", "--without-pip", str(environment)]
@@ -74,7 +91,8 @@ def _bare(
         re.MULTILINE,
     )
     assert len(runner) == 3
-    for chosen in (["--require-hashes", "-r", str(locked)], [str(distribution), *runner]):
+    ours = [*map(str, distributions), *(runner if tested else ())]
+    for chosen in (["--require-hashes", "-r", str(locked)], ours):
         where = {"PIP_PYTHON": str(python), "UV_PYTHON": str(python)}
         install = [*installer, "install", "--quiet", *chosen]
         subprocess.run(install, check=True, env={**CALLER, **where})
@@ -90,6 +108,41 @@ def _there(python: Path, *arguments: str, cwd: Path = ROOT) -> subprocess.Comple
         text=True,
         check=False,
     )
+
+
+def test_a_device_reports_with_the_client_alone(device: Path, tmp_path: Path) -> None:
+    (tmp_path / "metrics.toml").write_text(CATALOG)
+    app = (
+        "from hubbub.client import Client;"
+        "client = Client.from_bundle('app.hubbub', state_dir='device', insecure=True);"
+        "print(client.report('theme', 'dark').name); client.flush();"
+        "print(*(view.metric for view in client.ledger().payloads)); client.close()"
+    )
+    with FakeServer() as server:
+        bundle = make_bundle(tmp_path / "metrics.toml", shuffler=server.address)
+        (tmp_path / "app.hubbub").write_bytes(bundle.signed)
+        done = _there(device, "-c", app, cwd=tmp_path)
+        assert done.stdout.split() == ["QUEUED", "theme"], done.stderr
+        assert len(server.received) == 1
+
+
+def test_every_module_of_a_device_is_loaded_without_the_other_distribution(device: Path) -> None:
+    code = (
+        "import pkgutil, importlib, hubbub\n"
+        "for module in pkgutil.walk_packages(hubbub.__path__, 'hubbub.'):\n"
+        "    try:\n"
+        "        importlib.import_module(module.name)\n"
+        "    except ModuleNotFoundError as error:\n"
+        "        if error.name not in ('rbcl', 'pyhpke', 'pytest'):\n"  # of extras, and of tests
+        "            raise\n"
+        "print(*sorted(part.name for part in pkgutil.iter_modules(hubbub.__path__)))"
+    )
+    done = _there(device, "-c", code)
+    packages = {path.parent.name for path in ROOT.glob("*/hubbub/*/__init__.py")}
+    here = {path.parent.name for path in (ROOT / "client").glob("hubbub/*/__init__.py")}
+    here |= {path.parent.name for path in (ROOT / "proto").glob("hubbub/*/__init__.py")}
+    assert set(done.stdout.split()) == here, done.stderr
+    assert packages - here >= {"authoring", "keys", "signing", "notebook", "aggregator", "cli"}
 
 
 def test_the_client_needs_no_numpy_and_no_redis(python: Path) -> None:
@@ -118,11 +171,10 @@ def test_the_contract_suite_and_the_client_tests_pass_there(python: Path) -> Non
 
 @pytest.mark.parametrize("interpreter", _interpreters(), ids=lambda path: Path(path).name)
 def test_the_client_works_on_every_python_that_is_here(
-    interpreter: str, wheel: Path, tmp_path: Path
+    interpreter: str, wheels: list[Path], tmp_path: Path
 ) -> None:
     # What pip installs is seen above; uv installs the same in a tenth of the time.
-    uv = [str(Path(sys.executable).with_name("uv")), "pip"]
-    _pass(_bare(interpreter, tmp_path / "venv", wheel, uv), *CLIENT)
+    _pass(_bare(interpreter, tmp_path / "venv", wheels, UV), *CLIENT)
 
 
 def _pass(python: Path, *tests: str) -> None:
@@ -139,7 +191,7 @@ def _command(
     return done
 
 
-def test_a_person_looks_at_what_left_with_the_client_alone(python: Path, tmp_path: Path) -> None:
+def test_a_person_looks_at_what_left_without_an_extra(python: Path, tmp_path: Path) -> None:
     app = (
         "from pathlib import Path; from hubbub.client import Client;"
         "from hubbub.signing.testing import make_bundle;"
@@ -156,9 +208,7 @@ def test_a_person_looks_at_what_left_with_the_client_alone(python: Path, tmp_pat
     assert re.search(r"dark \d\d\.\d%, light \d\d\.\d%|light \d\d\.\d%, dark \d\d\.\d%", output)
 
 
-def test_a_catalog_is_written_and_checked_with_the_client_alone(
-    python: Path, tmp_path: Path
-) -> None:
+def test_a_catalog_is_written_and_checked_without_an_extra(python: Path, tmp_path: Path) -> None:
     new = ("catalog", "new", "theme", "--description", "which theme", "--owner", "us@example.org")
     _command(python, *new, "--values", "dark,light", cwd=tmp_path)
     output = _command(python, "catalog", "check", cwd=tmp_path).stdout
@@ -168,7 +218,7 @@ def test_a_catalog_is_written_and_checked_with_the_client_alone(
     crowd = "central_epsilon = 1.0\ncrowd = 1000"
     metrics.write_text(metrics.read_text().replace("epsilon = 1.0", crowd))
     refused = _command(python, "catalog", "check", code=2, cwd=tmp_path).stderr
-    assert "pip install 'PATH[plan]'" in refused
+    assert "pip install CLIENT 'PATH[plan]'" in refused
 
 
 def test_the_command_names_the_smallest_extra(python: Path) -> None:
@@ -183,6 +233,6 @@ def test_the_command_names_the_smallest_extra(python: Path) -> None:
         assert name in listed
         output = _command(python, name, "--nothing", code=2).stderr
         assert output.startswith(f"hubbub: hubbub {name} needs ")
-        assert f"pip install 'PATH[{needed}]'" in output
+        assert f"pip install CLIENT 'PATH[{needed}]'" in output
     built = _command(python, "catalog", "build", "--keys", "keys", code=2).stderr
-    assert "pip install 'PATH[cli]'" in built
+    assert "pip install CLIENT 'PATH[cli]'" in built

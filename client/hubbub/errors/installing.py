@@ -1,10 +1,22 @@
 """How a person adds an optional part of hubbub to an installation."""
 
+from typing import Final
+
+OF_DEVICES: Final = ("relay", "tokens")
+"""The extras of hubbub-client; all others are of hubbub, which is installed beside it."""
+
 
 def install_with(extra: str) -> str:
     """The command that installs this extra, for error messages.
 
-    It names a wheel or a checkout: package indexes have no hubbub of ours, and whoever registers
-    the name there would have their program run on our users' machines.
+    It names wheels or a checkout: package indexes have no hubbub of ours, and whoever registers
+    a name there would have their program run on our users' machines. Both wheels are named, since
+    an installer asks an index for what hubbub depends on and nobody gives it.
     """
-    return f"pip install 'PATH[{extra}]', where PATH is hubbub's wheel or checkout"
+    client = "hubbub-client's wheel, or client/ of a checkout"
+    if extra in OF_DEVICES:
+        return f"pip install 'CLIENT[{extra}]', where CLIENT is {client}"
+    return (
+        f"pip install CLIENT 'PATH[{extra}]', where CLIENT is {client}, and PATH is hubbub's wheel "
+        "or checkout"
+    )

@@ -5,7 +5,7 @@
  * it sends through so that the shuffler does not see from where. HUBBUB_ACCOUNT is the key of an account,
  * where the bundle's reports need tokens.
  */
-import { open } from "hubbub/node";
+import { open } from "hubbub-client/node";
 
 const [bundle, shuffler, folder, metric, value, relay] = process.argv.slice(2);
 if (!bundle || !shuffler || !folder || !metric || !value) {

@@ -6,7 +6,7 @@
  */
 import { createServer } from "node:http";
 
-import { open } from "hubbub/node";
+import { open } from "hubbub-client/node";
 
 const [bundle, shuffler, folder, theme, port = "0"] = process.argv.slice(2);
 if (!bundle || !shuffler || !folder || !theme) {

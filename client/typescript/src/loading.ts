@@ -25,7 +25,7 @@ export async function load<Name extends keyof Parts>(name: Name): Promise<Parts[
   } catch (cause) {
     throw new NotLoaded(
       `a part of hubbub cannot be loaded: ${String(cause)}; serve it beside the first, or import ` +
-        "hubbub/worker",
+        "hubbub-client/worker",
       { cause },
     );
   }

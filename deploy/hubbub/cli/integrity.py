@@ -9,7 +9,7 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Final
 
-_OURS: Final = "hubbub"
+_OURS: Final = ("hubbub", "hubbub-client")
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 
 
@@ -18,15 +18,15 @@ class Installed:
     """One distribution.
 
     files: how many have a recorded hash; none of a checkout, whose files nothing records.
-    changed: those that are missing, or hold something else. digest: of what is recorded of
-    `hubbub/` alone, which is the same wherever the same wheel is installed.
+    changed: those that are missing, or hold something else. content: the recorded hashes of
+    `hubbub/` alone by path, which are the same wherever the same wheel is installed.
     """
 
     name: str
     version: str
     files: int
     changed: tuple[str, ...]
-    digest: str
+    content: Mapping[str, str]
 
 
 def content_digest(hashes: Mapping[str, str]) -> str:
@@ -36,17 +36,27 @@ def content_digest(hashes: Mapping[str, str]) -> str:
 
 
 def installed() -> list[Installed]:
-    """hubbub, then the distributions that it names and that are here."""
-    own = distribution(_OURS)
-    named = sorted({_NAME.match(requirement)[0].lower() for requirement in own.requires or ()})  # type: ignore[index]
-    return [_looked_at(own), *(_looked_at(distribution) for distribution in _here(named))]
+    """The two of hubbub, then the distributions that they name and that are here."""
+    own = [*_here(_OURS)]
+    named = {
+        _NAME.match(requirement)[0].lower()  # type: ignore[index]
+        for distribution in own
+        for requirement in distribution.requires or ()
+    }
+    return [_looked_at(each) for each in (*own, *_here(sorted(named.difference(_OURS))))]
 
 
 def identity() -> str:
     """Which hubbub this is: its version, and the digest of its content where one is recorded."""
-    own = _looked_at(distribution(_OURS))
-    content = f"content sha256:{own.digest}" if own.files else "a checkout, which nothing records"
-    return f"hubbub {own.version}, {content}"
+    own = [_looked_at(each) for each in _here(_OURS)]
+    if not all(each.files for each in own):
+        return f"hubbub {own[0].version}, a checkout, which nothing records"
+    return f"hubbub {own[0].version}, content sha256:{digest_of(own)}"
+
+
+def digest_of(distributions: Iterable[Installed]) -> str:
+    """One digest of what all of them have in `hubbub/`."""
+    return content_digest({p: h for each in distributions for p, h in each.content.items()})
 
 
 def verify() -> tuple[list[str], bool]:
@@ -88,16 +98,16 @@ def _looked_at(distribution: Distribution) -> Installed:
     ours = {
         path.as_posix(): file_hash.value
         for path, file_hash in recorded.items()
-        if path.parts[0] == _OURS and file_hash.mode == "sha256"
+        if path.parts[0] == "hubbub" and file_hash.mode == "sha256"
     }
     # An editable install records a file that says where the checkout is, and nothing of it.
-    is_checkout = distribution.name == _OURS and not ours
+    is_checkout = distribution.name in _OURS and not ours
     return Installed(
         name=distribution.name,
         version=distribution.version,
         files=0 if is_checkout else len(recorded),
         changed=() if is_checkout else tuple(changed),
-        digest=content_digest(ours),
+        content=ours,
     )
 
 

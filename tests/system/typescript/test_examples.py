@@ -150,7 +150,7 @@ def test_electrons_main_process_reports_for_its_windows_and_waits_as_it_quits(
     (packages / "electron").mkdir(parents=True)
     (packages / "electron/index.mjs").write_text(ELECTRON)
     (packages / "electron/package.json").write_text('{"main": "index.mjs"}')
-    (packages / "hubbub").symlink_to(PACKAGE)
+    (packages / "hubbub-client").symlink_to(PACKAGE)
     shutil.copy(up.bundle, tmp_path)
     (tmp_path / "ask.mjs").write_text(ASK)
     (tmp_path / "package.json").write_text('{"type": "module"}')

@@ -217,6 +217,6 @@ def test_where_nothing_can_be_kept_it_says_so(
 
 
 def test_a_server_that_renders_pages_may_import_it() -> None:
-    script = "import('hubbub/ledger').then((own) => console.log(typeof own.defineLedger))"
+    script = "import('hubbub-client/ledger').then((own) => console.log(typeof own.defineLedger))"
     run("npm", "run", "--silent", "build")
     assert run("node", "-e", script) == "function\n"

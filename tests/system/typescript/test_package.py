@@ -82,7 +82,7 @@ plan = ["free", "paid"]
 IMPORT = """
 const before = Object.getOwnPropertyNames(globalThis).length;
 const [page, node, testing] = await Promise.all(
-  ["hubbub", "hubbub/node", "hubbub/testing"].map((name) => import(name)),
+  ["hubbub-client", "hubbub-client/node", "hubbub-client/testing"].map((name) => import(name)),
 );
 const whole = [page.open, node.open, testing.memoryClient, testing.capture].every(Boolean);
 const same = before === Object.getOwnPropertyNames(globalThis).length;
@@ -99,7 +99,7 @@ TSC = (
     "es2022,dom,dom.iterable",
 )
 RIGHT = """
-import { open, type Outcome } from "hubbub";
+import { open, type Outcome } from "hubbub-client";
 import { learn, report } from "./metrics.js";
 const client = await open({ bundle: "/app.hubbub", holdSeconds: null });
 const said: Outcome = client.report("theme", { part: "dark", age: 41 });
@@ -112,7 +112,7 @@ learn(client, "churn", { hours: 12.5, plan: "paid" }, "stayed");
 client.learn("churn", [12.5, "paid"], true);
 export { said };
 """
-WRONG = """import { open } from "hubbub"; import { learn, report } from "./metrics.js";
+WRONG = """import { open } from "hubbub-client"; import { learn, report } from "./metrics.js";
 const client = await open({ bundle: "/app.hubbub" });
 client.report("theme", null);
 client.report("theme");
@@ -225,7 +225,7 @@ def test_the_packed_package_installs_and_does_nothing_when_it_is_imported(tmp_pa
 def test_the_examples_of_its_pages_are_typescript(tmp_path: Path, page: str) -> None:
     """Each is a module; of what the page has before it, the client and a bundle are told."""
     (tmp_path / "node_modules").mkdir()
-    (tmp_path / "node_modules" / "hubbub").symlink_to(PACKAGE)
+    (tmp_path / "node_modules" / "hubbub-client").symlink_to(PACKAGE)
     (tmp_path / "package.json").write_text('{"type": "module"}')
     (tmp_path / "metrics.toml").write_text(CATALOG)
     module = str(tmp_path / "metrics.ts")
@@ -237,7 +237,7 @@ def test_the_examples_of_its_pages_are_typescript(tmp_path: Path, page: str) -> 
             "declare const bundle: Uint8Array<ArrayBuffer>;\n" if "bundle)" in block else ""
         )
         if "const client" not in block:
-            declarations += 'declare const client: import("hubbub").Client;\n'
+            declarations += 'declare const client: import("hubbub-client").Client;\n'
         (tmp_path / f"block_{number}.ts").write_text(declarations + block)
     names = [f"block_{number}.ts" for number in range(len(blocks))]
     run(str(PACKAGE / "node_modules/.bin/tsc"), *TSC, *names, folder=tmp_path)

@@ -187,7 +187,7 @@ def test_service_workers_report_by_an_entry_of_their_own_and_hear_why_by_the_pag
     name, error_text = _asked(page, "/page_entry.js", "module", door)
     assert name == "NotLoaded"
     assert "disallowed on ServiceWorkerGlobalScope" in error_text
-    assert "hubbub/worker" in error_text
+    assert "hubbub-client/worker" in error_text
     assert _asked(page, "/module.js", "module", door) == ["queued", True]
     assert _asked(page, "/classic.js", "classic", door) == ["queued", True]
     counted(up, "service", 2)

@@ -8,7 +8,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 import { app, BrowserWindow, ipcMain } from "electron";
-import { open } from "hubbub/node";
+import { open } from "hubbub-client/node";
 
 const { SHUFFLER: shuffler } = process.env;
 const client = await open({

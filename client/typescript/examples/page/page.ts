@@ -1,6 +1,6 @@
 /** A plain page: it reports a choice, and shows its person what left the device. */
-import { open } from "hubbub";
-import { defineLedger } from "hubbub/ledger";
+import { open } from "hubbub-client";
+import { defineLedger } from "hubbub-client/ledger";
 
 defineLedger();
 const client = await open({ bundle: "app.hubbub", shuffler: location.origin });

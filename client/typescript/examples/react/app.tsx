@@ -2,8 +2,8 @@
 import { createContext, useContext, useEffect, useRef, useState, type ReactNode } from "react";
 import { createRoot } from "react-dom/client";
 
-import { open, type BrowserOptions, type Client, type Value } from "hubbub";
-import { defineLedger } from "hubbub/ledger";
+import { open, type BrowserOptions, type Client, type Value } from "hubbub-client";
+import { defineLedger } from "hubbub-client/ledger";
 
 const Reporting = createContext<Client | null>(null);
 

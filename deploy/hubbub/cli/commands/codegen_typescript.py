@@ -43,7 +43,7 @@ def typescript_module(catalog: Catalog) -> str:
 
 def _lines(catalog: Catalog) -> Iterator[str]:
     yield FIRST_LINE
-    yield 'import type { Client, Outcome } from "hubbub";'
+    yield 'import type { Client, Outcome } from "hubbub-client";'
     yield ""
     yield "/** What each metric takes. */"
     yield "export interface Metrics {"

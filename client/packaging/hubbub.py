@@ -11,4 +11,4 @@ def __getattr__(name: str) -> str:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib.metadata import version  # noqa: PLC0415 takes longer than the rest
 
-    return version("hubbub")
+    return version("hubbub-client")
