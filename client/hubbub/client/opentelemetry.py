@@ -1,0 +1,115 @@
+"""Reports chosen instruments of an app that measures with OpenTelemetry, as private reports.
+
+    exporter = PrivateMetricExporter(client, {"startup": "startup", "themes": Named("theme")})
+    reader = PeriodicExportingMetricReader(exporter, export_interval_millis=86_400_000)
+    provider = MeterProvider(metric_readers=[reader, *other_readers])
+
+Each export is one report per instrument, so let the interval be the metric's epoch: what the
+metric's limits do not allow is not sent. Instruments that are not named leave the device never.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from opentelemetry.sdk import metrics as instruments
+from opentelemetry.sdk.metrics.export import (
+    AggregationTemporality,
+    MetricExporter,
+    MetricExportResult,
+    MetricsData,
+)
+
+if TYPE_CHECKING:
+    from hubbub.client.client import Client
+
+__all__ = ["Named", "PrivateMetricExporter"]
+
+_DELTA: Final[dict[type, AggregationTemporality]] = {
+    instruments.Counter: AggregationTemporality.DELTA,
+    instruments.Histogram: AggregationTemporality.DELTA,
+    instruments.ObservableCounter: AggregationTemporality.DELTA,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Report an attribute of the measurements in place of their number.
+
+    metric: in the catalog. attribute: whose most frequent value is reported; "" for the one that
+        has the metric's name.
+    """
+
+    metric: str
+    attribute: str = ""
+
+
+class PrivateMetricExporter(MetricExporter):
+    """An exporter of OpenTelemetry's SDK that reports through a client, and sends nothing else.
+
+    Of the measurements since the last export it reports
+
+    - of a counter the sum, of a histogram the mean, of a gauge the newest;
+    - with Named the attribute's value that was counted most often.
+
+    Args:
+        client: which stays the app's to close.
+        metrics: by the name of an instrument, the metric that it is reported as.
+    """
+
+    def __init__(self, client: "Client", metrics: Mapping[str, str | Named]) -> None:
+        super().__init__(preferred_temporality=_DELTA)
+        self._client = client
+        self._metrics = dict(metrics)
+
+    def export(
+        self, metrics_data: MetricsData, timeout_millis: float = 10_000, **_: Any
+    ) -> MetricExportResult:
+        """Report what was measured. It does no network I/O; the client counts what is not sent."""
+        del timeout_millis
+        for resource in metrics_data.resource_metrics:
+            for scope in resource.scope_metrics:
+                for metric in scope.metrics:
+                    if metric.name in self._metrics:
+                        self._report(self._metrics[metric.name], metric.data)
+        return MetricExportResult.SUCCESS
+
+    def force_flush(self, timeout_millis: float = 10_000) -> bool:
+        """Send what waits. Whether all of it was sent in time."""
+        return self._client.flush(timeout_millis / 1000)
+
+    def shutdown(self, timeout_millis: float = 30_000, **_: Any) -> None:
+        """Nothing: the client goes on until the app closes it."""
+
+    def _report(self, chosen: str | Named, data: Any) -> None:
+        if not isinstance(chosen, Named):
+            if data.data_points:
+                self._client.report(chosen, _figure(data))
+            return
+        counts = Counter[str]()
+        for point in data.data_points:
+            text = point.attributes.get(chosen.attribute or chosen.metric)
+            if text is not None:
+                counts[str(text)] += _times(point, data)
+        for text, number in counts.most_common(1):
+            if number > 0:
+                self._client.report(chosen.metric, text)
+
+
+def _times(point: Any, data: Any) -> int:
+    """How often a point was counted or measured; of a gauge, once."""
+    if hasattr(point, "count"):
+        return int(point.count)
+    return int(point.value) if hasattr(data, "is_monotonic") else 1
+
+
+def _figure(data: Any) -> float:
+    """What all points of an instrument say together."""
+    points = data.data_points
+    if hasattr(data, "is_monotonic"):
+        return float(sum(point.value for point in points))
+    if hasattr(points[0], "count"):
+        return float(sum(point.sum for point in points) / sum(point.count for point in points))
+    newest: Any = max(points, key=lambda point: point.time_unix_nano)
+    return float(newest.value)
