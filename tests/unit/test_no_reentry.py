@@ -1,6 +1,7 @@
 """A client that is called in the middle of its own thread's call."""
 
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,8 @@ import pytest
 
 from hubbub.client import Client, Outcome
 from hubbub.client.no_reentry import Wakeup
+from hubbub.client.state import queries
+from hubbub.errors import StateBusy
 from tests.support.bundles import Signed
 from tests.support.http_shuffler import HttpShuffler, http_shuffler
 from tests.support.waiting import HANG_SECONDS, eventually
@@ -62,6 +65,37 @@ def test_a_report_in_the_middle_of_a_report_is_refused_at_once(
         monkeypatch.setattr("hubbub.client.reporter._LOCK_SECONDS", HANG_SECONDS)
         assert client.report("theme", "dark") is Outcome.QUEUED
         assert nested == [Outcome.OVERFLOWED]
+
+
+@pytest.mark.parametrize("call", ["waiting", "ledger", "flush", "close"])
+def test_a_call_in_the_middle_of_a_transaction_returns_at_once(
+    signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    with http_shuffler() as server:
+        client = _client(signed, tmp_path, server, hold_seconds=None)
+        assert client.report("theme", "dark") is Outcome.QUEUED
+        for module in ("witness", "database"):  # what a wait for the own thread would take
+            monkeypatch.setattr(f"hubbub.client.state.{module}._BUSY_SECONDS", HANG_SECONDS)
+        nested: list[Any] = []
+        count = queries.waiting
+
+        def interrupted(*arguments: Any) -> int:
+            if not nested:
+                with suppress(StateBusy):
+                    nested.append("called")
+                    asked = getattr(client, call)
+                    nested.append(asked() if callable(asked) else asked)
+            return count(*arguments)
+
+        monkeypatch.setattr(queries, "waiting", interrupted)
+        waiting: list[int] = []
+        asking = threading.Thread(target=lambda: waiting.append(client.waiting), daemon=True)
+        asking.start()
+        asking.join(HANG_SECONDS / 2)
+        assert waiting == [1]
+        returned = {"waiting": ["called", 1], "ledger": ["called"]}
+        assert nested == returned.get(call, ["called", False])
+        client.close()
 
 
 def test_a_wakeup_is_set_in_the_middle_of_its_own_methods() -> None:

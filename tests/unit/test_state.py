@@ -7,6 +7,8 @@ import os
 import shutil
 import sqlite3
 import stat
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -407,6 +409,32 @@ def test_an_app_that_closes_all_descriptors_loses_no_note_and_no_file_of_its_own
     assert os.fstat(closed).st_size == 0
     for number in {own, closed}:
         os.close(number)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows cuts off no file that is mapped")
+@pytest.mark.parametrize("size", [0, 5000])
+def test_an_index_of_sqlite_that_others_cut_off_ends_no_process(tmp_path: Path, size: int) -> None:
+    code = """
+import contextlib, os, sys
+from pathlib import Path
+from hubbub.client.state.database import Database
+path, size = Path(sys.argv[1]), int(sys.argv[2])
+database = Database(path, contextlib.nullcontext)
+for number in range(3):
+    with database.transaction() as connection:
+        connection.execute("INSERT INTO counts VALUES (?, 1)", (str(number),))
+    os.truncate(f"{path}-shm", size)
+database.scrub()
+os.truncate(f"{path}-shm", size)
+database.close()
+print(database.damaged)
+"""
+    path = tmp_path / "hubbub.sqlite3"
+    words = [sys.executable, "-c", code, str(path), str(size)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0\n", "")
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT name FROM counts").fetchall() == [("0",), ("1",), ("2",)]
 
 
 def _cut(journal: Journal, path: Path) -> None:

@@ -409,8 +409,9 @@ class Client:
             self._background.end(_STOP_SECONDS)
         examples = self._reporter.stop()
         self._diagnostics.drop(examples)
-        self._left = self.waiting
-        self._is_complete = not (self._left or examples)
+        with contextlib.suppress(StateUnusable):
+            self._left = self._state.waiting() + len(self._reporter.drawn())
+            self._is_complete = not (self._left or examples)
         self._state.close()
         return self._is_complete
 

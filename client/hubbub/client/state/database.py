@@ -4,7 +4,6 @@ import contextlib
 import os
 import sqlite3
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
@@ -12,10 +11,11 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.client.ledger import FOREIGN
+from hubbub.client.no_reentry import NoReentryLock
 from hubbub.client.paths import refuse_other_than_file
 from hubbub.client.state.consent import Consent
 from hubbub.client.state.witness import LOCK_NAME
-from hubbub.errors import StateUnusable
+from hubbub.errors import StateBusy, StateUnusable
 
 if sys.platform != "win32":
     import fcntl
@@ -83,9 +83,9 @@ class Database:
     def __init__(self, path: Path, alone: Callable[[], AbstractContextManager[None]]) -> None:
         self._path = path
         self._apart = alone
-        self._lock = threading.RLock()
+        self._lock = NoReentryLock()
         self._connection: sqlite3.Connection | None = None
-        self._inode = 0
+        self._inode = self._index_bytes = 0
         self._held = self._closed = False
         self.damaged = 0
 
@@ -94,6 +94,9 @@ class Database:
         """All of it or nothing, alone among threads and processes.
 
         durable: on the disk before this returns, where a power cut cannot take it back.
+
+        Raises:
+            StateBusy: this thread is in the middle of one, or another process all the time.
         """
         with self._lock, self._errors(), self._apart():
             connection = self._open()
@@ -102,6 +105,7 @@ class Database:
             try:
                 yield connection
                 connection.execute("COMMIT")
+                self._restore_index()
             except BaseException:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
@@ -120,13 +124,15 @@ class Database:
 
     def close(self) -> None:
         """Let go of the file, for good."""
-        with self._lock:
-            self._closed = True
+        self._closed = True
+        with contextlib.suppress(StateBusy), self._lock:  # this thread's own call goes on
             self._let_go()
 
     def before_fork(self, seconds: float) -> None:
         """Keep other threads out of SQLite, for the moment of a fork; wait no longer than that."""
-        self._held = self._lock.acquire(timeout=seconds)
+        self._held = False
+        with contextlib.suppress(StateBusy):  # this thread's own call forks
+            self._held = self._lock.acquire(timeout=seconds)
 
     def after_fork_in_parent(self) -> None:
         """Let them in again."""
@@ -135,13 +141,27 @@ class Database:
 
     def after_fork_in_child(self) -> None:
         """Start anew in a forked child."""
-        self._lock = threading.RLock()
+        self._lock = NoReentryLock()
         if self._connection:
             _parents.append(self._connection)
         self._connection = None
 
+    def _restore_index(self) -> None:
+        """Give the log's index the length that SQLite has mapped, where something has cut it off.
+
+        Otherwise the next look at it ends the process (SIGBUS). SQLite takes zeros for an index
+        that it has to make anew from the log.
+        """
+        path = self._path.with_name(f"{self._path.name}-shm")
+        with contextlib.suppress(OSError):  # SQLite reports what is wrong
+            size = path.stat().st_size
+            if size < self._index_bytes and sys.platform != "win32":
+                os.truncate(path, self._index_bytes)
+            self._index_bytes = max(size, self._index_bytes)
+
     def _let_go(self) -> None:
         if self._connection:
+            self._restore_index()
             self._connection.close()
         self._connection = None
 
@@ -153,6 +173,7 @@ class Database:
 
     def _open(self) -> sqlite3.Connection:
         if self._connection and self._is_ours():
+            self._restore_index()
             return self._connection
         if self._closed:
             raise StateUnusable(f"{self._path}: the client is closed; start another")
@@ -166,6 +187,8 @@ class Database:
                 self._set_aside()
                 self._connection = self._connect()
         self._inode = self._path.stat().st_ino
+        self._index_bytes = 0
+        self._restore_index()
         return self._connection
 
     def _connect(self) -> sqlite3.Connection:
