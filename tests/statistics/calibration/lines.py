@@ -15,6 +15,7 @@ Panel = Callable[[int, np.random.Generator], Floats]
 """Of so many days the share that holds the value on each."""
 
 BAND = Statement("95% band of a line", 0.95, ("Point.line", "Point.line_low", "Point.line_high"))
+ODD_DAY = Statement("95% band of a day five errors from all others", 0.95, BAND.fields)
 SIZE = Statement("95% interval of a step", 0.95, ("Shift.difference", "Shift.low", "Shift.high"))
 DAYS = Statement("the days among which a step is hold its own", 0.95, ("Shift.within",))
 STEPLESS = mistake("no step, and one is found", 0.01, ("Trended.false_alarm", "Series.shifts"))
@@ -83,16 +84,22 @@ def _lined(
     estimates, variances = asked_once(truth, people, epsilon, chance)
     line = line_through(range(FIRST, FIRST + days), estimates, variances, 0.95)
     yield BAND, int(((line.low <= truth) & (truth <= line.high)).sum()), days
+    if panel is not stepping:
+        yield STEPLESS, bool(line.steps), 1
+    if panel in {flat, rising, walking}:
+        yield WEEKLESS, bool(line.weekdays), 1
+    if panel is flat:
+        odd = truth.copy()
+        odd[days // 2] += 5 * variances[days // 2] ** 0.5
+        estimates[days // 2] += odd[days // 2] - truth[days // 2]
+        line = line_through(range(FIRST, FIRST + days), estimates, variances, 0.95)
+        yield ODD_DAY, bool(line.low[days // 2] <= odd[days // 2] <= line.high[days // 2]), 1
     if panel is stepping:
         moves = np.diff(truth - np.resize(_WEEK, days))
         place = int(np.argmax(moves)) + 1
         for step in line.steps[:1]:
             yield SIZE, step.low <= 0.15 <= step.high, 1
             yield DAYS, step.first <= place <= step.last, 1
-    else:
-        yield STEPLESS, bool(line.steps), 1
-    if panel in {flat, rising, walking}:
-        yield WEEKLESS, bool(line.weekdays), 1
 
 
 SETTINGS: Sequence[Setting] = [

@@ -9,7 +9,7 @@ class Point:
 
     reports: how many were asked for it.
     line, line_low, line_high: the likely truth by all days together, with its band; None where
-    there are too few, or all err alike.
+    there are too few, or all err alike. The band's confidence is of all days on average.
     """
 
     epoch: int

@@ -52,8 +52,8 @@ _WIDE: Final = 100.0
 _UNLIKELY: Final = 1e-3
 _NEGLIGIBLE: Final = 1e-6
 # A day so many standard errors from what all others expect of it has its own interval in the band:
-# chance takes one day of 370 so far.
-_APART: Final = 3.0
+# chance takes one day of 80 so far.
+_APART: Final = 2.5
 _TINY: Final = 1e-300
 # In logs, beside the likeliest point: e^-30 of it.
 _NOTHING: Final = 30.0
