@@ -4,7 +4,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from hubbub.cli.demonstration.census import PEOPLE
+from hubbub.cli.commands.demo import PEOPLE
 from hubbub.cli.demonstration.questions import demo_questions
 from hubbub.cli.terminal.review_page import review_markdown
 from hubbub.privacy.review import claims

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from docs.pictures.both_ways import ALONE, CROWD, NUMBERS, PICTURE, drawn
-from hubbub.cli.demonstration.census import people
+from hubbub.cli.commands.demo import people
 from hubbub.cli.demonstration.questions import answers_of, demo_questions
 
 FOUND = json.loads(NUMBERS.read_text())

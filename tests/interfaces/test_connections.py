@@ -20,9 +20,9 @@ from fastapi.responses import PlainTextResponse
 
 from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.access.tokens import add_token
-from hubbub.aggregator.web.connection import HttpConnection
 from hubbub.aggregator.web.guard import Guard
 from hubbub.aggregator.web.problems import handle_problems
+from hubbub.aggregator.web.server import HttpConnection
 from hubbub.cli.local.ports import free_port
 from hubbub.runtime import Limiter
 from hubbub.runtime.http.connections import OpenConnections
@@ -75,7 +75,7 @@ async def _served(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> AsyncIterat
     """An application behind our guard and connections, with other limits."""
     for name, value in limits.items():
         module = (
-            "runtime.http.connections" if name.startswith("_MAX") else "aggregator.web.connection"
+            "runtime.http.connections" if name.startswith("_MAX") else "aggregator.web.server"
         )
         monkeypatch.setattr(f"hubbub.{module}.{name}", value)
     face, app = Face(), FastAPI()

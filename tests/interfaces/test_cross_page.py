@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 import hubbub.notebook
-from hubbub.cli.terminal.cross_table import show_cross
+from hubbub.cli.commands.cross import show_cross
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.interfaces.house import House
 from tests.support import web

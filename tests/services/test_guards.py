@@ -595,7 +595,7 @@ def test_silent_connections_to_the_metrics_keep_no_scrape_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, secured: bool
 ) -> None:
     """More than it serves at once, which say nothing, or half of what they should."""
-    monkeypatch.setattr("hubbub.runtime.monitoring.scrape._CONNECTIONS", 20)
+    monkeypatch.setattr("hubbub.runtime.monitoring.metrics._CONNECTIONS", 20)
     write_certificates(tmp_path / "tls", {})
 
     async def body() -> None:
@@ -633,7 +633,7 @@ def test_silent_connections_to_the_metrics_keep_no_scrape_waiting(
 def test_a_connection_to_the_metrics_that_does_not_end_is_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hubbub.runtime.monitoring.scrape._SECONDS", 1.0)
+    monkeypatch.setattr("hubbub.runtime.monitoring.metrics._SECONDS", 1.0)
 
     async def body() -> None:
         async def nothing() -> dict[Window, dict[str, int]]:

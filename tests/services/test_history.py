@@ -16,8 +16,8 @@ from hubbub.aggregator.store.redis import RedisStore
 from hubbub.bundles import Bundle
 from hubbub.catalog import epoch_at
 from hubbub.cli.commands import demo
+from hubbub.cli.commands.demo import people
 from hubbub.cli.commands.up import demo_catalog
-from hubbub.cli.demonstration.census import people
 from hubbub.cli.demonstration.history import DAYS, Day, days_before, drawn_notice, write_history
 from hubbub.cli.demonstration.questions import answers_of, demo_questions
 from hubbub.cli.main import main

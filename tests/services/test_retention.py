@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from hubbub.aggregator.query.answer_store import MemoryAnswerStore, RedisAnswerStore
-from hubbub.aggregator.retention import Retention, days_of, length_of, promised
+from hubbub.aggregator.retention import RedisPromises, Retention, days_of, length_of, promised
 from hubbub.aggregator.store.contract import Commit, TotalsStore
-from hubbub.aggregator.store.promises import RedisPromises
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.authoring import read_catalog
 from hubbub.bundles import Bundle

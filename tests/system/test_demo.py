@@ -14,9 +14,8 @@ from pathlib import Path
 import pytest
 import redis
 
-from hubbub.cli.commands.demo import close_epochs
+from hubbub.cli.commands.demo import candidates, close_epochs, people
 from hubbub.cli.commands.up import demo_catalog
-from hubbub.cli.demonstration.census import candidates, people
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.terminal.service_client import report_counts
 from hubbub.client import Client, MemoryState, transport_to

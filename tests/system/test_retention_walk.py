@@ -10,9 +10,8 @@ import pytest
 from playwright.sync_api import expect
 
 from hubbub.aggregator.query.answer_store import RedisAnswerStore
-from hubbub.aggregator.retention import Retention, promised
+from hubbub.aggregator.retention import RedisPromises, Retention, promised
 from hubbub.aggregator.store.contract import WindowTotals
-from hubbub.aggregator.store.promises import RedisPromises
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.authoring import read_catalog
 from hubbub.catalog import EPOCH_SECONDS, epoch_at

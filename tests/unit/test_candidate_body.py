@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 
 from hubbub.aggregator.access.audit_trail import Seen
-from hubbub.aggregator.query.turns import Turns
+from hubbub.aggregator.query.cache import Turns
 from hubbub.aggregator.web import candidate_body
 from hubbub.aggregator.web.candidate_body import CandidatesBody, parse
 from tests.support.waiting import HANG_SECONDS

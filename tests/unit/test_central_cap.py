@@ -22,7 +22,7 @@ from hubbub.errors import CatalogInvalid
 from hubbub.keys.opening_keys import new_periods
 from hubbub.privacy.card import card
 from hubbub.privacy.central_catalog import read_with_promises
-from hubbub.privacy.gaussian_crowd import gaussian_mu
+from hubbub.privacy.crowd import gaussian_mu
 from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import delta_of, largest_local

@@ -18,6 +18,7 @@ from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.releases.releasing import ReleaseQuery, Releases
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.bundles.opening_keys import DEVELOPMENT_IDS
+from hubbub.cli.commands.status import show_pipeline
 from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.cli.terminal.answer_tables import (
     show_changes,
@@ -26,7 +27,6 @@ from hubbub.cli.terminal.answer_tables import (
     show_top,
     show_trend,
 )
-from hubbub.cli.terminal.law_table import show_pipeline
 from hubbub.client.delivery.waits import Waits
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BundleRefused

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from hubbub.aggregator.query.first_batch import until_first_batch
 from hubbub.aggregator.query.notices import notice_of
+from hubbub.aggregator.query.overview import until_first_batch
 from hubbub.aggregator.query.report_counts import upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.aggregator.store.contract import Counted

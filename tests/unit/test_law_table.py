@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hubbub.cli.terminal.law_table import show_pipeline
+from hubbub.cli.commands.status import show_pipeline
 from hubbub.cli.terminal.output import explain
 from hubbub.conservation import TERMS, balances, sum_terms
 

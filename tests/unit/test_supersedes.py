@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from hubbub.aggregator.query import QueryEngine
-from hubbub.aggregator.query.answers import Trended
+from hubbub.aggregator.query.answers import Point, Trended
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
-from hubbub.aggregator.query.trend_series import Point
 from hubbub.analysis import Followed, answer, joined_shares
 from hubbub.analysis.families import draw
 from hubbub.authoring import read_catalog

@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from hubbub.cli.terminal import output
-from hubbub.cli.terminal.table_layout import Sized, blocks, drawn, fitted
-from hubbub.cli.terminal.table_layout import cell_len as own_cell_len
+from hubbub.cli.terminal.output import Sized, blocks, drawn, fitted
+from hubbub.cli.terminal.output import cell_len as own_cell_len
 
 HEAD = ["stream", "what it asks for", "acknowledged", "counted", "balanced"]
 ROWS = [

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from hubbub.aggregator.query.turns import Turns
+from hubbub.aggregator.query.cache import Turns
 from hubbub.errors import ServiceUnavailable
 
 

@@ -48,13 +48,12 @@ from hubbub.aggregator.reload import (
     files,
     reading,
 )
-from hubbub.aggregator.retention import Retention
+from hubbub.aggregator.retention import RedisPromises, Retention
 from hubbub.aggregator.service import IngestService
 from hubbub.aggregator.settings import Settings, limited, parse
 from hubbub.aggregator.store.contract import TotalsStore
 from hubbub.aggregator.store.filed import FiledStore
 from hubbub.aggregator.store.files import FileTotals
-from hubbub.aggregator.store.promises import RedisPromises
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.bundles import Bundle
 from hubbub.errors.places import notice

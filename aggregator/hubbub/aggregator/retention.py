@@ -3,6 +3,8 @@
 Whole epochs, closed ones alone. What they counted stays in the law, as counted:deleted; what was
 released or exported of them stays, and is not ours to take back. What was promised while an epoch's
 reports came in holds whatever the catalog says later, so the store remembers it (decision 0224).
+
+In the hash `aggregator:retention`: metric -> what `promise` was given, whatever bundle is in use.
 """
 
 import asyncio
@@ -13,13 +15,41 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol, Self
 
 from hubbub.aggregator.store.contract import Counted, TotalsStore
-from hubbub.aggregator.store.promises import Promises
 from hubbub.bundles import Bundle
 from hubbub.catalog import EPOCH_SECONDS, Metric, closing_time, epoch_at, epoch_start
 from hubbub.conservation import Window
 from hubbub.errors import StoreUnavailable
 from hubbub.fields.rules import is_whole, metric_name_of
-from hubbub.runtime import Clocks, facts
+from hubbub.runtime import Clocks, RedisServer, facts
+
+
+class Promises(Protocol):
+    """For how long totals are kept, by metric, also of one that no catalog has any more."""
+
+    async def promises(self) -> Mapping[str, bytes]:
+        """What `promise` was given last, by metric."""
+        ...
+
+    async def promise(self, metric: str, text: str) -> None:
+        """Remember this of a metric."""
+        ...
+
+
+class RedisPromises:
+    """In the aggregator's Redis. Both methods raise StoreUnavailable."""
+
+    def __init__(self, server: RedisServer) -> None:
+        self._server = server
+
+    async def promises(self) -> Mapping[str, bytes]:
+        """What `promise` was given last, by metric."""
+        reply = await self._server.ask("HGETALL", "aggregator:retention")
+        return {name.decode(errors="replace"): text for name, text in reply.items()}
+
+    async def promise(self, metric: str, text: str) -> None:
+        """Remember this of a metric."""
+        await self._server.durable([("HSET", "aggregator:retention", metric, text)])
+
 
 _log: Final = logging.getLogger("hubbub.aggregator")
 

@@ -26,12 +26,17 @@ from hubbub.analysis.percentiles import (
 from hubbub.analysis.ranks import Ranks, ranks_of
 from hubbub.analysis.strings.decode import decode, decode_counts
 from hubbub.analysis.strings.design import Collection
-from hubbub.analysis.trends.point_variances import known_variances
-from hubbub.analysis.trends.trend import FALSE_ALARM, MIN_POINTS, line_through
+from hubbub.analysis.trends.trend import FALSE_ALARM, MIN_POINTS, known_variances, line_through
 from hubbub.analysis.uncertainty.anytime import anytime_confidence
 from hubbub.analysis.uncertainty.discoveries import p_values, stand_out
-from hubbub.analysis.uncertainty.intervals import MAX_CONFIDENCE, MIN_CONFIDENCE, interval
-from hubbub.analysis.uncertainty.sampling import POPULATION, REPORTERS, Whose
+from hubbub.analysis.uncertainty.intervals import (
+    MAX_CONFIDENCE,
+    MIN_CONFIDENCE,
+    POPULATION,
+    REPORTERS,
+    Whose,
+    interval,
+)
 
 __all__ = [
     "CONFIDENCE",

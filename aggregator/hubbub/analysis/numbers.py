@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.analysis.uncertainty.intervals import held_between, interval, reach_of
-from hubbub.analysis.uncertainty.sampling import sampled
+from hubbub.analysis.uncertainty.intervals import held_between, interval, reach_of, sampled
 from hubbub.analysis.value_estimates import ValueEstimates
 
 

@@ -20,8 +20,7 @@ import numpy as np
 from hubbub.analysis.binomials import above, likely, pmf
 from hubbub.analysis.families import family_for
 from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE
-from hubbub.analysis.uncertainty.intervals import Tail
-from hubbub.analysis.uncertainty.sampling import sampled
+from hubbub.analysis.uncertainty.intervals import Tail, sampled
 from hubbub.authoring.auto import EQUAL
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Memoized, build

@@ -17,12 +17,14 @@ from hubbub.aggregator.query.answers import (
     Compared,
     Crossed,
     Estimated,
+    Point,
+    Series,
+    Shift,
     Shuffled,
     TopList,
     Trended,
 )
 from hubbub.aggregator.query.breakdowns import BrokenDown, PartRow
-from hubbub.aggregator.query.trend_series import Point, Series, Shift
 from hubbub.analysis import (
     Association,
     Cell,

@@ -7,6 +7,7 @@ is the same still has the same totals: nothing here is ever out of date, and not
 import asyncio
 from collections import OrderedDict
 from collections.abc import (
+    AsyncIterator,
     Awaitable,
     Callable,
     Collection,
@@ -15,6 +16,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeVar
 
@@ -23,7 +25,7 @@ import numpy as np
 from hubbub.aggregator.store.contract import Counted, Integers, TotalsReader, WindowTotals
 from hubbub.catalog.crowds.device_dummies import reports_variance
 from hubbub.conservation import Window
-from hubbub.errors import BadParameter, TotalsUnreadable
+from hubbub.errors import BadParameter, ServiceUnavailable, TotalsUnreadable
 from hubbub.mechanisms import Totals
 
 # 365 epochs of 100,000 values, or a few thousand of small metrics.
@@ -258,3 +260,37 @@ def sum_totals(
         dummies_variance=drawn,
         beside_variance=hidden,
     )
+
+
+# Each keeps its candidates in memory.
+_MAX_WAITING: Final = 4
+
+
+class Turns:
+    """One for all callers of a process."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+        self._waiting = 0
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Wait until no other expensive question is being answered.
+
+        Raises:
+            ServiceUnavailable: too many wait already.
+        """
+        if self._waiting >= _MAX_WAITING:
+            raise ServiceUnavailable(
+                f"{_MAX_WAITING} expensive questions wait already; ask again in ten seconds, or "
+                "for fewer strings"
+            )
+        self._waiting += 1
+        try:
+            await self._lock.acquire()
+        finally:
+            self._waiting -= 1
+        try:
+            yield
+        finally:
+            self._lock.release()

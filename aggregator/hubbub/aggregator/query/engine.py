@@ -30,6 +30,7 @@ from hubbub.aggregator.query.answers import (
     MetricDetail,
     MetricLine,
     PipelineStatus,
+    Series,
     TopList,
     Trended,
     Watched,
@@ -41,7 +42,7 @@ from hubbub.aggregator.query.breakdowns import (
     parts_by,
     public_part,
 )
-from hubbub.aggregator.query.cache import CoalescedRead, SingleFlightCache
+from hubbub.aggregator.query.cache import CoalescedRead, SingleFlightCache, Turns
 from hubbub.aggregator.query.caller_view import CallersLists, CallersMarks, Viewer, caller_view
 from hubbub.aggregator.query.candidates import (
     CandidateLists,
@@ -49,17 +50,21 @@ from hubbub.aggregator.query.candidates import (
     with_candidates,
 )
 from hubbub.aggregator.query.estimating import EstimateQuery, RangeEstimate, estimate_range
-from hubbub.aggregator.query.first_batch import until_first_batch
 from hubbub.aggregator.query.marks import Marks, MemoryMarks
 from hubbub.aggregator.query.notices import notice_of
-from hubbub.aggregator.query.overview import detail, iso_time, line, shown_epochs
+from hubbub.aggregator.query.overview import (
+    detail,
+    iso_time,
+    line,
+    shifts_between,
+    shown_epochs,
+    until_first_batch,
+    whole_answer,
+)
 from hubbub.aggregator.query.page import WHOLE, Page
 from hubbub.aggregator.query.report_counts import Terms, UpstreamCounts, status, upstream_reports
 from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, TotalsByEpoch
-from hubbub.aggregator.query.trend_series import Series
 from hubbub.aggregator.query.trends import by_list, series, together
-from hubbub.aggregator.query.turns import Turns
-from hubbub.aggregator.query.whole_answer import shifts_between, whole_answer
 from hubbub.aggregator.store.contract import TotalsReader
 from hubbub.analysis import Answer, Cross, Top, changes, crossed, only_of_all, top
 from hubbub.bundles import Bundle

@@ -1,20 +1,31 @@
 """Overview: the metrics there are, what is held of each, and what one person's report reveals."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
-from hubbub.aggregator.query.answers import Epoch, MetricDetail, MetricLine, Shuffled
+from hubbub.aggregator.query.answers import Epoch, Estimated, MetricDetail, MetricLine, Shuffled
 from hubbub.aggregator.query.candidates import looks_for_strings
-from hubbub.aggregator.query.estimating import one_look
-from hubbub.aggregator.query.first_batch import until_first_batch
-from hubbub.aggregator.query.notices import notice_of
+from hubbub.aggregator.query.estimating import EstimateQuery, RangeEstimate, one_look
+from hubbub.aggregator.query.notices import notice_of, reports_stderr
 from hubbub.aggregator.query.report_counts import Terms, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
-from hubbub.analysis import OF_NUMBERS, Answer
+from hubbub.analysis import (
+    OF_NUMBERS,
+    PERCENTILES,
+    Answer,
+    PercentileShift,
+    Ranks,
+    percentile_shifts,
+    percentiles_of,
+    shares_below,
+)
 from hubbub.analysis.families import family_for
 from hubbub.catalog import Metric, epoch_start, metric_name_of
+from hubbub.catalog.epochs import grace_seconds
+from hubbub.conservation import Window, minute
+from hubbub.errors import BadParameter
 from hubbub.privacy.amplification import Amplified
 from hubbub.privacy.card import max_posterior, metric_card
 from hubbub.privacy.crowd import rests_on
@@ -214,3 +225,108 @@ def _at_the_ends(metric: Metric, answer: Answer) -> str:
 def iso_time(seconds: float) -> str:
     """ISO 8601 in UTC; past the last year that it has, the end of that."""
     return datetime.fromtimestamp(min(seconds, _LATEST), UTC).isoformat().replace("+00:00", "Z")
+
+
+def whole_answer(
+    envelope: Mapping[str, Any],
+    selection: EpochSelection,
+    query: EstimateQuery,
+    estimate: RangeEstimate,
+) -> Estimated:
+    """All that totals say, but for what the shuffler alone knows. envelope: its common part."""
+    metric, answer = selection.metric, estimate.answer
+    ranks = None if query.anytime else ranks_for(metric, query, estimate.ranks)
+    first, last, ends = selection.epochs[0], selection.epochs[-1], number_range(metric)
+    return Estimated(
+        **envelope,
+        description=metric.description,
+        since=iso_time(epoch_start(first, metric.epoch)),
+        until=iso_time(epoch_start(last + 1, metric.epoch)),
+        updated=iso_time(estimate.updated) if estimate.updated else None,
+        reports_stderr=reports_stderr(selection),
+        waiting=None,
+        withheld=None,
+        mechanism=metric.mechanism,
+        epsilon=metric.report_loss,
+        shuffled=shuffled(metric, estimate.shuffled) if estimate.shuffled else None,
+        honest_p_value=estimate.plausibility.p_value,
+        findings=list(estimate.plausibility.findings),
+        mean=answer.mean,
+        others=answer.others,
+        fit_p_value=answer.fit_p_value,
+        twins=list(answer.twins),
+        beginnings=list(answer.beginnings),
+        likely=list(answer.likely),
+        percentiles=percentiles_of(ranks, query.percentiles or PERCENTILES, answer.confidence)
+        if ranks
+        else [],
+        below=shares_below(ranks, query.below, answer.confidence) if ranks else [],
+        total=len(answer.values),
+        values=list(answer.values),
+        promised=shuffled(metric, estimate.promised),
+        lowest=ends[0] if ends else None,
+        highest=ends[1] if ends else None,
+        notes=notes(metric, answer),
+        anytime=query.anytime,
+    )
+
+
+def ranks_for(metric: Metric, query: EstimateQuery, ranks: Ranks | None) -> Ranks | None:
+    """What percentiles are read off.
+
+    Raises:
+        BadParameter: percentiles are asked of a metric without parts of a range.
+    """
+    if ranks is None and query.asks_ranks:
+        raise BadParameter(
+            f'metric "{metric.name}" has no parts of a range, of which percentiles are read; give '
+            'a number edges, or mechanism = "wave", or leave percentile and below out'
+        )
+    return ranks
+
+
+def shifts_between(
+    metric: Metric, query: EstimateQuery, before: RangeEstimate, after: RangeEstimate
+) -> list[PercentileShift]:
+    """How far percentiles of the population moved from one range of epochs to another."""
+    if query.below:
+        raise BadParameter("a comparison has no share below a number: leave below out")
+    old, new = (ranks_for(metric, query, work.population) for work in (before, after))
+    if old is None or new is None:
+        return []
+    return percentile_shifts(old, new, query.percentiles or PERCENTILES, before.answer.confidence)
+
+
+def until_first_batch(metric: Metric, terms: Terms | None, reserve: float | None) -> str:
+    """In a sentence without its full stop; "" where nothing waits, or something has left.
+
+    terms: the shuffler's, if it told them. reserve: how many minimum batches stay in an open pool
+    at least, if it told that.
+    """
+    waiting = [
+        window
+        for window, counts in (terms or {}).items()
+        if window.stream == metric.name
+        and 0 < counts.get("pooled", 0) == counts.get("acknowledged")
+    ]
+    if not terms or not waiting:
+        return ""
+    newest = max(waiting, key=lambda window: window.epoch)
+    return _said(metric, newest, terms[newest]["pooled"], reserve)
+
+
+def _said(metric: Metric, window: Window, pooled: int, reserve: float | None) -> str:
+    ends = epoch_start(window.epoch + 1, metric.epoch) + grace_seconds(metric.epoch)
+    latest = minute(ends)
+    if metric.mix == "epoch":
+        return (
+            f"{pooled:,} of the {metric.crowd:,} reports of a crowd wait at the shuffler; they "
+            f"leave together at {latest}, or not at all"
+        )
+    reserve_count = round(metric.fewest * (reserve or 0.0)) if metric.mix == "pool" else 0
+    stay = f", of which {reserve_count:,} stay behind" if reserve_count else ""
+    return (
+        f"{pooled:,} of {metric.fewest + reserve_count:,} reports wait at the shuffler until the "
+        f"first batch{stay}, or until {latest} at the latest; fewer than {metric.fewest:,} by then "
+        "are withheld"
+    )

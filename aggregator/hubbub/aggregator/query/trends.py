@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
+from hubbub.aggregator.query.answers import Point, Series, Shift
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
-from hubbub.aggregator.query.trend_series import Point, Series, Shift
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis import (
     MIN_POINTS,

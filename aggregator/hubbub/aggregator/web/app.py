@@ -16,12 +16,11 @@ from fastapi.staticfiles import StaticFiles
 from hubbub.aggregator.access.audit_trail import AuditTrail
 from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.query import QueryEngine
-from hubbub.aggregator.query.turns import Turns
+from hubbub.aggregator.query.cache import Turns
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.settings import HttpSettings
 from hubbub.aggregator.web.api_page import api_page
-from hubbub.aggregator.web.candidate_body import Candidates
-from hubbub.aggregator.web.candidate_routes import saved_lists
+from hubbub.aggregator.web.candidate_body import Candidates, saved_lists
 from hubbub.aggregator.web.gauges import exposition
 from hubbub.aggregator.web.guard import App, Guard, Message, Receive, Scope, Send, shared
 from hubbub.aggregator.web.login_routes import logging_in

@@ -20,7 +20,7 @@ from hubbub.aggregator.access.audit_trail import Seen
 from hubbub.aggregator.access.rights import EVERYONE
 from hubbub.aggregator.place import Place
 from hubbub.aggregator.query import QueryEngine
-from hubbub.aggregator.query.turns import Turns
+from hubbub.aggregator.query.cache import Turns
 from hubbub.aggregator.store.files import FileTotals, newest_bundle
 from hubbub.aggregator.web.problems import handle_problems
 from hubbub.aggregator.web.query_routes import questions

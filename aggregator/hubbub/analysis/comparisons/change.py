@@ -15,8 +15,7 @@ from hubbub.analysis.answer import OF_NUMBERS, Answer
 from hubbub.analysis.arrays import Floats, Mask
 from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE, p_values, stand_out
 from hubbub.analysis.uncertainty.hidden_number import reach_of_worth, worth_of
-from hubbub.analysis.uncertainty.intervals import Tail, held_between, pushed_up, reach_of
-from hubbub.analysis.uncertainty.sampling import sampled
+from hubbub.analysis.uncertainty.intervals import Tail, held_between, pushed_up, reach_of, sampled
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 

@@ -1,8 +1,12 @@
-"""Intervals and detections: how far an estimate may be off, and whether it stands out from zero."""
+"""Intervals and detections: how far an estimate may be off, and whether it stands out from zero.
+
+Shares are of those who reported, exactly as unsure as their coins. Whoever compares two epochs, or
+draws a line through some, means the people that they are from: others report each time.
+"""
 
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from scipy.special import log_ndtr, ndtri
@@ -247,3 +251,22 @@ def reach_of(confidence: float) -> float:
     """How many standard errors either end of an interval is away. Raises BadParameter."""
     check_confidence(confidence)
     return _NORMAL.inv_cdf((1 + confidence) / 2)
+
+
+Whose = Literal["reporters", "population"]
+REPORTERS: Final[Whose] = "reporters"
+POPULATION: Final[Whose] = "population"
+
+
+def sampled(shares: Floats, people: float) -> Floats:
+    """The variance of these shares for having been drawn: s (1 - s) / n.
+
+    shares: in [0, 1], or estimates of that. people: how many reported; where some may have done so
+        r times, an r-th of the reports, which is the fewest.
+
+    Of places in [0, 1], the most that a mean at that place can vary (Bhatia and Davis 2000).
+    Whoever is in two such draws makes their difference surer than is said.
+    """
+    inside = np.clip(shares, 0.0, 1.0)
+    answer: Floats = inside * (1 - inside) / max(people, 1)
+    return answer

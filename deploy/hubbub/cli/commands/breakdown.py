@@ -1,12 +1,15 @@
 """`hubbub breakdown`: a metric by what is public of devices, each part beside all others."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
-from hubbub.cli.terminal.breakdown_table import show_breakdown
+from hubbub.cli.terminal.answer_rows import show_rows
+from hubbub.cli.terminal.output import explain, several
 from hubbub.cli.terminal.query_options import QuestionOptions
 from hubbub.notebook import Connection
 from hubbub.programs.command_line import Command
 from hubbub.programs.options import option, options
+from hubbub.query_results import columns_of, final_sentence, rows
 
 
 @options
@@ -35,3 +38,43 @@ examples:
 """,
     ),
 )
+
+
+Answer = Mapping[str, Any]
+
+# More rows than this are for a file, not for eyes.
+_ROWS: Final = 60
+_NEVER: Final = 2.0
+
+
+def show_breakdown(answer: Answer) -> None:
+    """Shares of every part with their intervals, and what has no answer yet."""
+    if answer["notice"]:
+        explain(answer["notice"])
+    every = rows("breakdown", answer)
+    table_rows = every
+    if len(every) > _ROWS:
+        table_rows = sorted(
+            every, key=lambda row: _NEVER if row["p_value"] is None else row["p_value"]
+        )
+    show_rows(
+        "breakdown",
+        answer,
+        f"{answer['metric']} by {answer['by']}: {several(answer['reports'], 'report')}, "
+        f"{answer['dates']}",
+        columns_of("breakdown", answer),
+        table_rows[:_ROWS],
+    )
+    if len(every) > _ROWS:
+        explain(f"what differs most first; {len(every) - _ROWS:,} more: --format csv has them all")
+    for part in answer["parts"]:
+        if not part["answered"] and (part["part"] != "unlisted" or part["reports"]):
+            withheld = f", {part['withheld']:,} withheld" if part["withheld"] else ""
+            explain(
+                f"{part['part']}: {several(part['reports'], 'report')}{withheld}; below the "
+                f"minimum batch of {answer['min_batch']:,}, so there is no answer"
+            )
+    whose = "differences are of the population that reports are from, shares of who reported"
+    explain(whose)
+    if sentence := final_sentence(answer):
+        explain(sentence)

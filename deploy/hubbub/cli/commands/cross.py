@@ -1,12 +1,24 @@
 """`hubbub cross`: two parts of a metric as a table, or by a third, and how they go together."""
 
-from typing import Final
+from collections.abc import Mapping, Sequence
+from shutil import get_terminal_size
+from typing import Any, Final
 
-from hubbub.cli.terminal.cross_table import show_cross
+from hubbub.cli.terminal.answer_rows import show_rows
+from hubbub.cli.terminal.output import explain, table
 from hubbub.cli.terminal.query_options import AnswerOptions, read_metric_name
+from hubbub.errors.printable import visible
 from hubbub.notebook import Connection
 from hubbub.programs.command_line import Command
 from hubbub.programs.options import argument, options
+from hubbub.query_results import (
+    Row,
+    association_sentence,
+    columns_of,
+    final_sentence,
+    rows,
+    slice_sentences,
+)
 
 
 @options
@@ -43,3 +55,76 @@ example:
 """,
     ),
 )
+
+
+Answer = Mapping[str, Any]
+
+# More cells than this are for a file, not for eyes.
+_CELLS: Final = 50
+_MARK: Final = "*"
+# Between two columns, and before the first.
+_GAP: Final = 3
+
+
+def show_cross(answer: Answer) -> None:
+    """Shares within rows with their intervals; then how the parts go together.
+
+    By a third part a table for each of its values.
+    """
+    cells = rows("cross", answer)
+    crossed = f"{answer['columns']} within {answer['rows']}"
+    crossed += f" by {answer['by']}" if answer["by"] else ""
+    heading = f"{answer['metric']}: {crossed}, {answer['reports']:,} reports, {answer['dates']}"
+    if answer["notice"]:
+        explain(answer["notice"])
+    split = [(part["value"], part["share"]) for part in answer["slices"]] or [("", 1.0)]
+    grids = [_grid(answer, [cell for cell in cells if cell["slice"] == of]) for of, _ in split]
+    if all(grids):
+        if answer["by"]:
+            explain(heading)
+        for (of, share), grid in zip(split, grids, strict=True):
+            part = f"{answer['by']}={visible(of)}, {share:.1%} of the reports"
+            table(part if answer["by"] else heading, *(grid or ()))
+        level = f"{100 * answer['confidence']:.6g}%"
+        explain(f"share of its row, with its {level} interval; {_MARK} is beyond chance")
+    else:
+        _list(heading, answer, cells)
+    for sentence in (association_sentence(answer), *slice_sentences(answer)):
+        explain(sentence)
+    whose = "of the population that reports are from: intervals hold who happened to report too"
+    explain(whose)
+    if len(answer["parts"]) > 2:  # noqa: PLR2004 a table has two
+        third = " PART" if answer["by"] else ""
+        explain(
+            f"other tables: hubbub cross {answer['metric']} PART PART{third}; its parts are "
+            f"{', '.join(map(visible, answer['parts']))}"
+        )
+    if sentence := final_sentence(answer):
+        explain(sentence)
+
+
+def _grid(answer: Answer, cells: Sequence[Row]) -> tuple[list[str], list[list[str]]] | None:
+    """Heads and lines of the whole table; None if it is wider than the terminal."""
+    names = list(dict.fromkeys(cell["column"] for cell in cells))
+    lines = [cells[first : first + len(names)] for first in range(0, len(cells), len(names) or 1)]
+    head = [answer["rows"], *names]
+    body = [[line[0]["row"], *map(_share, line)] for line in lines]
+    every = zip(head, *body, strict=True)
+    widths = [max(len(visible(text)) for text in column) for column in every]
+    if sum(width + _GAP for width in widths) > get_terminal_size().columns:
+        return None
+    return head, body
+
+
+def _share(row: Row) -> str:
+    ends = f"{100 * row['within_low']:.0f}-{100 * row['within_high']:.0f}"
+    return f"{row['within']:.0%} {ends}{_MARK if row['departs'] else ' '}"
+
+
+def _list(heading: str, answer: Answer, cells: Sequence[Row]) -> None:
+    """A line a cell, the farthest from independence first."""
+    table_rows = sorted(cells, key=lambda row: -abs(row["score"]))[:_CELLS]
+    show_rows("cross", answer, heading, columns_of("cross", answer), table_rows)
+    explain("the farthest from what independent parts would have first")
+    if len(cells) > len(table_rows):
+        explain(f"... and {len(cells) - len(table_rows):,} more cells: --format csv shows them all")

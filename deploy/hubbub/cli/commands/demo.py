@@ -1,18 +1,22 @@
 """`hubbub demo`: real people's answers, from SDK to estimates, through every role."""
 
 import asyncio
+import csv
+import gzip
 import json
+import secrets
 import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any, Final
 
 from hubbub.catalog import EPOCH_SECONDS, epoch_at
 from hubbub.cli.commands.up import until_interrupted
 from hubbub.cli.demonstration.answers import MetricAnswer, ask_all, show_answers, show_change
-from hubbub.cli.demonstration.census import PEOPLE, people
 from hubbub.cli.demonstration.history import (
     CHANGED_DAYS_AGO,
     DAYS,
@@ -36,6 +40,46 @@ from hubbub.programs.unwritable import refuse_unwritable
 from hubbub.runtime import connect_redis
 from hubbub.shuffler.pool import Pool
 from hubbub.simulation.devices import Person, Sent, send_everyone
+
+PEOPLE: Final = 30_162
+"""How many the census has."""
+AGE_GROUPS = ((25, "17-24"), (35, "25-34"), (45, "35-44"), (55, "45-54"), (65, "55-64"))
+
+
+def candidates() -> list[str]:
+    """The 10,000 domains, most queried first."""
+    return _text("top_domains.txt.gz").split()
+
+
+def people(number: int) -> list[Person]:
+    """So many people: the census's 30,162, again from the first when they do not suffice.
+
+    Home pages follow Zipf's law with exponent 1.0 over the domains' ranks.
+    """
+    census = list(csv.DictReader(_text("census_people.csv.gz").splitlines()))
+    domains = candidates()
+    weights = list(accumulate(1 / rank for rank in range(1, len(domains) + 1)))
+    homepages = secrets.SystemRandom().choices(domains, cum_weights=weights, k=number)
+    again = (row for _ in range(number // len(census) + 1) for row in census)
+    return [
+        {
+            "income_over_50k": "yes" if row["income"] == ">50K" else "no",
+            "education": row["education"],
+            "occupation": row["occupation"],
+            "age_group": _age_group(int(row["age"])),
+            "homepage": homepage,
+        }
+        for row, homepage in zip(islice(again, number), homepages, strict=True)
+    ]
+
+
+def _age_group(age: int) -> str:
+    return next((name for below, name in AGE_GROUPS if age < below), "65+")
+
+
+def _text(name: str) -> str:
+    return gzip.decompress((files("hubbub.cli") / "demo_data" / name).read_bytes()).decode()
+
 
 _KEEP: Final = Exclusive()
 _DRAIN_SECONDS: Final = 600.0

@@ -9,10 +9,16 @@ from typing import Final
 
 from hubbub.aggregator.place import Place
 from hubbub.aggregator.query.answer_store import RedisAnswerStore
-from hubbub.aggregator.retention import delete_totals, ended_before, length_of, promised, windows_of
+from hubbub.aggregator.retention import (
+    RedisPromises,
+    delete_totals,
+    ended_before,
+    length_of,
+    promised,
+    windows_of,
+)
 from hubbub.aggregator.store.filed import FiledStore
 from hubbub.aggregator.store.files import FileTotals
-from hubbub.aggregator.store.promises import RedisPromises
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.catalog import EPOCH_SECONDS, closing_time, epoch_start

@@ -2,35 +2,74 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, replace
+from math import isfinite
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from hubbub.analysis import POPULATION, REPORTERS, Whose
-from hubbub.catalog import Metric
+from hubbub.analysis.strings.tree_search import found_from
+from hubbub.catalog import Metric, days_of_period
+from hubbub.catalog.discovery import counting
 from hubbub.cli.planning.attack import ATTACK
 from hubbub.cli.planning.capacity import CAPACITY
 from hubbub.cli.planning.central import CENTRAL
 from hubbub.cli.planning.models import MODEL
-from hubbub.cli.planning.plot import plot
 from hubbub.cli.planning.subject import SubjectOptions, draft_of
-from hubbub.cli.planning.tables import (
-    found_unlisted,
-    people_a_report,
-    row_json,
-    show,
-    show_simulated,
-)
-from hubbub.cli.terminal.output import say
+from hubbub.cli.terminal.output import say, several, table
 from hubbub.errors import BadParameter
+from hubbub.errors.installing import install_with
 from hubbub.errors.printable import visible
 from hubbub.fields.rules import Interval
 from hubbub.mechanisms.probability import MIN_EPSILON
-from hubbub.privacy.metric_draft import MetricDraft
+from hubbub.mechanisms.tree import PrefixTree
+from hubbub.privacy.metric_draft import MEANS, MetricDraft
 from hubbub.privacy.planner import Row, Target, epsilon_for, plan, ranked, reports_for, row
 from hubbub.programs.command_line import Command
 from hubbub.programs.options import Exclusive, Group, option, options
+from hubbub.programs.unwritable import refuse_unwritable
 from hubbub.simulation.totals_of_plan import simulate
+
+_POINTS: Final = 25
+
+
+def plot(question: MetricDraft, rows: Sequence[Row], path: Path) -> None:
+    """Draw the smallest detectable share, or of a mean its interval, over a range of reports.
+
+    Raises:
+        BadParameter: matplotlib is missing, another kind of file, or it cannot be written.
+    """
+    if path.suffix not in {".png", ".svg"}:
+        raise BadParameter(f"--plot {path}: draws .png and .svg; name the file so")
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415 an extra, and slow to load
+    except ImportError as error:
+        raise BadParameter(f"--plot needs matplotlib: {install_with('plots')}") from error
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.add_subplot()
+    counts = [row.reports for row in rows if isfinite(row.reports)]
+    low, high = min(counts, default=1e4) / 30, max(counts, default=1e6) * 30
+    steps = [low * (high / low) ** (i / (_POINTS - 1)) for i in range(_POINTS)]
+    for plan_row in rows:
+        line = [
+            row(question, plan_row.mechanism, plan_row.parameters, reports) for reports in steps
+        ]
+        shares = [min(each.detectable, 1.0) for each in line]
+        (drawn,) = axes.plot(
+            steps, shares, label=f"{plan_row.mechanism}, epsilon {plan_row.epsilon:.2f}"
+        )
+        if isfinite(plan_row.reports) and plan_row.detectable <= 1:
+            axes.plot([plan_row.reports], [plan_row.detectable], "o", color=drawn.get_color())
+    axes.set(xscale="log", yscale="log", xlabel="reports")
+    mean = question.kind in MEANS
+    axes.set_ylabel("half width of the 95% interval" if mean else "smallest share detected (95%)")
+    axes.yaxis.set_major_formatter(lambda share, _place: f"{share:.2%}")
+    axes.grid(visible=True, which="both", alpha=0.25)
+    axes.legend(fontsize="small")
+    with refuse_unwritable(f"--plot {path}", BadParameter):
+        figure.savefig(path, dpi=150)
+
 
 _EPILOG: Final = """
 examples:
@@ -173,3 +212,125 @@ COMMANDS: Final = (
     ATTACK,
     CAPACITY,
 )
+
+
+_BAR: Final = 20
+
+
+def row_json(row: Row) -> dict[str, Any]:
+    """A row with None for what does not exist: JSON has no infinity."""
+    fields = asdict(row)
+    return {
+        name: None if isinstance(cell, float) and not isfinite(cell) else cell
+        for name, cell in fields.items()
+    }
+
+
+def found_unlisted(row: Row) -> float | None:
+    """The share from which a prefix tree finds a string by as many reports; None if never."""
+    if not isfinite(row.reports):
+        return None
+    share = found_from(PrefixTree(epsilon=row.epsilon), row.reports)
+    return share if share < 1 else None
+
+
+def people_a_report(metric: Metric) -> float:
+    """How many people there are for each report of an epoch, of those that are asked in turn."""
+    days = len(days_of_period(metric.period, 0)) if metric.report_on else 1
+    return days / counting(metric)
+
+
+def _asked(question: MetricDraft) -> str:
+    return {
+        "values": f"{question.size:,} listed values",
+        "strings": f"any string, {question.size:,} of them looked for",
+        "mean": f"the mean of a number in [{question.low:g}, {question.high:g}]",
+        "ranges": f"{question.size:,} parts of [{question.low:g}, {question.high:g}]",
+        "vector": f"the mean of {question.size:,} numbers, a vector up to {question.high:g} long",
+        "sets": f"sets of {question.size:,} listed values, {question.most:,} of them told",
+        "parts": f"{len(question.parts)} parts, {question.size:,} cells of "
+        f"{('two', 'three')[question.ways - 2]} parts in all",
+    }[question.kind]
+
+
+def show(question: MetricDraft, rows: list[Row], own: Row | None, metric: Metric | None) -> None:
+    """The rows as a table, the catalog's own last, and what its columns mean."""
+    lines = [*rows, *([replace(own, mechanism=f"{own.mechanism} *")] if own else [])]
+    worst = max(line.stderr for line in lines)
+    mean = question.kind in MEANS
+    header = ["mechanism", "reports", "epsilon", "for life", "std. error", "of population"]
+    header += ["95% interval" if mean else "detects", "bytes", "cells"]
+    table(
+        _asked(question) if not metric else f"{metric.name}: {_asked(question)}",
+        [*header, ""] if sys.stdout.isatty() else header,
+        [
+            (
+                row.mechanism,
+                "never" if row.reports == float("inf") else f"{row.reports:,.0f}",
+                f"{row.epsilon:.3f}",
+                "" if row.permanent_epsilon is None else f"{row.permanent_epsilon:.3f}",
+                f"{row.stderr:.3%}",
+                f"{row.population:.3%}",
+                f"{'+-' if mean else ''}{row.detectable:.3%}" if isfinite(row.detectable) else "no",
+                f"{row.payload_bytes:,}",
+                f"{row.cells:,}",
+                *(["█" * max(1, round(_BAR * row.stderr / worst))] if sys.stdout.isatty() else []),
+            )
+            for row in lines
+        ],
+    )
+    say(
+        f"recommended: {rows[0].mechanism}, the shortest payload within 5% of the least "
+        "variance, reports or epsilon"
+    )
+    wide = f", {2 * question.high:g} wide" if question.kind == "vector" else ""
+    unit = f"of the range{wide}" if mean else "of all reports"
+    say(f"std. error: of one estimate, as a share {unit}")
+    say("of population: with who happens to report, for the population that reports are from")
+    if mean:
+        say(f"95% interval: of the population's mean, as a share {unit}")
+    else:
+        say(
+            "detects: the smallest share that stands out from zero with a chance of 95%, at "
+            "5% corrected for the number of values"
+        )
+    say("for life: what all reports of one unchanged value say, where that is bounded")
+    if question.kind == "strings" and (share := found_unlisted(rows[0])) is not None:
+        say(
+            f"strings that nobody lists: {PrefixTree.NAME} finds one that {share:.3%} of "
+            f"{rows[0].reports:,.0f} reports at epsilon {rows[0].epsilon:.3g} hold, 95 times in "
+            "100; docs/discover.md"
+        )
+    if own:
+        say("*: as the catalog has it")
+    if metric:
+        _say_people(metric)
+
+
+def _say_people(metric: Metric) -> None:
+    """Of whose people a part is asked, how many there are."""
+    if (of := people_a_report(metric)) != 1:
+        say(
+            f"reports: of one {metric.epoch}, from {of:,.4g} times as many people, since each "
+            + ("reports on one day of a period" if metric.report_on else "is asked by chance")
+        )
+
+
+def show_simulated(drawing: dict[str, Any]) -> None:
+    """What was drawn: true beside estimated, the most frequent first."""
+    table(
+        f"one drawing of {several(drawing['reports'], 'report')} by {drawing['mechanism']}, "
+        f"seed {drawing['seed']}: "
+        f"root mean square error {drawing['rms']:.3%}, predicted {drawing['predicted']:.3%}",
+        ("value", "true", "estimated", "std. error", "off by"),
+        [
+            (
+                str(value["value"]),
+                f"{value['true']:.3%}",
+                f"{value['estimated']:.3%}",
+                f"{value['stderr']:.3%}",
+                f"{(value['estimated'] - value['true']) / value['stderr']:+.1f} s.e.",
+            )
+            for value in drawing["values"][:20]
+        ],
+    )

@@ -2,14 +2,14 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Literal
 
+from hubbub.cli.terminal.answer_rows import show_rows
 from hubbub.cli.terminal.answer_tables import show_estimates, show_metrics
-from hubbub.cli.terminal.arrivals import watch_arrivals
-from hubbub.cli.terminal.law_table import show_pipeline
-from hubbub.cli.terminal.output import live, say
+from hubbub.cli.terminal.output import explain, live, say, several
+from hubbub.cli.terminal.payloads import likeliest, sent
 from hubbub.cli.terminal.query_options import OutputOptions, ServiceOptions
 from hubbub.conservation import TERMS
 from hubbub.errors import BatchTooSmall, ServiceUnavailable, StoreUnavailable
@@ -17,6 +17,7 @@ from hubbub.fields.rules import Interval
 from hubbub.notebook import Connection
 from hubbub.programs.command_line import Command
 from hubbub.programs.options import argument, option, options
+from hubbub.query_results import Column, Row, cell, columns_of, rows
 
 _WAITS: Final = "; waiting until it starts; Ctrl-C ends"
 
@@ -152,3 +153,147 @@ COMMANDS: Final = (
         "pipe it prints a line for each change.",
     ),
 )
+
+
+Found = Mapping[str, Any]
+
+
+def watch_arrivals(answer: Found, after: Callable[[int], Found], every_seconds: float) -> None:
+    """Show what was found, and then what comes, until Ctrl-C.
+
+    after: what came after the report of a number.
+    """
+    explain(answer["notice"])
+    explain("Every report as it is counted, what was sent in hex, and what it could have meant:")
+    last, message = 0, ""
+    while True:
+        for arrival in answer["arrivals"]:
+            say(_line(arrival))
+            last = arrival["number"]
+        time.sleep(every_seconds)
+        try:
+            answer, message = after(last), ""
+        except ServiceUnavailable as error:  # it comes back, or whoever watches ends this
+            answer = {"arrivals": []}
+            if str(error) != message:
+                message = str(error)
+                explain(message)
+
+
+def _line(arrival: Mapping[str, Any]) -> str:
+    meanings = [(meaning["value"], meaning["probability"]) for meaning in arrival["meanings"]]
+    likeliest_value = likeliest(meanings, arrival["others"]) or "any string"
+    return (
+        f"{arrival['at'][11:19]}  {arrival['stream']}  {arrival['date']}  "
+        f"epsilon {arrival['epsilon']:.3f}  {sent(arrival['payload'])}  {likeliest_value}"
+    )
+
+
+# More streams than this do not fit a screen; those that ask for a look come first.
+_STREAMS: Final = 12
+_UNSURE: Final = ("pooled", "in_flight", "rejected", "withheld")
+
+
+def show_pipeline(answer: Mapping[str, Any], *, whole: bool = False) -> None:
+    """The law of all reports, and a line per stream over its epochs; what is not known is "?".
+
+    whole: a line per window, and every term.
+    """
+    if answer["notice"]:
+        explain(answer["notice"])
+    windows = rows("status", answer)
+    total = {**answer["total"], "stream": "all", "date": ""}
+    if whole:
+        come = "acknowledged + dummies" if total["dummies"] else "acknowledged"
+        show_rows(
+            "status",
+            answer,
+            f"{come} = {' + '.join(name.replace('_', ' ') for name in _where(total))}",
+            columns_of("status", answer),
+            [*windows, total],
+        )
+    else:
+        _show_streams(answer, _by_stream(windows), total)
+    if deleted := answer["total"]["deleted"]:
+        explain(
+            f"of those counted, {several(deleted, 'report')} {'is' if deleted == 1 else 'are'} of "
+            "epochs whose totals were deleted since (keep of the catalog, or hubbub forget): no "
+            "answer has them"
+        )
+    if not answer["complete"]:
+        explain(
+            "the shuffler's terms are not known, so the law cannot be checked: start the "
+            "aggregator with --shuffler-status, and the shuffler"
+        )
+
+
+def _show_streams(answer: Mapping[str, Any], streams: Sequence[Row], total: Row) -> None:
+    """As many streams as fit, those in which something waits or is lost first."""
+    table_rows = sorted(streams, key=_urgency)[:_STREAMS]
+    columns = columns_of("status", answer)
+    visible_columns = [
+        column for column in columns if column.field not in TERMS or any(_tells(column, streams))
+    ]
+    left_out = [column.title for column in columns if column not in visible_columns]
+    drawn = [*table_rows, total] if len(streams) > 1 else table_rows
+    show_rows("status", answer, _equation(answer, total), visible_columns, drawn)
+    more = len(streams) - len(table_rows)
+    if more:
+        explain(f"and {several(more, 'stream')} more, in which no more waits or was refused")
+    if left_out:
+        explain(f"0 in all of them: {', '.join(left_out)}")
+    if answer["windows"]:
+        explain("every epoch by itself: hubbub status --all")
+
+
+def _equation(answer: Mapping[str, Any], total: Row) -> str:
+    """The law in figures, and whether it holds."""
+    numbers = {
+        column.field: f"{cell(column, total, of_means=False)} {column.title}"
+        for column in columns_of("status", answer)
+        if column.field in TERMS
+    }
+    come = numbers["acknowledged"]
+    if total["dummies"]:
+        come += f" + {numbers['dummies']}"
+    where = " + ".join(numbers[term] for term in _where(total))
+    if not answer["complete"]:
+        return f"{come} = {where}"
+    verdict = "The law balances." if answer["balanced"] else "THE LAW DOES NOT BALANCE."
+    return f"{come} = {where}. {verdict}"
+
+
+def _where(total: Row) -> list[str]:
+    """Where what came is; fillers where there are some."""
+    return [term for term in TERMS[2:] if term != "fillers" or total["fillers"]]
+
+
+def _by_stream(windows: Iterable[Row]) -> list[Row]:
+    """The terms of each stream over all its epochs; of what is not known, None."""
+    streams: dict[str, list[Row]] = {}
+    for window in windows:
+        streams.setdefault(window["stream"], []).append(window)
+    return [_together(name, own) for name, own in streams.items()]
+
+
+def _together(name: str, windows: Sequence[Row]) -> Row:
+    terms = {term: _sum(window[term] for window in windows) for term in TERMS}
+    verdicts = {window["balanced"] for window in windows}
+    balanced = False if False in verdicts else None if None in verdicts else True
+    date = windows[0]["date"] if len(windows) == 1 else several(len(windows), "epoch")
+    return {"stream": name, "date": date, **terms, "balanced": balanced}
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    values = list(numbers)
+    return None if None in values else sum(filter(None, values))
+
+
+def _urgency(stream: Row) -> tuple[bool, int]:
+    """Streams that are out of balance first, then those of which most waits or was refused."""
+    return stream["balanced"] is not False, -sum(stream[term] or 0 for term in _UNSURE)
+
+
+def _tells(column: Column, streams: Iterable[Row]) -> Iterable[bool]:
+    """Where a term is anything but 0."""
+    return (stream[column.field] != 0 for stream in streams)

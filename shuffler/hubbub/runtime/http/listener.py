@@ -3,17 +3,97 @@
 asyncio makes a connection's TLS with the connection, some 60 to 140 KB, and tells of neither before
 the handshake is done. Here TLS begins with its first byte, and whoever sends none counts among the
 open connections, and gives way as they do. Before that may come a proxy's PROXY header.
+
+Read byte for byte, since what follows it is TLS, or a request, of which nothing may be taken.
+
+Source: The PROXY protocol, versions 1 & 2, of HAProxy (sections 2.1 and 2.2).
 """
 
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Collection, Coroutine
-from ipaddress import ip_network
+from collections.abc import Awaitable, Callable, Collection, Coroutine
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any, Final
 
 from hubbub.runtime.http.connections import OpenConnections, among, network_of
-from hubbub.runtime.http.proxy_header import BadProxyHeader, Caller, read_caller
+
+_BEGINNING: Final = 12  # bytes, by which the versions are told apart; no header is shorter
+_VERSION_1: Final = b"PROXY "
+_LONGEST_1: Final = 107
+_VERSION_2: Final = b"\r\n\r\n\x00\r\nQUIT\n"
+# The standard allows 64 KiB; HAProxy, Envoy and the clouds' balancers add some hundred bytes.
+_LONGEST_2: Final = 4096
+_LOCAL: Final = 0x20
+_PROXY: Final = 0x21
+_UNSPECIFIED: Final = 0x00
+_TCP4: Final = 0x11
+_TCP6: Final = 0x21
+_PORT: Final = 65_535
+
+Caller = tuple[str, int]
+Read = Callable[[int], Awaitable[bytes]]
+
+
+class BadProxyHeader(Exception):
+    """What a connection begins with is no PROXY header, or one that nobody may send."""
+
+
+async def read_caller(receive: Read) -> Caller | None:
+    """The address and port that a connection's header names, and not a byte past the header.
+
+    None: the proxy asks for itself (a health check), or does not know. receive: exactly so many
+    bytes.
+
+    Raises:
+        BadProxyHeader: something else came.
+    """
+    beginning = await receive(_BEGINNING)
+    if beginning == _VERSION_2:
+        return await _version_2(receive)
+    if beginning.startswith(_VERSION_1):
+        return await _version_1(receive, beginning)
+    raise BadProxyHeader
+
+
+async def _version_1(receive: Read, line: bytes) -> Caller | None:
+    while not line.endswith(b"\r\n"):
+        if len(line) >= _LONGEST_1:
+            raise BadProxyHeader
+        line += await receive(1)
+    match line[:-2].split(b" "):
+        case [_, b"UNKNOWN", *_]:
+            return None
+        case [_, b"TCP4" | b"TCP6" as family, source, _, port, _]:
+            return _told(family, source, port)
+        case _:
+            raise BadProxyHeader
+
+
+def _told(family: bytes, source: bytes, port: bytes) -> Caller:
+    try:
+        address, number = ip_address(source.decode("ascii")), int(port)
+    except ValueError as error:
+        raise BadProxyHeader from error
+    if f"TCP{address.version}".encode() != family or not 0 <= number <= _PORT:
+        raise BadProxyHeader
+    return str(address), number
+
+
+async def _version_2(receive: Read) -> Caller | None:
+    command, family, *length = await receive(4)
+    size = int.from_bytes(length, "big")
+    if command not in {_LOCAL, _PROXY} or size > _LONGEST_2:
+        raise BadProxyHeader
+    body = await receive(size) if size else b""
+    if command == _LOCAL or family == _UNSPECIFIED:
+        return None
+    if family == _TCP4 and size >= 12:  # noqa: PLR2004 two addresses and two ports
+        return str(IPv4Address(body[:4])), int.from_bytes(body[8:10], "big")
+    if family == _TCP6 and size >= 36:  # noqa: PLR2004 the same
+        return str(IPv6Address(body[:16])), int.from_bytes(body[32:34], "big")
+    raise BadProxyHeader
+
 
 _log: Final = logging.getLogger("hubbub.runtime")
 
