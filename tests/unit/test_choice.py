@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from hubbub.authoring import read_catalog
+from hubbub.authoring import auto, read_catalog
 from hubbub.authoring.auto import choose
+from hubbub.bundles import read_bundle
 from hubbub.catalog.metric import Metric
+from hubbub.cli.main import main
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.mechanisms import build
 from hubbub.signing.succession import grown_from
@@ -128,6 +130,25 @@ def test_a_mean_that_was_signed_keeps_its_mechanism(tmp_path: Path) -> None:
     assert grown_from(metric, before) == before
     for other in (asked(25.0), asked(24.5, 3.0)):  # a new question, which needs a new name
         assert grown_from(other, before) == other
+
+
+def test_a_build_says_which_mechanism_it_keeps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    number = "reports = 5000\ndomain = 'number'\nlow = 0\nhigh = 24.5"
+    build_it = ["catalog", "build", str(_catalog(tmp_path, number, 4.0))]
+    build_it += ["--keys", str(tmp_path / "keys"), "--out", str(tmp_path / "app.hubbub")]
+    build_it += ["--streams", str(tmp_path / "streams.json")]
+    assert main(["keys", "new", str(tmp_path / "keys")]) == 0
+    with monkeypatch.context() as before:
+        before.setattr(auto, "built_from", lambda *_: ("mean.one_bit", "mean.piecewise"))
+        assert main(build_it) == 0
+    assert "keeps" not in capsys.readouterr().out
+    assert main(build_it) == 0
+    kept = "asked: keeps mean.piecewise, as it was signed; under a new name auto chooses mean.table"
+    assert kept in capsys.readouterr().out
+    signed = read_bundle(tmp_path / "app.hubbub").metric("asked")
+    assert signed.randomizer == build("mean.piecewise", epsilon=4.0, low=0, high=24.5)
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,11 @@ def build(options: BuildOptions) -> int:
     for metric in bundle.metrics.values():
         if metric.grown:
             say(f"{metric.name}: asks for {len(metric.values or ())} values since {metric.stream}")
+        if (chosen := catalog.metrics[metric.name].mechanism) != metric.mechanism:
+            say(
+                f"{metric.name}: keeps {metric.mechanism}, as it was signed; under a new name auto "
+                f"chooses {chosen}"
+            )
     over = f"; handed over so often: {len(bundle.handovers)}" if bundle.handovers else ""
     say(f"{options.out}: serial {bundle.serial}, signed by {to_text(bundle.operator)}{over}")
     if bundle.log:
