@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hubbub.analysis.families.laws import one_hot_chances
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import ValueOutOfDomain
 from hubbub.signing.testing import make_bundle
+from hubbub.simulation.people_file import _MAX_NUMBERS
 
 CATALOG = """
 shuffler = "127.0.0.1:1"
@@ -123,3 +125,8 @@ def test_what_is_no_number_of_the_range_is_no_value(mechanism: str, client_of: A
         assert lenient.report(name, value) is Outcome.NOT_A_VALUE
     for value in NUMBERS:
         assert strict.report(name, value) is Outcome.QUEUED
+
+
+def test_the_chances_of_all_numbers_of_a_rehearsal_stay_in_memory() -> None:
+    """One number more than the cache holds, and every run works out all of them again."""
+    assert one_hot_chances.cache_parameters()["maxsize"] > _MAX_NUMBERS

@@ -36,7 +36,8 @@ def check_size(mechanism: AnyMechanism, work: int) -> None:
         )
 
 
-@lru_cache(maxsize=1 << 13)
+# More than the 10,000 numbers that a rehearsal takes: with fewer, every run works out all again.
+@lru_cache(maxsize=1 << 14)
 def one_hot_chances(mechanism: AnyMechanism, value: object) -> Floats:
     """Of a payload that is one index: the chance of each for this value; shape (cells,)."""
     cells = range(mechanism.layout.size)
