@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from hubbub.analysis.estimators.words_of_books import words_of
+from hubbub.analysis.families.vector import scale_of
 from hubbub.analysis.models import told_by_cells
 from hubbub.mechanisms import SystemBits
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
@@ -74,15 +75,26 @@ def codes_at(epsilon: float, dimensions: int) -> VectorCodes:
 def measured(codes: VectorCodes, chance: np.random.Generator) -> tuple[float, float]:
     """Mean |word/m - vector|^2, and the share of coordinates within 1.96 standard errors.
 
-    Those of one vector from everybody, whom the finite pool biases by `pool` a coordinate.
+    Of one vector from everybody, whom a finite pool of words biases most.
     """
     vector = chance.standard_normal(codes.dimensions)
     vector /= np.linalg.norm(vector)
-    estimate = told_by_cells(codes, cells_of(codes, vector, REPORTS, chance))
-    off = estimate.mean - vector
-    error = float(estimate.variances.sum()) * (REPORTS - 1) + float(off @ off)
-    pool = float(codes.keep.exact) / sqrt(codes.near * codes.books * codes.dimensions) / codes.reach
-    return error, float((np.abs(off) < 1.96 * np.sqrt(estimate.variances + pool**2)).mean())
+    cells = cells_of(codes, vector, REPORTS, chance)
+    estimate = told_by_cells(codes, cells)
+    off = np.abs(estimate.mean - vector)
+    hold = float((off < 1.96 * np.sqrt(estimate.variances)).mean())
+    return squared_error_of(codes, vector, cells), hold
+
+
+def squared_error_of(
+    codes: VectorCodes, vector: NDArray[np.float64], cells: NDArray[np.float64]
+) -> float:
+    """The mean of |word/m - vector|^2 over reports of a vector; cells as of `cells_of`."""
+    total, books = 0.0, cells.reshape(codes.books, codes.words)
+    for number in np.flatnonzero(books.any(axis=1)).tolist():
+        off = scale_of(codes) * words_of(codes, number) - vector
+        total += float(books[number] @ (off**2).sum(axis=1))
+    return total / float(cells.sum())
 
 
 def cells_of(

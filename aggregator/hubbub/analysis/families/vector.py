@@ -75,7 +75,7 @@ class Vectors(Family):
             words = words_of_each(mechanism, some)
             by_book[first : first + many] = np.einsum("bw,bwd->bd", cells[some], words)
             squares += np.einsum("bw,bwd->d", cells[some], words**2)
-        scale = _scale(mechanism)
+        scale = scale_of(mechanism)
         sums = scale * by_book.sum(axis=0)
         square = np.clip(scale**2 * squares / n, across * min(1.0, along), across * max(1.0, along))
         mean = sums / n
@@ -151,7 +151,7 @@ class Vectors(Family):
         words = np.concatenate(
             [words_of(mechanism, number)[:, list(targets)] for number in range(mechanism.books)]
         )
-        return words.sum(axis=1) * _scale(mechanism) / 2, len(targets) / 2
+        return words.sum(axis=1) * scale_of(mechanism) / 2, len(targets) / 2
 
     def expected(
         self, mechanism: VectorCodes, values: Sequence[Any], shares: Floats, reports: float
@@ -249,13 +249,12 @@ def _less_books(
     n = float(sent.sum())
     raw = mean = sums.sum(axis=0) / n
     most, coin_noise = n**2 * _pool(mechanism), coins
-    if mechanism.books < _BOOKS:
-        return mean, coins + most
+    pool = books_variance(mechanism, sums, sent, coins)
     off = sums - sent[:, None] * raw
-    pool = np.clip((off**2).sum(axis=0) - coins, 0.0, most)
-    for _ in range(_ROUNDS if most > _LITTLE * coins.mean() else 0):
+    enough = mechanism.books >= _BOOKS and most > _LITTLE * coins.mean()
+    for _ in range(_ROUNDS if enough else 0):
         vector = mean / max(1.0, float(np.linalg.norm(mean)))
-        errors = _scale(mechanism) * expected_of_books(mechanism, numbers, vector) - vector
+        errors = scale_of(mechanism) * expected_of_books(mechanism, numbers, vector) - vector
         apart = errors - sent @ errors / n
         squares = sent @ apart**2
         part = float(np.clip((apart * off).sum() / squares.sum(), 0.0, 1.0))
@@ -266,7 +265,28 @@ def _less_books(
     return mean, coin_noise + pool
 
 
-def _scale(mechanism: VectorCodes) -> float:
+def books_variance(mechanism: VectorCodes, sums: Floats, sent: Floats, coins: Floats) -> Floats:
+    """What sharing books adds to the variance of the sum over all reports, a coordinate each.
+
+    Args:
+        mechanism: the codes.
+        sums: what each book's reports add to the mean; shape (books, dimensions).
+        sent: how many reports each book has.
+        coins: the variance of the sum where no two reports share a book.
+
+    It is what books differ by beyond coins, and at most that of people who are all alike; of fewer
+    than `_BOOKS` books it is that, since so few do not show it.
+    """
+    n = float(sent.sum())
+    most = np.full_like(coins, n**2 * _pool(mechanism))
+    if mechanism.books < _BOOKS:
+        return most
+    off = sums - sent[:, None] * (sums.sum(axis=0) / n)
+    pool: Floats = np.clip((off**2).sum(axis=0) - coins, 0.0, most)
+    return pool
+
+
+def scale_of(mechanism: VectorCodes) -> float:
     """From a word in whole steps to what its report adds to the mean, of vectors up to 1 long."""
     return 1 / (UNIT * sqrt(mechanism.dimensions) * mechanism.reach)
 

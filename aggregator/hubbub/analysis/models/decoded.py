@@ -1,14 +1,13 @@
 """From a round's words to what they tell of its people: mean direction, and how directions lie."""
 
 from dataclasses import dataclass, replace
-from math import sqrt
 from typing import Final, Self
 
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.words_of_books import words_of
-from hubbub.analysis.families.vector import drawn_words
+from hubbub.analysis.families.vector import books_variance, drawn_words, scale_of
 from hubbub.errors import BatchTooSmall
 from hubbub.mechanisms.directions import UNIT
 from hubbub.mechanisms.vector_codes import VectorCodes
@@ -24,7 +23,8 @@ class DirectionMoments:
     outer: the mean of each direction's product with itself, shape (dimensions, dimensions), of
     trace 1. A sent word is longer along its person's direction, so that words tell it beside the
     mean, whichever way directions point; None where it is not, as at the smallest epsilons, where
-    half of all words are near. Variances and outer are without bias.
+    half of all words are near. Variances are of coins and of
+    books that reports share.
     """
 
     people: int
@@ -45,19 +45,30 @@ class DirectionMoments:
 
 
 def told_by(
-    mechanism: VectorCodes, people: int, sums: Floats, products: Floats
+    mechanism: VectorCodes, sums: Floats, sent: Floats, products: Floats
 ) -> DirectionMoments:
-    """What words tell. sums, products: of all words, and of each with itself, in whole steps.
+    """What words tell.
+
+    Args:
+        mechanism: codes of the round.
+        sums: of the words of each book's reports, in whole steps; shape (books, dimensions).
+        sent: how many reports each of these books has.
+        products: of each word with itself, summed; shape (dimensions, dimensions).
 
     Raises:
         BatchTooSmall: fewer than two reports.
     """
+    people = int(sent.sum())
     if people < 2:  # noqa: PLR2004 one has no variance
         raise BatchTooSmall("a round's mean is of two reports at least")
     moments = products / people / UNIT**2
-    mean = sums / people / UNIT / sqrt(mechanism.dimensions) / mechanism.reach
+    by_book = scale_of(mechanism) * sums
+    mean = by_book.sum(axis=0) / people
     squares = np.diag(moments) / mechanism.dimensions / mechanism.reach**2
-    variances = np.maximum(squares - mean**2, 0.0) / (people - 1)
+    coins = np.maximum(squares - mean**2, 0.0) / (people - 1)
+    # Reports by one book share its words, and err together.
+    shared = books_variance(mechanism, by_book, sent, people**2 * coins)
+    variances = coins + shared / people**2
     longer = mechanism.along - 1
     is_clear = abs(longer) > _MIN_LONGER
     outer = (moments - np.eye(mechanism.dimensions)) / longer if is_clear else None
@@ -71,14 +82,14 @@ def told_by_cells(mechanism: VectorCodes, cells: Floats) -> DirectionMoments:
         BatchTooSmall: fewer than two reports.
     """
     size = mechanism.dimensions
-    sums, products = np.zeros(size), np.zeros((size, size))
     books = cells.reshape(mechanism.books, mechanism.words)
+    sums, products = np.zeros((mechanism.books, size)), np.zeros((size, size))
     for number in np.flatnonzero(books.any(axis=1)).tolist():
         words = words_of(mechanism, number)
-        sums += books[number] @ words
+        sums[number] = books[number] @ words
         sent = np.flatnonzero(books[number])
         products += (words[sent].T * books[number][sent]) @ words[sent]
-    return told_by(mechanism, int(cells.sum()), sums, products)
+    return told_by(mechanism, sums, books.sum(axis=1), products)
 
 
 def draw_moments(
@@ -91,4 +102,7 @@ def draw_moments(
         words = words_of(mechanism, number)
         order = np.argpartition(-(words @ units[at]), mechanism.near - 1)
         sent[at] = words[order[place]]
-    return told_by(mechanism, len(units), sent.sum(axis=0), sent.T @ sent)
+    sums = np.zeros((mechanism.books, mechanism.dimensions))
+    np.add.at(sums, books, sent)
+    counts = np.bincount(books, minlength=mechanism.books).astype(np.float64)
+    return told_by(mechanism, sums, counts, sent.T @ sent)
