@@ -74,9 +74,7 @@ class Watched(HttpConnection):
 async def _served(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> AsyncIterator[Face]:
     """An application behind our guard and connections, with other limits."""
     for name, value in limits.items():
-        module = (
-            "runtime.http.connections" if name.startswith("_MAX") else "aggregator.web.server"
-        )
+        module = "runtime.http.connections" if name.startswith("_MAX") else "aggregator.web.server"
         monkeypatch.setattr(f"hubbub.{module}.{name}", value)
     face, app = Face(), FastAPI()
     handle_problems(app)

@@ -36,6 +36,7 @@ CATALOG = HEAD + "".join(
             3.0,
             f'domain = "string"\nhashes = 16\nwidth = 64\ntiers = [1.0]\n{FIELDS}',
         ),
+        ("took", "wave", 3.0, 'domain = "number"\nlow = 0\nhigh = 8\nbuckets = 8'),
         ("visited", "cms", 3.0, 'domain = "string"\nhashes = 16\nwidth = 64\ntiers = [1.0]'),
     )
 )
@@ -73,6 +74,7 @@ HELD: dict[str, dict[Any, int]] = {
     },
     "pairs": {2 * place + new: 300 + 100 * place for place in range(6) for new in (0, 1)},
     "homepage": {"often.example": 1500, "seldom.example": 500},
+    "took": {0.5: 1000, 3.5: 2000, 6.5: 1000},
     "visited": {"often.example": 1500, "seldom.example": 500},
     "triples": {2 * place + new: 300 + 100 * place for place in range(6) for new in (0, 1)},
 }
@@ -151,6 +153,11 @@ def _of_house() -> dict[tuple[str, str], Case]:
         ("query", "--anytime"): ("query theme", "query theme --anytime"),
         ("top", "--number"): ("top theme", "top theme --number 1"),
         ("trend", "--number"): ("trend theme", "trend theme --number 1"),
+        ("query", "--below"): ("query took --percentile 50", "query took --below 3"),
+        **{
+            (question, "--percentile"): (f"{question} took", f"{question} took --percentile 30")
+            for question in ("query", "compare", "trend")
+        },
         ("trend", "--value"): ("trend theme", "trend theme --value dark"),
         ("discover", "--likely"): ("discover words", "discover words --likely"),
         ("cross", "rows"): ("cross triples", "cross triples new"),
@@ -465,6 +472,12 @@ def _parameters() -> dict[tuple[str, str, str], Address]:
             (method, path, "to_epochs"): (metric, "epochs={earlier}", fixed),
             (method, path, "to_last"): (metric, "epochs={earlier}", "epochs={earlier}&to_last=3d"),
         }
+    for question in ("estimates", "compare", "trend", "export"):
+        path = f"/v1/metrics/{{metric}}/{question}"
+        addresses["get", path, "percentile"] = ("took", "", "percentile=30")
+    for question in ("estimates", "export"):
+        path = f"/v1/metrics/{{metric}}/{question}"
+        addresses["get", path, "below"] = ("took", "percentile=50", "percentile=50&below=3")
     addresses["get", "/v1/metrics/{metric}/estimates", "likely"] = ("words", "", "likely=0.5")
     cross = "/v1/metrics/{metric}/cross"
     return addresses | {
@@ -482,6 +495,11 @@ PARAMETERS = _parameters()
 REFUSED = {
     ("get", "/v1/metrics/{metric}/cross", "list"): ("pairs", "list=short"),
     ("post", "/v1/metrics/{metric}/estimates", "likely"): ("visited", "likely=0.5"),
+    ("post", "/v1/metrics/{metric}/estimates", "below"): ("visited", "below=5"),
+    **{
+        ("post", f"/v1/metrics/{{metric}}/{question}", "percentile"): ("visited", "percentile=50")
+        for question in ("estimates", "compare", "trend")
+    },
     ("post", "/v1/metrics/{metric}/estimates", "anytime"): ("visited", "anytime=true"),
 }
 """What goes with no metric of a question, so it is refused and never left unused."""

@@ -175,6 +175,38 @@ def test_ranges_of_numbers_are_shown_in_their_own_order(
         assert page.locator("#table tbody td:first-child").all_inner_texts() == ranges
 
 
+def test_percentiles_are_drawn_across_the_bars_and_over_time(
+    browser: Browser, address: str
+) -> None:
+    with Watched(browser) as watched:
+        page = watched.open(f"{address}/metric?name=took&epochs=all")
+        texts = page.locator("#bars .across text").all_text_contents()
+        assert texts[0].startswith("p50 ")
+        assert texts[0].endswith("(10 to 100)")
+        assert texts[1].startswith("p95 ")
+        assert texts[1].endswith("(100 or more)"), "the last part holds all larger numbers, too"
+        middle = page.locator("#bars .row").nth(1).bounding_box()
+        median = page.locator("#bars .across path").nth(0).bounding_box()
+        assert middle
+        assert median
+        assert middle["y"] <= median["y"] <= middle["y"] + middle["height"]
+        rows = page.locator("#percentiles tbody tr").all_text_contents()
+        assert [row.split()[0][:3] for row in rows] == [
+            "p10",
+            "p25",
+            "p50",
+            "p75",
+            "p90",
+            "p95",
+            "p99",
+        ]
+        assert page.locator("#percentile-trend svg").count() == 1
+    with Watched(browser) as watched:
+        page = watched.open(f"{address}/metric?name=rare")
+        assert not page.locator("#percentiles").is_visible()
+        assert not page.locator("#percentile-trend").is_visible()
+
+
 def test_shares_of_a_set_are_no_parts_of_one_whole_and_that_is_said(
     browser: Browser, address: str, home: House
 ) -> None:

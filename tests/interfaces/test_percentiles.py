@@ -9,7 +9,7 @@ import pytest
 
 import hubbub.notebook
 from hubbub.cli.main import main
-from tests.interfaces.house import House
+from tests.interfaces.house import DAYS, House
 from tests.support import web
 
 # Of 20,000 people every day: 1 h, 7 h and 20 h, in parts of two hours.
@@ -75,6 +75,24 @@ def test_a_comparison_says_how_far_percentiles_moved(
     assert not median["moved"]
     output = _said(capsys, home, "compare", "launches", "--percentile", "50")
     assert "percentiles in h, 95% intervals: p50 " in output
+
+
+def test_a_trend_follows_percentiles(home: House, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = {"percentile": ["50", "95"], "epochs": "all", "confidence": 0.99999}
+    document = _estimates(home, "launches", "trend", **asked).json()
+    for series, true in zip(document["series"], (1.0, 20.0), strict=True):
+        assert len(series["points"]) == DAYS
+        for point in series["points"]:
+            assert point["low"] <= true <= point["high"], point
+    words = ["trend", "launches", "--epochs", "all", "--percentile", "50,95"]
+    words += ["--confidence", "0.99999"]
+    assert json.loads(_said(capsys, home, *words, "--format", "json")) == document
+    assert "launches: p95" in _said(capsys, home, *words)
+    connection = hubbub.notebook.connect(home.page)
+    answer = connection.trend("launches", percentiles=[50, 95], confidence=0.99999)
+    assert answer.document == document
+    refused = _estimates(home, "launches", "trend", percentile="50", value="mean")
+    assert "values or percentiles" in refused.text
 
 
 @pytest.mark.parametrize("percentile", ["0", "100", "101", "nan", "-1", "inf"])

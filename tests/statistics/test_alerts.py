@@ -40,7 +40,7 @@ def test_of_a_thousand_epochs_without_cause_as_many_are_alarms_as_promised(tmp_p
         alert = signed.bundle.metric(name).alert
         assert alert
         for half in (0, 1):
-            most = binom.isf(CHANCE_OF_FAILURE / 6, EPOCHS // 2, 1 - alert.confidence)
+            most = binom.isf(CHANCE_OF_FAILURE / 8, EPOCHS // 2, 1 - alert.confidence)
             assert fired[name, half] <= most, (name, fired)
     # And that is not bought by never calling: at its limit a mean calls about as often as it may.
     assert fired["size", 0] >= binom.ppf(CHANCE_OF_FAILURE, EPOCHS // 2, 0.05), fired
@@ -48,7 +48,12 @@ def test_of_a_thousand_epochs_without_cause_as_many_are_alarms_as_promised(tmp_p
 
 def test_what_has_a_cause_is_called(tmp_path: Path) -> None:
     signed, chance = signed_in(tmp_path), np.random.default_rng(6)
-    moved = {"colour": [0.2, 0.6, 0.19, 0.01], "shape": [0.2, 0.8], "size": [0.9, 0.1]}
+    moved = {
+        "colour": [0.2, 0.6, 0.19, 0.01],
+        "shape": [0.2, 0.8],
+        "size": [0.9, 0.1],
+        "wait": [0.1, 0.9],
+    }
 
     async def collection() -> dict[str, list[AlertVerdict | None]]:
         query = await engine_of(signed, 3, chance, moved)
@@ -71,6 +76,8 @@ def test_what_has_a_cause_is_called(tmp_path: Path) -> None:
     assert last["colour"].values == ["a", "b"]
     assert "the limit is 0.3" in last["shape"].sentence
     assert last["size"].values == ["mean"]
+    assert last["wait"].values == ["p50"]
+    assert "the limit is 5" in last["wait"].sentence
 
 
 @pytest.mark.parametrize(
@@ -83,6 +90,10 @@ def test_what_has_a_cause_is_called(tmp_path: Path) -> None:
         ("share of a above nan", "outside"),
         ("share of a above much", "outside"),
         ("mean above inf", "outside"),
+        ("p95 above nan", "outside"),
+        ("p100 above 5", "percentile is outside"),
+        ("p0 above 5", "percentile is outside"),
+        ("p9.9.9 above 5", "percentile is outside"),
         ("", "must be a text"),
     ],
 )
@@ -97,6 +108,9 @@ def test_a_rule_fits_its_metric(tmp_path: Path) -> None:
         ("share of x", "share of z", "'z' is not one of the metric's values"),
         ("share of x above .3", "mean above 3", "only numbers have a mean"),
         ("mean below 5", "share of x below .5", "numbers have no shares"),
+        ("mean below 5", "p95 below 5", "only numbers in parts have percentiles"),
+        ("share of x above .3", "p95 above 3", "only numbers in parts have percentiles"),
+        ("p50 above 5", "p50 above 50", "a percentile is from 0 to 10"),
         ("confidence = 0.9 ", "confidence = 1.0 ", "confidence must be a level in"),
         ('when = "change"', "", "must hold when"),
     ):

@@ -32,7 +32,7 @@ from scipy.optimize import nnls
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.distribution import chances
-from hubbub.analysis.families.contract import Tier
+from hubbub.analysis.families import Tier, family_for, figures_of
 from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.mechanisms import Totals
@@ -278,26 +278,26 @@ def _whitened(rows: Floats, totals: Totals, shares: Floats, repeats: int) -> tup
 
 
 def ranks_of(
-    tiers: Sequence[Tier],
-    figures: ValueEstimates | None,
-    edges: Sequence[float],
-    *,
-    repeats: int = 0,
+    tiers: Sequence[Tier], edges: Sequence[float], *, repeats: int = 1, population: bool = False
 ) -> Ranks | None:
-    """Of the totals of one metric; None where its answer has no parts of a range.
+    """Of the totals of one metric; None where it has no reports, or no parts of a range.
 
-    figures: of the answer. edges: of listed values that are parts of a range; empty where the
-    mechanism has a range. repeats: as of LinearRanks.
+    edges: of listed values that are parts of a range; empty where the mechanism has the range.
+    repeats: how many of the reports one device may have made. population: of all from whom those
+    who reported are, and not of these alone.
     """
     live_tiers = [tier for tier in tiers if tier[1].reports]
+    sampled = repeats if population else 0
     waves = [
         (mechanism, totals) for mechanism, totals in live_tiers if isinstance(mechanism, SquareWave)
     ]
     if waves:
-        return WaveRanks(waves, repeats)
+        return WaveRanks(waves, sampled)
     if live_tiers and isinstance(mechanism := live_tiers[0][0], BucketFlips):
         edges = mechanism.edges()
-    if figures is None or not edges:
+    if not (live_tiers and len(edges)):
         return None
+    own = family_for(live_tiers[0][0])
+    figures = figures_of(own, live_tiers, (), repeats, shape=False)
     reports = sum(totals.reports for _, totals in live_tiers)
-    return LinearRanks(np.array(edges, dtype=np.float64), figures, reports, repeats)
+    return LinearRanks(np.array(edges, dtype=np.float64), figures, reports, sampled)

@@ -206,8 +206,9 @@ class Connection:
         confidence: float = 0.95,
         candidates: Sequence[str] = (),
         lists: Sequence[str] = (),
+        percentiles: Sequence[float] = (),
     ) -> Answer:
-        """These values epoch by epoch, or the `number` most frequent."""
+        """These values epoch by epoch, or the `number` most frequent; or these percentiles."""
         _check_texts("values", values)
         options = {
             "last": last,
@@ -215,6 +216,7 @@ class Connection:
             "confidence": confidence,
             "number": number,
             "value": list(values),
+            "percentile": list(percentiles),
         }
         return self._ask(metric, "trend", options, _Strings(candidates, lists))
 

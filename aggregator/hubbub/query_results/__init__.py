@@ -6,7 +6,7 @@ from hubbub.query_results.columns import COLUMNS, Column, QueryName
 from hubbub.query_results.final_sentence import final_sentence
 from hubbub.query_results.judged_sentences import judged_sentences
 from hubbub.query_results.percentile_sentences import percentile_sentences
-from hubbub.query_results.rows import Document, Row, rows, whole_rows
+from hubbub.query_results.rows import Document, Row, percentile_name, rows, whole_rows
 from hubbub.query_results.trend_sentences import trend_sentences
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "final_sentence",
     "is_of_means",
     "judged_sentences",
+    "percentile_name",
     "percentile_sentences",
     "rows",
     "slice_sentences",

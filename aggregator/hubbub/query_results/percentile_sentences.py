@@ -1,11 +1,9 @@
 """What an answer says of percentiles, and of shares below a number, in sentences."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from hubbub.query_results.rows import Document
-
-_ENDS = {"low": "its lower end", "high": "its upper end", "both": "both its ends"}
+from hubbub.query_results.rows import Document, percentile_name
 
 
 def percentile_sentences(answer: Document) -> list[str]:
@@ -18,42 +16,46 @@ def percentile_sentences(answer: Document) -> list[str]:
     if "difference" in percentiles[0]:
         texts = [_moved(row) for row in percentiles]
         return [f"percentiles{unit and f' in{unit}'}, {level} intervals: {'; '.join(texts)}"]
-    texts = [
-        f"{name_of(row)} {_figure(row['estimate'])} ({_figure(row['low'])} to "
-        f"{_figure(row['high'])})"
-        for row in percentiles
-    ]
+    texts = [f"{_named(row)} {_figure(row['estimate'])} ({_ends(row)})" for row in percentiles]
     sentences = [f"percentiles{unit and f' in{unit}'}, {level} intervals: {', '.join(texts)}"]
     sentences += [
         f"below {_figure(row['below'])}{unit}: {row['share']:.1%} ({row['low']:.1%} to "
         f"{row['high']:.1%})"
         for row in answer.get("below", ())
     ]
-    return sentences + list(_ended(percentiles))
+    return sentences + _ended(percentiles)
 
 
-def name_of(row: Mapping[str, Any]) -> str:
-    """A percentile as people write it: p50, p99.9."""
-    return f"p{row['percentile']:.10g}"
+def _named(row: Mapping[str, Any]) -> str:
+    return percentile_name(row["percentile"])
+
+
+def _ends(row: Mapping[str, Any]) -> str:
+    """An interval in words: an end of the range is no end of what may be true."""
+    low, high = _figure(row["low"]), _figure(row["high"])
+    written = {"low": f"up to {high}", "high": f"{low} or more", "both": "not known"}
+    return written.get(row["reaches"], f"{low} to {high}")
 
 
 def _moved(row: Mapping[str, Any]) -> str:
     return (
-        f"{name_of(row)} {_figure(row['before'])} to {_figure(row['after'])}, "
+        f"{_named(row)} {_figure(row['before'])} to {_figure(row['after'])}, "
         f"{row['difference']:+,.4g} ({row['low']:+,.4g} to {row['high']:+,.4g})"
         + (", moved" if row["moved"] else "")
     )
 
 
-def _ended(percentiles: list[Mapping[str, Any]]) -> Iterator[str]:
+def _ended(percentiles: list[Mapping[str, Any]]) -> list[str]:
     """Which intervals are not bounded by reports, but by the range."""
-    for reaches, ends in _ENDS.items():
-        names = [name_of(row) for row in percentiles if row["reaches"] == reaches]
-        if names:
-            yield (
-                f"{', '.join(names)}: the interval has {ends} where the range ends, so it may lie "
-                "beyond; more reports are needed, or a wider range"
-            )
+    names = [_named(row) for row in percentiles if row["reaches"]]
+    if not names:
+        return []
+    return [
+        (
+            f"{', '.join(names)}: the interval ends with the range; more reports are needed, or a "
+            "wider range"
+        )
+    ]
 
 
 def _figure(number: float) -> str:

@@ -46,10 +46,15 @@ def rows(question: QueryName, answer: Document) -> list[Row]:
             return [dict(value) for value in answer["values"]]
 
 
+def percentile_name(percentile: float) -> str:
+    """A percentile as people write it: p50, p99.9."""
+    return f"p{percentile:.10g}"
+
+
 def _percentile(row: Row) -> Row:
     """A percentile as a point of the distribution: its share is certain, its number is not."""
     point = {
-        "value": f"p{row['percentile']:.10g}",
+        "value": percentile_name(row["percentile"]),
         "number": row["estimate"],
         "number_low": row["low"],
         "number_high": row["high"],

@@ -4,6 +4,7 @@
 alert = { when = "change", confidence = 0.99 }
 alert = { when = "share of dark above 0.1" }
 alert = { when = "mean below 250" }
+alert = { when = "p95 above 250" }
 """
 
 import math
@@ -16,20 +17,34 @@ from hubbub.errors import BadParameter
 from hubbub.fields.field import check, entry
 from hubbub.fields.kinds import number, text
 
-_RULE: Final = re.compile(r"(mean|share of (.+)) (above|below) (\S+)", re.DOTALL)
+_RULE: Final = re.compile(r"(mean|p([0-9.]{1,8})|share of (.+)) (above|below) (\S+)", re.DOTALL)
 # Of a metric's values so many are named where one is none of them.
 _NAMED: Final = 5
-_WORDS: Final = 'write "change", "share of VALUE above 0.1" (or below), or "mean above 250"'
+_WORDS: Final = (
+    'write "change", "share of VALUE above 0.1" (or below), "mean above 250", or "p95 above 250"'
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """When it is the case. value: whose share; "" of a mean, and of a change, which is of any."""
+    """When it is the case.
 
-    of: Literal["change", "share", "mean"]
+    value: whose share; "" of a mean, a percentile, and of a change, which is of any.
+    percentile: which, in (0, 100); 0 of all others.
+    """
+
+    of: Literal["change", "share", "mean", "percentile"]
     value: str = ""
     above: bool = True
     limit: float = 0.0
+    percentile: float = 0.0
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +59,7 @@ class Alert:
         metadata=entry(
             text("says when somebody is called"),
             "`change`, of any value since the epoch before; or `share of VALUE above NUMBER`, or "
-            "`mean above NUMBER`, each also `below`.",
+            "`mean above NUMBER`, or `p95 above NUMBER` of any percentile, each also `below`.",
             '"change"',
             write=_WORDS,
         )
@@ -69,22 +84,22 @@ class Alert:
         match = _RULE.fullmatch(self.when)
         if not match:
             raise BadParameter(f"when {self.when[:80]!a} is no rule; {_WORDS}")
-        try:
-            limit = float(match[4])
-        except ValueError:
-            limit = math.nan
-        above, value = match[3] == "above", match[2]
+        limit, percentile = _number(match[5]), _number(match[2] or "0")
+        above, value = match[4] == "above", match[3]
+        if match[2] and not 0 < percentile < 100:  # noqa: PLR2004 percent
+            raise BadParameter(f"when {self.when[:80]!a}: its percentile is outside (0, 100)")
         if value is None and math.isfinite(limit):
-            return Rule("mean", above=above, limit=limit)
+            of: Literal["mean", "percentile"] = "percentile" if match[2] else "mean"
+            return Rule(of, above=above, limit=limit, percentile=percentile)
         if value is not None and 0 < limit < 1:
             return Rule("share", value, above, limit)
         span = "(0, 1), as a share is" if value is not None else "the numbers"
         raise BadParameter(f"when {self.when[:80]!a}: its number is outside {span}")
 
-    def check_fits(self, kind: str, values: Sequence[str] | None) -> None:
+    def check_fits(self, kind: str, values: Sequence[str] | None, *, parts: bool) -> None:
         """Raises BadParameter for a rule that this metric's answers cannot meet.
 
-        kind: of its mechanism's values. values: the listed ones.
+        kind: of its mechanism's values. values: the listed ones. parts: of a range, whether any.
         """
         rule = self.rule()
         if rule.of != "change" and kind == "vectors":
@@ -93,6 +108,11 @@ class Alert:
             raise BadParameter('alert: numbers have no shares to follow; write "mean above NUMBER"')
         if rule.of == "mean" and kind != "numbers":
             raise BadParameter('alert: only numbers have a mean; write "share of VALUE above 0.1"')
+        if rule.of == "percentile" and not parts:
+            raise BadParameter(
+                "alert: only numbers in parts have percentiles; give the metric edges, or "
+                'mechanism = "wave"'
+            )
         if rule.of == "share" and values is not None and rule.value not in values:
             has = ", ".join(values[:_NAMED]) + (", ..." if len(values) > _NAMED else "")
             raise BadParameter(
@@ -100,13 +120,13 @@ class Alert:
             )
 
     def check_says_something(self, low: float, high: float) -> None:
-        """Raises BadParameter for a limit that every mean of this range is beyond, or none.
+        """Raises BadParameter for a limit that every number of this range is beyond, or none.
 
         A bundle of before may have one, and is read.
         """
         rule = self.rule()
-        if rule.of == "mean" and not low < rule.limit < high:
+        if rule.of in {"mean", "percentile"} and not low < rule.limit < high:
             raise BadParameter(
-                f"alert: a mean is from {low:g} to {high:g}, so {self.when[:80]!a} is always so or "
-                "never; write a number between them"
+                f"alert: a {rule.of} is from {low:g} to {high:g}, so {self.when[:80]!a} is always "
+                "so or never; write a number between them"
             )

@@ -422,4 +422,5 @@ def refuse_misfits(metric: Any) -> None:
     if metric.alert:
         paired = REGISTRY[mechanism].FAMILY == "pairs"
         cells = cell_names(values, metric.parameters.get("ways", 2)) if paired else values
-        metric.alert.check_fits(kind, cells)
+        parts = bool(metric.edges) or REGISTRY[mechanism].FAMILY == "ranges"
+        metric.alert.check_fits(kind, cells, parts=parts)

@@ -139,6 +139,7 @@ COUNTED = {
     "by",
     "slice",
     "slices",
+    "edges",
 }
 ANSWERS: list[Any] = [
     Estimated,

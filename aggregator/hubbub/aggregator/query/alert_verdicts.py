@@ -1,8 +1,8 @@
 """Verdicts of alerts: whether an epoch that is over is one that the catalog's alert is for.
 
-Of a change the smallest p-value counts, times how many values there are; of a share or a mean that
-the catalog names, the end of its one-sided interval. So of the epochs in which it is not so, 1 less
-the confidence are called for at most, for every metric.
+Of a change the smallest p-value counts, times how many values there are; of a share, mean or
+percentile that the catalog names, the end of its one-sided interval. So of the epochs in which it
+is not so, 1 less the confidence are called for at most, for every metric.
 """
 
 from collections.abc import Sequence
@@ -75,6 +75,7 @@ async def judge(query: QueryEngine, metric: Metric, epoch: int) -> AlertVerdict 
             confidence=1 - 2 * (1 - alert.confidence),
             candidates=candidates,
             lists=lists,
+            percentiles=(rule.percentile,) if rule.of == "percentile" else (),
         )
         names = [rule.value] if rule.of == "share" else []
         trended = await query.trend(metric.name, one_sided, names)
@@ -117,7 +118,7 @@ def _of_change(comparison: Compared, confidence: float) -> tuple[list[str], str]
 def _of_limit(trend: Trended, rule: Rule, alert: Alert) -> tuple[list[str], str]:
     [series] = trend.series
     point = series.points[-1]
-    of_mean = rule.of == "mean"
+    of_mean = rule.of != "share"
     fired = point.low > rule.limit if rule.above else point.high < rule.limit
     end = (
         f"at least {_figure(point.low, of_mean)}"

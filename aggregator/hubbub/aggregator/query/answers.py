@@ -229,8 +229,8 @@ class Estimated(Envelope):
     promised: one report in the smallest batch that may leave. shuffled: in the actual batches.
     lowest, highest: of numbers, the ends of the range.
     notes: limits of a mean. anytime: the intervals hold at every look.
-    percentiles: of numbers in parts, those requested, or the usual ones. below: shares below
-    numbers.
+    edges, percentiles, below: of numbers in parts, the edges of these; the percentiles requested,
+    or the usual ones; the shares below numbers that were requested.
     reports_stderr: standard error of `reports`; 0 if they are counted exactly.
     """
 
@@ -257,6 +257,7 @@ class Estimated(Envelope):
     notes: list[str]
     beginnings: list[str] = field(default_factory=list)
     likely: list[LikelyString] = field(default_factory=list)
+    edges: list[float] = field(default_factory=list)
     percentiles: list[Percentile] = field(default_factory=list)
     below: list[ShareBelow] = field(default_factory=list)
     anytime: bool = False

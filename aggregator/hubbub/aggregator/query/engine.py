@@ -64,7 +64,7 @@ from hubbub.aggregator.query.overview import (
 from hubbub.aggregator.query.page import WHOLE, Page
 from hubbub.aggregator.query.report_counts import Terms, UpstreamCounts, status, upstream_reports
 from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, TotalsByEpoch
-from hubbub.aggregator.query.trends import by_list, series, together
+from hubbub.aggregator.query.trends import by_list, percentile_series, series, together
 from hubbub.aggregator.store.contract import TotalsReader
 from hubbub.analysis import Answer, Cross, Top, changes, crossed, only_of_all, top
 from hubbub.bundles import Bundle
@@ -343,14 +343,22 @@ class QueryEngine:
     ) -> Trended:
         """Epoch by epoch: these values, or the `number` most frequent ones of the whole range.
 
-        Metrics that this one goes on from are joined where they asked for the value.
+        Metrics that this one goes on from are joined where they asked for the value. Percentiles of
+        the query are followed in place of values, of this metric alone.
         """
+        if query.percentiles and values:
+            raise BadParameter("a trend follows values or percentiles: leave one of them out")
         query = await self._resolved(name, query)
         selection, *before = await self.collected.joined(name, query.range)
+        before = [] if query.percentiles else before
         joined = [former for former in before if former.reports >= former.metric.fewest]
         answer = (await self._work(selection, query)).answer
 
         async def make() -> tuple[list[Series], int]:
+            if query.percentiles:
+                of = self.collected, selection, await self.collected.read(selection), query
+                followed = await asyncio.to_thread(percentile_series, *of)
+                return followed, sum(len(item.points) for item in followed)
             every = [(source, await self.collected.read(source)) for source in (selection, *joined)]
             parts = [part for pair in every for part in by_list(*pair)]
             async with self._turn(query, points=(len(values) or number) * len(parts)):
@@ -368,6 +376,8 @@ class QueryEngine:
         whole = together([selection, *joined])
         question = (self._definition(whole.metric), query, tuple(values), number, whole.windows)
         envelope = self._envelope(query, answer, whole)
+        if query.percentiles:
+            envelope["kind"] = "ranges"  # what is followed is in the metric's unit
         envelope["epochs"] = shown_epochs(self.collected, whole, whole.epochs)
         return Trended(
             **envelope,

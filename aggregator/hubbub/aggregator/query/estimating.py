@@ -118,16 +118,47 @@ def estimate_range(
         answer = replace(bare_answer, confidence=query.confidence)
     if query.likely:
         answer = replace(answer, likely=likely(tiers, answer, query.likely))
-    of_parts = collected.tiers(metric, totals, selection.epochs), answer.figures, metric.edges
+    reporters, population = (
+        ranks_in(collected, selection, totals, selection.epochs, population=population)
+        for population in (False, True)
+    )
     return RangeEstimate(
         answer=answer,
         plausibility=_judged(tiers, repeats),
         shuffled=_weakest(collected.bundle, totals),
         promised=shuffled_of(metric),
         updated=max(total.at for total in totals.values()),
-        ranks=ranks_of(*of_parts),
-        population=ranks_of(*of_parts, repeats=repeats),
+        ranks=reporters,
+        population=population,
     )
+
+
+def ranks_in(
+    collected: TotalsByEpoch,
+    selection: EpochSelection,
+    totals: Mapping[Window, WindowTotals],
+    epochs: Sequence[int],
+    *,
+    population: bool,
+) -> Ranks | None:
+    """What percentiles of some of the epochs are read off; None of a metric without parts."""
+    metric = selection.metric
+    tiers, repeats = collected.tiers(metric, totals, epochs), reports_of_one(metric, epochs)
+    return ranks_of(tiers, metric.edges, repeats=repeats, population=population)
+
+
+def ranks_for(metric: Metric, query: EstimateQuery, ranks: Ranks | None) -> Ranks | None:
+    """The ranks; None where nobody asks for them and there are none.
+
+    Raises:
+        BadParameter: percentiles are asked of a metric without parts of a range.
+    """
+    if ranks is None and query.asks_ranks:
+        raise BadParameter(
+            f'metric "{metric.name}" has no parts of a range, of which percentiles are read; give '
+            'a number edges, or mechanism = "wave", or leave percentile and below out'
+        )
+    return ranks
 
 
 def _answer(

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from hubbub.aggregator.query.answers import Epoch, Estimated, MetricDetail, MetricLine, Shuffled
 from hubbub.aggregator.query.candidates import looks_for_strings
-from hubbub.aggregator.query.estimating import EstimateQuery, RangeEstimate, one_look
+from hubbub.aggregator.query.estimating import EstimateQuery, RangeEstimate, one_look, ranks_for
 from hubbub.aggregator.query.notices import notice_of, reports_stderr
 from hubbub.aggregator.query.report_counts import Terms, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
@@ -16,7 +16,6 @@ from hubbub.analysis import (
     PERCENTILES,
     Answer,
     PercentileShift,
-    Ranks,
     percentile_shifts,
     percentiles_of,
     shares_below,
@@ -147,6 +146,12 @@ def number_range(metric: Metric) -> tuple[float, float] | None:
     return family_for(metric.randomizer).ends(metric.randomizer)
 
 
+def part_edges(metric: Metric) -> list[float]:
+    """Where the parts of a number begin, and where the last one ends; none where it has none."""
+    mechanism: Any = metric.randomizer
+    return [*(metric.edges or (mechanism.edges() if mechanism.FAMILY == "ranges" else ()))]
+
+
 def notes(metric: Metric, answer: Answer) -> list[str]:
     """What an answer does not tell, or seems to, in a sentence each."""
     sentences = _of_its_kind(metric, answer)
@@ -257,6 +262,7 @@ def whole_answer(
         twins=list(answer.twins),
         beginnings=list(answer.beginnings),
         likely=list(answer.likely),
+        edges=part_edges(metric),
         percentiles=percentiles_of(ranks, query.percentiles or PERCENTILES, answer.confidence)
         if ranks
         else [],
@@ -269,20 +275,6 @@ def whole_answer(
         notes=notes(metric, answer),
         anytime=query.anytime,
     )
-
-
-def ranks_for(metric: Metric, query: EstimateQuery, ranks: Ranks | None) -> Ranks | None:
-    """What percentiles are read off.
-
-    Raises:
-        BadParameter: percentiles are asked of a metric without parts of a range.
-    """
-    if ranks is None and query.asks_ranks:
-        raise BadParameter(
-            f'metric "{metric.name}" has no parts of a range, of which percentiles are read; give '
-            'a number edges, or mechanism = "wave", or leave percentile and below out'
-        )
-    return ranks
 
 
 def shifts_between(

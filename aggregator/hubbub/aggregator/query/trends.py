@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from hubbub.aggregator.query.answers import Point, Series, Shift
+from hubbub.aggregator.query.estimating import EstimateQuery, ranks_for, ranks_in
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis import (
@@ -18,11 +19,14 @@ from hubbub.analysis import (
     joined_shares,
     known_variances,
     line_through,
+    percentiles_of,
 )
+from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.catalog import EPOCH_SECONDS, Metric, days_of_period, versions_of
 from hubbub.catalog.values.value_kinds import OTHER
 from hubbub.conservation import Window, epoch_date, epoch_dates
 from hubbub.errors import BadParameter
+from hubbub.query_results import percentile_name
 
 MAX_SERIES: Final = 50
 MEAN: Final = "mean"
@@ -125,6 +129,43 @@ def series(
     return [
         _lined(name, own, missing, parts, answer)
         for name, own, missing in zip(names, points, not_asked, strict=True)
+    ]
+
+
+def percentile_series(
+    collected: TotalsByEpoch,
+    selection: EpochSelection,
+    totals: Mapping[Window, WindowTotals],
+    query: EstimateQuery,
+) -> list[Series]:
+    """A series for each percentile of the population, with a point per epoch that is large enough.
+
+    Each has its own interval: no line is drawn through them.
+
+    Raises:
+        BadParameter: the metric has no parts of a range.
+    """
+    counted = selection.by_epoch()
+    points: dict[float, list[Point]] = {percentile: [] for percentile in query.percentiles}
+    for epoch in selection.epochs:
+        if counted[epoch] < selection.metric.fewest:
+            continue
+        ranks = ranks_in(collected, selection, totals, [epoch], population=True)
+        if (ranks := ranks_for(selection.metric, query, ranks)) is None:
+            continue
+        for row in percentiles_of(ranks, query.percentiles, query.confidence):
+            point = Point(
+                epoch=epoch,
+                date=selection.date(epoch),
+                share=row.estimate,
+                stderr=(row.high - row.low) / (2 * reach_of(query.confidence)),
+                low=row.low,
+                high=row.high,
+                reports=counted[epoch],
+            )
+            points[row.percentile].append(point)
+    return [
+        Series(value=percentile_name(percentile), points=own) for percentile, own in points.items()
     ]
 
 

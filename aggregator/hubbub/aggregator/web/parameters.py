@@ -52,8 +52,7 @@ Percentiles = Annotated[
     list[float] | None,
     Query(
         max_length=MAX_PERCENTILES,
-        description="of numbers in parts, in (0, 100) (repeat); the usual ones from 10 to 99 where "
-        "none are named",
+        description="of numbers in parts, in (0, 100) (repeat)",
     ),
 ]
 

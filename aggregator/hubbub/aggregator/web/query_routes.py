@@ -218,9 +218,11 @@ def _ask(route: Route, put: Callable[..., ParsedQuery]) -> None:
         question: Annotated[ParsedQuery, Depends(put)],
         value: Follow = None,
         number: FollowNumber = 5,
+        percentile: Percentiles = None,
     ) -> Trended:
-        """Some values epoch by epoch."""
-        return await query.trend(question.name, question.query, value or (), number)
+        """Some values epoch by epoch; or, where they are asked for, percentiles."""
+        wanted = replace(question.query, percentiles=tuple(percentile or ()))
+        return await query.trend(question.name, wanted, value or (), number)
 
     @route("/metrics/{metric}/breakdown")
     async def breakdown(

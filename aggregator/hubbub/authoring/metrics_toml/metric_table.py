@@ -124,10 +124,14 @@ def read_metric(
     return None if complained else built
 
 
+_ENDS: Final = ("low", "high")
+
+
 def _built(name: str, around: Around, fields: Mapping[str, Any]) -> Metric:
     metric = Metric(name=name, caps=around.caps, filled=around.filled, **fields)
-    if metric.alert and {"low", "high"} <= metric.parameters.keys():
-        metric.alert.check_says_something(metric.parameters["low"], metric.parameters["high"])
+    ends = [*metric.edges, *(metric.parameters[end] for end in _ENDS if end in metric.parameters)]
+    if metric.alert and ends:
+        metric.alert.check_says_something(min(ends), max(ends))
     return metric
 
 

@@ -29,7 +29,18 @@ def _joined(_: str, written: tuple[tuple[float, ...], ...]) -> tuple[float, ...]
     return tuple(chain.from_iterable(written))
 
 
-_PERCENTILE: Final = "of numbers in parts, as 50 or 50,90,99.9"
+@options
+class PercentileOptions:
+    """Which percentiles of a number in parts."""
+
+    percentiles: tuple[float, ...] = option(
+        "percentiles of a number with parts, as 50 or 50,90,99.9",
+        name="--percentile",
+        default=(),
+        metavar="P,...",
+        parse=_numbers,
+        read=_joined,
+    )
 
 
 @options
@@ -41,16 +52,9 @@ class QueryOptions:
         "intervals that hold simultaneously at every look while the epochs fill",
         default=False,
     )
-    percentiles: tuple[float, ...] = option(
-        f"{_PERCENTILE}, in place of the estimates",
-        name="--percentile",
-        default=(),
-        metavar="P,...",
-        parse=_numbers,
-        read=_joined,
-    )
+    ranks: PercentileOptions
     below: tuple[float, ...] = option(
-        "of numbers in parts, the share below it, as 2 or 2,5",
+        "share of the numbers below this one, of a number with parts, as 2 or 2,5",
         default=(),
         metavar="NUMBER,...",
         parse=_numbers,
@@ -78,9 +82,7 @@ class CompareOptions:
         exclusive=_AFTER,
     )
     to_last: str = option("the later epochs, written as for --last", default="", exclusive=_AFTER)
-    percentiles: tuple[float, ...] = option(
-        _PERCENTILE, name="--percentile", default=(), metavar="P,...", parse=_numbers, read=_joined
-    )
+    ranks: PercentileOptions
 
 
 @options
@@ -92,10 +94,11 @@ class TrendOptions:
     number: int = option(
         "number of values, instead of --value (%(default)s)", default=5, other_name="-n"
     )
+    ranks: PercentileOptions
 
 
 def _query(options: QueryOptions) -> int:
-    if not (options.percentiles or options.below):
+    if not (options.ranks.percentiles or options.below):
         return options.question.ask(Connection.estimates, show_estimates, anytime=options.anytime)
     if options.anytime:
         raise BadParameter(
@@ -104,7 +107,7 @@ def _query(options: QueryOptions) -> int:
         )
     if options.question.candidates or options.question.lists:
         raise BadParameter("--candidates and --list are of strings, which have no percentiles")
-    terms = {"percentiles": options.percentiles, "below": options.below}
+    terms = {"percentiles": options.ranks.percentiles, "below": options.below}
     return options.question.answer.ask(
         Connection.percentiles, show_percentiles, options.question.metric, **terms
     )
@@ -119,13 +122,17 @@ def _compare(options: CompareOptions) -> int:
         return connection.compare(metric, epochs, options.to, to_last=options.to_last, **terms)
 
     return options.question.ask(
-        compare, show_changes, order="listed", percentiles=options.percentiles
+        compare, show_changes, order="listed", percentiles=options.ranks.percentiles
     )
 
 
 def _trend(options: TrendOptions) -> int:
     return options.question.ask(
-        Connection.trend, show_trend, values=options.value, number=options.number
+        Connection.trend,
+        show_trend,
+        values=options.value,
+        number=options.number,
+        percentiles=options.ranks.percentiles,
     )
 
 

@@ -83,8 +83,14 @@ export const rounded = (number) =>
 /** Horizontal bars from zero, a whisker from low to high across each end.
  *  rows: {value, estimate, low, high, detected, beside: another row, whose interval is drawn below};
  *  axis: what its numbers are; format: how it writes them; told: of numbers that are read off a bar,
- *  as the table writes them; most: of counts and shares the most that can be, where 0 is the least. */
-export function bars(place, rows, label, { axis, format, told: exact = format, most = null }) {
+ *  as the table writes them; most: of counts and shares the most that can be, where 0 is the least;
+ *  across: lines across the bars, {name, at, low, high}, each so many bars down. */
+export function bars(
+  place,
+  rows,
+  label,
+  { axis, format, told: exact = format, most = null, across = [] },
+) {
   // Many rows are ranges of numbers, in order: thin, with a name at every so many. Where there is
   // no room beside a bar its name stands above it.
   const many = rows.length > MANY;
@@ -162,9 +168,30 @@ export function bars(place, rows, label, { axis, format, told: exact = format, m
     .append("path")
     .attr("class", "beside")
     .attr("d", (d) => `M${x(d.beside.low)},${step - 5}v4m0,-2H${x(d.beside.high)}m0,-2v4`);
+  drawAcross(svg, across, (bars) => top + step * bars, left, width - right);
   line
     .append("title")
     .text((d) => `${printable(d.value, 1000)}: ${exact(d.estimate)}, ${exact(d.low)} to ${exact(d.high)}`);
+}
+
+/** Lines across bars, each with its band and, at its end, its name. */
+function drawAcross(svg, across, y, left, right) {
+  const one = svg.selectAll("g.across").data(across).join("g").attr("class", "across");
+  one
+    .append("rect")
+    .attr("class", "band")
+    .attr("x", left)
+    .attr("width", right - left)
+    .attr("y", (d) => y(d.low))
+    .attr("height", (d) => y(d.high) - y(d.low));
+  one.append("path").attr("d", (d) => `M${left},${y(d.at)}H${right}`);
+  one
+    .append("text")
+    .attr("class", "over")
+    .attr("x", right)
+    .attr("y", (d) => y(d.at) - 4)
+    .attr("text-anchor", "end")
+    .text((d) => d.name);
 }
 
 /** Lines over time, each with its band. series: {value, points: {time, share, low, high, line,

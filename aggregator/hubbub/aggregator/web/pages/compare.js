@@ -1,7 +1,8 @@
 // What differs between two epochs of a metric, with intervals and p-values.
 /* global d3 */
-import { $, ask, before, count, h, inUnit, ofMeans, several, printable } from "./shell.js";
+import { $, ask, before, count, figure, h, inUnit, ofMeans, several, printable } from "./shell.js";
 import { bars } from "./charts.js";
+import { nameOf } from "./percentiles.js";
 import { showState } from "./states.js";
 import { fillAnswer } from "./tables.js";
 
@@ -73,6 +74,17 @@ export class Compared {
 /** Percentage points, with their sign. */
 const points = (share) => (share ? d3.format("+~g")(Number((100 * share).toPrecision(12))) : "0");
 
+/** How far percentiles moved, of numbers in parts. */
+function shiftsOf(answer) {
+  const signed = d3.format("+.4~g");
+  const texts = answer.percentiles.map(
+    (row) =>
+      `${nameOf(row)} ${figure(row.before, 4)} to ${figure(row.after, 4)}, ${signed(row.difference)} ` +
+      `(${signed(row.low)} to ${signed(row.high)})${row.moved ? ", moved" : ""}`,
+  );
+  return texts.length ? `${inUnit("Percentiles", answer)}: ${texts.join("; ")}.` : "";
+}
+
 async function show(answer, order, sort) {
   const mean = ofMeans(answer);
   const drawing = h("div"),
@@ -96,6 +108,7 @@ async function show(answer, order, sort) {
         (answer.final ? "" : " Not final: reports of these epochs are still taken.") +
         before(answer),
     ),
+    h("p", {}, shiftsOf(answer)),
     h("figure", {}, drawing),
     h(
       "div",

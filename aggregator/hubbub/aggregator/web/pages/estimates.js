@@ -2,6 +2,7 @@
 /* global d3 */
 import { $, before, button, count, figure, h, inUnit, ofMeans, percent, several, printable, utc } from "./shell.js";
 import { bars, rounded } from "./charts.js";
+import { acrossBars, showPercentiles } from "./percentiles.js";
 import { fillAnswer } from "./tables.js";
 
 const SHOWN = 25;
@@ -99,6 +100,7 @@ export async function showEstimates(
       axis: mean ? inUnit("mean", answer) : "reports",
       format: mean ? d3.format("~g") : rounded,
       told: mean ? figure : count,
+      across: drawn.length === answer.total && !find ? acrossBars(answer) : [],
     },
   );
   const pale = mean ? "" : "; pale bars do not stand out from zero";
@@ -135,6 +137,7 @@ export async function showEstimates(
     sentences.push(`${inUnit("Mean", answer)}: ${figure(estimate)}, ${figure(low)} to ${figure(high)}.`);
   }
   place.said.textContent = [...sentences, ...answer.notes.map((note) => printable(note, 400))].join(" ");
+  if (place.percentiles) await showPercentiles(place.percentiles, answer);
   const unit = mean ? printable(answer.unit) || "the metric’s own unit" : "reports";
   const sorting = mean || !sort ? {} : { order, sort };
   await fillAnswer(place.table, `All numbers in ${unit}`, "estimates", answer, rows, sorting);

@@ -14,6 +14,7 @@ import { flagsOf, numeric, showEstimates, showPages } from "./estimates.js";
 import { likelyStrings } from "./likely.js";
 import { Marks } from "./marks.js";
 import { showModel } from "./model.js";
+import { percentileTrend } from "./percentiles.js";
 import { privacyCard } from "./privacy.js";
 import { few, headed, showState, unlisted } from "./states.js";
 
@@ -84,7 +85,13 @@ async function estimates() {
   const beside = await besides(address.state.beside, { ...query, ...looking() }, answer.values);
   controls.answered(answer);
   $("flags").replaceChildren(...flagsOf(answer, Number(first) || find, metric.candidates !== null));
-  const place = { answer: $("answer"), drawing: $("bars"), said: $("bars-said"), table: $("table") };
+  const place = {
+    answer: $("answer"),
+    drawing: $("bars"),
+    said: $("bars-said"),
+    table: $("table"),
+    percentiles: $("percentiles"),
+  };
   await showEstimates(place, answer, {
     first: Number(first),
     hourly: metric.epoch_length === "hour",
@@ -138,6 +145,8 @@ async function trend() {
     },
   );
   $("steps").replaceChildren(...findings(answer, dated));
+  $("percentile-trend").parentElement.hidden = !newest?.percentiles.length;
+  if (newest?.percentiles.length) await percentileTrend($("percentile-trend"), path, range);
   const joined = answer.joined.length ? [`with the reports of ${answer.joined.join(", ")}`] : [];
   $("legend").replaceChildren(
     ...answer.series.map((line, i) => {
