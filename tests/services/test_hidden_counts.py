@@ -194,7 +194,7 @@ def test_as_many_dummies_are_sealed_whatever_the_number_is(
     sealed: list[int] = []
 
     def counting(*arguments: Any) -> list[bytes]:
-        sealed.append(arguments[-1])
+        sealed.append(arguments[3])
         return sealed_dummies(*arguments)
 
     monkeypatch.setattr(departures_module, "sealed_dummies", counting)

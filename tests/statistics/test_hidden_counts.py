@@ -200,7 +200,7 @@ def test_of_several_epochs_each_has_a_number_of_its_own() -> None:
             cells=np.array([40, 60]), counted=100 - dummies, batch_reports=0, at=0, dummies=dummies
         )
 
-    whole = sum_totals([of(35), of(35), of(0)], 2, 35, hidden=15.0)
+    whole = sum_totals([of(35), of(35), of(0)], 2, dummies=35, hidden=15.0)
     assert (whole.reports, whole.dummies, whole.beside_variance) == (230, 70, 15.0)
     assert whole.dummies_variance == 0
 

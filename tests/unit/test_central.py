@@ -115,7 +115,7 @@ def test_of_a_promise_that_is_written_wrong_only_this_is_told(
         (
             "limits",
             'dummies = "people"\nlimits',
-            r'field "dummies": must be a whole number in .*, "auto" or "devices"',
+            r'field "dummies": must be a whole number in .*, "auto", "devices" or "noise"',
         ),
         (
             "limits",
@@ -183,8 +183,9 @@ def test_dummies_allow_a_larger_local_epsilon_and_the_shuffler_is_told_how_to_ma
     plain, padded = _read(tmp_path, THEME), _read(tmp_path, THEME + "dummies = 200\n")
     assert padded.epsilon > plain.epsilon + 0.5
     assert padded.digest() != plain.digest()
-    chosen = _read(tmp_path, THEME.replace("30000", "300") + 'dummies = "auto"\n')
-    assert chosen.dummies == 200
+    rolling = 'dummies = "auto"\nrolling = true\n'
+    chosen = _read(tmp_path, THEME.replace("30000", "300") + rolling)
+    assert chosen.dummies == 200, "whose numbers would be seen more than once"
     with pytest.raises(BadParameter, match=r"dummies: is \"auto\" in metrics.toml alone"):
         replace(chosen, dummies="auto")  # type: ignore[arg-type]
     promise = central_of(padded, 30_000)

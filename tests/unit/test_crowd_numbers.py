@@ -56,7 +56,9 @@ class _Roughly:
     ) -> float:
         raise NotImplementedError
 
-    def dummies(self, promise: CentralPromise, categories: int, *, by_devices: bool = False) -> int:
+    def padded(
+        self, promise: CentralPromise, categories: int, dummies: str, *, noisy: bool = True
+    ) -> CentralPromise:
         raise NotImplementedError
 
     def crowd_needed(

@@ -130,7 +130,7 @@ def _of_devices(cells: list[int], each: Fraction) -> Totals:
         await store.add(window, commit)
         cache = TotalsCache(store, dummies_each=lambda _: float(each))
         counted = await cache.counted(["theme"])
-        return sum_totals(await cache.read([window], counted), len(cells), 0, float(each))
+        return sum_totals(await cache.read([window], counted), len(cells), each=float(each))
 
     return asyncio.run(body())
 
@@ -201,16 +201,18 @@ def test_a_crowd_that_is_whole_is_known_exactly_and_one_on_its_way_is_not() -> N
             cells=np.array([40, 60]), counted=100 - dummies, batch_reports=0, at=0, dummies=dummies
         )
 
-    whole = sum_totals([held(20), held(40)], 2, 20)
+    whole = sum_totals([held(20), held(40)], 2, dummies=20)
     assert (whole.dummies, whole.dummies_variance) == (60, 0)
-    coming = sum_totals([held(20), held(15)], 2, 20)
+    coming = sum_totals([held(20), held(15)], 2, dummies=20)
     assert (coming.dummies, coming.dummies_variance) == (35, 15 * (1 - 15 / 20))
 
 
 def test_the_tail_of_a_value_that_nobody_holds_is_that_of_both() -> None:
     mechanism: Any = build("grr", epsilon=7.0, categories=16)
     q, reports, dummies = float(mechanism.channel.q), 10_000, 600
-    tail = pure_tail(mechanism.channel, reports, dummies, 16)
+    tail = pure_tail(
+        mechanism.channel, reports, Totals(cells=[0] * 16, reports=reports, dummies=dummies)
+    )
     assert tail is not None
     mean = reports * q + dummies / 16
     deviation = sqrt(reports * q * (1 - q) + dummies / 16 * 15 / 16)

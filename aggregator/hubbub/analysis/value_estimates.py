@@ -21,6 +21,8 @@ class ValueEstimates:
         estimate; a value may be held by as many.
     number_variance, number_covariance: of the number of reports where it is an estimate, and of it
         with every value's estimate.
+    noise_variance: what of every value's variance is of noise dummies, whose law is two-sided
+        exponential and not normal.
     place: of ranges, the same of one figure, the sum of the numbers' places: 0 at low, 1 at high.
     """
 
@@ -36,6 +38,7 @@ class ValueEstimates:
     unsure: int = 0
     number_variance: float = 0.0
     number_covariance: float = 0.0
+    noise_variance: float = 0.0
     place: "ValueEstimates | None" = None
 
     def of_shares(self, reports: int, repeats: int = 0) -> "ValueEstimates":

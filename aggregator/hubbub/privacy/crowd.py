@@ -7,9 +7,11 @@ from typing import Final
 
 from hubbub.analysis.binomials import least
 from hubbub.catalog import CentralPromise, Metric
-from hubbub.catalog.crowds.device_dummies import devices_at_least
+from hubbub.catalog.crowds.central_fields import DEVICES, NOISE
+from hubbub.catalog.crowds.device_dummies import devices_at_least, each_of
 from hubbub.catalog.crowds.gaussian import LEFT_OUT, delta_of_mu, mu_of_pure
 from hubbub.catalog.crowds.hidden_counts import reports_at_least
+from hubbub.catalog.crowds.noise_dummies import MAX_SEALED, named_dummies, value_noise
 from hubbub.catalog.models.judging import judging
 from hubbub.catalog.models.of_metric import codes_of_round
 from hubbub.catalog.periods import days_at_most
@@ -17,7 +19,7 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Memoized, even_lies
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.privacy.amplification import DELTA, Amplified, amplified
-from hubbub.privacy.padding import best_dummies
+from hubbub.privacy.padding import best_dummies, best_noise, wins
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon, keeps, largest_local, profile
 
@@ -83,6 +85,8 @@ class ExactAccountant:
         """The same in all its digits."""
         crowd = _of_promise(promise, promise.crowd, categories, promise.epsilon, groups)
         most = promise.max_local_epsilon
+        if promise.noise and self.keeps(promise, categories, most, groups):
+            return most
         if promise.epochs > 1:
             from hubbub.privacy.many_epochs import largest_local_together  # noqa: PLC0415 50 MB
 
@@ -97,6 +101,7 @@ class ExactAccountant:
             dummies=promise.dummies,
             groups=groups,
             each=promise.dummies_each,
+            noise_dummies=promise.noise,
             most=most,
         )
 
@@ -112,8 +117,27 @@ class ExactAccountant:
 
         return composed_epsilon([(crowd, promise.epochs)], promise.delta) <= promise.epsilon
 
-    def dummies(self, promise: CentralPromise, categories: int, *, by_devices: bool = False) -> int:
-        """The fewest whose errors are as small as any's, to 5% of the variance."""
+    def padded(
+        self, promise: CentralPromise, categories: int, dummies: str, *, noisy: bool = True
+    ) -> CentralPromise:
+        """With the fewest whose errors are as small as any's, to 5% of the variance."""
+        if dummies == DEVICES:
+            number = self._even(promise, categories, by_devices=True)
+            return replace(promise, dummies_each=each_of(promise.crowd, number))
+        lying = _of_promise(promise, promise.crowd, categories, promise.max_local_epsilon, 1)
+        drawn = promise
+        if noisy or dummies == NOISE:
+            scale, shift = best_noise(lying, promise.epsilon, promise.delta, promise.epochs)
+            drawn = replace(promise, dummies_scale=scale, dummies_shift=shift)
+        if dummies == NOISE:
+            return drawn
+        even = replace(promise, dummies=self._even(promise, categories, by_devices=False))
+        local = self.local_epsilon(even, categories)
+        other = _of_promise(even, promise.crowd, categories, local, 1)
+        few = 2 * drawn.dummies_shift * categories <= MAX_SEALED
+        return drawn if few and wins(replace(lying, noise_dummies=drawn.noise), other) else even
+
+    def _even(self, promise: CentralPromise, categories: int, *, by_devices: bool) -> int:
         return best_dummies(
             promise.crowd,
             categories,
@@ -197,6 +221,7 @@ def _of_promise(
         dummies=promise.dummies,
         groups=groups,
         each=promise.dummies_each,
+        noise_dummies=promise.noise,
     )
 
 
@@ -213,8 +238,11 @@ def central_of(metric: Metric, reports: int, dummies: int | None = None) -> Ampl
     reports = devices_at_least(reports_at_least(metric, reports), metric.dummies_each)
     grain = 10 ** max(len(str(reports)) - 3, 0)
     reports = max(reports // grain * grain, promise.crowd)
+    named = named_dummies(metric)
+    noise = value_noise(metric) if dummies is None or dummies >= named else None
     dummies = promise.dummies if dummies is None else min(dummies, promise.dummies)
-    crowds = [_crowd(metric, reports, dummies), *_of_judges(metric, reports)]
+    crowd = replace(_crowd(metric, reports, dummies), noise_dummies=noise)
+    crowds = [crowd, *_of_judges(metric, reports)]
     return Amplified(
         epsilon=max(central_epsilon(crowd, promise.delta) for crowd in crowds),
         delta=promise.delta,
@@ -330,11 +358,14 @@ def _crowd(metric: Metric, reports: int, dummies: int) -> ShuffledEpoch:
         dummies=dummies,
         groups=lies.groups,
         each=metric.dummies_each,
+        noise_dummies=value_noise(metric),
     )
 
 
 def _along(metric: Metric, dummies: int) -> str:
     """What the shuffler adds; "" without dummies of its own."""
+    if value_noise(metric):
+        return ", adds a secret number of dummies to each value"
     return f", adds {dummies:,} dummies to it" if dummies and not metric.dummies_each else ""
 
 

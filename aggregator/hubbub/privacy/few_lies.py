@@ -75,6 +75,8 @@ class FewLies:
         # Codes have no third value of their own, and so many categories that are no whole number.
         if d == 2 or d % 1 or crowd.groups > 1 or crowd.each % 1 or m == 0 or q == 0:  # noqa: PLR2004 two values
             return None
+        if crowd.noise_dummies:  # which hide more than few lies do
+            return None
         crowd, cut = crowd.certain(), delta * TAILS
         on_one = likely(m, q, cut)[-1] + likely(crowd.dummies, 1 / d, cut)[-1] + 1
         noise = likely(m, crowd.hiding, cut)

@@ -24,8 +24,10 @@ from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 from hubbub.analysis.binomials import likely, pmf
 from hubbub.catalog.crowds.gaussian import epsilon_of_mu, mu_within
 from hubbub.errors import BadParameter
+from hubbub.privacy.noisy_counts import law_of
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon, largest_local, profile
+from hubbub.sealing import CountNoise
 
 MAX_TIMES: Final = 100_000
 """How often one person reports at the most, of what is composed here."""
@@ -39,6 +41,8 @@ _GRID: Final = 400
 _CLOSE: Final = 0.002
 _NEAR: Final = 1e-3
 _FLAT: Final = 0.05
+# Of the loss of a count with noise dummies, by how much that of an epoch may be too small.
+_LOOSE: Final = 1e-6
 
 
 def composed_epsilon(epochs: Sequence[tuple[ShuffledEpoch, int]], delta: float) -> float:
@@ -60,18 +64,30 @@ def composed_epsilon(epochs: Sequence[tuple[ShuffledEpoch, int]], delta: float) 
     number = sum(times for _, times in epochs)
     if number == 1:
         return central_epsilon(epochs[0][0], delta)
+    # Beside noise dummies lies are left out of what is composed, which rounds up.
+    epochs = [
+        (replace(crowd, epsilon_local=inf) if crowd.noise_dummies else crowd, times)
+        for crowd, times in epochs
+    ]
     epsilons = [central_epsilon(crowd, delta / number) for crowd, _ in epochs]
     if inf in epsilons:
         return alone
     # The smallest loss decides how fine the grid is: many of it add up as its root.
     grid = min(epsilons) / _GRID / sqrt(max(number / 100, 1))
+    if len(epochs) == 1 and (noise := epochs[0][0].noise_dummies):
+        grid = _loss_of(noise)
     whole = None
     for crowd, times in epochs:
         each = _losses(crowd, grid, delta * _LEFT_OUT / number)
         each = each.self_compose(times) if times > 1 else each
         whole = each if whole is None else whole.compose(each)
     assert whole is not None  # noqa: S101 there is an epoch
-    return min(float(whole.get_epsilon_for_delta(delta)), alone)
+    loose = sum(
+        _LOOSE * _loss_of(crowd.noise_dummies) * times
+        for crowd, times in epochs
+        if crowd.noise_dummies
+    )
+    return min(float(whole.get_epsilon_for_delta(delta)) + loose, alone)
 
 
 @lru_cache(maxsize=256)
@@ -128,6 +144,8 @@ def _losses(
     crowd: ShuffledEpoch, grid: float, left_out: float
 ) -> privacy_loss_distribution.PrivacyLossDistribution:
     """The distribution of one epoch's loss, in steps of the grid, rounded up."""
+    if crowd.noise_dummies:
+        return _losses_of_noise(crowd.noise_dummies, grid)
     if crowd.categories == 2:  # noqa: PLR2004 two values
         return _losses_of_two(crowd, grid, left_out)
     d, q, truth = crowd.categories, crowd.lie, 1 - crowd.categories * crowd.lie
@@ -161,6 +179,36 @@ def _losses(
     return privacy_loss_distribution.PrivacyLossDistribution.create_from_rounded_probability(
         losses, max(0.0, 1 - sum(losses.values())), grid, pessimistic_estimate=True
     )
+
+
+def _loss_of(noise: CountNoise) -> float:
+    """The loss of one count inside its law: either this, or as much less than nothing."""
+    return log(noise.odds / 2**32) * (1 + _LOOSE / 10)
+
+
+def _losses_of_noise(
+    noise: CountNoise, grid: float
+) -> privacy_loss_distribution.PrivacyLossDistribution:
+    """The distribution of one epoch's loss, in steps of the grid, rounded up, if nobody lied.
+
+    But for `_LOOSE` of a step, which every epoch may say more: weights are whole numbers, so that
+    the loss is no exact multiple of the grid.
+    """
+    law = law_of(noise)
+    counts = np.append(0.0, law), np.append(law, 0.0)
+    both = []
+    for first, other in (counts, counts[::-1]):  # what v has more, and what w has less
+        mask = (first > 0) & (other > 0)
+        losses = np.log(first[mask] / other[mask]) / grid
+        steps = np.ceil(losses - _LOOSE / 2).astype(np.int64)
+        chances = np.bincount(steps - steps.min(), first[mask])
+        masses = {int(steps.min()) + k: float(c) for k, c in enumerate(chances) if c}
+        both.append(
+            privacy_loss_distribution.PrivacyLossDistribution.create_from_rounded_probability(
+                masses, float(first[~mask].sum()), grid, pessimistic_estimate=True
+            )
+        )
+    return both[0].compose(both[1])
 
 
 def _losses_of_two(

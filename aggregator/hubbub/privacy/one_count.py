@@ -52,7 +52,7 @@ class OneCount:
         """Trusted down to `delta`; coarsely: in fewer blocks of splits."""
         cut = delta * TAILS
         lie_laws, others = (
-            laws(n, crowd.lie, cut) for n in zip(*_splits(crowd, coarsely=coarsely), strict=True)
+            laws(n, crowd.lie, cut) for n in zip(*splits(crowd, coarsely=coarsely), strict=True)
         )
         [dummies] = laws([crowd.certain().dummies], 0.5, cut)
         lies = map(convolved, others, (turned[::-1] for turned in lie_laws))
@@ -96,7 +96,7 @@ class SeveralCounts:
         return sum(weight * count.delta(central) for count, weight in self.counts) + self.cut
 
 
-def _splits(crowd: ShuffledEpoch, *, coarsely: bool) -> list[tuple[int, int]]:
+def splits(crowd: ShuffledEpoch, *, coarsely: bool) -> list[tuple[int, int]]:
     """Of each block: how many hold v in all its splits, and how many w; half, by symmetry."""
     if crowd.lie == 0:
         return [(0, 0)]

@@ -8,12 +8,15 @@ holds and of one that a tenth hold, added.
 """
 
 from dataclasses import replace
-from math import floor, inf
+from math import ceil, floor, inf, log, sqrt, tanh
 from typing import Final
 
 from hubbub.authoring.auto import EQUAL
+from hubbub.catalog.crowds.gaussian import mu_within
+from hubbub.catalog.crowds.noise_dummies import MIN_SCALE, noise_of
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
-from hubbub.privacy.shuffled_histogram import largest_local
+from hubbub.privacy.shuffled_histogram import keeps, largest_local
+from hubbub.sealing import CountNoise
 
 # With more of them than reports a crowd costs twice as much to seal, send and open; a thousand are
 # nothing to anybody.
@@ -22,6 +25,16 @@ _CHEAP: Final = 1000
 _MOST: Final = 1_000_000
 # Steps that a person would write, each about twice the one before.
 _STEPS: Final = (1, 2, 5)
+# How finely a scale is found, and what it is above the least, so that whoever works it out with
+# fewer digits finds the promise kept.
+_CLOSE: Final = 1.01
+_ROOM: Final = 1.01
+# Of delta, what the ends of the law may take: while its scale is sought, and at last.
+_SLACK: Final = 0.5
+_SHARES: Final = (1.0, 0.9, 0.75, _SLACK)
+
+Law = tuple[float, int]
+"""Scale and shift of noise dummies; 0 and 0 for none."""
 
 
 def best_dummies(
@@ -63,6 +76,72 @@ def best_dummies(
             break  # more are but more noise
     least, _ = min(options)
     return min(dummies for variance, dummies in options if variance <= EQUAL * least)
+
+
+def best_noise(crowd: ShuffledEpoch, central: float, delta: float, epochs: int = 1) -> Law:
+    """Scale and shift of the noise dummies with the least variance that keep a promise.
+
+    crowd: without them, of reports that say as much as they may. epochs: that keep it together, of
+    each of which the person's report is one. (0, 0) where the crowd keeps it by its lies alone.
+
+    Raises:
+        BadParameter: it takes more of them than may be.
+    """
+    if _kept(crowd, (0.0, 0), central, delta, epochs):
+        return 0.0, 0
+
+    def kept(scale: float) -> bool:
+        return _kept(crowd, _law(scale, delta, epochs, _SLACK), central, delta, epochs)
+
+    # Without lies an epoch needs this much; several, if their epsilons added up.
+    high, factor = 2 * epochs / central, _CLOSE**2
+    if epochs > 1:  # as if counts were Gaussian, whose squares add up
+        near = sqrt(2 * epochs) / mu_within(central, delta)
+        high = near if near < high and kept(near) else high
+    while kept(high / factor):
+        high, factor = high / factor, factor**2
+    low = high / factor
+    while high > low * _CLOSE:
+        middle = sqrt(low * high)
+        low, high = (low, middle) if kept(middle) else (middle, high)
+    scale = float(f"{high * _ROOM:.4g}")
+    return next(
+        law
+        for share in _SHARES
+        if _kept(crowd, law := _law(scale, delta, epochs, share), central, delta, epochs)
+    )
+
+
+def wins(noisy: ShuffledEpoch, other: ShuffledEpoch) -> bool:
+    """Whether a crowd's noise dummies make its errors smaller than another's, by 5% of variance."""
+    return bool(noisy.noise_dummies) and EQUAL * _variance(noisy) < _variance(other)
+
+
+def _law(scale: float, delta: float, epochs: int, share: float) -> Law:
+    """With the least shift whose largest and least number take this share of delta at most."""
+    scale = max(scale, MIN_SCALE)
+    end = share * delta / 2 / epochs  # the chance of either number
+    shift = max(1, ceil(scale * log(tanh(1 / (2 * scale)) / end)))
+    while shift > 1 and float(_noise(scale, shift - 1).delta) <= end:
+        shift -= 1
+    while float(_noise(scale, shift).delta) > end:
+        shift += 1
+    return scale, shift
+
+
+def _noise(scale: float, shift: int) -> CountNoise:
+    noise = noise_of(scale, shift)
+    assert noise is not None  # noqa: S101 both are above 0
+    return noise
+
+
+def _kept(crowd: ShuffledEpoch, law: Law, central: float, delta: float, epochs: int) -> bool:
+    with_noise = replace(crowd, noise_dummies=noise_of(*law))
+    if epochs == 1:
+        return keeps(with_noise, central, delta)
+    from hubbub.privacy.many_epochs import composed_epsilon  # noqa: PLC0415 50 MB
+
+    return composed_epsilon([(with_noise, epochs)], delta) <= central
 
 
 def _variance(crowd: ShuffledEpoch) -> float:

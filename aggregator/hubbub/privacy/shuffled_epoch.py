@@ -11,6 +11,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.binomials import likely, pmf
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MAX_EPSILON
+from hubbub.sealing import CountNoise
 
 MAX_REPORTS: Final = 10**9
 MAX_CATEGORIES: Final = 1 << 24
@@ -35,6 +36,7 @@ class ShuffledEpoch:
     value drawn evenly, added by somebody who is trusted for it; their number is public. groups: of
     how many a report shows which it is in; then `categories` are those of one group. each: dummies
     that every honest device adds: the whole of it, and one more with the chance that is left.
+    noise_dummies: the law of how many more each value has; these numbers are secret.
 
     Raises:
         BadParameter: a number out of range.
@@ -47,6 +49,7 @@ class ShuffledEpoch:
     dummies: int = 0
     groups: int = 1
     each: float = 0.0
+    noise_dummies: CountNoise | None = None
 
     def __post_init__(self) -> None:
         if not (isinstance(self.reports, int) and 1 <= self.reports <= MAX_REPORTS):
@@ -67,6 +70,10 @@ class ShuffledEpoch:
         if not 0 <= self.each <= MAX_EACH:
             raise BadParameter(f"dummies of each device {self.each} are outside [0, {MAX_EACH}]")
         padded = self.dummies or self.each
+        if self.noise_dummies and (padded or self.groups > 1 or self.categories % 1):
+            raise BadParameter(
+                "noise dummies are accounted for with listed values and no other dummies"
+            )
         if self.groups > 1 and (self.categories == 2 or padded):  # noqa: PLR2004 two values
             raise BadParameter(
                 "several groups, as of hash functions, are accounted for with three categories or "
@@ -107,6 +114,8 @@ class ShuffledEpoch:
         even, coin = 1 / self.categories, self.each % 1
         drawn = (self.dummies + n * self.each) * even * (1 - even)
         unknown = n * coin * (1 - coin) * ((even - q) / (1 + self.each)) ** 2
+        if self.noise_dummies:  # of the value's own, and of how many reports there are
+            drawn = self.noise_dummies.variance * (1 - 2 * q + self.categories * q**2)
         return sqrt(lies + drawn + unknown) / (p - q)
 
     def certain(self, dummies: int = 0) -> Self:

@@ -35,7 +35,7 @@ Talwar (FOCS 2021), section 3, for this one mechanism.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import exp, expm1, log
 from typing import Final
@@ -47,8 +47,10 @@ from hubbub.analysis.binomials import above, likely_ends, pmf
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.few_lies import FewLies
+from hubbub.privacy.noisy_counts import NoisyCounts
 from hubbub.privacy.one_count import FLOAT_ERROR, TAILS, OneCount, SeveralCounts
 from hubbub.privacy.shuffled_epoch import FFT_ERROR, ShuffledEpoch
+from hubbub.sealing import CountNoise
 
 _MIN_DELTA: Final = 1e-15
 # Blocks of T at most: more are no nearer to the truth by a two thousandth.
@@ -73,6 +75,20 @@ def central_epsilon(crowd: ShuffledEpoch, delta: float) -> float:
         BadParameter: a delta out of range.
     """
     _check(delta)
+    if (lying := _by_lies(crowd)) is not None:
+        return min(_central_epsilon(crowd, delta), central_epsilon(lying, delta))
+    return _central_epsilon(crowd, delta)
+
+
+def _by_lies(crowd: ShuffledEpoch) -> ShuffledEpoch | None:
+    """The same without its noise dummies, where its lies hide more than they; None elsewhere."""
+    noise = crowd.noise_dummies
+    if noise is None or crowd.others * crowd.lie < noise.variance:
+        return None
+    return replace(crowd, noise_dummies=None)
+
+
+def _central_epsilon(crowd: ShuffledEpoch, delta: float) -> float:
     analysis = _seen(crowd, delta)
     most = min(crowd.epsilon_local, 2.0 * MAX_EPSILON)
     over = log(analysis.delta(most) / delta)
@@ -124,6 +140,8 @@ def keeps(crowd: ShuffledEpoch, central: float, delta: float) -> bool:
     _check(delta)
     if crowd.epsilon_local <= central or _seen(crowd, delta).delta(central) <= delta:
         return True
+    if (lying := _by_lies(crowd)) is not None:
+        return keeps(lying, central, delta)
     few = FewLies.of(crowd, delta)
     return few is not None and few.epsilon(delta, central, central) <= central
 
@@ -139,6 +157,7 @@ def largest_local(
     dummies: int = 0,
     groups: int = 1,
     each: float = 0.0,
+    noise_dummies: CountNoise | None = None,
     most: float = MAX_EPSILON,
 ) -> float:
     """The largest local epsilon whose crowd says `central` at most, within .001 below it.
@@ -160,6 +179,7 @@ def largest_local(
             dummies=dummies,
             groups=groups,
             each=each,
+            noise_dummies=noise_dummies,
         )
 
     def hides(epsilon: float) -> bool:
@@ -193,7 +213,9 @@ def _check(delta: float) -> None:
         raise BadParameter(f"delta {delta} is outside [{_MIN_DELTA}, 1)")
 
 
-def _seen(crowd: ShuffledEpoch, delta: float) -> "_Counts | OneCount | SeveralCounts":
+def _seen(crowd: ShuffledEpoch, delta: float) -> "_Counts | OneCount | SeveralCounts | NoisyCounts":
+    if crowd.noise_dummies:
+        return NoisyCounts.of(crowd, delta)
     if crowd.categories > 2:  # noqa: PLR2004 two values
         return _Counts.of(crowd, delta)
     return SeveralCounts.of(crowd, delta) if crowd.each % 1 else OneCount.of(crowd, delta)

@@ -6,6 +6,7 @@ from hubbub.bundles.bundle import Bundle
 from hubbub.bundles.encoding import to_text
 from hubbub.catalog.crowds.device_dummies import gathered, made_each
 from hubbub.catalog.crowds.hidden_counts import count_noise, minimum
+from hubbub.catalog.crowds.noise_dummies import value_noise
 from hubbub.catalog.epochs import EPOCH_SECONDS, grace_seconds
 from hubbub.catalog.metric import Metric
 from hubbub.sealing import X25519, X_WING
@@ -43,17 +44,17 @@ def stream_table(bundle: Bundle) -> str:
 def _leaving(metric: Metric) -> dict[str, str | int | list[int]]:
     """Of a crowd how it leaves, and what dummies are made of: how many, of how many values.
 
-    Or by which law they are drawn, where they hide how many reports there are.
+    Or by which law they are drawn, where they hide how many reports there are, or name each value.
     """
     if metric.mix == "pool":
         return {}
-    noise = count_noise(metric)
-    if not metric.dummies and noise is None:
+    laws = {"noise": count_noise(metric), "value_noise": value_noise(metric)}
+    if not (metric.dummies or any(laws.values())):
         return {"mix": metric.mix}
     return {
         "mix": metric.mix,
         **({"dummies": metric.dummies} if metric.dummies else {}),
-        **({"noise": [noise.odds, noise.reach]} if noise else {}),
+        **{name: [law.odds, law.reach] for name, law in laws.items() if law},
         "values": metric.randomizer.layout.size,
         **({} if metric.kem == X25519 else {"kem": metric.kem}),
     }

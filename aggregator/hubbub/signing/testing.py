@@ -42,11 +42,11 @@ class _Alone:
     ) -> float:
         return mu_of_pure(epsilon)
 
-    def dummies(
-        self, _promise: CentralPromise, _categories: int, *, by_devices: bool = False
-    ) -> int:
-        del by_devices
-        return 0
+    def padded(
+        self, promise: CentralPromise, _categories: int, _dummies: str, *, noisy: bool = True
+    ) -> CentralPromise:
+        del noisy
+        return promise
 
     def crowd_needed(
         self, _promise: CentralPromise, _categories: float, _epsilon: float, _groups: int = 1

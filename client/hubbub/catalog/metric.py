@@ -188,6 +188,8 @@ class Metric:
     honest: float = field(default=0.9, metadata=central_fields.HONEST)
     dummies: int = field(default=0, metadata=central_fields.DUMMIES)
     dummies_each: float = field(default=0.0, metadata=central_fields.DUMMIES_EACH)
+    dummies_scale: float = field(default=0.0, metadata=central_fields.DUMMIES_SCALE)
+    dummies_shift: int = field(default=0, metadata=central_fields.DUMMIES_SHIFT)
     count_epsilon: float | None = field(default=None, metadata=central_fields.COUNT_EPSILON)
     max_local_epsilon: float = field(
         default=central_fields.USUAL_MAX_LOCAL, metadata=central_fields.MAX_LOCAL_EPSILON
@@ -281,6 +283,8 @@ class Metric:
             max_local_epsilon=self.max_local_epsilon,
             dummies=self.dummies,
             dummies_each=self.dummies_each,
+            dummies_scale=self.dummies_scale,
+            dummies_shift=self.dummies_shift,
             epochs=self.model.reports
             if self.model
             else epochs_together(self.central_period, self.epoch),

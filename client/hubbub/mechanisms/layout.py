@@ -18,7 +18,8 @@ class Totals:
     dummies: payloads beside the reports that hold any value alike. dummies_variance: of how many
     they are, where that is not known, of a crowd that is on its way, where one more is a report
     less. beside_variance: of how many, whatever the reports are: where devices made them, or they
-    hide how many reports there are.
+    hide how many reports there are. value_law: of how many dummies name one value, the chances of
+    0, 1, 2, ... where each value has a number of its own; those in `dummies` beside them hold any.
     """
 
     cells: Sequence[int]
@@ -26,6 +27,23 @@ class Totals:
     dummies: int = 0
     dummies_variance: float = 0.0
     beside_variance: float = 0.0
+    value_law: Sequence[float] = ()
+
+    def evenly(self) -> float:
+        """How many of the dummies hold any value alike, on average."""
+        return self.dummies - len(self.cells) * self._mean() if self.value_law else self.dummies
+
+    def spread(self) -> float:
+        """The variance of how many dummies name one value, beside its share of those of all."""
+        share = 1 / max(len(self.cells), 1)
+        if not self.value_law:
+            return self.dummies * share * (1 - share)
+        mean = self._mean()
+        own = sum(p * (number - mean) ** 2 for number, p in enumerate(self.value_law))
+        return (own + self.evenly() * share) * (1 - share)
+
+    def _mean(self) -> float:
+        return sum(p * number for number, p in enumerate(self.value_law))
 
     def check(self, layout: "Layout") -> None:
         """Raises ShapeMismatch unless these totals have the layout's shape."""

@@ -10,7 +10,8 @@ Of m dummies among them, each any of d values, m/d support the value, with m/d (
 variance. Where m is not known but its mean is, one dummy more is a report less. Where n + m alone
 is known, of n devices that make r dummies each on average, n is (n + m) / (1 + r) and m the rest;
 the variance of m, n r (1-r) for r < 1, comes in times [(1/d - q) / (1 + r) / (p - q)]^2. Where m is
-drawn to hide n, and n + m less the mean of m is taken for n, it does without 1 + r.
+drawn to hide n, and n + m less the mean of m is taken for n, it does without 1 + r. So do dummies
+of which each value has a number of its own, of variance s: there s (1 - 1/d) is for m/d (1 - 1/d).
 
 Source: Wang, Blocki, Li, Jha (USENIX Security 2017), section 3.
 """
@@ -64,7 +65,7 @@ class Pure:
     def dummies_variances(self, true_counts: Sequence[float], totals: Totals) -> list[float]:
         """What dummies add to the variance of every value's estimate, so many holding it."""
         share = 1 / max(len(totals.cells), 1)
-        drawn = totals.dummies * share * (1 - share) / self.gap**2
+        drawn = totals.spread() / self.gap**2
         off = (share - float(self.q)) / self.gap
         drawn += totals.beside_variance * off**2
         traded = 1 / max(totals.reports, 1)

@@ -21,12 +21,14 @@ from hubbub.analysis.strings.tree_search import found_from, told_as
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric, days_of_period
 from hubbub.catalog.crowds.device_dummies import gathered, made_each
+from hubbub.catalog.crowds.noise_dummies import named_dummies, value_noise
 from hubbub.catalog.discovery import counting
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
 from hubbub.privacy.crowd import smallest_crowd
 from hubbub.privacy.many_epochs import composed_epsilon
+from hubbub.privacy.noisy_counts import law_of
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.simulation.beside import Associated, PublicRow, associations, public_rows
 from hubbub.simulation.truth import Truth, above_most, true_values
@@ -251,12 +253,17 @@ def as_window(metric: Metric, totals: Totals, chance: np.random.Generator) -> Wi
     extra_dummies += int(chance.binomial(totals.reports, metric.dummies_each - whole))
     if metric.dummies or extra_dummies:
         cells += chance.multinomial(metric.dummies + extra_dummies, [1 / size] * size)
+    expected = metric.dummies + named_dummies(metric)
+    if noise := value_noise(metric):
+        named = chance.choice(len(noise.weights), size, p=law_of(noise))
+        cells += named
+        extra_dummies += int(named.sum()) - named_dummies(metric)
     return WindowTotals(
         cells=cells,
         counted=totals.reports + extra_dummies,
         batch_reports=0,
         at=0,
-        dummies=metric.dummies,
+        dummies=expected,
     )
 
 

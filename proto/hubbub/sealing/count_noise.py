@@ -8,20 +8,22 @@ Source: Ghosh, Roughgarden, Sundararajan (STOC 2009), moved above zero and cut o
 """
 
 import secrets
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
+from math import log
 from typing import Final, Self
 
 from hubbub.errors import BadParameter
 
 _BITS: Final = 32
 _ONE: Final = 1 << _BITS
-# Of e^8 at most, and of so many dummies on either side of their mean.
-_MAX_ODDS: Final = 3000 * _ONE
-_MAX_REACH: Final = 2000
+# Of e^16 at most, and of so many dummies on either side of their mean.
+_MAX_ODDS: Final = 8_900_000 * _ONE
+_MAX_REACH: Final = 20_000
 # Of either end of a 95% interval: how doubtful it is, and how many standard errors away.
 _DOUBT: Final = 0.025
 _PLAIN: Final = 1.96
@@ -65,6 +67,11 @@ class CountNoise:
         return 2 * self.reach
 
     @property
+    def scale(self) -> float:
+        """In exp(-|number - reach| / scale), what the weights are in proportion to."""
+        return 1 / log(self.odds / _ONE)
+
+    @property
     def weights(self) -> tuple[int, ...]:
         """How likely each number from 0 to the largest is, in whole parts of their sum."""
         return _weights(self.odds, self.reach)
@@ -94,8 +101,7 @@ class CountNoise:
     def draw(self, below: Callable[[int], int] = secrets.randbelow) -> int:
         """A number. below: a whole number below the one given, each as likely."""
         upto = list(accumulate(self.weights))
-        drawn = below(upto[-1])
-        return next(number for number, edge in enumerate(upto) if drawn < edge)
+        return bisect_right(upto, below(upto[-1]))
 
 
 @lru_cache(maxsize=256)

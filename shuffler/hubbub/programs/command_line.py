@@ -48,6 +48,19 @@ def read_number(text: str) -> float:
         ) from None
 
 
+def number_or(*words: str) -> Callable[[str], int | str]:
+    """A reader of a whole number, or of one of these words."""
+
+    def read(text: str) -> int | str:
+        try:
+            return text if text in words else read_whole_number(text)
+        except argparse.ArgumentTypeError as error:
+            choices = " or ".join(f'"{word}"' for word in words)
+            raise argparse.ArgumentTypeError(f"{error}, or {choices}") from None
+
+    return read
+
+
 def read_whole_number(text: str) -> int:
     """A whole number, in digits or as 1e6.
 

@@ -10,7 +10,7 @@ from hubbub.conservation import Window
 from hubbub.errors import BadParameter, StoreUnavailable
 from hubbub.runtime import Clock, Stages
 from hubbub.sealing import SEAL_BYTES, seal, seal_info
-from hubbub.shuffler.mixing_policy import Policy, fitting
+from hubbub.shuffler.mixing_policy import Policy, fitting, shuffled
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shards import Place, places
 from hubbub.shuffler.side_tasks import SideTasks
@@ -52,17 +52,23 @@ class Departures:
         self._padding: dict[Window, asyncio.Task[None]] = {}
         self._hiding: dict[Window, asyncio.Task[None]] = {}
         self._next: dict[Window, bytes] = {}
-        self._drawn: set[Window] = set()
+        # Windows whose numbers are drawn, and how many of their dummies name a value.
+        self._drawn: dict[Window, int] = {}
 
     def use(self, table: StreamTable) -> None:
         """Go on with this table."""
         self._table = table
 
+    def needs(self, window: Window, stream: Stream) -> int:
+        """How many a pool must hold to leave: of what hides in it the minimum has `noise` alone."""
+        return stream.min_batch + self._drawn.get(window, 0)
+
     async def forget_all_but(self, windows: Collection[Window]) -> None:
         """Forget dummies of windows that are gone: another's crowd left."""
         for window in self._next.keys() - {*windows, *self._padding}:
             await self._crowds.unstage(window, self._next.pop(window))
-        self._drawn &= {*windows}
+        for window in self._drawn.keys() - {*windows}:
+            del self._drawn[window]
 
     async def look(self, window: Window, shards: int, stream: Stream, *, over: bool) -> bool:
         """Set a crowd apart once it may leave, and cut it in tasks of their own.
@@ -74,10 +80,10 @@ class Departures:
             no part of its minimum; and where it is hidden how many reports there are, for those of
             that, which are: the minimum is as much larger as there may be of them.
         """
-        if stream.noise and window not in self._drawn:
-            await self._pool.hidden.drawn(window, stream.noise)
-            self._drawn.add(window)
-        if stream.noise and over and not await self._is_hidden(window, stream):
+        if stream.is_noisy and window not in self._drawn:
+            _, named = await self._numbers(window, stream)
+            self._drawn[window] = sum(named)
+        if stream.is_noisy and over and not await self._is_hidden(window, stream):
             return True
         if over or stream.mix == "rolling":
             await self._leave(window, shards, stream)
@@ -95,13 +101,11 @@ class Departures:
         # Levels first: what is being gathered after that has not been followed by another crowd.
         levels = await self._pool.levels(window, shards)
         gathering = await self._crowds.gathering(window) if shards > 1 else []
+        needs = self.needs(window, stream)
         crowd = self._policy.crowd_for(
-            stream.min_batch,
-            fitting(stream.sealed_bytes),
-            stream.dummies,
-            stream.noise.reach if stream.noise else 0,
+            needs, fitting(stream.sealed_bytes), stream.dummies, stream.expected_noise
         )
-        enough = sum(level.reports for level in levels) >= stream.min_batch
+        enough = sum(level.reports for level in levels) >= needs
         if not gathering and enough and (crowd_id := await self._padded(window, stream)):
             # Where nobody knows whether it left, it may be cut by now: it gets nothing more.
             self._next.pop(window, None)
@@ -113,7 +117,7 @@ class Departures:
             await self._crowds.gather(window, crowd, levels, crowd_id)
 
     async def _is_hidden(self, window: Window, stream: Stream) -> bool:
-        """Whether the dummies that hide its number are in the pool: they are made in a task."""
+        """Whether the dummies that hide its numbers are in the pool: they are made in a task."""
         if window in self._hiding:
             return False
         if not await self._pool.hidden.pooled(window, stream.sealed_bytes):
@@ -122,25 +126,43 @@ class Departures:
         return True
 
     async def _hide(self, window: Window, stream: Stream) -> None:
-        """Make the dummies that hide how many reports there are.
+        """Make the dummies that hide how many reports there are, and how many name each value.
 
         PRIVACY: always as many as there may be, of which those that were drawn are kept: for how
-            long a crowd waits for them must not tell how many they are.
+            long a crowd waits for them must not tell how many they are. Kept in an order that does
+            not tell which of them name a value.
         """
+        laws = [law for law in (stream.noise, *[stream.value_noise] * stream.values) if law]
         try:
-            if stream.noise:
-                number = await self._pool.hidden.drawn(window, stream.noise)
-                with self._stages.of("pad", stream.noise.most):
-                    sealed = await asyncio.to_thread(
-                        sealed_dummies, self._table, window, stream, stream.noise.most
-                    )
-                    await self._pool.hidden.keep(window, sealed[:number])
+            number, named = await self._numbers(window, stream)
+            sealed: list[bytes] = []
+            with self._stages.of("pad", sum(law.most for law in laws)):
+                if stream.noise:
+                    sealed += (await self._sealed(window, stream, stream.noise.most))[:number]
+                for value, own in enumerate(named):
+                    assert stream.value_noise  # noqa: S101 there are numbers of it
+                    most = stream.value_noise.most
+                    sealed += (await self._sealed(window, stream, most, value))[:own]
+                await self._pool.hidden.keep(window, shuffled(sealed))
         except (StoreUnavailable, BadParameter) as error:
             _log.warning("%s epoch %d: its crowd waits for dummies: %s", *window, error)
             await self._clock.sleep(_RETRY_SECONDS)
         finally:
             del self._hiding[window]
             self._landed.set()
+
+    async def _numbers(self, window: Window, stream: Stream) -> tuple[int, list[int]]:
+        """How many dummies hide the number of reports, and how many name each value."""
+        hidden, named = self._pool.hidden, list[int]()
+        number = await hidden.drawn(window, stream.noise) if stream.noise else 0
+        if stream.value_noise:
+            named = await hidden.named(window, stream.value_noise, stream.values)
+        return number, named
+
+    async def _sealed(
+        self, window: Window, stream: Stream, number: int, value: int | None = None
+    ) -> list[bytes]:
+        return await asyncio.to_thread(sealed_dummies, self._table, window, stream, number, value)
 
     async def _padded(self, window: Window, stream: Stream) -> bytes | None:
         """The id of the next crowd, once its dummies are all there: they are made in a task."""
@@ -165,9 +187,7 @@ class Departures:
             with self._stages.of("pad", stream.dummies - size):
                 while size < stream.dummies:
                     number = min(_DUMMIES_AT_ONCE, stream.dummies - size)
-                    sealed = await asyncio.to_thread(
-                        sealed_dummies, self._table, window, stream, number
-                    )
+                    sealed = await self._sealed(window, stream, number)
                     size = await self._crowds.stage(window, crowd_id, sealed)
         except (StoreUnavailable, BadParameter) as error:
             _log.warning("%s epoch %d: its crowd waits for dummies: %s", *window, error)
@@ -191,11 +211,15 @@ class Departures:
             self._landed.set()
 
 
-def sealed_dummies(table: StreamTable, window: Window, stream: Stream, number: int) -> list[bytes]:
+def sealed_dummies(
+    table: StreamTable, window: Window, stream: Stream, number: int, value: int | None = None
+) -> list[bytes]:
     """So many of a window, which nobody can tell from reports of the same length.
 
-    PRIVACY: every value is as likely as any other, by the system's own coins; what is not even, or
-        can be foretold, hides nobody.
+    value: what they name. None for any, by draws of their own.
+
+    PRIVACY: then every value is as likely as any other, by the system's own coins; what is not
+        even, or can be foretold, hides nobody.
 
     Raises:
         BadParameter: the table has no public key for the window.
@@ -205,7 +229,5 @@ def sealed_dummies(table: StreamTable, window: Window, stream: Stream, number: i
         raise BadParameter(f"{window.name}: there is no public key to seal dummies with")
     info = seal_info(window.stream, window.epoch)
     length = stream.sealed_bytes - SEAL_BYTES[stream.kem]
-    return [
-        seal(secrets.randbelow(stream.values).to_bytes(length, "little"), key, info)
-        for _ in range(number)
-    ]
+    values = (secrets.randbelow(stream.values) if value is None else value for _ in range(number))
+    return [seal(named.to_bytes(length, "little"), key, info) for named in values]

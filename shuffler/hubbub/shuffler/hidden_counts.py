@@ -1,4 +1,4 @@
-"""How many reports a window has, hidden: drawn dummies in its pool.
+"""How many reports a window has, or name a value, hidden: drawn dummies in its pool.
 
 The keys are those of the pool (pool.py).
 """
@@ -29,6 +29,15 @@ class HiddenCounts:
         await self._server.durable([("HSETNX", law, "noise", noise.draw())])
         return int(await self._server.ask("HGET", law, "noise"))
 
+    async def named(self, window: Window, law: CountNoise, values: int) -> list[int]:
+        """How many dummies each of so many values has: drawn once, as in `drawn`."""
+        key = window.key("shuffler:law")
+        text = ",".join(str(law.draw()) for _ in range(values))
+        await self._server.durable([("HSETNX", key, "named", text)])
+        return [
+            int(number) for number in (await self._server.ask("HGET", key, "named")).split(b",")
+        ]
+
     async def keep(self, window: Window, sealed: Collection[bytes]) -> None:
         """Keep a window's dummies, unless others are kept. All at once, by one plain command."""
         key = window.key("shuffler:noise")
@@ -47,8 +56,8 @@ class HiddenCounts:
     async def windows(self, windows: Collection[Window]) -> frozenset[Window]:
         """Those of them that have a number drawn, whatever the stream table says by now."""
         listed = list(windows)
-        commands = [("HGET", window.key("shuffler:law"), "noise") for window in listed]
+        commands = [("HMGET", window.key("shuffler:law"), "noise", "named") for window in listed]
         replies = await self._server.each(commands) if commands else []
         return frozenset(
-            window for window, noise in zip(listed, replies, strict=True) if noise is not None
+            window for window, drawn in zip(listed, replies, strict=True) if any(drawn)
         )

@@ -161,8 +161,8 @@ class Mixer:
             return  # what is gathered is in some of its shards still, and no rest
         if over and not self._of_window[window]:
             if window in self.closed or self._clocks.settled:
-                late = stream.noise and await self._pool.hidden.has_left(window)
-                fewest = float("inf") if late else stream.min_batch
+                late = stream.is_noisy and await self._pool.hidden.has_left(window)
+                fewest = float("inf") if late else self._departures.needs(window, stream)
                 withheld = await self._pool.withhold(window, fewest, shards)
                 if withheld:
                     _log.info("%s epoch %d: %d reports withheld", *window, withheld)

@@ -45,14 +45,14 @@ class ShownCounts:
         # Numbers that are drawn after these were counted are of streams that the table has.
         hidden = await self._pool.hidden.windows(own)
         streams = self._streams()
-        hidden = hidden | {w for w in own if (stream := streams.get(w.stream)) and stream.noise}
+        hidden = hidden | {w for w in own if (stream := streams.get(w.stream)) and stream.is_noisy}
         if self._development:
             hidden_terms = what_left({w: own[w] for w in hidden}, streams, hidden)
             return ShownTerms({**{w: own[w] for w in own if w not in hidden}, **hidden_terms}, {})
         windows = what_left(own, streams, hidden)
         # PRIVACY: a total that omits some streams shows when a report of those arrived, and a total
         #     that includes them shows the number that is hidden.
-        hides = hidden or any(stream.noise for stream in streams.values())
+        hides = hidden or any(stream.is_noisy for stream in streams.values())
         return ShownTerms(windows, sum_terms((windows if hides else own).values()))
 
     async def windows(self) -> WindowTerms:

@@ -40,6 +40,7 @@ _RANGES: Final = {
     "values": (0, 1 << 24),
     "tokens": (0, 1000),
 }
+_LAWS: Final = ("noise", "value_noise")
 _MIXES: Final = ("pool", "epoch", "rolling")
 _LONGEST_NAME: Final = 256
 # The least batch is the catalog's, too: of fewer reports none hides.
@@ -57,7 +58,8 @@ class Stream:
     tokens: how many an account gets for an epoch of it; 0 where reports go without.
     dummies: how many go along with every crowd, each one of `values` values, sealed by `kem`.
     noise: by which law the number of further ones is drawn, among which it is hidden how many
-    reports there are; None where that is told.
+    reports there are; None where that is told. value_noise: by which law the number of those that
+    name a value is drawn, for each of the values; None for none of these.
     fewest: what min_batch may be at least; a development installation takes a single report.
     """
 
@@ -68,6 +70,7 @@ class Stream:
     mix: str = "pool"
     dummies: int = 0
     noise: CountNoise | None = None
+    value_noise: CountNoise | None = None
     values: int = 0
     kem: Kem = X25519
     tokens: int = 0
@@ -86,6 +89,8 @@ class Stream:
             raise ValueError("dummies go with a crowd, and it leaves in parts")
         if self.noise and (self.mix != "epoch" or self.min_batch <= self.noise.most):
             raise ValueError("noise goes with a whole epoch, of more reports than it has dummies")
+        if self.value_noise and self.mix != "epoch":
+            raise ValueError("value_noise goes with a whole epoch")
         told_apart = 256 ** (self.sealed_bytes - SEAL_BYTES[self.kem])
         if self.is_padded and not 2 <= self.values <= told_apart:  # noqa: PLR2004 two at least
             raise ValueError(f"values {self.values} is not how many its reports tell apart")
@@ -93,12 +98,23 @@ class Stream:
     @property
     def is_padded(self) -> bool:
         """Whether dummies go along with its crowds."""
-        return bool(self.dummies or self.noise)
+        return bool(self.dummies or self.is_noisy)
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether some of its dummies are a number that the shuffler tells nobody."""
+        return bool(self.noise or self.value_noise)
+
+    @property
+    def expected_noise(self) -> int:
+        """How many of those a crowd has on average."""
+        named = self.values * self.value_noise.reach if self.value_noise else 0
+        return named + (self.noise.reach if self.noise else 0)
 
     @property
     def expected_dummies(self) -> int:
         """How many dummies a crowd has, on average where that is drawn: what others are told."""
-        return self.dummies + (self.noise.reach if self.noise else 0)
+        return self.dummies + self.expected_noise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,7 +258,7 @@ def read_stream_table(path: Path) -> StreamTable:
 
 def _together(stream: Stream) -> tuple[int | str | CountNoise | None, ...]:
     """What all reports of a stream that go together have in common."""
-    padding = (stream.dummies, stream.noise, stream.values, stream.kem)
+    padding = (stream.dummies, stream.noise, stream.value_noise, stream.values, stream.kem)
     return stream.sealed_bytes, stream.epoch_seconds, stream.mix, *padding
 
 
@@ -261,8 +277,8 @@ def _stream(path: Path, name: str, fields: Mapping[str, Any], fewest: int) -> St
     if not 0 < len(name) <= _LONGEST_NAME:
         raise ValueError("a stream has a name")
     try:
-        noise = CountNoise(*fields["noise"]) if "noise" in fields else None
-        return Stream(**{**fields, "noise": noise}, fewest=fewest)
+        drawn = {law: CountNoise(*fields[law]) for law in _LAWS if law in fields}
+        return Stream(**{**fields, **drawn}, fewest=fewest)
     except ValueError as error:
         raise BadParameter(
             f"{path}: stream {name!a}: {error}; make it with: hubbub catalog build"

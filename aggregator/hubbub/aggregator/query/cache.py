@@ -18,15 +18,19 @@ from collections.abc import (
 )
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 
 from hubbub.aggregator.store.contract import Counted, Integers, TotalsReader, WindowTotals
+from hubbub.analysis.arrays import Floats
+from hubbub.analysis.binomials import pmf
 from hubbub.catalog.crowds.device_dummies import reports_variance
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, ServiceUnavailable, TotalsUnreadable
 from hubbub.mechanisms import Totals
+from hubbub.sealing import CountNoise
 
 # 365 epochs of 100,000 values, or a few thousand of small metrics.
 _MAX_BYTES: Final = 256 << 20
@@ -216,15 +220,17 @@ class TotalsCache:
 def sum_totals(
     parts: Sequence[WindowTotals],
     size: int,
+    *,
     dummies: int = 0,
     each: float = 0.0,
     hidden: float = 0.0,
+    noise: CountNoise | None = None,
 ) -> Totals:
     """The totals of several windows of one definition, which simply add.
 
     dummies: how many a crowd has; of one that is on its way those that have come are a draw.
     each: how many every device makes, on average. hidden: the variance of how many of them hide the
-    epochs' numbers of reports.
+    epochs' numbers of reports. noise: the law of how many name each value, in every epoch.
 
     Raises:
         BadParameter: sums beyond 64 bits.
@@ -253,13 +259,34 @@ def sum_totals(
     # Of m, s are expected: without replacement, the variance is below that of coins, s (1 - s/m).
     coming = [part.dummies % dummies for part in parts]
     drawn = sum(some * (1 - some / dummies) for some in coming)
+    law: Floats = np.ones(1)
+    if noise:
+        drawn *= 1 - noise.reach * size / dummies
+        law = epochs_law(noise, tuple(round(min(part.dummies / dummies, 1.0), 2) for part in parts))
+        hidden += size * float(np.cov(np.arange(len(law)), aweights=law, ddof=0))
     return Totals(
         cells=cells.tolist(),
         reports=reports,
         dummies=among,
         dummies_variance=drawn,
         beside_variance=hidden,
+        value_law=law.tolist() if noise else (),
     )
+
+
+@lru_cache(maxsize=64)
+def epochs_law(noise: CountNoise, shares: tuple[float, ...]) -> Floats:
+    """The chances of how many dummies name a value, in these epochs together.
+
+    shares: of each epoch, how much of its crowd has come, in [0, 1].
+    """
+    whole = sum(noise.weights)
+    weights = np.array([weight / whole for weight in noise.weights])
+    numbers, law = np.arange(len(weights)), np.ones(1)
+    for share in shares:
+        thinned = weights if share == 1 else weights @ pmf(numbers, numbers[:, None], share)
+        law = np.convolve(law, thinned)
+    return law
 
 
 # Each keeps its candidates in memory.

@@ -23,6 +23,7 @@ from hubbub.analysis.families import family_for
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric, reports_of_one, versions_of
 from hubbub.catalog.crowds.hidden_counts import expected_dummies
+from hubbub.catalog.crowds.noise_dummies import named_dummies
 from hubbub.catalog.values.value_kinds import OTHER
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter
@@ -219,7 +220,7 @@ def _judged(tiers: Sequence[tuple[AnyMechanism, Totals]], repeats: int) -> Plaus
 
 def _hiding(metric: Metric) -> int:
     """How many of the dummies that are expected hide the number of reports: none may be there."""
-    return expected_dummies(metric) - metric.dummies
+    return expected_dummies(metric) - metric.dummies - named_dummies(metric)
 
 
 def _weakest(bundle: Bundle, totals: Mapping[Window, WindowTotals]) -> Amplified | None:

@@ -11,7 +11,7 @@ import grpc.aio
 from hubbub.aggregator.query.answers import PipelineStatus, ReportCounts
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.aggregator.store.contract import DELETED, TotalsReader
-from hubbub.catalog.crowds.hidden_counts import count_noise
+from hubbub.catalog.crowds.hidden_counts import hides_number
 from hubbub.conservation import Window, balances, sum_terms
 from hubbub.runtime import TlsFolder, channel
 from hubbub.wire.v1.services_pb2 import StatusRequest
@@ -140,7 +140,7 @@ def upstream_reports(
     None where the shuffler does not tell: what waits of one metric in production, and of a hidden
     number of reports what was withheld too.
     """
-    if terms is None or count_noise(selection.metric):
+    if terms is None or hides_number(selection.metric):
         return None, None
     streams, epochs = set(selection.metric.streams), set(selection.epochs)
     own = sum_terms(

@@ -13,6 +13,7 @@ from hubbub.bundles import Bundle
 from hubbub.catalog import EPOCH_SECONDS, Metric, closing_time, days_of_period, superseded_by
 from hubbub.catalog.crowds.device_dummies import made_each
 from hubbub.catalog.crowds.hidden_counts import count_variance, expected_dummies
+from hubbub.catalog.crowds.noise_dummies import value_noise
 from hubbub.conservation import Window, epoch_date, epoch_dates, minute
 from hubbub.errors import BadParameter, BatchTooSmall, TooFewEpochs, TotalsUnreadable
 from hubbub.mechanisms import AnyMechanism, Totals
@@ -331,7 +332,8 @@ class TotalsByEpoch:
             ]
             hidden = sum(count_variance(own, part.counted) for part in parts if part.dummies)
             dummies, each = expected_dummies(own), made_each(own)
-            added = sum_totals(parts, mechanism.layout.size, dummies, each, hidden)
+            size, noise = mechanism.layout.size, value_noise(own)
+            added = sum_totals(parts, size, dummies=dummies, each=each, hidden=hidden, noise=noise)
             tiers.append((mechanism, added))
         return tiers
 

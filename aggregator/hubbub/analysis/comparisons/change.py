@@ -140,7 +140,7 @@ def _of_no_change(
     scores = _scores(np.abs(differences), stderr)
     # The third moment of a difference is that of one side less that of the other.
     parts = [
-        (shares.tail, _scores(variance * shares.absent / reports, stderr**3))
+        (_skew(shares), _scores(variance * shares.absent / reports, stderr**3))
         for (shares, reports), variance in zip(sides, variances, strict=True)
     ]
     before, after = _worth(scores, *parts), _worth(scores, *parts[::-1])
@@ -164,7 +164,7 @@ def _variances(sides: Sequence[_Side]) -> list[Floats]:
 
 
 def _hidden(sides: Sequence[_Side]) -> tuple[Floats, Floats]:
-    """What part of the difference's variance the hidden number of either side is."""
+    """What part of the difference's variance the secret numbers of either side are."""
     share = _share(sides)
     whole = np.sum(_variances(sides), axis=0)
     numbers = []
@@ -172,8 +172,14 @@ def _hidden(sides: Sequence[_Side]) -> tuple[Floats, Floats]:
         number = shares.number_variance
         # A report more moves the estimate by this, and what it is a share of by the share.
         moved = (shares.number_covariance / number if number else 0.0) - share
-        numbers.append(_scores(number * moved**2 / reports**2, whole))
+        variance = number * moved**2 + shares.noise_variance
+        numbers.append(_scores(variance / reports**2, whole))
     return numbers[0], numbers[1]
+
+
+def _skew(shares: ValueEstimates) -> Tail | None:
+    """The tail of one side, unless it goes as far downwards: that is in `_hidden`."""
+    return None if shares.tail is None or shares.tail.both else shares.tail
 
 
 def _worth(scores: Floats, up: _Skewed, down: _Skewed) -> Floats:
@@ -213,7 +219,7 @@ def _between(sides: Sequence[_Side], down: Floats, up: Floats) -> tuple[Floats, 
             down=below,
             up=above,
             step=shares.step,
-            tail=shares.tail,
+            tail=_skew(shares),
         )
         inside = np.clip(shares.estimates, 0.0, reports)
         middles.append(inside / reports)

@@ -62,7 +62,7 @@ class Listed(Family):
         [padded] = channel.dummies_variances([0.0], totals)
         absent = np.full_like(stderrs, sqrt(mechanism.variance(0, totals.reports) + padded))
         growth = np.full_like(stderrs, channel.variance(1, 1) - channel.variance(0, 1))
-        tail = pure_tail(channel, totals.reports, totals.dummies, len(totals.cells))
+        tail = pure_tail(channel, totals.reports, totals)
         step = 1 / float(channel.p - channel.q)
         return ValueEstimates(
             estimates=np.array(raw_estimate.values),
@@ -78,6 +78,7 @@ class Listed(Family):
             number_covariance=totals.beside_variance
             * (1 / max(len(totals.cells), 1) - float(channel.q))
             * step,
+            noise_variance=totals.spread() * step**2 if totals.value_law else 0.0,
         )
 
     def repeated(
@@ -140,8 +141,7 @@ class Listed(Family):
                 times=2,
             )
         support_counts = np.array(estimate(mechanism, totals).values) * (p - q) + n * q
-        drawn = totals.dummies / d * (1 - 1 / d)
-        drawn += totals.dummies_variance + totals.beside_variance
+        drawn = totals.spread() + totals.dummies_variance + totals.beside_variance
         yield from between("value", support_counts, np.full_like(support_counts, n), channel, drawn)
 
     def weights(self, mechanism: Any, targets: Sequence[int]) -> tuple[Floats, float]:

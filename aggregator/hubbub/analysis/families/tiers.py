@@ -73,6 +73,7 @@ def added(parts: Sequence[ValueEstimates]) -> ValueEstimates:
         unsure=sum(part.unsure for part in parts),
         number_variance=sum(part.number_variance for part in parts),
         number_covariance=sum(part.number_covariance for part in parts),
+        noise_variance=sum(part.noise_variance for part in parts),
     )
 
 
@@ -125,6 +126,7 @@ def merged(
         unsure=sum(tier.unsure for tier in parts),
         number_variance=sum(tier.number_variance for tier in parts),
         number_covariance=float(scales @ np.array([tier.number_covariance for tier in parts])),
+        noise_variance=float(scales**2 @ np.array([tier.noise_variance for tier in parts])),
         place=place,
     )
 

@@ -48,11 +48,13 @@ class Tail:
     """Where chance goes further than the normal law: what its scores are worth, upwards.
 
     scores: an estimate of what nobody holds, in its standard errors, rising. worth: the normal
-        score that is as unlikely, rising.
+        score that is as unlikely, rising. both: whether chance goes as far downwards, which upper
+        ends then account for.
     """
 
     scores: Floats
     worth: Floats
+    both: bool = False
 
     def of(self, scores: Floats) -> Floats:
         """What these scores are worth; past the end as much more as they are more."""
@@ -128,7 +130,7 @@ def ranked(
         surely[detected] = np.maximum(surely[detected], _picked(gaps, plain))
         upwards[detected] = pushed_up(max(float(detected.mean()), _LEFT), confidence)
     low = np.clip(_low(inside, (absent, growth, bend), surely, tail), 0.0, reports)
-    high = np.clip(end_of(inside, absent, growth, bend, upwards) + step / 2, 0.0, reports)
+    high = np.clip(_high(inside, (absent, growth, bend), upwards, tail) + step / 2, 0.0, reports)
     # An interval of 95% cannot leave out 0 for a mark of which 20% may be false.
     sure = detected & (chances <= critical(chances, min(rate, 1 - confidence)))
     low[sure] = np.maximum(low[sure], np.minimum(1.0, inside[sure]))
@@ -153,7 +155,9 @@ def held_between(
     inside = np.clip(estimates, 0.0, reports)
     far = np.broadcast_to(down, inside.shape)
     low = np.clip(_low(inside, (absent, growth, bend), far, tail) - step / 2, 0.0, reports)
-    return low, np.clip(end_of(inside, absent, growth, bend, up) + step / 2, 0.0, reports)
+    above = np.broadcast_to(up, inside.shape)
+    high = _high(inside, (absent, growth, bend), above, tail)
+    return low, np.clip(high + step / 2, 0.0, reports)
 
 
 def pushed_up(places: "Floats | float", confidence: float = 0.95, *, part: float = 1.0) -> Floats:
@@ -214,6 +218,17 @@ def _low(
         low = end_of(estimates, *error, -(worth + excess / spread))
         spread = _spread(np.maximum(low, 0.0), *error)
     return low
+
+
+def _high(
+    estimates: Floats, error: tuple[Floats, Floats, float], worth: Floats, tail: Tail | None
+) -> Floats:
+    """The largest truth whose own chance goes as far down as the estimate."""
+    if tail is None or not tail.both:
+        return end_of(estimates, *error, worth)
+    # What fewer hold has the longer tail beside its error, so the end is high enough.
+    spread, excess = _spread(np.maximum(estimates, 0.0), *error), tail.excess(worth)
+    return end_of(estimates, *error, worth + excess / spread)
 
 
 def _spread(counts: Floats, absent: Floats, growth: Floats, bend: float) -> Floats:

@@ -5,14 +5,16 @@ hit few functions. Both have a longer upper tail than the normal law, which a li
 reads far out. Here are the laws themselves.
 """
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 from scipy.special import bdtrc, ndtri
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.binomials import pmf
+from hubbub.analysis.binomials import likely, pmf
 from hubbub.analysis.uncertainty.intervals import Tail
+from hubbub.mechanisms import Totals
 from hubbub.mechanisms.pure import Pure
 
 # From this variance on, of the supports of what nobody holds, a normal score of 5 is worth 4.97.
@@ -24,16 +26,19 @@ _STEPS: Final = 20
 _MIN_CHANCE: Final = 1e-12
 
 
-def pure_tail(channel: Pure, reports: int, dummies: int = 0, categories: int = 1) -> Tail | None:
+def pure_tail(channel: Pure, reports: int, totals: Totals | None = None) -> Tail | None:
     """Of a value that none of so many reports holds: its supports are binomial.
 
-    With dummies, each any of the categories, they are the sum of two.
+    totals: with dummies, each any of the categories, they are the sum of two; of three with those
+        that name a value, and then chance goes as far downwards.
 
     None where they are as good as normal.
     """
     q = float(channel.q)
-    if dummies:
-        return _padded_tail(q, reports, dummies, 1 / categories)
+    if totals and totals.value_law:
+        return _noisy_tail(q, totals)
+    if totals and totals.dummies:
+        return _padded_tail(q, reports, totals.dummies, 1 / len(totals.cells))
     mean, variance = reports * q, reports * q * (1 - q)
     if variance > _MANY:
         return None
@@ -59,7 +64,27 @@ def _padded_tail(q: float, reports: int, dummies: int, share: float) -> Tail | N
         pmf(first[0] + np.arange(2 * reach), reports, q),
         pmf(first[1] + np.arange(2 * reach), dummies, share),
     )
-    counts = sum(first) + np.arange(len(law))
+    return _upper(law, sum(first), mean, deviation)
+
+
+def _noisy_tail(q: float, totals: Totals) -> Tail:
+    """Of the sum of what reports, dummies of any value and those of one value name."""
+    share = 1 / len(totals.cells)
+    law: Floats = np.array(totals.value_law)
+    first = 0
+    mean = float(law @ np.arange(len(law)))
+    variance = float(law @ (np.arange(len(law)) - mean) ** 2)
+    for trials, chance in ((totals.reports, q), (round(totals.evenly()), share)):
+        numbers = likely(trials, chance, _MIN_CHANCE**3)
+        law, first = np.convolve(law, pmf(numbers, trials, chance)), first + int(numbers[0])
+        mean += trials * chance
+        variance += trials * chance * (1 - chance)
+    return replace(_upper(law, first, mean, float(np.sqrt(variance))), both=True)
+
+
+def _upper(law: Floats, first: int, mean: float, deviation: float) -> Tail:
+    """The tail of a law of counts, from the first on."""
+    counts = first + np.arange(float(len(law)))
     upper = np.cumsum(law[::-1])[::-1][counts >= int(mean)]
     counts = counts[counts >= int(mean)]
     worth = np.maximum.accumulate(-ndtri(np.clip(upper, _MIN_CHANCE**2, 1 - _MIN_CHANCE)))

@@ -45,8 +45,14 @@ class Accountant(Protocol):
         """Whether a crowd of reports of this local epsilon keeps the promise."""
         ...
 
-    def dummies(self, promise: CentralPromise, categories: int, *, by_devices: bool = False) -> int:
-        """How many dummies serve best; 0 where none are worth it. Those of the promise are not."""
+    def padded(
+        self, promise: CentralPromise, categories: int, dummies: str, *, noisy: bool = True
+    ) -> CentralPromise:
+        """The promise with the dummies that serve best, if any are worth it; it has none itself.
+
+        dummies: "noise" for noise dummies, "devices" for those that devices make, "auto" for the
+            best that the shuffler makes. noisy: whether noise dummies are among these.
+        """
         ...
 
     def crowd_needed(

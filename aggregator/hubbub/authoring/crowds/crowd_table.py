@@ -24,11 +24,13 @@ from hubbub.catalog.crowds.central import (
 )
 from hubbub.catalog.crowds.central_fields import DEVICES
 from hubbub.catalog.crowds.central_promise import CentralPromise
-from hubbub.catalog.crowds.device_dummies import each_of
 from hubbub.catalog.values.vectors import VECTOR
 from hubbub.errors.installing import install_with
 from hubbub.mechanisms.vector_codes import VectorCodes
 
+_DUMMIES: Final = ("dummies", "dummies_each", "dummies_scale", "dummies_shift")
+NO_DUMMIES: Final[Mapping[str, Any]] = dict.fromkeys(_DUMMIES, 0)
+"""Of a promise: without any."""
 _OF_EACH: Final = (
     "are worked out for epochs that each keep a promise of their own; write how many beside "
     "central_period, or leave dummies out"
@@ -84,7 +86,7 @@ def crowd_table(
         return {**settings, "mechanism": crowd_mechanisms(table)[0], "dummies": 0}
     promise = _padded(table, promise, categories, accountant, wrong)
     if "dummies" in table:
-        settings |= {"dummies": promise.dummies, "dummies_each": promise.dummies_each}
+        settings |= {name: getattr(promise, name) for name in _DUMMIES}
     planned = _planned(table, promise, shape, accountant)
     for name in planned.parameters.keys() & table.keys():
         wrong(name, f'is chosen by {AUTO}; leave it out, or write "{planned.mechanism}" for {AUTO}')
@@ -140,22 +142,22 @@ def _padded(
     wrong: Complain,
 ) -> CentralPromise:
     """The promise with the dummies that are written, or serve best."""
-    by_devices = table.get("dummies") == DEVICES
-    in_words = isinstance(table.get("dummies"), str) and promise.epochs > 1
-    if in_words or (by_devices and table.get("rolling") is True):
-        wrong("dummies", _OF_EACH if in_words else DUMMIES_OF_EPOCHS)
-        return replace(promise, dummies=0, dummies_each=0.0)
-    dummy_fields = [name for name in ("dummies", "dummies_each") if table.get(name)]
+    word = table.get("dummies")
+    by_devices = word == DEVICES
+    of_each_epoch = word in (AUTO, DEVICES) and promise.epochs > 1
+    if of_each_epoch or (by_devices and table.get("rolling") is True):
+        wrong("dummies", _OF_EACH if of_each_epoch else DUMMIES_OF_EPOCHS)
+        return replace(promise, **NO_DUMMIES)
+    dummy_fields = [name for name in _DUMMIES if table.get(name)]
     if dummy_fields and categories is None:
         for name in dummy_fields:
             wrong(name, DUMMIES_OF_LISTED)
-        return replace(promise, dummies=0, dummies_each=0.0)
-    if len(dummy_fields) > 1 and not by_devices:
+        return replace(promise, **NO_DUMMIES)
+    if promise.dummies_each and word and not by_devices:
         wrong("dummies_each", DUMMIES_OF_ONE)
         return replace(promise, dummies_each=0.0)
-    if categories and table.get("dummies") == AUTO:
-        return replace(promise, dummies=accountant.dummies(promise, categories))
-    if categories and by_devices and not promise.dummies_each:
-        number = accountant.dummies(promise, categories, by_devices=True)
-        return replace(promise, dummies_each=each_of(promise.crowd, number))
+    own = promise.dummies_each if by_devices else promise.noise
+    if categories and isinstance(word, str) and not own:
+        noisy = not (table.get("rolling") or table.get("breakdown"))
+        return accountant.padded(promise, categories, word, noisy=noisy)
     return promise

@@ -237,6 +237,8 @@ def _central(
         max_local_epsilon=float(terms["max_local_epsilon"]),
         dummies=0 if isinstance(terms["dummies"], str) else terms["dummies"],
         dummies_each=float(terms["dummies_each"]),
+        dummies_scale=float(terms["dummies_scale"]),
+        dummies_shift=terms["dummies_shift"],
         epochs=epochs_together(terms["central_period"], str(epoch)),
     )
 

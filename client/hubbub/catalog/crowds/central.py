@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from hubbub.catalog.choice import AUTO
 from hubbub.catalog.crowds.hidden_counts import count_conflicts
+from hubbub.catalog.crowds.noise_dummies import noise_conflicts
 from hubbub.catalog.values.part_values import size_of
 from hubbub.fields.field import fields_of
 from hubbub.mechanisms import build
@@ -45,6 +46,8 @@ CENTRAL_FIELDS: Final = (
     "rolling",
     "dummies",
     "dummies_each",
+    "dummies_scale",
+    "dummies_shift",
     "central_period",
     "count_epsilon",
 )
@@ -98,7 +101,7 @@ def _misfits(metric: Any) -> dict[str, str]:
         problems["central_period"] = (
             "does not go with report_on, which has a person in one crowd of a period; leave it out"
         )
-    problems |= count_conflicts(metric)
+    problems |= count_conflicts(metric) | noise_conflicts(metric)
     if metric.min_batch != metric.crowd:
         problems["min_batch"] = "is the crowd; leave it out"
     if metric.limits.reports_per_epoch != 1:

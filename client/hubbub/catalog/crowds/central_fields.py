@@ -61,24 +61,28 @@ ROLLING: Final = entry(
 
 DEVICES: Final = "devices"
 """For `dummies`: devices make them, as many as serve best."""
-_WORDS: Final = (AUTO, DEVICES)
+NOISE: Final = "noise"
+"""For `dummies`: the shuffler draws a number of them for each value, by the best law."""
+WORDS: Final = (AUTO, DEVICES, NOISE)
+_IN_WORDS: Final = f'"{AUTO}", "{DEVICES}" or "{NOISE}"'
 _DUMMIES: Final = kinds.whole(0, 1_000_000)
 
 
 def _problem(value: Any) -> str:
-    problem = "" if value in _WORDS else _DUMMIES.problem(value)
-    return f'{problem}, "{AUTO}" or "{DEVICES}"' if problem else ""
+    problem = "" if value in WORDS else _DUMMIES.problem(value)
+    return f"{problem}, {_IN_WORDS}" if problem else ""
 
 
 DUMMIES: Final = entry(
     kinds.Kind(
-        words=lambda: f'{_DUMMIES.words()}, "{AUTO}" or "{DEVICES}"',
+        words=lambda: f"{_DUMMIES.words()}, {_IN_WORDS}",
         problem=_problem,
-        schema=lambda: {"anyOf": [_DUMMIES.schema(), {"enum": list(_WORDS)}]},
+        schema=lambda: {"anyOf": [_DUMMIES.schema(), {"enum": list(WORDS)}]},
         load=_DUMMIES.load,
     ),
     "How many reports of nobody, each any value alike, the shuffler adds to every crowd; "
-    '`"devices"` has devices make them, and `dummies_each` follows.',
+    '`"devices"` has devices make them, and `dummies_each` follows; `"noise"` has the shuffler '
+    "draw a secret number of each value, and `dummies_scale` and `dummies_shift` follow.",
     "4000",
     label="dummies in a crowd",
     defines=True,
@@ -96,5 +100,20 @@ DUMMIES_EACH: Final = entry(
     "How many reports of nobody a device sends beside each of its own, on average, by its coins.",
     "0.02",
     label="dummies of every device",
+    defines=True,
+)
+DUMMIES_SCALE: Final = entry(
+    kinds.number("a number of dummies", 0, 1000),
+    "How far the secret number of a value's dummies is from its mean, as `scale` in "
+    "exp(-|number - shift| / scale).",
+    "2.02",
+    label="scale of the number of dummies of a value",
+    defines=True,
+)
+DUMMIES_SHIFT: Final = entry(
+    kinds.whole(0, 20_000),
+    "The mean of the secret number of a value's dummies, and half of the largest.",
+    "36",
+    label="dummies of a value, on average",
     defines=True,
 )

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 
+from hubbub.catalog.crowds.noise_dummies import noise_of
 from hubbub.catalog.epochs import epochs_within
 from hubbub.catalog.periods import days_at_most
 from hubbub.mechanisms.probability import MIN_EPSILON
+from hubbub.sealing import CountNoise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,6 +16,7 @@ class CentralPromise:
     epsilon, delta: central. honest: the share of the reports that is counted on to lie as it
     should. max_local_epsilon: the most that a report may say to who sees it alone. dummies: how
     many reports of nobody the shuffler adds. dummies_each: how many every device adds, on average.
+    dummies_scale, dummies_shift: of the law of how many it adds of each value; 0 for none of these.
     epochs: of how many epochs, with a report of the person in each, all of it holds together.
     """
 
@@ -24,7 +27,14 @@ class CentralPromise:
     max_local_epsilon: float
     dummies: int = 0
     dummies_each: float = 0.0
+    dummies_scale: float = 0.0
+    dummies_shift: int = 0
     epochs: int = 1
+
+    @property
+    def noise(self) -> CountNoise | None:
+        """The law of how many noise dummies each value has."""
+        return noise_of(self.dummies_scale, self.dummies_shift)
 
     def unkept(self) -> str:
         """What is wrong with it where no report says so little that it is kept."""

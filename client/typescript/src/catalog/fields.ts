@@ -15,6 +15,8 @@ export const METRIC: Fields = {
   honest: [["number", 0, 1, true, false], 0.9],
   dummies: [["integer", 0, 1000000], 0],
   dummies_each: [["number", 0, 100], 0.0],
+  dummies_scale: [["number", 0, 1000], 0.0],
+  dummies_shift: [["integer", 0, 20000], 0],
   count_epsilon: [["number", 0.05, 8], null],
   max_local_epsilon: [["number", 0.0009765625, 16.0], 8.0],
   rolling: ["boolean", false],

@@ -142,7 +142,10 @@ const DEFINING = [
 const ASKING = [
   ...["period", "report_on", "breakdown", "dummies_each", "discover", "central_period"],
 ];
-const DEFINING_LATER = ["beginnings", "default", "count_epsilon", "model", ...ASKING];
+const DEFINING_LATER = [
+  ...["beginnings", "default", "count_epsilon", "dummies_scale", "dummies_shift", "model"],
+  ...ASKING,
+];
 const KNOWN: ReadonlySet<string> = new Set([
   ...[...DEFINING, ...DEFINING_LATER],
   ...["description", "owner", "expires", "min_batch", "unit", "tiers", "sampling", "grown"],

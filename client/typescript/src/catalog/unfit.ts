@@ -26,7 +26,7 @@ export type Fields = Readonly<Record<string, readonly [Rule, unknown?]>>;
 // What a metric without a crowd has none of.
 const OF_CROWDS = [
   ...["central_epsilon", "crowd", "delta", "honest", "max_local_epsilon", "rolling", "dummies"],
-  ...["dummies_each", "central_period", "count_epsilon"],
+  ...["dummies_each", "dummies_scale", "dummies_shift", "central_period", "count_epsilon"],
 ];
 const MAX_TEXT = 10_000;
 const MOST_LISTS = 16;

@@ -1,10 +1,13 @@
 """`hubbub privacy crowd`: what a whole shuffled epoch says of one person."""
 
 import json
+from dataclasses import replace
 from math import inf, isfinite
 from typing import Final
 
 from hubbub.catalog import CentralPromise
+from hubbub.catalog.crowds.central_fields import NOISE
+from hubbub.catalog.crowds.noise_dummies import noise_of
 from hubbub.cli.terminal.long_work import said_if_long
 from hubbub.cli.terminal.output import explain, say, several
 from hubbub.errors import BadParameter
@@ -14,12 +17,14 @@ from hubbub.privacy.amplification import DELTA
 from hubbub.privacy.card import meaning
 from hubbub.privacy.crowd import ExactAccountant, what_decides
 from hubbub.privacy.many_epochs import MAX_TIMES, composed_epsilon
+from hubbub.privacy.padding import best_noise
 from hubbub.privacy.shuffled_epoch import MAX_CATEGORIES, MAX_EACH, MAX_REPORTS, ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
-from hubbub.programs.command_line import Command
-from hubbub.programs.options import Exclusive, option, options
+from hubbub.programs.command_line import Command, number_or
+from hubbub.programs.options import option, options
 
-_WHICH: Final = Exclusive(required=True)
+# Of noise dummies where no promise is given.
+_USUAL_CENTRAL: Final = 1.0
 
 
 @options
@@ -34,17 +39,16 @@ class CrowdOptions:
         within=Interval(1, MAX_CATEGORIES),
     )
     local_epsilon: float | None = option(
-        "privacy loss of one report, nats; inf: devices report the truth",
+        f"privacy loss of one report, nats; inf, and the default with --dummies {NOISE}: devices "
+        "report the truth",
         default=None,
         metavar="E",
-        exclusive=_WHICH,
         within=Interval(1e-09, inf),
     )
     central: float | None = option(
-        "central epsilon to be kept, nats",
+        f"central epsilon to be kept, nats; with --dummies {NOISE} {_USUAL_CENTRAL:g} by default",
         default=None,
         metavar="E",
-        exclusive=_WHICH,
         within=Interval(1e-09, MAX_EPSILON),
     )
     honest: float = option(
@@ -52,10 +56,12 @@ class CrowdOptions:
         default=1.0,
         within=Interval(1e-06, 1),
     )
-    dummies: int = option(
-        "number of dummies with evenly spread values in the epoch (%(default)s)",
+    dummies: int | str = option(
+        f"number of dummies with evenly spread values in the epoch; {NOISE}: a secret number for "
+        "each value, drawn so that --central is kept (%(default)s)",
         default=0,
-        within=Interval(0, MAX_REPORTS),
+        parse=number_or(NOISE),
+        metavar="N",
     )
     dummies_each: float = option(
         "average number of dummies per device (%(default)s)",
@@ -77,6 +83,7 @@ class CrowdOptions:
 
 
 def _crowd(options: CrowdOptions) -> int:
+    _check(options)
     if options.max_local is not None and options.central is None:
         raise BadParameter("--max-local goes with --central: a --local-epsilon is what it is")
     padded = options.dummies or options.dummies_each
@@ -101,6 +108,7 @@ def _crowd(options: CrowdOptions) -> int:
             "dummies_each": crowd.each,
             "epochs": options.epochs,
             "epsilon_all_epochs": together if isfinite(together) else None,
+            **(_of_noise(crowd) if options.dummies == NOISE else {}),
             "stderr_rare": crowd.stderr(0.0),
             "stderr_tenth": crowd.stderr(0.1),
         }
@@ -110,9 +118,43 @@ def _crowd(options: CrowdOptions) -> int:
     return 0
 
 
+def _check(options: CrowdOptions) -> None:
+    """Raises BadParameter unless it is said which of promise and local epsilon is sought."""
+    if options.dummies != NOISE and not 0 <= int(options.dummies) <= MAX_REPORTS:
+        raise BadParameter(f"--dummies {options.dummies} is outside [0, {MAX_REPORTS}]")
+    both = options.local_epsilon is not None, options.central is not None
+    if options.dummies != NOISE and all(both):
+        raise BadParameter(
+            f"--central goes with --local-epsilon beside --dummies {NOISE} alone: leave one out"
+        )
+    if options.dummies != NOISE and not any(both):
+        raise BadParameter(
+            "one of --local-epsilon and --central is needed: what a report says, or what the whole "
+            "epoch may say"
+        )
+    if options.dummies == NOISE and options.max_local is not None:
+        raise BadParameter(
+            f"--max-local does not go with --dummies {NOISE}: write it as --local-epsilon"
+        )
+
+
+def _of_noise(crowd: ShuffledEpoch) -> dict[str, float]:
+    """The law of a value's dummies, for JSON; of 0 where lies alone keep the promise."""
+    noise = crowd.noise_dummies
+    shift = noise.reach if noise else 0
+    return {
+        "scale": noise.scale if noise else 0.0,
+        "shift": shift,
+        "dummies_per_value": shift,
+        "stderr": crowd.stderr(0.0),
+    }
+
+
 def _worked_out(options: CrowdOptions) -> tuple[ShuffledEpoch, float, float]:
     """The crowd, what it says of one person, and what all epochs say together."""
     local = options.local_epsilon
+    if options.dummies == NOISE and local is None:
+        local = inf
     if local is None:
         local = ExactAccountant().largest(_promise(options), options.values, options.hashes)
     crowd = ShuffledEpoch(
@@ -120,10 +162,14 @@ def _worked_out(options: CrowdOptions) -> tuple[ShuffledEpoch, float, float]:
         categories=options.values,
         epsilon_local=local,
         honest=options.honest,
-        dummies=options.dummies,
+        dummies=0 if isinstance(options.dummies, str) else options.dummies,
         groups=options.hashes,
         each=options.dummies_each,
     )
+    if options.dummies == NOISE:
+        central = _USUAL_CENTRAL if options.central is None else options.central
+        law = best_noise(crowd, central, options.delta, options.epochs)
+        crowd = replace(crowd, noise_dummies=noise_of(*law))
     central = central_epsilon(crowd, options.delta)
     together = composed_epsilon([(crowd, options.epochs)], options.delta)
     return crowd, central, together
@@ -137,7 +183,7 @@ def _promise(options: CrowdOptions) -> CentralPromise:
         delta=options.delta,
         honest=options.honest,
         max_local_epsilon=MAX_EPSILON if options.max_local is None else options.max_local,
-        dummies=options.dummies,
+        dummies=0 if isinstance(options.dummies, str) else options.dummies,
         dummies_each=options.dummies_each,
         epochs=options.epochs,
     )
@@ -147,6 +193,9 @@ def _tell(options: CrowdOptions, crowd: ShuffledEpoch, central: float, together:
     """The same in words."""
     local = crowd.epsilon_local
     dummies = f" and {crowd.dummies:,} dummies" if crowd.dummies else ""
+    if crowd.noise_dummies:
+        shift, scale = crowd.noise_dummies.reach, crowd.noise_dummies.scale
+        dummies = f" and 0 to {2 * shift} dummies of each value (shift {shift}, scale {scale:.4g})"
     dummies += f" with {crowd.each:g} dummies of each device" if crowd.each else ""
     explain(
         f"A whole epoch of {several(crowd.reports, 'report')}{dummies}, {crowd.honest:.0%} of them "
@@ -171,7 +220,7 @@ def _tell(options: CrowdOptions, crowd: ShuffledEpoch, central: float, together:
         "For a person, if the shuffler and the aggregator work together against them: "
         f"{meaning(local)}"
     )
-    if options.central is not None:
+    if options.central is not None and options.dummies != NOISE:
         cells = options.values, options.hashes
         sentence = what_decides(_promise(options), local, together, *cells)
         if sentence:
@@ -184,5 +233,5 @@ CROWD: Final = Command(
     text="what a whole shuffled epoch says of one person",
     description="Computes the central epsilon of one person in an epoch of `grr` reports that "
     "leaves the shuffler whole; or, with --central, the largest local epsilon that "
-    "keeps this promise.",
+    f"keeps this promise; or, with --dummies {NOISE}, the noise that keeps it.",
 )

@@ -1,7 +1,6 @@
 """`hubbub plan central`: what a crowd gives, by how private each report is by itself."""
 
 import json
-from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from math import sqrt
@@ -13,11 +12,11 @@ from hubbub.analysis.families import family_for
 from hubbub.analysis.strings.tree_search import found_from
 from hubbub.authoring.crowds.crowd_geometry import planned_geometry
 from hubbub.authoring.crowds.crowd_strings import planned_strings, string_errors
+from hubbub.authoring.crowds.crowd_table import NO_DUMMIES
 from hubbub.catalog import CentralPromise
 from hubbub.catalog.choice import AUTO
 from hubbub.catalog.crowds.central import CROWD_PARTS, CROWD_TREE
-from hubbub.catalog.crowds.central_fields import DEVICES
-from hubbub.catalog.crowds.device_dummies import each_of
+from hubbub.catalog.crowds.central_fields import DEVICES, NOISE
 from hubbub.cli.planning.central_numbers import in_catalog, plan_numbers
 from hubbub.cli.planning.model_crowds import plan_rounds
 from hubbub.cli.planning.subject import SubjectOptions, draft_of
@@ -34,7 +33,7 @@ from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import plan
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
-from hubbub.programs.command_line import Command, read_whole_number
+from hubbub.programs.command_line import Command, number_or
 from hubbub.programs.options import Group, option, options
 
 _EPILOG: Final = """
@@ -59,14 +58,6 @@ class _Way:
     epsilon_central: float
     stderr_rare: float
     stderr_tenth: float
-
-
-def _dummies(text: str) -> int | str:
-    """A whole number, "auto", or "devices"."""
-    try:
-        return text if text in (AUTO, DEVICES) else read_whole_number(text)
-    except ArgumentTypeError as error:
-        raise ArgumentTypeError(f'{error}, or "{AUTO}" or "{DEVICES}"') from None
 
 
 @options
@@ -107,9 +98,9 @@ class CentralOptions:
     )
     dummies: int | str = option(
         f"dummies that the shuffler adds to a crowd; {AUTO}: as many as are worth their cost; "
-        f"{DEVICES}: the devices send them (%(default)s)",
+        f"{DEVICES}: the devices send them; {NOISE}: a secret number for each value (%(default)s)",
         default=0,
-        parse=_dummies,
+        parse=number_or(AUTO, DEVICES, NOISE),
         metavar="N",
         group=_PROMISE,
     )
@@ -159,6 +150,8 @@ def _central(options: CentralOptions) -> int:
             "honest": promise.honest,
             "dummies": promise.dummies,
             "dummies_each": promise.dummies_each,
+            "dummies_scale": promise.dummies_scale,
+            "dummies_shift": promise.dummies_shift,
             "rows": [asdict(way) for way in ways],
         }
         if question.kind == "strings":
@@ -185,11 +178,7 @@ def _padded(promise: CentralPromise, dummies: int | str, question: MetricDraft) 
     """The promise with so many dummies of the shuffler, or as many as are worth it."""
     if isinstance(dummies, int):
         return replace(promise, dummies=dummies)
-    if dummies == DEVICES:
-        number = ExactAccountant().dummies(promise, question.size, by_devices=True)
-        padded = replace(promise, dummies_each=each_of(promise.crowd, number))
-    else:
-        padded = replace(promise, dummies=ExactAccountant().dummies(promise, question.size))
+    padded = ExactAccountant().padded(promise, question.size, dummies)
     if padded == promise:
         explain("no number of dummies is worth it: errors fall by 2.5% at most")
     return padded
@@ -309,6 +298,7 @@ def _crowd(promise: CentralPromise, question: MetricDraft, local: float) -> _Way
         honest=promise.honest,
         dummies=promise.dummies,
         each=promise.dummies_each,
+        noise_dummies=promise.noise,
     )
     total_epsilon = central_epsilon(crowd, promise.delta)
     return _Way(
@@ -333,6 +323,8 @@ def _whose(question: MetricDraft) -> str:
 def _show(promise: CentralPromise, question: MetricDraft, ways: Sequence[_Way]) -> None:
     dummies = f" and {promise.dummies:,} dummies" if promise.dummies else ""
     dummies = f" with {promise.dummies_each:g} dummies each" if promise.dummies_each else dummies
+    if promise.noise:
+        dummies = f" and {promise.dummies_shift} dummies of each value on average"
     table(
         f"central epsilon {promise.epsilon:g} at delta {promise.delta:g}: "
         f"{several(promise.crowd, 'report')}{dummies} of " + _whose(question),
@@ -355,6 +347,7 @@ def _show(promise: CentralPromise, question: MetricDraft, ways: Sequence[_Way]) 
     best = max(way.epsilon_local or 0 for way in ways if way.way.startswith("crowd"))
     more = f", dummies = {promise.dummies}" if promise.dummies else ""
     more = f", dummies_each = {promise.dummies_each:g}" if promise.dummies_each else more
+    more = f', dummies = "{NOISE}"' if promise.noise else more
     if len(question.parts) > 2:  # noqa: PLR2004 tables of three need as many
         more += "; for tables of 3 also ways = 3"
     if question.kind == "strings":
@@ -368,7 +361,7 @@ def _show(promise: CentralPromise, question: MetricDraft, ways: Sequence[_Way]) 
         )
         more = ', domain = "string", mechanism = "auto"'
     say(in_catalog(promise, best) + more)
-    if promise.dummies or promise.dummies_each:
+    if promise.dummies or promise.dummies_each or promise.noise:
         say(_worth(promise, question, ways))
     lowest = min(way.epsilon_central for way in ways if way.epsilon_local == best)
     listed = question.size if question.kind == "values" else None
@@ -379,7 +372,7 @@ def _show(promise: CentralPromise, question: MetricDraft, ways: Sequence[_Way]) 
 def _worth(promise: CentralPromise, question: MetricDraft, ways: Sequence[_Way]) -> str:
     """Whether the dummies win, by the exact errors of both."""
     padded = next(way for way in reversed(ways) if way.way == "crowd")
-    local = ExactAccountant().largest(replace(promise, dummies=0, dummies_each=0.0), question.size)
+    local = ExactAccountant().largest(replace(promise, **NO_DUMMIES), question.size)
     alone = ShuffledEpoch(
         reports=promise.crowd, categories=question.size, epsilon_local=local, honest=promise.honest
     )

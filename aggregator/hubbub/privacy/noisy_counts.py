@@ -1,0 +1,206 @@
+"""Noise dummies: what an epoch says of one person where each value has a secret number of them.
+
+Two epochs differ in one report, which names v in one and w in the other. Without lies all other
+reports are known, so their counts are those of the dummies: with x on v and y on w, and P the law
+of a value's number,
+
+    delta = sum over (x, y) of max(P(x - 1) P(y) - e^epsilon P(x) P(y - 1), 0)
+
+It is the same in either direction, and other values tell nothing.
+
+Where devices lie, each of the m others names v or w, evenly, with chance 2 q, whatever it holds;
+and else something that does not depend on which of both it would have been. Let the adversary know
+of everybody else whether it did, and what all those name who did not. S of them remain,
+Bin(m, 2 q), split evenly over v and w. With N(x, y) the law of that and of the dummies, and p, q
+the chances of a report, v gives
+
+    p N(x - 1, y) + q N(x, y - 1) + (d - 2) q g N(x, y)
+
+and w the same with p and q changed. The last term is of a report that names a third value. That
+happens to be g times as likely as on average for the counts of all third values together: of each
+it is P(z - 1) / P(z), and g is their mean, so a number of d - 2 draws that are each above the mean
+of P or not. Where g is small epsilon is large; delta is convex in g, so chords between some g are
+an upper bound. Of two values S would give too much away: there a of the m hold v, and those who lie
+move from one to the other; all a are gone through as in hubbub.privacy.one_count.
+
+Nobody's honesty is needed for what the dummies hide; `honest` counts whose lies are noise too.
+All rounding is up: numbers S are taken in blocks, each as if it were its least.
+
+Sources: Murakami, Sei, Eriguchi (IEEE S&P 2025), section 4, for dummies without lies; the rest is
+hubbub's own, proven above; tests enumerate small epochs.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import exp
+from typing import Final
+
+import numpy as np
+
+from hubbub.analysis.arrays import Floats
+from hubbub.analysis.binomials import laws, likely, pmf
+from hubbub.privacy.one_count import TAILS, splits
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch, convolved
+from hubbub.sealing import CountNoise
+
+# Each chance is a product of a few that are right to 1e-10.
+_ROUNDING: Final = 1e-9
+# Blocks of S at most: each counts as its least.
+_BLOCKS: Final = 96
+# Numbers that are worked with; past them lies are left out, which rounds up.
+_MOST: Final = 6_000_000
+# Where so many draws are each gone through, and how many chords there are of more.
+_FEW: Final = 6
+_CHORDS: Final = 8
+_FAR: Final = 6.0
+
+_Seen = tuple[Floats, Floats, Floats]
+"""Of all (x, y) the chances of v and of w without a third value, and N."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyCounts:
+    """One epoch.
+
+    cases: what is seen, each of which may be so; none where lies are left out, which rounds up.
+    thirds: some g and their weights. third: the chance that a report names a third value.
+    """
+
+    noise: CountNoise
+    cases: tuple[_Seen, ...]
+    thirds: tuple[tuple[float, float], ...]
+    third: float
+    cut: float
+
+    @classmethod
+    def of(cls, crowd: ShuffledEpoch, delta: float) -> "NoisyCounts":
+        """Trusted down to `delta`. The crowd has noise dummies."""
+        noise, cut = crowd.noise_dummies, delta * TAILS
+        assert noise is not None  # noqa: S101 it is asked of these alone
+        if crowd.lie == 0:
+            return cls(noise=noise, cases=(), thirds=(), third=0.0, cut=0.0)
+        d = crowd.categories
+        cases = _of_two(crowd, noise, cut) if d == 2 else _of_many(crowd, noise, cut)  # noqa: PLR2004 two values
+        return cls(
+            noise=noise,
+            cases=cases,
+            thirds=_thirds(noise, int(d) - 2),
+            third=(d - 2) * crowd.lie,
+            cut=cut,
+        )
+
+    def delta(self, central: float) -> float:
+        """The hockey-stick divergence at exp(central), rounded up."""
+        bare = bare_delta(self.noise, central)
+        if not self.cases:
+            return bare
+        t, worst = exp(central), 0.0
+        for first, other, neither in self.cases:
+            over = first * (1 + _ROUNDING) - t * other * (1 - _ROUNDING)
+            mask = over > 0
+            over, beside = over[mask], (t - 1) * self.third * neither[mask]
+            worst = max(
+                worst,
+                sum(
+                    weight * float(np.maximum(over - g * beside, 0).sum())
+                    for g, weight in self.thirds
+                ),
+            )
+        return min(bare, worst + 8 * self.cut)
+
+
+@lru_cache(maxsize=64)
+def law_of(noise: CountNoise) -> Floats:
+    """The chances of 0, 1, 2, ... dummies of one value."""
+    whole = sum(noise.weights)
+    return np.array([weight / whole for weight in noise.weights])
+
+
+def bare_delta(noise: CountNoise, central: float) -> float:
+    """The same where nobody lies: by how much more each number of x is seen than it should be."""
+    law, t = law_of(noise), exp(central) * (1 - _ROUNDING)
+    one_more, number = np.append(0.0, law), np.append(law, 0.0)
+    with np.errstate(divide="ignore"):
+        likelier = number / one_more  # of y, as w has one more of it
+        edge = t * number / one_more  # of x, what y's must pass by
+    order = np.argsort(-likelier)
+    gains = np.append(0.0, np.cumsum(number[order]))
+    losses = np.append(0.0, np.cumsum(one_more[order]))
+    passed = np.searchsorted(-likelier[order], -edge)
+    over = one_more * gains[passed] - t * number * losses[passed]
+    return float(np.maximum(over, 0.0).sum()) * (1 + _ROUNDING)
+
+
+def _thirds(noise: CountNoise, number: int) -> tuple[tuple[float, float], ...]:
+    """Some g, and weights whose sum of a convex function is above its mean over all g."""
+    if number == 0:
+        return ((0.0, 1.0),)
+    law = law_of(noise)
+    up = float((law[: noise.reach] / law[1 : noise.reach + 1]).min())
+    down = float((law[noise.reach : -1] / law[noise.reach + 1 :]).min())
+    # A number that nobody has tells that no report names the value: g of all is 0 then, at worst.
+    none = min(1.0, number * float(law[0]))
+    chance = float(law[noise.reach + 1 :].sum())
+    counts = likely(number, chance, float(law[0]) / 4)
+    g = (counts * down + (number - counts) * up) / number
+    chances = pmf(counts, number, chance)
+    nodes = g
+    if number > _FEW:
+        mean = float(g @ chances)
+        spread = float(np.sqrt(chances @ (g - mean) ** 2))
+        inner = mean + spread * np.linspace(-_FAR / 2, _FAR / 2, _CHORDS - 1)
+        nodes = np.unique(np.clip([g[0], *inner, g[-1]], g[0], g[-1]))
+    weights = [float(chances @ np.interp(g, nodes, unit)) for unit in np.eye(len(nodes))]
+    left_out = max(0.0, 1 - sum(weights))
+    return ((0.0, none + left_out), *zip(nodes.tolist(), weights, strict=True))
+
+
+def _of_many(crowd: ShuffledEpoch, noise: CountNoise, cut: float) -> tuple[_Seen, ...]:
+    """Of three values or more: all blocks of S together are one case."""
+    law, q = law_of(noise), crowd.lie
+    numbers = likely(crowd.others, 2 * q, cut)
+    wide = -(-len(numbers) // _BLOCKS)
+    starts = np.arange(0, len(numbers), wide)
+    weights = np.add.reduceat(pmf(numbers, crowd.others, 2 * q), starts)
+    widths = [len(likely(int(n), 0.5, cut)) + len(law) for n in numbers[starts]]
+    if sum(width**2 for width in widths) > _MOST:  # then as if nobody else lied
+        if (len(law) + 1) ** 2 > _MOST:
+            return ()
+        numbers, starts, weights = np.zeros(1), np.zeros(1, dtype=np.intp), np.ones(1)
+    parts: list[_Seen] = []
+    for n, weight in zip(numbers[starts].tolist(), weights.tolist(), strict=True):
+        split = likely(int(n), 0.5, cut)
+        parts.append(_seen(crowd, weight * pmf(split, n, 0.5), law))
+    return (tuple(np.concatenate(column) for column in zip(*parts, strict=True)),)  # type: ignore[return-value]
+
+
+def _of_two(crowd: ShuffledEpoch, noise: CountNoise, cut: float) -> tuple[_Seen, ...]:
+    """Of two values: a case for each block of how many of the others hold v."""
+    law = law_of(noise)
+    pairs = list(zip(*splits(crowd, coarsely=True), strict=True))
+    stay, move = (laws(n, crowd.lie, cut) for n in pairs)
+    moved = [convolved(own, other[::-1]) for own, other in zip(move, stay, strict=True)]
+    if sum((len(one) + len(law)) ** 2 for one in moved) > _MOST:
+        return ()
+    return tuple(_seen(crowd, direction, law) for one in moved for direction in (one, one[::-1]))
+
+
+def _seen(crowd: ShuffledEpoch, split: Floats, law: Floats) -> _Seen:
+    """Where v is likelier than w. split: the chances of how many of the others' are on v."""
+    both = _on_both(split, law)
+    up, side = both[:-1, 1:], both[1:, :-1]
+    p, q = crowd.keep, crowd.lie
+    first, other = p * up + q * side, q * up + p * side
+    mask = first > other
+    return first[mask], other[mask], both[1:, 1:][mask]
+
+
+def _on_both(split: Floats, law: Floats) -> Floats:
+    """The law of x and of y, where what is not on v is on w, with room for one more of either."""
+    wide, size = len(split), len(law)
+    on_v = np.zeros((wide + size + 1, wide))
+    on_w = np.zeros((wide, wide + size + 1))
+    for place, chance in enumerate(split.tolist()):
+        on_v[place + 1 : place + 1 + size, place] = chance * law
+        on_w[place, wide - place : wide - place + size] = law
+    return on_v @ on_w

@@ -1,0 +1,78 @@
+"""Noise dummies: the shuffler adds to every value of a crowd a number of dummies that it alone has.
+
+It draws the numbers once for an epoch, each from one law, so that a count is as exact as that of a
+trusted curator who adds the same noise. Source: Murakami, Sei, Eriguchi (IEEE S&P 2025).
+"""
+
+from functools import lru_cache
+from typing import Any, Final
+
+from hubbub.mechanisms.probability import exp_at_most
+from hubbub.sealing import CountNoise
+
+_LISTED: Final = "grr"
+_ONE: Final = 1 << 32
+MIN_SCALE: Final = 1 / 16
+"""Of a law whose largest ratio is that of the largest epsilon."""
+MAX_SEALED: Final = 500_000
+"""How many dummies the shuffler seals for an epoch at most: a minute of time, 25 MB of Redis."""
+
+
+def value_noise(metric: Any) -> CountNoise | None:
+    """The law of how many dummies name each value; None where the shuffler draws none.
+
+    So in development, whose numbers protect nobody.
+    """
+    promise = metric.central
+    return None if promise is None else promise.noise
+
+
+def named_dummies(metric: Any) -> int:
+    """How many noise dummies leave with a crowd, on average."""
+    noise = value_noise(metric)
+    return noise.reach * int(metric.randomizer.layout.size) if noise else 0
+
+
+@lru_cache(maxsize=256)
+def noise_of(scale: float, shift: int) -> CountNoise | None:
+    """The law of a catalog's two numbers; None where they are 0.
+
+    P(k) is in proportion to exp(-|k - shift| / scale), for k from 0 to 2 shift.
+    """
+    return CountNoise(int(exp_at_most(1 / scale) * _ONE), shift) if scale and shift else None
+
+
+def noise_conflicts(metric: Any) -> dict[str, str]:
+    """What in a metric with a crowd does not go with noise dummies."""
+    scale, shift = metric.dummies_scale, metric.dummies_shift
+    if not scale and not shift:
+        return {}
+    if scale and not scale >= MIN_SCALE:
+        return {"dummies_scale": f"must be 0 or {MIN_SCALE} at least; write a larger one"}
+    if not (scale and shift):
+        name, other = ("dummies_shift", "scale") if scale else ("dummies_scale", "shift")
+        return {name: f"must be written beside dummies_{other}; write both, or neither"}
+    # PRIVACY: only of reports that name one value each is a person's all that moves one count down
+    #     and another up by one.
+    if metric.mechanism != _LISTED:
+        message = "go with listed values alone, of which a report names one; leave them out"
+    elif metric.rolling:
+        message = (
+            "do not go with rolling: the numbers are drawn once for an epoch, and whoever sees two "
+            "crowds of it would see them twice; leave one of them out"
+        )
+    elif metric.dummies or metric.dummies_each:
+        message = "go without dummies of another kind; leave one of them out"
+    elif metric.breakdown:
+        message = (
+            "do not go with breakdown, whose cells would each need numbers of their own; leave one "
+            "of them out"
+        )
+    elif 2 * shift * len(metric.values or ()) > MAX_SEALED:
+        message = (
+            f"have the shuffler seal more than {MAX_SEALED:,} of them an epoch; list fewer "
+            "values, or raise central_epsilon or delta"
+        )
+    else:
+        return {}
+    return {"dummies": message}

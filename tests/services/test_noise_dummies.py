@@ -1,0 +1,211 @@
+"""Noise dummies: each value has a secret number of them, drawn once, whatever dies when."""
+
+import asyncio
+import base64
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import pytest
+
+from hubbub.catalog import open_sealed, seal_info
+from hubbub.conservation import Window, balances
+from hubbub.errors import BadPayload, StoreUnavailable
+from hubbub.runtime import connect_redis
+from hubbub.sealing import CountNoise
+from hubbub.shuffler import departures as departures_module
+from hubbub.shuffler import hidden_counts as hidden_module
+from hubbub.shuffler.departures import sealed_dummies
+from hubbub.shuffler.grpc_door import OperatorService
+from hubbub.shuffler.pool import Pool
+from hubbub.shuffler.shown_counts import ShownCounts
+from hubbub.shuffler.streams import Stream, StreamTable, read_stream_table
+from hubbub.wire.v1.services_pb2 import StatusRequest
+from tests.conftest import CatalogFiles
+from tests.support import tearing
+from tests.support.mixing import a_sink, law_of, mixers, sealed_reports, until_empty
+from tests.support.moment import now
+
+DAY = 86_400
+VALUES = 5
+LAW = CountNoise(6 << 30, 7)
+NOISE = CountNoise(3 << 31, 20)
+CROWD = 100
+UNCOUNTED = dict.fromkeys(("counted", "duplicate", "rejected", "fillers"), 0)
+
+
+@pytest.fixture(scope="module")
+def table(catalog_files: CatalogFiles, tmp_path_factory: pytest.TempPathFactory) -> StreamTable:
+    """As `hubbub catalog build` writes it of a metric with noise dummies."""
+    document = json.loads(catalog_files.streams.read_bytes())
+    document["streams"]["theme"] |= {
+        "sealed_bytes": 49,
+        "min_batch": CROWD,
+        "mix": "epoch",
+        "value_noise": [LAW.odds, LAW.reach],
+        "values": VALUES,
+    }
+    for key, own in zip(document["keys"], catalog_files.bundle.keys, strict=True):
+        key["public"] = base64.b64encode(own.public).decode()
+    path = tmp_path_factory.mktemp("noise") / "streams.json"
+    path.write_text(json.dumps(document))
+    return read_stream_table(path)
+
+
+def _today() -> Window:
+    return Window("theme", int(now()) // DAY)
+
+
+def _named(catalog_files: CatalogFiles, window: Window, sealed: Iterable[bytes]) -> Counter[int]:
+    """Which values those name that can be opened: made-up reports cannot."""
+    start = window.epoch * DAY
+    [period] = [key for key in catalog_files.bundle.keys if key.start <= start < key.end]
+    [key] = [key for key in catalog_files.opening if key.id == period.id]
+    names: Counter[int] = Counter()
+    for report in sealed:
+        try:
+            payload = open_sealed(report, key.load(), seal_info(window.stream, window.epoch))
+        except BadPayload:
+            continue
+        names[int.from_bytes(payload, "little")] += 1
+    return names
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("noise", [None, NOISE])
+def test_of_every_value_as_many_dummies_leave_as_were_drawn_and_what_is_told_is_their_mean(
+    table: StreamTable,
+    catalog_files: CatalogFiles,
+    redis_url: str,
+    processes: int,
+    noise: CountNoise | None,
+) -> None:
+    """Beside those that hide the number of reports, each of any value."""
+    more = noise.most if noise else 0
+    stream = replace(table.streams["theme"], noise=noise, min_batch=CROWD + more)
+    own = replace(table, streams={"theme": stream})
+
+    async def body() -> None:
+        window, reports = _today(), sealed_reports(300)
+        async with a_sink() as (sink, address), mixers(redis_url, own, address, processes) as m:
+            pool = m.pools[0]
+            await pool.add({window: reports})
+            await m.turn()
+            named = await pool.hidden.named(window, LAW, VALUES)
+            evenly = await pool.hidden.drawn(window, noise) if noise else 0
+            await pool.close_windows()
+            await until_empty(m, window)
+            total = sum(named) + evenly
+            law = await law_of(pool, window)
+            assert (law["acknowledged"], law["dummies"]) == (300, total)
+            assert set(sink.sealed.values()) == {1}
+            assert set(reports) < set(sink.sealed)
+            names = _named(catalog_files, window, sink.sealed)
+            assert names.total() == total
+            assert all(names[value] >= number for value, number in enumerate(named))
+            assert noise or [names[value] for value in range(VALUES)] == named
+            expected = VALUES * LAW.reach + (noise.reach if noise else 0)
+            assert sum(share for _, share in sink.sizes.values()) == expected
+            service = OperatorService(ShownCounts(pool, lambda: own.streams))
+            status = await service.Status(StatusRequest(), None)  # type: ignore[arg-type]  # not used
+            [terms] = [dict(shown.terms) for shown in status.windows]
+            assert terms["dummies"] == expected
+            assert terms["acknowledged"] == 300 + total - expected
+            assert balances({**UNCOUNTED, **terms, "counted": sink.sealed.total()})
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize(("reports", "leaves"), [(CROWD, True), (CROWD - 1, False)])
+def test_the_minimum_is_of_reports_alone(
+    table: StreamTable, redis_url: str, reports: int, leaves: bool
+) -> None:
+    async def body() -> None:
+        window = _today()
+        async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
+            pool = m.pools[0]
+            await pool.add({window: sealed_reports(reports)})
+            await pool.close_windows()
+            await until_empty(m, window)
+            total = reports + sum(await pool.hidden.named(window, LAW, VALUES))
+            assert sink.sealed.total() == (total if leaves else 0)
+            assert (await law_of(pool, window))["withheld"] == (0 if leaves else total)
+
+    asyncio.run(body())
+
+
+def test_as_many_dummies_of_every_value_are_sealed_whatever_the_numbers_are(
+    table: StreamTable, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sealed: list[tuple[int, int]] = []
+
+    def counting(*arguments: Any) -> list[bytes]:
+        sealed.append(arguments[-2:])
+        return sealed_dummies(*arguments)
+
+    monkeypatch.setattr(departures_module, "sealed_dummies", counting)
+
+    async def body() -> None:
+        async with a_sink() as (_, address), mixers(redis_url, table, address, 1) as m:
+            await m.pools[0].add({_today(): sealed_reports(CROWD)})
+            await m.pools[0].close_windows()
+            await until_empty(m, _today())
+
+    asyncio.run(body())
+    assert sealed == [(LAW.most, value) for value in range(VALUES)]
+
+
+def test_killed_between_draw_and_departure_the_numbers_are_those_drawn(
+    table: StreamTable, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The script is torn after every write in turn; another process goes on, with its own seals."""
+    window, whole = _today(), hidden_module._HIDE
+    stream = table.streams["theme"]
+
+    async def torn_at(pools: list[Pool], reports: list[bytes], writes: int) -> bool:
+        await pools[0].add({window: reports})
+        drawn = {tuple(await pool.hidden.named(window, LAW, VALUES)) for pool in pools * 20}
+        assert len(drawn) == 1, "whoever asks, and however often"
+        [numbers] = drawn
+        number, torn = sum(numbers), False
+        assert not await pools[0].hidden.pooled(window, 49), "none is made yet"
+        for pool in pools:
+            await pool.hidden.keep(window, sealed_dummies(table, window, stream, number))
+            with monkeypatch.context() as once:
+                if pool is pools[0]:
+                    once.setattr(hidden_module, "_HIDE", tearing.torn(whole, writes))
+                try:
+                    assert await pool.hidden.pooled(window, 49)
+                except StoreUnavailable:
+                    torn = True
+        law = await law_of(pools[0], window)
+        assert (law["pooled"], law["dummies"]) == (len(reports) + number, number)
+        assert balances({**law, **UNCOUNTED})
+        return torn
+
+    async def body() -> None:
+        server = await connect_redis(redis_url)
+        for writes in count():
+            await server.client.flushdb()
+            if not await torn_at([Pool(server) for _ in range(2)], sealed_reports(90), writes):
+                break
+        assert writes >= 2
+        await server.client.flushdb()
+        await server.close()
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("mix", ["pool", "rolling"])
+def test_numbers_that_would_be_seen_more_than_once_are_refused(
+    table: StreamTable, mix: str
+) -> None:
+    stream = table.streams["theme"]
+    fields = {
+        name: getattr(stream, name) for name in Stream.__dataclass_fields__ if name != "fewest"
+    }
+    with pytest.raises(ValueError, match=r"leaves in parts|goes with a whole epoch"):
+        Stream(**{**fields, "mix": mix})

@@ -1,0 +1,231 @@
+"""Noise dummies: what an epoch says is never below what enumeration finds, and hardly above it."""
+
+import json
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import product
+from math import exp, inf, log, sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hubbub.analysis.arrays import Floats
+from hubbub.analysis.binomials import pmf
+from hubbub.catalog.crowds.noise_dummies import noise_of
+from hubbub.cli.main import main
+from hubbub.privacy.many_epochs import composed_epsilon
+from hubbub.privacy.noisy_counts import bare_delta
+from hubbub.privacy.padding import best_noise
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.privacy.shuffled_histogram import central_epsilon
+from hubbub.sealing import CountNoise
+
+
+def _law(scale: float, shift: int) -> CountNoise:
+    law = noise_of(scale, shift)
+    assert law is not None
+    return law
+
+
+def _chances(scale: float, shift: int) -> Floats:
+    """By the formula, and not by the whole numbers that are drawn by."""
+    weights = np.exp(-np.abs(np.arange(2 * shift + 1) - shift) / scale)
+    chances: Floats = weights / weights.sum()
+    return chances
+
+
+def _epsilon_of(first: Floats, other: Floats, delta: float) -> float:
+    """By bisection of the hockey-stick divergence."""
+    low, high = 0.0, 40.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        over = float(np.maximum(first - exp(middle) * other, 0).sum())
+        low, high = (low, middle) if over <= delta else (middle, high)
+    return high
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(0.7, 3), (2.02, 6), (1.0, 5)])
+@pytest.mark.parametrize("t", [Fraction(3, 2), Fraction(3), Fraction(10)])
+def test_without_lies_delta_is_that_of_fractions_over_both_counts(
+    scale: float, shift: int, t: Fraction
+) -> None:
+    law = _law(scale, shift)
+    weights, whole = [0, *law.weights, 0], sum(law.weights)
+    pairs = list(product(range(len(weights) - 1), repeat=2))
+    # Of x dummies and the report on v, and of y on w; and the other way round.
+    gains = (weights[x] * weights[y + 1] - t * weights[x + 1] * weights[y] for x, y in pairs)
+    exact = sum((max(gain, Fraction(0)) for gain in gains), Fraction(0)) / whole**2
+    delta = bare_delta(law, log(t))
+    assert float(exact) <= delta <= float(exact) * (1 + 1e-6) + 1e-15
+
+
+def _joint(m: int, d: int, local: float, law: Floats) -> Iterator[tuple[Floats, Floats]]:
+    """All counts of d values where the person holds v, and where w: for all that m others hold."""
+    q = 1 / (exp(local) + d - 1)
+    p = 1 - (d - 1) * q
+    length = len(law) + m + 1
+
+    def with_report(counts: Floats, own: int) -> Floats:
+        more = np.zeros_like(counts)
+        for value in range(d):
+            moved = np.roll(counts, 1, axis=value)
+            more += (p if value == own else q) * moved
+        return more
+
+    dummies = np.ones(())
+    for _ in range(d):
+        dummies = np.multiply.outer(dummies, np.pad(law, (0, length - len(law))))
+    for hold in product(range(m + 1), repeat=d - 1):
+        rest = m - sum(hold)
+        if rest < 0 or [*hold[2:], rest] != sorted([*hold[2:], rest], reverse=True):
+            continue
+        counts = dummies
+        for value, number in enumerate((*hold, rest)):
+            for _ in range(number):
+                counts = with_report(counts, value)
+        yield with_report(counts, 0), with_report(counts, 1)
+
+
+@pytest.mark.parametrize(
+    ("others", "values", "local", "law", "delta"),
+    [
+        (6, 2, 2.0, (1.5, 22), 1e-4),
+        (5, 3, 2.0, (2.02, 22), 1e-4),
+        (5, 3, 4.0, (1.01, 12), 1e-4),
+        (3, 4, 3.0, (1.5, 9), 1e-2),
+        (3, 4, 5.0, (1.01, 7), 1e-2),
+    ],
+)
+def test_beside_lies_epsilon_is_at_most_two_percent_above_the_worst_that_others_may_hold(
+    others: int, values: int, local: float, law: tuple[float, int], delta: float
+) -> None:
+    crowd = ShuffledEpoch(
+        reports=others + 1, categories=values, epsilon_local=local, noise_dummies=_law(*law)
+    )
+    worst = max(
+        _epsilon_of(first, other, delta)
+        for first, other in _joint(others, values, local, _chances(*law))
+    )
+    assert worst <= central_epsilon(crowd, delta) <= 1.02 * worst
+
+
+def _answer(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
+    command = ["privacy", "crowd", "--dummies", "noise", "--json", *map(str, arguments)]
+    assert main(command) == 0
+    answer: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return answer
+
+
+_Seen = tuple[Floats, Floats]
+
+
+def _bare(answer: dict[str, Any]) -> _Seen:
+    """Both counts, where nobody lies."""
+    law = _chances(answer["scale"], answer["shift"])
+    rising, falling = np.append(0.0, law), np.append(law, 0.0)
+    return np.outer(rising, falling), np.outer(falling, rising)
+
+
+def _of_three(answer: dict[str, Any], local: float) -> _Seen:
+    """All three counts, where all others hold what the person may: so they may not be less sure."""
+    law, m = _chances(answer["scale"], answer["shift"]), answer["reports"] - 1
+    q = 1 / (exp(local) + 2)
+    most, size = int(m * q + 9 * sqrt(m * q) + 12), len(law)
+    lies = pmf(np.arange(most), m, 2 * q)
+    counts = np.zeros((2 * most + size, most + size, most + size))
+    for liars, chance in enumerate(lies):
+        some = np.arange(liars + 1)
+        split = np.zeros((most, most))
+        split[some, liars - some] = chance * pmf(some, liars, 0.5)
+        split = np.apply_along_axis(np.convolve, 0, split, law)
+        split = np.apply_along_axis(np.convolve, 1, split, law)
+        there = slice(most - liars, most - liars + size)
+        counts[there, : len(split), : len(split)] += law[:, None, None] * split
+    on_v, on_w, on_u = (np.roll(counts, 1, axis=value) for value in range(3))
+    return (1 - 2 * q) * on_v + q * (on_w + on_u), (1 - 2 * q) * on_w + q * (on_v + on_u)
+
+
+def _stderr(answer: dict[str, Any], q: float) -> float:
+    law = _chances(answer["scale"], answer["shift"])
+    values, numbers = answer["categories"], np.arange(len(law)) - answer["shift"]
+    variance = float(law @ numbers**2) * (1 - 2 * q + values * q**2)
+    return sqrt(variance + float(answer["reports"]) * q * (1 - q)) / float(1 - values * q)
+
+
+@pytest.mark.parametrize("delta", [1e-10, 1e-6, 1e-3])
+@pytest.mark.parametrize("central", [0.2, 0.7, 1, 3, 8])
+@pytest.mark.parametrize(("reports", "values"), [(1000, 2), (30_000, 16), (100_000, 4096)])
+def test_what_is_asked_for_any_promise_is_the_truth_of_the_noise_and_at_most_3_percent_above(
+    reports: int, values: int, central: float, delta: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = ["--reports", reports, "--values", values, "--central", central, "--delta", delta]
+    answer = _answer(capsys, *settings)
+    exact = _epsilon_of(*_bare(answer), delta)
+    assert exact * (1 - 1e-7) <= answer["epsilon_central"] <= min(1.001 * exact, central)
+    assert answer["stderr"] == pytest.approx(_stderr(answer, 0.0), rel=1e-6)
+    assert answer["dummies_per_value"] == answer["shift"]
+
+
+@pytest.mark.parametrize(
+    ("reports", "local", "central", "delta"),
+    [(1000, 6, 1, 1e-6), (3000, 8, 3, 1e-6), (10_000, 8, 1, 1e-8), (10_000, 8, 0.5, 1e-3)],
+)
+def test_beside_lies_what_is_asked_is_at_most_3_percent_above_what_three_counts_say(
+    reports: int, local: float, central: float, delta: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = ["--reports", reports, "--values", 3, "--central", central, "--delta", delta]
+    answer = _answer(capsys, *settings, "--local-epsilon", local)
+    exact = _epsilon_of(*_of_three(answer, local), delta)
+    assert exact * (1 - 1e-7) <= answer["epsilon_central"] <= min(1.03 * exact, central)
+    q = 1 / (exp(local) + 2)
+    assert answer["stderr"] == pytest.approx(_stderr(answer, q), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("central", "stderr", "shift"), [(0.5, 5.69, 69), (1, 2.82, 36), (2, 1.37, 19)]
+)
+def test_a_count_is_as_exact_as_that_of_a_trusted_curator(
+    central: float, stderr: float, shift: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = ["--reports", 30_000, "--values", 16, "--central", central, "--delta", 1e-8]
+    answer = _answer(capsys, *settings)
+    assert answer["stderr"] == pytest.approx(stderr, abs=0.01)
+    assert answer["shift"] == shift
+    assert answer["stderr"] <= 1.01 * 2 * sqrt(2) / central
+
+
+@pytest.mark.parametrize(
+    ("reports", "stderr"),
+    [(3_000, 3.0), (10_000, 3.4), (30_000, 4.3), (100_000, 6.45), (300_000, 10.06)],
+)
+def test_beside_devices_that_lie_at_8_nats_few_dummies_are_noise(
+    reports: int, stderr: float
+) -> None:
+    """From where their lies hide a person none are drawn."""
+    crowd = ShuffledEpoch(reports=reports, categories=16, epsilon_local=8.0, honest=0.9)
+    scale, shift = best_noise(crowd, 1.0, 1e-8)
+    assert (scale == shift == 0) is (reports == 300_000)
+    law = noise_of(scale, shift)
+    with_noise = ShuffledEpoch(
+        reports=reports, categories=16, epsilon_local=8.0, honest=0.9, noise_dummies=law
+    )
+    assert with_noise.stderr(0.0) == pytest.approx(stderr, rel=0.012)
+    assert central_epsilon(with_noise, 1e-8) <= 1
+
+
+def test_epochs_that_keep_a_promise_together_say_what_both_counts_of_all_say() -> None:
+    """Of two epochs, by enumeration of all four counts; of many they need less than of each."""
+    law, delta = _law(1.5, 18), 1e-4
+    crowd = ShuffledEpoch(reports=100, categories=4, epsilon_local=inf, noise_dummies=law)
+    chances = _chances(1.5, 18)
+    rising, falling = np.append(0.0, chances), np.append(chances, 0.0)
+    v, w = np.outer(rising, falling).ravel(), np.outer(falling, rising).ravel()
+    exact = _epsilon_of(np.outer(v, v).ravel(), np.outer(w, w).ravel(), delta)
+    assert exact <= composed_epsilon([(crowd, 2)], delta) <= exact * 1.001
+    scale, shift = best_noise(crowd, 1.0, 1e-8, 30)
+    drawn = ShuffledEpoch(
+        reports=100, categories=4, epsilon_local=inf, noise_dummies=_law(scale, shift)
+    )
+    assert 0.95 < composed_epsilon([(drawn, 30)], 1e-8) <= 1
+    assert scale < 0.8 * 30 * 2
