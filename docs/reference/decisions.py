@@ -10,7 +10,7 @@ _HEAD = """# Decisions
 
 Made by `make reference` from their files; change it there.
 
-One file per topic. All are in force, unless a status is stated.
+One file per topic; its second line is the decision. All are in force, unless a status is stated.
 Measurements are in [docs/research](../research/services.md).
 
 """
@@ -61,14 +61,13 @@ class Record:
     path: Path
     number: str
     title: str
-    line: str
     status: str
 
     @property
     def entry(self) -> str:
-        """Line of the index: a link to the record, its decision, and its status if it is special."""
+        """Line of the index: a link to the record, and its status if it is special."""
         status = f" {self.status}" if self.status else ""
-        return f"- [{self.number} {self.title}]({self.path.name}): {self.line}{status}\n"
+        return f"- [{self.number} {self.title}]({self.path.name}){status}\n"
 
 
 def page() -> str:
@@ -90,6 +89,5 @@ def _record(path: Path) -> Record:
         path=path,
         number=heading[1],
         title=heading[2],
-        line=line[1],
         status=status[1] if status else "",
     )
