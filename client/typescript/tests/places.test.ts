@@ -35,7 +35,7 @@ test("a part that cannot be loaded is named as that, and the bundle is not calle
   const named = (error: unknown) =>
     error instanceof NotLoaded &&
     error.cause === why &&
-    /disallowed on ServiceWorkerGlobalScope.*hubbub\/worker/.test(error.message);
+    /disallowed on ServiceWorkerGlobalScope.*hubbub-client\/worker/.test(error.message);
   await assert.rejects(openBundle(bundle, null), named);
 });
 
