@@ -25,6 +25,7 @@ from benchmarks.crowds import crowds
 from benchmarks.day import day
 from benchmarks.device import randomize, sealing
 from benchmarks.door import door
+from benchmarks.filed_totals import filed, reestimated
 from benchmarks.fleet import fleet
 from benchmarks.growth import commits, growth
 from benchmarks.hidden_counts import hidden
@@ -69,6 +70,8 @@ STAGES: Final[Sequence[Callable[[], Iterator[Row]]]] = (
     decoding,
     answering,
     kept,
+    filed,
+    reestimated,
     bulk,
     whole_epoch,
     overload,

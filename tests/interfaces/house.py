@@ -8,7 +8,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -282,6 +282,9 @@ async def _fill(signed: Signed, url: str, today: int, held_of: Held) -> None:
     await server.close()
 
 
+Fill = Callable[[Signed, str, int, Held], Coroutine[Any, Any, None]]
+
+
 @contextmanager
 def house(
     folder: Path,
@@ -290,11 +293,13 @@ def house(
     catalog: str = CATALOG,
     truths: Held = MappingProxyType({}),
     reader: Callable[[Path], Catalog] = read_catalog,
+    fill: Fill = _fill,
 ) -> Iterator[House]:
     """All of it, with these options for the aggregator, until the end of the block.
 
     secure: the authority of its certificate, where its page is served over TLS. catalog: another
-    than this one's, with what people hold of its metrics. reader: how it is read.
+    than this one's, with what people hold of its metrics. reader: how it is read. fill: what puts
+    the totals into Redis.
     """
     far_from_midnight()
     folder.mkdir(exist_ok=True)
@@ -303,7 +308,7 @@ def house(
     with redis_server(folder / "redis") as port:
         url = f"redis://127.0.0.1:{port}/0"
         with ThreadPoolExecutor(1) as apart:  # Playwright has a loop in this thread
-            apart.submit(asyncio.run, _fill(signed, url, today, truths)).result()
+            apart.submit(asyncio.run, fill(signed, url, today, truths)).result()
         names = ("--listen", "--metrics-listen", "--http-listen")
         listen = [f"127.0.0.1:{free_port()}" for _ in names]
         chosen = [part for pair in zip(names, listen, strict=True) for part in pair]

@@ -144,10 +144,13 @@ class MemoryStore:
         for sums in self._windows.get(window, []):
             sums.tags.clear()
 
-    async def delete(self, window: Window) -> int:
+    async def delete(self, window: Window, filed: int = 0) -> int:
         """Delete a closed window's totals; the law has their reports as counted:deleted."""
         number = 0
-        for sums in self._windows.get(window, []):
+        await self.shards(window)
+        if filed and not self._windows[window][0].terms:
+            self._windows[window][0].terms["counted"] = filed
+        for sums in self._windows[window]:
             counted = sums.terms.get("counted", 0) + sums.terms.pop(DUMMIES, 0)
             sums.terms["counted"] = 0
             sums.terms[DELETED] = sums.terms.get(DELETED, 0) + counted

@@ -83,6 +83,11 @@ class Place:
             raise BadParameter(f"{name}: is no place for files: {_reason(error)}") from error
         return cls(files, root, name)
 
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a folder of this machine."""
+        return bool(self._files.type_name == "local")
+
     def shown(self, path: str = "") -> str:
         """A path below it as messages have it."""
         return f"{self.name.rstrip('/')}/{path}" if path else self.name
@@ -97,7 +102,7 @@ class Place:
         """Write a file, in place of any other of its name: whole, and safe from a power cut."""
         target = self._path(path)
         with self._refusing(path, "written"):
-            if self._files.type_name == "local":
+            if self.is_local:
                 _replace(Path(target), content)
                 return
             # An object appears when its upload ends, and not before.

@@ -169,10 +169,11 @@ class TotalsStore(TotalsReader, Protocol):
         """Forget a window's tags, and ids but the newest: it counts no report any more."""
         ...
 
-    async def delete(self, window: Window) -> int:
+    async def delete(self, window: Window, filed: int = 0) -> int:
         """Delete a closed window's totals; the law has their reports as counted:deleted.
 
-        Answers how many they are. Its tags are forgotten before.
+        Answers how many they are. Its tags are forgotten before. filed: of how many reports a file
+        has the totals, where the store has lost the window.
         """
         ...
 

@@ -60,11 +60,13 @@ class FiledStore:
         counts = await self._files.report_counts()
         return {**{w: terms for w, terms in counts.items() if not own.get(w)}, **own}
 
-    async def delete(self, window: Window) -> int:
-        """Delete a closed window's totals in Redis and in files: of how many reports."""
-        number = await self._redis.delete(window)
-        filed = await self._files.delete([window])
-        return number or filed
+    async def delete(self, window: Window, filed: int = 0) -> int:
+        """Delete a closed window's totals in Redis, which hides them at once, and in files."""
+        names = await self._files.listed([window.stream])
+        filed += max((name.counted.tags for name in names.get(window, ())), default=0)
+        number = await self._redis.delete(window, filed)
+        await self._files.delete([window])
+        return number
 
     async def shards(self, window: Window) -> int:
         """How many shards a window has."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from hashlib import sha256
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -31,8 +31,11 @@ from hubbub.errors import BundleRefused, TotalsUnreadable, UnknownMetric
 _BUNDLES: Final = "bundles"
 _TOTALS: Final = "totals"
 _SUM_DIGITS: Final = 16
-# An object store answers many calls at once, each after some 20 ms.
+# An object store answers many calls at once, each after some 20 ms; of a folder it gains nothing.
 _CALLS: Final = 16
+
+Asked = TypeVar("Asked")
+Got = TypeVar("Got")
 
 
 def newest_bundle(place: Place) -> Bundle:
@@ -79,7 +82,6 @@ class FileTotals:
         self._clock = clock
         self._listed: dict[str, tuple[float, dict[Window, list[FileName]]]] = {}
         self._bundle_written: Bundle | None = None
-        self._calls = ThreadPoolExecutor(_CALLS, "totals")
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
         """What every window of these streams holds, where it holds any report."""
@@ -94,23 +96,15 @@ class FileTotals:
             TotalsUnreadable: a file is damaged, foreign, or of another definition.
         """
         names = await self.names(windows)
+        every = await self._decoded(names)
         return [
-            replace(totals, last=names[window].counted.last) if window in names else totals
-            for window, totals in zip(windows, await self.content(windows), strict=True)
+            replace(every[window], last=names[window].counted.last) if window in names else _NOTHING
+            for window in windows
         ]
 
     async def content(self, windows: Sequence[Window]) -> list[WindowTotals]:
         """As `read`, with `last` as it was in Redis when the file was written."""
-        names = await self.names(windows)
-        definitions = {w.stream: self._definition(w.stream) for w in names}
-        loop = asyncio.get_running_loop()
-        found = await asyncio.gather(
-            *(
-                loop.run_in_executor(self._calls, self._decoded, own, definitions[window.stream])
-                for window, own in names.items()
-            )
-        )
-        every = dict(zip(names, found, strict=True))
+        every = await self._decoded(await self.names(windows))
         return [every.get(window, _NOTHING) for window in windows]
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
@@ -131,10 +125,7 @@ class FileTotals:
             if (listing := self._listed.get(stream)) and now < listing[0] + self._fresh_seconds
         }
         due = [stream for stream in streams if stream not in known]
-        loop = asyncio.get_running_loop()
-        listings = await asyncio.gather(
-            *(loop.run_in_executor(self._calls, self._list, stream) for stream in due)
-        )
+        listings = await asyncio.to_thread(self._place_calls, self._list, due)
         made = {stream: (now, own) for stream, own in zip(due, listings, strict=True)}
         self._listed |= made
         return {
@@ -185,9 +176,8 @@ class FileTotals:
         await asyncio.to_thread(write)
         self._bundle_written = bundle
 
-    async def delete(self, windows: Iterable[Window]) -> int:
-        """Delete the files of these windows: how many reports they were of."""
-        number = 0
+    async def delete(self, windows: Iterable[Window]) -> None:
+        """Delete the files of these windows."""
         by_stream: dict[str, set[Window]] = {}
         for window in windows:
             by_stream.setdefault(window.stream, set()).add(window)
@@ -195,11 +185,9 @@ class FileTotals:
             self.forget_listing([stream])
             for window, names in (await self.listed([stream])).items():
                 if window in own:
-                    number += max(name.reports + name.dummies for name in names)
                     for name in names:
                         await asyncio.to_thread(self.place.delete, name.path)
             self.forget_listing([stream])
-        return number
 
     def _write(self, window: Window, totals: WindowTotals) -> bool:
         name, content = encode(window, totals, self._bundle().asked_in(window.stream))
@@ -220,15 +208,34 @@ class FileTotals:
                 listing.setdefault(name.window, []).append(name)
         return listing
 
-    def _decoded(self, own: FileName, definition: str) -> WindowTotals:
-        place = self.place.shown(own.path)
+    async def _decoded(self, names: Mapping[Window, FileName]) -> dict[Window, WindowTotals]:
+        streams = {window.stream for window in names}
+        definitions = {stream: self._definition(stream) for stream in streams}
+
+        def read() -> dict[Window, WindowTotals]:
+            contents = self._place_calls(self._content, names.values())
+            return {
+                window: decode(content, own, definitions[window.stream], self.place.shown(own.path))
+                for (window, own), content in zip(names.items(), contents, strict=True)
+            }
+
+        return await asyncio.to_thread(read)
+
+    def _content(self, own: FileName) -> bytes:
         try:
-            content = self.place.read(own.path)
+            return self.place.read(own.path)
         except FileNotFoundError as error:
             raise TotalsUnreadable(
-                f"{place}: vanished since it was listed; take it from a copy, or ask again"
+                f"{self.place.shown(own.path)}: vanished since it was listed; take it from a copy, "
+                "or ask again"
             ) from error
-        return decode(content, own, definition, place)
+
+    def _place_calls(self, call: Callable[[Asked], Got], of: Iterable[Asked]) -> list[Got]:
+        """Ask the place for each: a folder one after the other, an object store at once."""
+        if self.place.is_local:
+            return [call(one) for one in of]
+        with ThreadPoolExecutor(_CALLS, "totals") as calls:
+            return list(calls.map(call, of))
 
     def _definition(self, stream: str) -> str:
         try:

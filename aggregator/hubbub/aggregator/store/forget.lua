@@ -1,9 +1,16 @@
 -- Deletes one shard's totals. What it counted stays a term of the law, as counted:deleted.
--- KEYS: totals. Answers how many reports they were of.
+-- KEYS: totals. ARGV: of how many reports a file has totals that Redis lost. Answers how many
+-- reports they were of.
 -- The law first: where Redis dies in between, no answer has the half that is left, and a second
 -- call deletes it (docs/decisions/0222).
 local text = redis.call('HGET', KEYS[1], 'law')
-if not text then return 0 end
+if not text then
+  local filed = tonumber(ARGV[1])
+  if filed > 0 then
+    redis.call('HSET', KEYS[1], 'law', cjson.encode({counted = 0, ['counted:deleted'] = filed}))
+  end
+  return filed
+end
 local law = cjson.decode(text)
 local counted = (law['counted'] or 0) + (law['counted:dummies'] or 0)
 law['counted'] = 0

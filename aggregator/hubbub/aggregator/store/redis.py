@@ -177,10 +177,10 @@ class RedisStore:
         self._expected.pop(window, None)
         await self._server.durable([("HDEL", "aggregator:remembered", window.name)])
 
-    async def delete(self, window: Window) -> int:
+    async def delete(self, window: Window, filed: int = 0) -> int:
         """Delete a closed window's totals; the law has their reports as counted:deleted."""
         commands = [
-            script(_FORGET, [_key("totals", window, shard)], [])
+            script(_FORGET, [_key("totals", window, shard)], [0 if shard else filed])
             for shard in range(await self.shards(window))
         ]
         return sum(map(int, await self._server.durable(commands)))

@@ -19,7 +19,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from hubbub.aggregator.place import arrow
-from hubbub.aggregator.store.contract import Counted, WindowTotals
+from hubbub.aggregator.store.contract import Counted, Integers, WindowTotals
 from hubbub.catalog import EPOCH_SECONDS, Metric
 from hubbub.conservation import Window, epoch_date
 from hubbub.errors import TotalsUnreadable
@@ -97,7 +97,7 @@ def encode(window: Window, totals: WindowTotals, metric: Metric) -> tuple[FileNa
         "cells": int(cells.size),
         "definition": definition_of(metric),
     }
-    checksum = _checksum(facts, cells.tobytes())
+    checksum = _checksum(facts, cells)
     table = pa.table({"count": cells}).replace_schema_metadata(
         {_KEY: json.dumps({**facts, "sha256": checksum})}
     )
@@ -144,7 +144,7 @@ def decode(content: bytes, own: FileName, definition: str, place: str) -> Window
             all(is_whole(facts[name]) for name in _COUNTS)
             and cells.dtype == np.int64
             and cells.size == facts["cells"]
-            and checksum == _checksum(facts, cells.astype("<i8").tobytes())
+            and checksum == _checksum(facts, cells)
         )
     except KeyError as error:
         raise TotalsUnreadable(
@@ -174,9 +174,11 @@ def decode(content: bytes, own: FileName, definition: str, place: str) -> Window
     )
 
 
-def _checksum(facts: dict[str, Any], cells: bytes) -> str:
+def _checksum(facts: dict[str, Any], cells: Integers) -> str:
     head = json.dumps(facts, sort_keys=True, separators=(",", ":")).encode()
-    return hashlib.sha256(head + b"\n" + cells).hexdigest()
+    digest = hashlib.sha256(head + b"\n")
+    digest.update(np.ascontiguousarray(cells, dtype="<i8").data)
+    return digest.hexdigest()
 
 
 def _damaged(place: str) -> TotalsUnreadable:
