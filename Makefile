@@ -222,6 +222,7 @@ lock:
 	@$(LOCK) benchmarks/peers.in --output-file locks/peers.lock
 	@$(LOCK) tests/fuzz/atheris.in --output-file locks/fuzz.lock
 	@$(LOCK) tests/system/foreign.in --output-file locks/foreign.lock
+	@$(LOCK) tests/system/warehouse.in --output-file locks/warehouse.lock
 
 clean:
 	rm -rf .venv build dist .hubbub .hubbub-demo .coverage* .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
