@@ -219,7 +219,7 @@ lock:
 	@$(LOCK) pyproject.toml --extra aggregator --extra plan --extra tables --constraint locks/dev.lock --output-file locks/tools.lock
 	@$(LOCK) pyproject.toml --extra local --group demo --constraint locks/dev.lock --output-file locks/demo.lock
 	@$(LOCK) --group build --constraint locks/dev.lock --output-file locks/build.lock
-	@$(LOCK) benchmarks/peers.in --output-file locks/peers.lock
+	@$(LOCK) benchmarks/peers.in client/pyproject.toml --output-file locks/peers.lock
 	@$(LOCK) tests/fuzz/atheris.in --output-file locks/fuzz.lock
 	@$(LOCK) tests/system/foreign.in --output-file locks/foreign.lock
 	@$(LOCK) tests/system/warehouse.in --output-file locks/warehouse.lock

@@ -39,6 +39,8 @@ from benchmarks.paths import HEADER as PATHS
 from benchmarks.paths import paths
 from benchmarks.queries import decoding, estimating
 from benchmarks.relayed import relayed
+from benchmarks.sdks import HEADER as SDKS
+from benchmarks.sdks import sdks
 from benchmarks.services import folding, opening, storing
 from benchmarks.trust import covers, fillers, logs, seals, tokens
 from benchmarks.unlisted import HEADER as UNLISTED
@@ -149,6 +151,15 @@ BESIDE: Final[Mapping[str, Beside]] = {
         "standard error of that, if the claim is true. Past 3.1 of them it is called FALSE.",
         STATEMENTS,
         calibrated,
+    ),
+    "sdks": Beside(
+        "SDKs in an app",
+        "What an app pays in its process above a bare interpreter: to import, to have recorded "
+        "once (of hubbub with its bundle opened and state on disk), for each of 400 records, and "
+        "after one sending to a server on this machine. Median of five processes, all from wheels; "
+        "Sentry records messages, Glean and OpenTelemetry counters.",
+        SDKS,
+        sdks,
     ),
     "paths": Beside(
         "Paths",

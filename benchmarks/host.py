@@ -41,7 +41,7 @@ limits = {{ reports_per_epoch = {an_hour}, lifetime_epsilon = 1e6 }}
 def report() -> Iterator[Row]:
     """What the app's thread waits for: a client with its state on disk, reporting again."""
     with tempfile.TemporaryDirectory() as name:
-        test_bundle = _bundle(Path(name))
+        test_bundle = busy_bundle(Path(name))
         for mechanism, (parameters, value) in MECHANISMS.items():
             durations = _durations(
                 Path(name) / mechanism, test_bundle, mechanism, parameters, value
@@ -60,7 +60,7 @@ def memory() -> Iterator[Row]:
     """What a client holds when idle, and with ten thousand reports waiting."""
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "app.hubbub"
-        path.write_bytes(_bundle(Path(name)).signed)
+        path.write_bytes(busy_bundle(Path(name)).signed)
         bare, idle, full = (_resident(path, Path(name) / what, what) for what in _HOLDING)
         yield Row(
             "client's memory, idle",
@@ -91,7 +91,7 @@ def latency() -> Iterator[Row]:
     """The app's p99 beside the same app without the client, whatever the server does."""
     with tempfile.TemporaryDirectory() as name, _server(0) as good, _server(3600) as hanging:
         path = Path(name) / "app.hubbub"
-        path.write_bytes(_bundle(Path(name)).signed)
+        path.write_bytes(busy_bundle(Path(name)).signed)
         apps = {"none": ["none"]} | {
             what: [metric, str(path), f"{name}/{what}", address]
             for what, metric, address in (
@@ -164,7 +164,7 @@ def _resident(bundle: Path, folder: Path, what: str) -> float:
     return float(done.stdout)
 
 
-def _bundle(folder: Path) -> TestBundle:
+def busy_bundle(folder: Path) -> TestBundle:
     metrics = _METRIC.format(name="busy", an_hour=1000) + _METRIC.format(name="theme", an_hour=1)
     (folder / "metrics.toml").write_text(f'shuffler = "127.0.0.1:1"\n{metrics}')
     return make_bundle(folder / "metrics.toml")

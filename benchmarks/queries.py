@@ -11,7 +11,8 @@ from benchmarks.own import counted, times
 from hubbub.analysis import decode, estimate
 from hubbub.analysis.estimators.vectorized_estimate import walsh_hadamard
 from hubbub.analysis.strings.candidate_positions import bloom_places
-from hubbub.mechanisms import Rappor, SystemBits, Totals, build
+from hubbub.mechanisms import SystemBits, Totals, build
+from hubbub.mechanisms.rappor import Rappor
 
 _MILLION: Final = 1 << 20
 

@@ -185,7 +185,7 @@ def _check_logs(folder: Path, streams: int) -> None:
 def test_tracing_without_its_part_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     start_tracing("shuffler", {})  # nothing said: nothing done
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
-    with pytest.raises(MissingDependency, match=r"pip install 'PATH\[tracing\]'"):
+    with pytest.raises(MissingDependency, match=r"pip install CLIENT 'PATH\[tracing\]'"):
         start_tracing("shuffler", {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"})
 
 

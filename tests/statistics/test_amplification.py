@@ -13,7 +13,8 @@ from scipy.special import gammaln as log_gamma
 from scipy.stats import binom
 
 from hubbub.errors import BadParameter
-from hubbub.mechanisms import AnyMechanism, Rappor, build
+from hubbub.mechanisms import AnyMechanism, build
+from hubbub.mechanisms.rappor import Rappor
 from hubbub.privacy.amplification import amplified, closed_form, delta_at
 from hubbub.privacy.crowd import amplified_of
 from hubbub.privacy.proofs.replay import distribution

@@ -7,7 +7,7 @@ import pytest
 
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeClock, FakeShuffler, coins
-from hubbub.mechanisms import Rappor
+from hubbub.mechanisms.rappor import Rappor
 from tests.support.bundles import DAY, Signed
 
 REPORTS = 10_000

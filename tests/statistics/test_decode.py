@@ -15,7 +15,8 @@ from hubbub.analysis.strings.design import Collection, Design
 from hubbub.analysis.strings.regression import fit, non_negative
 from hubbub.cli.rappor_files import read_collection, read_map
 from hubbub.errors import BadParameter, BatchTooSmall, ShapeMismatch
-from hubbub.mechanisms import KeyedBits, Rappor, Totals, build, tally
+from hubbub.mechanisms import KeyedBits, Totals, build, tally
+from hubbub.mechanisms.rappor import Rappor
 from tests.support.simulated import Setting, Simulated, simulate
 
 REFERENCE = Path(__file__).parents[1] / "data" / "rappor"

@@ -19,11 +19,12 @@ from hubbub.analysis.families.sketch import count
 from hubbub.analysis.strings.decode import decode
 from hubbub.authoring.auto import choose
 from hubbub.errors import BadParameter
-from hubbub.mechanisms import REGISTRY, AnyMechanism, OneHot, Rappor, Totals, build
+from hubbub.mechanisms import REGISTRY, AnyMechanism, OneHot, Totals, build
 from hubbub.mechanisms.cms import CountMeanSketch
 from hubbub.mechanisms.hcms import HadamardSketch
 from hubbub.mechanisms.local_hash import LocalHashing
 from hubbub.mechanisms.pairs import PairedParts
+from hubbub.mechanisms.rappor import Rappor
 from hubbub.mechanisms.wave import SquareWave
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import epsilon_for, plan, reports_for, row

@@ -13,7 +13,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import draw_epochs
 from hubbub.analysis.strings.candidate_positions import bloom_places
 from hubbub.analysis.strings.design import Collection, Places
-from hubbub.mechanisms import Rappor
+from hubbub.mechanisms.rappor import Rappor
 
 LAWS: dict[str, Callable[[Floats], Floats]] = {
     "uniform": np.ones_like,

@@ -12,7 +12,8 @@ from hubbub.analysis.families import draw
 from hubbub.analysis.uncertainty.discoveries import discoveries
 from hubbub.analysis.uncertainty.intervals import ranked
 from hubbub.errors import BadParameter
-from hubbub.mechanisms import KeyedBits, Rappor, Totals, build, tally
+from hubbub.mechanisms import KeyedBits, Totals, build, tally
+from hubbub.mechanisms.rappor import Rappor
 
 STRINGS = [f"site-{n}.example" for n in range(300)]
 

@@ -299,7 +299,9 @@ def test_parts_of_a_promise_alone_are_none(tmp_path: Path) -> None:
 def test_without_the_accountant_a_promise_is_not_believed(tmp_path: Path) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(HEAD + THEME)
-    with pytest.raises(CatalogInvalid, match=r"numpy and scipy, .*pip install 'PATH\[plan\]'"):
+    with pytest.raises(
+        CatalogInvalid, match=r"numpy and scipy, .*pip install CLIENT 'PATH\[plan\]'"
+    ):
         read_catalog(path)
 
 

@@ -16,7 +16,8 @@ from hubbub.catalog import CentralPromise, Metric
 from hubbub.cli.main import main
 from hubbub.errors import CatalogInvalid
 from hubbub.keys import read_operator_key
-from hubbub.mechanisms import build, even_lies
+from hubbub.mechanisms import build
+from hubbub.mechanisms.even import even_lies
 from hubbub.mechanisms.local_hash import LocalHashing
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.crowd import ExactAccountant, central_of, smallest_crowd

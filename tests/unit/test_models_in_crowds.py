@@ -21,7 +21,8 @@ from hubbub.client.state.secret import DeviceMemo
 from hubbub.client.testing import FakeClock, FakeShuffler, coins
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.keys import read_operator_key
-from hubbub.mechanisms import KeyedBits, even_lies, tally
+from hubbub.mechanisms import KeyedBits, tally
+from hubbub.mechanisms.even import even_lies
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for, words_for
 from hubbub.privacy.card import metric_card
 from hubbub.privacy.central_catalog import read_with_promises

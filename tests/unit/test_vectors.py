@@ -27,7 +27,8 @@ from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BadParameter, BatchTooSmall, CatalogInvalid, ValueOutOfDomain
-from hubbub.mechanisms import KeyedBits, Totals, even_lies
+from hubbub.mechanisms import KeyedBits, Totals
+from hubbub.mechanisms.even import even_lies
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.crowd import central_of

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from hubbub.authoring.crowds.accountant import Accountant
 from hubbub.authoring.exposure import crowds_within
@@ -9,7 +10,10 @@ from hubbub.catalog.central_cap import crowd_cost, room_of, spent_of
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.models.judging import judging
 from hubbub.catalog.policy import SPANS, Caps
-from hubbub.mechanisms import AnyMechanism, even_lies
+from hubbub.mechanisms.even import even_lies
+
+if TYPE_CHECKING:
+    from hubbub.mechanisms import AnyMechanism
 
 
 def with_gaussians(

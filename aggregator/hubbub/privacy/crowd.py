@@ -16,7 +16,8 @@ from hubbub.catalog.models.judging import judging
 from hubbub.catalog.models.of_metric import codes_of_round
 from hubbub.catalog.periods import days_at_most
 from hubbub.errors import BadParameter
-from hubbub.mechanisms import AnyMechanism, Memoized, even_lies
+from hubbub.mechanisms import AnyMechanism, Memoized
+from hubbub.mechanisms.even import even_lies
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.privacy.amplification import DELTA, Amplified, amplified
 from hubbub.privacy.padding import best_dummies, best_noise, wins

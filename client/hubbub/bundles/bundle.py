@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any, Final
 
@@ -28,7 +27,6 @@ from hubbub.catalog.values.list_versions import STREAM, digests_of
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric
 from hubbub.errors.places import wrong_place
 from hubbub.fields.rules import NAME, is_address, is_whole, metric_name_of
-from hubbub.oblivious import read_config
 from hubbub.sealing import X_WING
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
@@ -112,6 +110,8 @@ class Bundle:
         if self.roots is not None:
             _check_roots(self.roots)
         if self.gateway:
+            from hubbub.oblivious import read_config  # noqa: PLC0415 where a relay is named
+
             read_config(self.gateway)
         if not (is_whole(self.serial) and 0 <= self.serial <= _LAST_SERIAL):
             raise BadParameter(f"serial must be a whole number in [0, {_LAST_SERIAL}]")
@@ -267,6 +267,8 @@ def _check_name(name: object) -> None:
 
 
 def _unknown(kind: str, name: str, names: Mapping[str, object]) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 of a mistake alone
+
     near = get_close_matches(name[:_LONGEST_NAME], names, n=1)
     meant = f'; did you mean "{near[0]}"?' if near else ""
     return f'{kind} "{name}" is not in the bundle; it has {_list(names)}{meant}'

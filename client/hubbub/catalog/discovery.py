@@ -13,9 +13,10 @@ from hubbub.catalog.values.list_versions import FINDER, is_list
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields import kinds
 from hubbub.fields.field import entry
-from hubbub.mechanisms import REGISTRY
+from hubbub.mechanisms import REGISTRY, build
 from hubbub.mechanisms.hashing import encoded
-from hubbub.mechanisms.tree import PrefixTree
+
+_TREE: Final = "tree"
 
 DISCOVER: Final = entry(
     kinds.number("a share", 1e-6, 0.9),
@@ -65,7 +66,7 @@ def finder_of(metric: Any) -> Any:
     return replace(
         metric,
         name=f"{metric.base_name}/{FINDER}",
-        mechanism=PrefixTree.NAME,
+        mechanism=_TREE,
         parameters={},
         values=None,
         other=False,
@@ -107,8 +108,10 @@ def counting(metric: Any) -> float:
 def loss_of_either(metric: Any) -> float:
     """What one report can lose at most, in nats, whichever half the device is of."""
     own: float = metric.report_loss
+    if not metric.discover:
+        return own
     # PRIVACY: a device tells one of both.
-    return max(own, PrefixTree(epsilon=metric.epsilon).privacy_loss()) if metric.discover else own
+    return max(own, build(_TREE, epsilon=metric.epsilon).privacy_loss())
 
 
 def finder_in(streams: Mapping[str, Any], metric: Any) -> Any:

@@ -20,7 +20,7 @@ from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.of_metric import EPOCH, MODEL, check_model
 from hubbub.catalog.periods import PERIOD, REPORT_ON, SAMPLING, period_conflicts
 from hubbub.catalog.policy import RELEASE, Caps, Release
-from hubbub.catalog.randomizer import randomizer_of, refuse_large_batch
+from hubbub.catalog.randomizer import randomizer_of, refuse_large_batch, refuse_uneven_lies
 from hubbub.catalog.values.beginnings import BEGINNINGS, check_beginnings
 from hubbub.catalog.values.list_versions import (
     GROWN,
@@ -41,16 +41,9 @@ from hubbub.fields import kinds
 from hubbub.fields.field import Entry, check, dumped, entry
 from hubbub.fields.rules import NAME, metric_name_of
 from hubbub.fields.tables import table_of
-from hubbub.mechanisms import (
-    REGISTRY,
-    AnyMechanism,
-    Memoized,
-    lies_evenly,
-    parameters,
-)
+from hubbub.mechanisms import REGISTRY, AnyMechanism, Memoized, parameters
 from hubbub.mechanisms.parts import cell_names
 from hubbub.mechanisms.probability import MIN_EPSILON
-from hubbub.mechanisms.tree import PrefixTree
 from hubbub.sealing import SEAL_BYTES, X25519, Kem
 
 DOMAINS: Final = {"strings": "string", "numbers": "number"}
@@ -230,11 +223,8 @@ class Metric:
         built = randomizer_of(self.mechanism, self.arguments, self.epsilon)
         if not self.crowd:  # which leaves in cuts
             refuse_large_batch(self.min_batch, built.randomizer, self.kem)
-        elif not lies_evenly(built.randomizer):
-            raise BadParameter(
-                f"{self.mechanism}: a lie is not spread evenly there, so nothing is proven of its "
-                "crowd; with fewer parts, or a larger epsilon, it is"
-            )
+        else:
+            refuse_uneven_lies(self.mechanism, built.randomizer)
         if self.tiers and "epsilon" not in self.arguments:
             raise BadParameter(
                 f"{self.mechanism} has no epsilon of its own to scale; leave tiers out"
@@ -394,7 +384,7 @@ class Metric:
         if self.breakdown:  # of whose values there may be more one day
             table["breakdown"] = sorted(self.breakdown)
         if self.discover:  # of so many devices or others
-            table["discover"] = PrefixTree.VERSION
+            table["discover"] = REGISTRY["tree"].VERSION
         return {"mechanism": table.pop("mechanism"), "version": self.randomizer.VERSION, **table}
 
     def digest(self) -> str:

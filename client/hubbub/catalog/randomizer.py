@@ -60,3 +60,14 @@ def refuse_large_batch(min_batch: int, randomizer: AnyMechanism, kem: Kem) -> No
             "lower min_batch or choose a shorter payload"
             + (", or leave kem out" if kem != X25519 else "")
         )
+
+
+def refuse_uneven_lies(mechanism: str, randomizer: AnyMechanism) -> None:
+    """Raises BadParameter for a crowd of a mechanism whose lies nothing is proven of."""
+    from hubbub.mechanisms.even import lies_evenly  # noqa: PLC0415 of crowds alone
+
+    if not lies_evenly(randomizer):
+        raise BadParameter(
+            f"{mechanism}: a lie is not spread evenly there, so nothing is proven of its "
+            "crowd; with fewer parts, or a larger epsilon, it is"
+        )

@@ -19,7 +19,6 @@ from hubbub.client.delivery.sender import Sender
 from hubbub.client.delivery.waits import Waits
 from hubbub.client.diagnostics import Diagnostics, OnDrop
 from hubbub.client.forks import follow, notice
-from hubbub.client.ledger_view import LedgerView, view
 from hubbub.client.outcome import Outcome
 from hubbub.client.public_values import Public, PublicValues
 from hubbub.client.reporter import Reporter
@@ -28,7 +27,6 @@ from hubbub.client.startup import log_to_stderr, state_of, transport_of
 from hubbub.client.state.contract import Dropped, State
 from hubbub.client.state.memory import MemoryState
 from hubbub.client.transport.contract import Transport
-from hubbub.client.transport.issuer_connection import AskIssuer
 from hubbub.client.value_hints import value_hint
 from hubbub.errors import (
     BadParameter,
@@ -43,6 +41,9 @@ from hubbub.mechanisms import BitSource, SystemBits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from hubbub.client.ledger_view import LedgerView
+    from hubbub.client.transport.issuer_connection import AskIssuer
 
 _EXIT_SECONDS: Final = 2.0
 _STOP_SECONDS: Final = 2.0
@@ -82,7 +83,7 @@ class Client:
         public: Public | None = None,
         coins: BitSource | None = None,
         clock: Clock = SYSTEM_CLOCK,
-        ask_issuer: AskIssuer | None = None,
+        ask_issuer: "AskIssuer | None" = None,
     ) -> None:
         self._bundle, self._state, self._transport = bundle, state, transport
         self._disabled = disabled
@@ -282,12 +283,14 @@ class Client:
         self._kept().prefer(most, local)
         self._reporter.refresh()
 
-    def ledger(self) -> LedgerView:
+    def ledger(self) -> "LedgerView":
         """What left this device and what is left of each budget, for this person to see.
 
         Raises:
             StateUnusable: the state cannot be read.
         """
+        from hubbub.client.ledger_view import view  # noqa: PLC0415 for who looks
+
         state = self._kept()
         if self._reporter.drawn():  # a moment ago; what a person looks at has it already
             self._sender.enter()

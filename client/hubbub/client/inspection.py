@@ -6,23 +6,28 @@ import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hubbub.bundles import Promise, open_bundle
 from hubbub.client.ledger import FOREIGN
-from hubbub.client.ledger_view import LedgerView, view
 from hubbub.client.paths import refuse_other_than_file
 from hubbub.client.state import queries, sealed_tables
 from hubbub.client.state.database import AS_TEXT, FILE_NAME
 from hubbub.client.trust.bundles import Vouched
 from hubbub.errors import BundleRefused, StateUnusable
 
+if TYPE_CHECKING:
+    from hubbub.client.ledger_view import LedgerView
 
-def peek(folder: Path) -> LedgerView:
+
+def peek(folder: Path) -> "LedgerView":
     """What the state in this folder says, in the words of the last bundle that used it.
 
     Raises:
         StateUnusable: there is no state, or it cannot be read.
     """
+    from hubbub.client.ledger_view import view  # noqa: PLC0415 a starting app asks `vouched` alone
+
     path = folder / FILE_NAME
     remedy = "give the --state-dir of an app that has reported"
     if not path.exists():

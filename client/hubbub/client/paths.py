@@ -7,7 +7,6 @@ import contextlib
 import errno
 import os
 import stat
-import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +23,8 @@ def settled(folder: Path) -> Path:
 
 def elsewhere() -> Path:
     """This user's own folder among temporary files; where there are none, one that cannot be."""
+    import tempfile  # noqa: PLC0415 loads what unpacks archives; few need it
+
     try:
         return Path(tempfile.gettempdir()) / f"hubbub-{_user()}"
     except OSError:

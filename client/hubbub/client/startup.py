@@ -8,10 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-import platformdirs
-
 from hubbub.bundles import Bundle
-from hubbub.client.inspection import vouched
 from hubbub.client.paths import NOWHERE, settled
 from hubbub.client.settings import Settings
 from hubbub.client.state.contract import State
@@ -64,6 +61,8 @@ _LAUNCHERS: Final = frozenset(
 def state_home() -> Path:
     """Where this user's state folders are, one an operator; NOWHERE for a user without a home."""
     try:
+        import platformdirs  # noqa: PLC0415 of apps that name no folder
+
         return platformdirs.user_state_path("hubbub")
     except RuntimeError:  # neither HOME nor an entry among the users: a container's number, say
         return NOWHERE
@@ -170,6 +169,8 @@ def _unclaimed(trust: Trust, app: str, home: Path, state_dir: Path | None) -> li
     if app in trust.pins:
         return []
     if state_dir:
+        from hubbub.client.inspection import vouched  # noqa: PLC0415 of an app that is not known
+
         voucher = vouched(state_dir)
         if voucher:  # the folder is the app's: there is no other who could have used it
             own = folder_of(voucher.operator)
@@ -190,6 +191,8 @@ def _unclaimed(trust: Trust, app: str, home: Path, state_dir: Path | None) -> li
 
 def _said_by(folder: Path) -> Vouched:
     """What a state says of itself; where it is lost, what its witness knows."""
+    from hubbub.client.inspection import vouched  # noqa: PLC0415 as above
+
     moments = Witnesses(folder).read_all()
     names = frozenset(name for moment in moments for name in moment.accounts)
     return vouched(folder) or Vouched(folder.name, b"", names, {})

@@ -1,7 +1,6 @@
 """What a developer is told beside a value that a metric does not take: those that it takes."""
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Any, Final
 
 # Fills a few lines of a terminal; the catalog has the rest.
@@ -25,6 +24,8 @@ def value_hint(values: Sequence[str], value: Any) -> str:
 def _nearest(values: Sequence[str], value: Any) -> str | None:
     if type(value) is not str:  # an object of the app's own may raise whatever is asked of it
         return None
+    from difflib import get_close_matches  # noqa: PLC0415 of a mistake alone
+
     by_folded = {value.casefold(): value for value in reversed(values)}
     near = get_close_matches(value[:_LONGEST].casefold(), by_folded, n=1)
     return by_folded[near[0]] if near else None

@@ -1,6 +1,5 @@
 """Tables: the kind of a field that holds another dataclass' fields, and their JSON schema."""
 
-import tomllib
 from collections.abc import Mapping
 from datetime import date
 from functools import partial
@@ -45,6 +44,8 @@ def field_schema(field: CatalogField) -> Schema:
     if isinstance(field.default, int | float) or (isinstance(field.default, str) and field.default):
         schema["default"] = field.default
     if field.entry.example:
+        import tomllib  # noqa: PLC0415 no device reads TOML
+
         example = tomllib.loads(f"it = {field.entry.example}")["it"]
         schema["examples"] = [str(example) if isinstance(example, date) else example]
     return schema

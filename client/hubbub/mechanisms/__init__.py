@@ -8,7 +8,6 @@ Everything between handles opaque bytes or integer sums. Standard library and mm
 
 from hubbub.fields.rules import is_number
 from hubbub.mechanisms.bits import BitSource, KeyedBits, SystemBits
-from hubbub.mechanisms.even import EvenLies, even_lies, lies_evenly
 from hubbub.mechanisms.layout import (
     BitVector,
     CohortBits,
@@ -23,7 +22,6 @@ from hubbub.mechanisms.layout import (
 from hubbub.mechanisms.mechanism import AnyMechanism, Mechanism, Memo, Memoized
 from hubbub.mechanisms.parameter import Parameter
 from hubbub.mechanisms.probability import Probability
-from hubbub.mechanisms.rappor import Rappor
 from hubbub.mechanisms.registry import (
     REGISTRY,
     build,
@@ -39,7 +37,6 @@ __all__ = [
     "BitVector",
     "CohortBits",
     "Estimates",
-    "EvenLies",
     "KeyedBits",
     "Layout",
     "Mechanism",
@@ -48,7 +45,6 @@ __all__ = [
     "OneHot",
     "Parameter",
     "Probability",
-    "Rappor",
     "Samples",
     "Subset",
     "SystemBits",
@@ -56,9 +52,7 @@ __all__ = [
     "build",
     "built_from",
     "described_parameters",
-    "even_lies",
     "is_number",
-    "lies_evenly",
     "parameters",
     "tally",
 ]

@@ -8,7 +8,6 @@ Source of a normal number's mean between two quantiles: Johnson, Kotz, Balakrish
 import hashlib
 import math
 from functools import cache
-from statistics import NormalDist
 from typing import Final
 
 from hubbub.mechanisms.alike import above, binomial, density
@@ -20,6 +19,7 @@ _STEPS: Final = 1 << 12
 # Of the integral: a normal number outside it is rarer than 1e-15.
 _FAR: Final = 8.0
 _GRID: Final = 400
+MAX_DIMENSIONS: Final = 1 << 10
 
 
 @cache
@@ -29,6 +29,8 @@ def steps() -> tuple[int, ...]:
     Each is further than a thousandth from where it would be rounded otherwise, so that these are
     the same by every library.
     """
+    from statistics import NormalDist  # noqa: PLC0415 of vectors alone
+
     normal = NormalDist()
     edges = [normal.pdf(normal.inv_cdf(part / _STEPS)) for part in range(1, _STEPS)]
     means = [_STEPS * (a - b) for a, b in zip([0.0, *edges], [*edges, 0.0], strict=True)]

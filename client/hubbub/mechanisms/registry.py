@@ -1,65 +1,74 @@
 """The registry: every mechanism by its wire name. A new one is its file and a line here."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
+from importlib import import_module
 from typing import Any, Final
 
 from hubbub.errors import BadParameter
-from hubbub.mechanisms.buckets import BucketFlips
-from hubbub.mechanisms.cms import CountMeanSketch
-from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
-from hubbub.mechanisms.hadamard import HadamardResponse
-from hubbub.mechanisms.hcms import HadamardSketch
-from hubbub.mechanisms.local_hash import LocalHashing
-from hubbub.mechanisms.long_grr import LongitudinalGrr
-from hubbub.mechanisms.long_hash import LongitudinalHash
-from hubbub.mechanisms.long_unary import LongitudinalUnary
-from hubbub.mechanisms.mean_one_bit import OneBitMean
-from hubbub.mechanisms.mean_piecewise import PiecewiseMean
-from hubbub.mechanisms.mean_table import TableMean
 from hubbub.mechanisms.mechanism import AnyMechanism, FamilyName
-from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.parameter import Parameter, described
-from hubbub.mechanisms.privset import PrivSet
-from hubbub.mechanisms.projective import ProjectiveResponse
-from hubbub.mechanisms.rappor import Rappor
-from hubbub.mechanisms.rappor_basic import BasicRappor
-from hubbub.mechanisms.rr import RandomizedResponse
-from hubbub.mechanisms.subset import SubsetSelection
-from hubbub.mechanisms.tree import PrefixTree
-from hubbub.mechanisms.unary import OptimizedUnary, SymmetricUnary
-from hubbub.mechanisms.vector_codes import VectorCodes
-from hubbub.mechanisms.wave import SquareWave
 
-REGISTRY: Final[dict[str, type[AnyMechanism]]] = {
-    mechanism.NAME: mechanism
-    for mechanism in (
-        RandomizedResponse,
-        GeneralizedRandomizedResponse,
-        SymmetricUnary,
-        OptimizedUnary,
-        SubsetSelection,
-        HadamardResponse,
-        ProjectiveResponse,
-        CountMeanSketch,
-        HadamardSketch,
-        LocalHashing,
-        Rappor,
-        BasicRappor,
-        OneBitMean,
-        PiecewiseMean,
-        TableMean,
-        BucketFlips,
-        LongitudinalGrr,
-        LongitudinalUnary,
-        LongitudinalHash,
-        SquareWave,
-        PrefixTree,
-        PairedParts,
-        PrivSet,
-        VectorCodes,
-    )
+_HOMES: Final = {
+    "rr": ("rr", "RandomizedResponse"),
+    "grr": ("grr", "GeneralizedRandomizedResponse"),
+    "unary.sue": ("unary", "SymmetricUnary"),
+    "unary.oue": ("unary", "OptimizedUnary"),
+    "subset": ("subset", "SubsetSelection"),
+    "hadamard": ("hadamard", "HadamardResponse"),
+    "projective": ("projective", "ProjectiveResponse"),
+    "cms": ("cms", "CountMeanSketch"),
+    "hcms": ("hcms", "HadamardSketch"),
+    "local_hash": ("local_hash", "LocalHashing"),
+    "rappor": ("rappor", "Rappor"),
+    "rappor.basic": ("rappor_basic", "BasicRappor"),
+    "mean.one_bit": ("mean_one_bit", "OneBitMean"),
+    "mean.piecewise": ("mean_piecewise", "PiecewiseMean"),
+    "mean.table": ("mean_table", "TableMean"),
+    "buckets": ("buckets", "BucketFlips"),
+    "long.grr": ("long_grr", "LongitudinalGrr"),
+    "long.unary": ("long_unary", "LongitudinalUnary"),
+    "long.hash": ("long_hash", "LongitudinalHash"),
+    "wave": ("wave", "SquareWave"),
+    "tree": ("tree", "PrefixTree"),
+    "pairs": ("pairs", "PairedParts"),
+    "privset": ("privset", "PrivSet"),
+    "vector.codes": ("vector_codes", "VectorCodes"),
 }
+"""The module and class of every mechanism, by its wire name."""
+
+
+class _Registry(MutableMapping[str, type[AnyMechanism]]):
+    """Loads a mechanism when it is looked up: a device needs those of its bundle alone."""
+
+    def __init__(self) -> None:
+        self._classes: dict[str, type[AnyMechanism] | None] = dict.fromkeys(_HOMES)
+
+    def __getitem__(self, name: str) -> type[AnyMechanism]:
+        loaded = self._classes[name]
+        if loaded is None:
+            module, class_name = _HOMES[name]
+            loaded = getattr(import_module(f"hubbub.mechanisms.{module}"), class_name)
+            self._classes[name] = loaded
+        return loaded
+
+    def __setitem__(self, name: str, mechanism: type[AnyMechanism]) -> None:
+        self._classes[name] = mechanism
+
+    def __delitem__(self, name: str) -> None:
+        del self._classes[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._classes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._classes)
+
+    def __len__(self) -> int:
+        return len(self._classes)
+
+
+REGISTRY: Final[MutableMapping[str, type[AnyMechanism]]] = _Registry()
 """Every mechanism by its wire name."""
 
 

@@ -26,7 +26,7 @@ from hubbub.fields.rules import is_number
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.alike import length
 from hubbub.mechanisms.bits import BitSource
-from hubbub.mechanisms.directions import book, top_sums
+from hubbub.mechanisms.directions import MAX_DIMENSIONS, book, top_sums
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
 from hubbub.mechanisms.mechanism import FamilyName, ValueKind
 from hubbub.mechanisms.parameter import check_whole, number, whole
@@ -35,7 +35,6 @@ from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 MAX_CELLS: Final = 1 << 22
 _CELLS: Final = 1 << 20
 _MAX_BOOKS: Final = 1 << 16
-MAX_DIMENSIONS: Final = 1 << 10
 MAX_LENGTH: Final = 1e12
 """So that squares, and sums of as many reports as there may be, are finite."""
 

@@ -26,7 +26,8 @@ from hubbub.analysis.strings.candidate_positions import bloom_places
 from hubbub.analysis.strings.decode import decode
 from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE
 from hubbub.analysis.value_estimates import ValueEstimates
-from hubbub.mechanisms import Rappor, Totals
+from hubbub.mechanisms import Totals
+from hubbub.mechanisms.rappor import Rappor
 
 # Strings that stand for all where there are more candidates than a joint decode takes.
 _DECODED: Final = 256

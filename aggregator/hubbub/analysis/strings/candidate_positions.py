@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.analysis.strings.design import Places, once
-from hubbub.mechanisms import Rappor
 from hubbub.mechanisms.hashing import WORDS, digest, encoded
+from hubbub.mechanisms.rappor import Rappor
 from hubbub.mechanisms.sketch import SketchMechanism
 
 # Digests held at a time, 16 bytes each.

@@ -30,7 +30,8 @@ from hubbub.analysis.strings.regression import Fit, fit, independent, non_negati
 from hubbub.analysis.uncertainty.discoveries import discoveries, p_values
 from hubbub.analysis.uncertainty.intervals import ranked
 from hubbub.errors import BadParameter, BatchTooSmall
-from hubbub.mechanisms import Rappor, Totals
+from hubbub.mechanisms import Totals
+from hubbub.mechanisms.rappor import Rappor
 
 _STEPS: Final = 200
 _TRUTHS: Final = 61

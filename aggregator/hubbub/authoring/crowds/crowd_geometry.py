@@ -7,7 +7,8 @@ from typing import Any, Final
 from hubbub.authoring.crowds.accountant import Accountant, Planned
 from hubbub.catalog.crowds.central_promise import CentralPromise
 from hubbub.errors import BadParameter
-from hubbub.mechanisms import EvenLies, build, even_lies
+from hubbub.mechanisms import build
+from hubbub.mechanisms.even import EvenLies, even_lies
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 
 # How near the epsilon is found, and in which steps it is looked for from above.

@@ -9,7 +9,8 @@ from hubbub.authoring.crowds.accountant import Accountant, Planned
 from hubbub.catalog.choice import AUTO
 from hubbub.catalog.crowds.central_promise import CentralPromise
 from hubbub.errors import BadParameter
-from hubbub.mechanisms import build, lies_evenly
+from hubbub.mechanisms import build
+from hubbub.mechanisms.even import lies_evenly
 
 # Steps of a mean: more round a number less, and give lies more to name. 1 is `mean.one_bit`.
 _STEPS: Final = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32, 45, 64, 90, 128)

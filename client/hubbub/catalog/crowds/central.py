@@ -9,7 +9,6 @@ from hubbub.catalog.crowds.noise_dummies import noise_conflicts
 from hubbub.catalog.values.part_values import size_of
 from hubbub.fields.field import fields_of
 from hubbub.mechanisms import build
-from hubbub.mechanisms.vector_codes import VectorCodes
 
 CROWD_PARTS: Final = "pairs"
 """The mechanism over parts whose whole epochs are accounted for."""
@@ -17,6 +16,7 @@ CROWD_STRINGS: Final = "local_hash"
 """The mechanism over strings that somebody looks for whose whole epochs are accounted for."""
 CROWD_TREE: Final = "tree"
 """The one over strings that nobody listed."""
+CROWD_VECTORS: Final = "vector.codes"
 CROWD_LISTED: Final = "grr"
 # Which are the same over the parts of a range, where these are few enough.
 CROWD_NUMBERS: Final = ("wave", "mean.one_bit", "mean.piecewise")
@@ -72,7 +72,7 @@ def central_conflicts(metric: Any) -> dict[str, str]:
     lifetime = metric.limits.lifetime_central_epsilon
     if lifetime is not None and lifetime < metric.central_epsilon:
         problems["limits"] = "lifetime_central_epsilon must not be below central_epsilon; raise it"
-    every = (CROWD_LISTED, CROWD_PARTS, VectorCodes.NAME, CROWD_STRINGS, CROWD_TREE, *CROWD_NUMBERS)
+    every = (CROWD_LISTED, CROWD_PARTS, CROWD_VECTORS, CROWD_STRINGS, CROWD_TREE, *CROWD_NUMBERS)
     if metric.mechanism not in every and not metric.model:
         choices = ", ".join(every)
         problems["mechanism"] = f'must be "{AUTO}" or one of {choices} with a crowd'

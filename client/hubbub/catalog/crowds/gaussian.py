@@ -10,7 +10,6 @@ what dominates composes: Zhu, Dong, Wang (AISTATS 2022), theorem 10.
 
 from functools import lru_cache
 from math import erfc, exp, log, sqrt
-from statistics import NormalDist
 from typing import Final
 
 LEFT_OUT: Final = 1e-13
@@ -52,6 +51,8 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
 
 def mu_of_pure(epsilon: float) -> float:
     """The mu of what says no more than epsilon at delta 0, rounded up."""
+    from statistics import NormalDist  # noqa: PLC0415 of a yearly cap alone
+
     lie = 1 / (1 + exp(min(epsilon, 700.0)))
     return -2 * NormalDist().inv_cdf(lie) * (1 + _ROUNDING)
 

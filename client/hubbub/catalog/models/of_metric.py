@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from datetime import date
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.catalog.epochs import MINUTE, WRITTEN_EPOCHS
 from hubbub.catalog.limits import Limits
@@ -12,7 +12,9 @@ from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields import kinds
 from hubbub.fields.field import entry
 from hubbub.fields.tables import table_of
-from hubbub.mechanisms.vector_codes import VectorCodes
+
+if TYPE_CHECKING:
+    from hubbub.mechanisms.vector_codes import VectorCodes
 
 _LENGTHS: Final = kinds.one_of(lambda: WRITTEN_EPOCHS)
 EPOCH: Final = replace(
@@ -30,7 +32,7 @@ def check_model(metric: Any) -> None:
     learning = metric.model
     if learning is None:
         return
-    if metric.mechanism != VectorCodes.NAME:
+    if metric.mechanism != "vector.codes":
         raise BadParameter(f"{metric.mechanism} is not of models")
     limits = metric.limits
     if limits != limits_of(learning, metric.epsilon, metric.central_epsilon):
@@ -64,7 +66,7 @@ def in_minutes(metric: Any, begins: date) -> Any:
     return replace(metric, epoch=MINUTE, model=replace(metric.model, begins=begins))
 
 
-def codes_of_round(metric: Any, number: int) -> VectorCodes:
+def codes_of_round(metric: Any, number: int) -> "VectorCodes":
     """The mechanism of one round, with a pool of words of its own.
 
     In round 0 vectors have a number for each column and a last one, however many classes there are;

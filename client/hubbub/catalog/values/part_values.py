@@ -1,7 +1,7 @@
 """Metrics of parts: how they list values, and what a device reports as the mechanism takes it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.catalog.plain_value import as_python
 from hubbub.catalog.values.part_ranges import RANGE, PartRange
@@ -11,8 +11,10 @@ from hubbub.fields.kinds import Kind
 from hubbub.fields.kinds import values as values_kind
 from hubbub.fields.rules import is_text, is_writable
 from hubbub.mechanisms import REGISTRY
-from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.parts import MAX_PARTS, listed_parts, parts_of
+
+if TYPE_CHECKING:
+    from hubbub.mechanisms.pairs import PairedParts
 
 
 def _part_kind() -> Kind:
@@ -90,7 +92,7 @@ def size_of(mechanism: str, values: Sequence[str]) -> dict[str, Any]:
 
 
 def code_of(
-    mechanism: PairedParts,
+    mechanism: "PairedParts",
     values: Sequence[str],
     value: Any,
     ranges: Mapping[str, PartRange],
@@ -125,7 +127,7 @@ def code_of(
     return mechanism.value_of(places)
 
 
-def name_of(mechanism: PairedParts, values: Sequence[str], code: int) -> str:
+def name_of(mechanism: "PairedParts", values: Sequence[str], code: int) -> str:
     """What people call a value of the mechanism, as "theme=dark, country=de"."""
     parts = parts_of(values).items()
     places = zip(parts, mechanism.places_of(code), strict=True)

@@ -1,7 +1,7 @@
 """Vectors: how a table says that their mean is asked for, and what a device reports of one."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.catalog.plain_value import as_python
 from hubbub.errors import BadParameter, ValueOutOfDomain
@@ -11,7 +11,10 @@ from hubbub.fields.kinds import values as values_kind
 from hubbub.fields.rules import is_whole
 from hubbub.mechanisms import REGISTRY, is_number
 from hubbub.mechanisms.alike import length
-from hubbub.mechanisms.vector_codes import MAX_DIMENSIONS, VectorCodes, apart
+from hubbub.mechanisms.directions import MAX_DIMENSIONS
+
+if TYPE_CHECKING:
+    from hubbub.mechanisms.vector_codes import VectorCodes
 
 VECTOR: Final = "vector"
 """The kind of a metric that asks for the mean of a vector."""
@@ -79,7 +82,7 @@ def check_vector(metric: Any) -> None:
 
 
 def vector_code(
-    mechanism: VectorCodes, coordinates: Sequence[str], vector: Any
+    mechanism: "VectorCodes", coordinates: Sequence[str], vector: Any
 ) -> tuple[float, ...]:
     """The mechanism's value for a sequence of numbers: what is too long is made shorter.
 
@@ -104,6 +107,8 @@ def vector_code(
     for name, number in zip(coordinates, numbers, strict=True):
         if not is_number(number):
             raise ValueOutOfDomain(f'coordinate "{name}" is no finite number')
+    from hubbub.mechanisms.vector_codes import apart  # noqa: PLC0415 of vectors alone
+
     largest, scaled = apart(numbers)
     long = length(scaled)
     shorter = min(largest * long, mechanism.max_length) / max(long, 1.0)

@@ -8,7 +8,7 @@ length of epoch, and as many as one device may ever send: so what is asked says 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hubbub.bundles import Bundle
 from hubbub.catalog import epoch_at, epoch_start, grace_seconds
@@ -20,10 +20,12 @@ from hubbub.client.state.contract import OutboxReport, State
 from hubbub.client.state.secret import DeviceMemo
 from hubbub.client.state.wallet import Inputs, Kind, Period, Wallet
 from hubbub.client.transport.contract import NotSent, SealedReport
-from hubbub.client.transport.issuer_connection import AskIssuer, ask_by_app, ask_issuer
 from hubbub.errors import BadParameter
 from hubbub.errors.installing import install_with
 from hubbub.tokens import Minted, new_nonce, token_info
+
+if TYPE_CHECKING:
+    from hubbub.client.transport.issuer_connection import AskIssuer
 
 Account = str | Callable[[bytes], bytes]
 """The key of an account at the issuer; or what takes a request there, by the app's own server."""
@@ -52,7 +54,7 @@ class Purse:
         self,
         bundle: Bundle,
         state: State,
-        ask: AskIssuer | None,
+        ask: "AskIssuer | None",
         *,
         clock: Clock,
         diagnostics: Diagnostics,
@@ -195,7 +197,9 @@ class Purse:
         before, after = epoch_start(epoch - 1, length), epoch_start(epoch, length)
         return before + (after - before) * step / _STEPS
 
-    def _is_fetched(self, ask: AskIssuer, length: str, epoch: int, timeout_seconds: float) -> bool:
+    def _is_fetched(
+        self, ask: "AskIssuer", length: str, epoch: int, timeout_seconds: float
+    ) -> bool:
         if timeout_seconds <= 0:
             return False
         try:
@@ -210,7 +214,7 @@ class Purse:
             return True
         return False
 
-    def _fetch(self, ask: AskIssuer, length: str, epoch: int, timeout_seconds: float) -> None:
+    def _fetch(self, ask: "AskIssuer", length: str, epoch: int, timeout_seconds: float) -> None:
         # Who has no tokens has no rbcl; and no messages are loaded before there is one.
         from hubbub.client.transport import token_messages  # noqa: PLC0415 as above
         from hubbub.tokens import poprf  # noqa: PLC0415 as above
@@ -299,7 +303,7 @@ def _too_late(epoch: int, length: str) -> int:
     return epoch_start(epoch + 1, length) + grace_seconds(length)
 
 
-def asking(bundle: Bundle, account: Account | None) -> AskIssuer | None:
+def asking(bundle: Bundle, account: Account | None) -> "AskIssuer | None":
     """How this app asks the bundle's issuer; None where the bundle names none.
 
     Raises:
@@ -316,9 +320,11 @@ def asking(bundle: Bundle, account: Account | None) -> AskIssuer | None:
         )
     if not _has("rbcl"):
         raise BadParameter(f"tokens need rbcl: {install_with('tokens')}")
+    from hubbub.client.transport import issuer_connection  # noqa: PLC0415 needs HTTP, tokens alone do
+
     if isinstance(account, str):
-        return ask_issuer(bundle.tokens.terms.issuer, account, bundle.roots)
-    return ask_by_app(account)
+        return issuer_connection.ask_issuer(bundle.tokens.terms.issuer, account, bundle.roots)
+    return issuer_connection.ask_by_app(account)
 
 
 def _check(account: object) -> None:

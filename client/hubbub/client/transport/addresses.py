@@ -4,7 +4,6 @@ What a protocol needs is loaded when it is dialled, by an import that stands in 
 that freeze an app into one file (PyInstaller and its like) find no other.
 """
 
-import ipaddress
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
@@ -142,6 +141,8 @@ def _has(module: str) -> bool:
 
 
 def _is_loopback(place: str) -> bool:
+    import ipaddress  # noqa: PLC0415 of addresses in the clear alone
+
     host = place.partition("/")[0].rsplit(":", 1)[0].strip("[]")
     try:
         return ipaddress.ip_address(host).is_loopback

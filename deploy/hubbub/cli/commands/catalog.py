@@ -14,7 +14,7 @@ from hubbub.cli.commands.catalog_new import NEW, packaged_schema
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.expiry_notice import say_expired
 from hubbub.cli.terminal.output import explain, say, several, table
-from hubbub.mechanisms import even_lies
+from hubbub.mechanisms.even import even_lies
 from hubbub.privacy.verdict import loud_reports, year_of_reports
 from hubbub.programs.command_line import Command
 from hubbub.programs.options import argument, option, options, read_named_path

@@ -23,7 +23,8 @@ from hubbub.cli.planning.subject import SubjectOptions, draft_of
 from hubbub.cli.terminal.output import explain, say, several, table
 from hubbub.errors import BadParameter
 from hubbub.fields.rules import Interval
-from hubbub.mechanisms import build, even_lies
+from hubbub.mechanisms import build
+from hubbub.mechanisms.even import even_lies
 from hubbub.mechanisms.gradient import KINDS
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 from hubbub.mechanisms.tree import PrefixTree

@@ -1,0 +1,119 @@
+"""Figures of one SDK in a process of its own, as JSON; runs in the peers' environment.
+
+python sdk_figures.py SDK ADDRESS FOLDER: imports it, records, sends to a server on this machine.
+"""
+
+import json
+import os
+import resource
+import sys
+import time
+
+RECORDS = 400
+
+
+def hubbub(address, folder, transport="http"):
+    from hubbub.client import Client
+
+    yield
+    client = Client.from_bundle(
+        f"{folder}/app.hubbub",
+        state_dir=f"{folder}/state",
+        shuffler=address,
+        transport=transport,
+        insecure=True,
+    )
+    yield lambda: client.report("busy", "light")
+    yield lambda: client.flush(10)
+
+
+def over_grpc(address, folder):
+    yield from hubbub(address, folder, "grpc")
+
+
+def sentry(address, folder):
+    import sentry_sdk
+
+    yield
+    sentry_sdk.init(dsn=f"http://key@{address}/1")
+    yield lambda: sentry_sdk.capture_message("light")
+    yield lambda: sentry_sdk.flush(10)
+
+
+def glean(address, folder):
+    from glean import Configuration, Glean, load_metrics, load_pings
+
+    yield
+    Glean.initialize(
+        application_id="bench",
+        application_version="1",
+        upload_enabled=True,
+        data_dir=f"{folder}/glean",
+        configuration=Configuration(
+            server_endpoint=f"http://{address}", allow_multiprocessing=False
+        ),
+    )
+    pings = load_pings(f"{folder}/pings.yaml", config={"allow_reserved": True})
+    metrics = load_metrics(f"{folder}/metrics.yaml")
+    yield lambda: metrics.app.busy.add(1)
+
+    def send():
+        pings.usage.submit()
+        time.sleep(3)
+
+    yield send
+
+
+def opentelemetry(address, folder):
+    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+
+    yield
+    exporter = OTLPMetricExporter(endpoint=f"http://{address}/v1/metrics")
+    provider = MeterProvider(metric_readers=[PeriodicExportingMetricReader(exporter)])
+    counter = provider.get_meter("bench").create_counter("busy")
+    yield lambda: counter.add(1, {"theme": "light"})
+    yield lambda: provider.force_flush(10_000)
+
+
+def _resident():
+    with open("/proc/self/statm") as pages:
+        return int(pages.read().split()[1]) * resource.getpagesize() / 1e6
+
+
+def main(name, address, folder):
+    before, start = _resident(), time.process_time()
+    steps = {
+        "hubbub, HTTP": hubbub,
+        "hubbub, gRPC": over_grpc,
+        "Sentry": sentry,
+        "Glean": glean,
+        "OpenTelemetry": opentelemetry,
+    }
+    use = steps[name](address, folder)
+    next(use)
+    figures = {"import_ms": 1e3 * (time.process_time() - start), "import_mb": _resident() - before}
+    record = next(use)
+    record()
+    figures |= {"ready_ms": 1e3 * (time.process_time() - start), "ready_mb": _resident() - before}
+    durations = []
+    for _ in range(RECORDS):
+        start = time.perf_counter_ns()
+        record()
+        durations.append((time.perf_counter_ns() - start) / 1000)
+    durations.sort()
+    next(use)()
+    time.sleep(0.5)
+    figures |= {
+        "median_us": durations[RECORDS // 2],
+        "p99_us": durations[RECORDS * 99 // 100],
+        "sent_mb": _resident() - before,
+        "threads": len(os.listdir("/proc/self/task")),
+    }
+    print(json.dumps(figures), flush=True)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
