@@ -1,0 +1,143 @@
+"""What others do with the files: a dbt project, Grafana's queries, and an object store.
+
+dbt and the S3 server come from the package index, as `locks/warehouse.lock` has them, into a folder
+of the test's own: their dependencies do not go with ours.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+import httpx2
+import numpy as np
+import pytest
+
+from hubbub.aggregator.place import Place
+from hubbub.aggregator.publishing.estimates_table import EstimatesTable
+from hubbub.aggregator.publishing.publisher import EpochPublisher
+from hubbub.aggregator.publishing.totals_writer import TotalsWriter
+from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.query.estimating import EstimateQuery
+from hubbub.aggregator.query.totals import EpochRange
+from hubbub.aggregator.store.files import FileTotals, newest_bundle
+from hubbub.cli.local.ports import free_port
+from hubbub.errors import StoreUnavailable, TotalsUnreadable
+from tests.support.alarmed import engine_of, signed_in
+from tests.support.surroundings import CALLER
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.thorough
+
+ROOT = Path(__file__).parents[2]
+PROJECT = ROOT / "examples" / "warehouse"
+
+
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of programs of the lock."""
+    folder = tmp_path_factory.mktemp("warehouse")
+    lock = ["--require-hashes", "-r", str(ROOT / "locks" / "warehouse.lock")]
+    install = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--target", str(folder)]
+    subprocess.run([*install, "--python", sys.executable, *lock], check=True, env=CALLER)
+    return {**os.environ, "PYTHONPATH": str(folder), "DBT_SEND_ANONYMOUS_USAGE_STATS": "false"}
+
+
+async def _engine(folder: Path) -> QueryEngine:
+    return await engine_of(signed_in(folder), 3, np.random.default_rng(6), {"shape": [0.1, 0.9]})
+
+
+def test_dbt_builds_its_models_and_grafana_asks_them(tools: dict[str, str], tmp_path: Path) -> None:
+    async def write() -> None:
+        query = await _engine(tmp_path)
+        table = EstimatesTable(Place.at(str(tmp_path / "files")), query.collected)
+        await EpochPublisher(query, [table]).publish_closed()
+
+    asyncio.run(write())
+    shutil.copytree(PROJECT, tmp_path / "project")
+    warehouse = str(tmp_path / "warehouse.duckdb")
+    paths = {"HUBBUB_ESTIMATES": str(tmp_path / "files"), "HUBBUB_WAREHOUSE": warehouse}
+    done = subprocess.run(
+        [sys.executable, "-m", "dbt.cli.main", "build", "--profiles-dir", ".", "--no-use-colors"],
+        cwd=tmp_path / "project",
+        env={**tools, **paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "ERROR=0" in done.stdout
+    board = json.loads((PROJECT / "grafana.json").read_text())
+    with duckdb.connect(warehouse) as database:
+        [variable] = [item for item in board["templating"]["list"] if item["name"] == "metric"]
+        assert ("shape",) in database.execute(variable["query"]).fetchall()
+        for panel in board["panels"]:
+            [target] = panel["targets"]
+            sql = target["rawSql"].replace("${metric}", "shape")
+            assert database.execute(sql.replace("$__timeFilter(epoch_start)", "true")).fetchall()
+        wrong = database.execute("select * from daily_estimates where low > high")
+        assert not wrong.fetchall()
+
+
+@contextmanager
+def _object_store(tools: dict[str, str]) -> Iterator[str]:
+    """The address of an S3 server with an empty bucket."""
+    port = free_port()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "moto.server", "-p", str(port)],
+        env=tools,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+
+        def made() -> bool:
+            answer = httpx2.put(f"http://127.0.0.1:{port}/bucket")
+            return bool(answer.status_code == 200)
+
+        eventually(made, although=(httpx2.TransportError,))
+        yield f"127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def test_an_object_store_keeps_totals_and_answers_from_them(
+    tools: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    every = EstimateQuery(range=EpochRange(epochs="closed"))
+
+    async def body(place: Place) -> None:
+        query = await _engine(tmp_path)
+        bundle = query.collected.bundle
+        files = FileTotals(place, lambda: bundle)
+        writer = TotalsWriter(query.collected, query.collected._store, files)  # type: ignore[arg-type]
+        assert await writer.look() > 0
+        assert await writer.look() == 0
+        assert not await writer.differences()
+        clock = query.collected.now
+        filed = QueryEngine(newest_bundle(place), files, clock=clock)
+        assert await filed.estimate("shape", every) == await query.estimate("shape", every)
+        [name, *_] = place.entries("totals/shape")
+        place.write(f"totals/shape/{name.name}", b"x")
+        with pytest.raises(TotalsUnreadable, match=r"s3://bucket/hubbub/totals/shape/.* damaged"):
+            await filed.estimate("shape", EstimateQuery(range=EpochRange(epochs="all")))
+        place.delete(f"totals/shape/{name.name}")
+        place.delete(f"totals/shape/{name.name}")
+        assert name.name not in [entry.name for entry in place.entries("totals/shape")]
+
+    with _object_store(tools) as address:
+        more = f"endpoint_override={address}&scheme=http&region=us-east-1"
+        asyncio.run(body(Place.at(f"s3://bucket/hubbub?{more}")))
+        with pytest.raises(StoreUnavailable, match=r"s3://nothing/x/a: cannot be written") as it:
+            Place.at(f"s3://nothing/x?{more}").write("a", b"x")
+        assert "hunter2" not in str(it.value)
