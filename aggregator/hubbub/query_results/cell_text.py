@@ -5,6 +5,7 @@ from math import floor
 from typing import Any, Final
 
 from hubbub.query_results.columns import COLUMNS, OF_CLASS, SLICE, Column, QueryName, Unit
+from hubbub.query_results.measured import error_of, measured
 from hubbub.query_results.rows import Document, Row
 
 # Below this confidence an order is as good as unknown.
@@ -21,20 +22,19 @@ def at_least(sure: float) -> str:
     return f"{min(floor(1000 * sure), 999) / 10:.1f}%"
 
 
-_WRITTEN: Final[Mapping[Unit, Callable[[Any, bool], str]]] = {
-    "text": lambda value, _: str(value),
-    "count": lambda number, _: f"{number:,}",
-    "reports": lambda number, means: f"{number:,.5g}" if means else f"{number:,.0f}",
-    "share": lambda share, _: f"{share:.1%}",
-    "level": lambda level, means: f"{level:,.5g}" if means else f"{level:.2%}",
-    "change": lambda change, means: f"{change:+,.5g}" if means else f"{100 * change:+.2f}",
-    "probability": lambda chance, _: f"{chance:.2g}",
-    "confidence": lambda sure, _: at_least(sure) if sure >= _TELLING else "too close to call",
-    "epsilon": lambda epsilon, _: f"{epsilon:.3f}",
-    "number": lambda number, _: f"{number:,.4g}",
-    "flag": lambda flag, _: "yes" if flag else "",
-    "verdict": lambda flag, _: "yes" if flag else "NO",
-    "time": lambda time, _: time.removesuffix("T00:00:00Z").removesuffix("Z").replace("T", " "),
+_WRITTEN: Final[Mapping[Unit, Callable[[Any], str]]] = {
+    "text": str,
+    "count": lambda number: f"{number:,}",
+    "reports": lambda number: f"{number:,.0f}",
+    "share": lambda share: f"{share:.1%}",
+    "level": lambda level: f"{level:.2%}",
+    "change": lambda change: f"{100 * change:+.2f}",
+    "probability": lambda chance: f"{chance:.2g}",
+    "confidence": lambda sure: at_least(sure) if sure >= _TELLING else "too close to call",
+    "epsilon": lambda epsilon: f"{epsilon:.3f}",
+    "flag": lambda flag: "yes" if flag else "",
+    "verdict": lambda flag: "yes" if flag else "NO",
+    "time": lambda time: time.removesuffix("T00:00:00Z").removesuffix("Z").replace("T", " "),
 }
 
 
@@ -70,12 +70,29 @@ def cell(column: Column, row: Row, *, of_means: bool) -> str:
     values = [row.get(field) for field in column.fields]
     if None in values:
         return _UNKNOWN.get(column.unit, "")
-    return " to ".join(_written(column.unit, value, of_means=of_means) for value in values)
+    of_number = column.unit == "number" or (of_means and column.unit in _OF_NUMBERS)
+    error = _error(row) if of_number else None
+    return " to ".join(_written(column.unit, value, error) for value in values)
 
 
-def _written(unit: Unit, value: Any, *, of_means: bool) -> str:
-    """As its unit is; what a service of another version, or a stranger, sends is shown as it is."""
+def _error(row: Row) -> float:
+    """The standard error of a row's numbers, or about that by its interval; 0 if unknown."""
+    error, low, high = (row.get(field) for field in ("stderr", "low", "high"))
+    if isinstance(error, int | float):
+        return error
+    if isinstance(low, int | float) and isinstance(high, int | float):
+        return error_of(low, high)
+    return 0.0
+
+
+def _written(unit: Unit, value: Any, error: float | None) -> str:
+    """As its unit is; what a service of another version, or a stranger, sends is shown as it is.
+
+    error: of a number in the metric's own unit; None of all others.
+    """
     try:
-        return _WRITTEN[unit](value, of_means)
+        if error is not None:
+            return measured(value, error, sign="+" if unit == "change" else "")
+        return _WRITTEN[unit](value)
     except (TypeError, ValueError, AttributeError):
         return str(value)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from hubbub.query_results.measured import error_of, measured
 from hubbub.query_results.rows import Document, percentile_name
 
 
@@ -16,10 +17,10 @@ def percentile_sentences(answer: Document) -> list[str]:
     if "difference" in percentiles[0]:
         texts = [_moved(row) for row in percentiles]
         return [f"percentiles{unit and f' in{unit}'}, {level} intervals: {'; '.join(texts)}"]
-    texts = [f"{_named(row)} {_figure(row['estimate'])} ({_ends(row)})" for row in percentiles]
+    texts = [f"{_named(row)} {_figure(row, 'estimate')} ({_ends(row)})" for row in percentiles]
     sentences = [f"percentiles{unit and f' in{unit}'}, {level} intervals: {', '.join(texts)}"]
     sentences += [
-        f"below {_figure(row['below'])}{unit}: {row['share']:.1%} ({row['low']:.1%} to "
+        f"below {measured(row['below'])}{unit}: {row['share']:.1%} ({row['low']:.1%} to "
         f"{row['high']:.1%})"
         for row in answer.get("below", ())
     ]
@@ -32,15 +33,16 @@ def _named(row: Mapping[str, Any]) -> str:
 
 def _ends(row: Mapping[str, Any]) -> str:
     """An interval in words: an end of the range is no end of what may be true."""
-    low, high = _figure(row["low"]), _figure(row["high"])
+    low, high = _figure(row, "low"), _figure(row, "high")
     written = {"low": f"up to {high}", "high": f"{low} or more", "both": "not known"}
     return written.get(row["reaches"], f"{low} to {high}")
 
 
 def _moved(row: Mapping[str, Any]) -> str:
     return (
-        f"{_named(row)} {_figure(row['before'])} to {_figure(row['after'])}, "
-        f"{row['difference']:+,.4g} ({row['low']:+,.4g} to {row['high']:+,.4g})"
+        f"{_named(row)} {_figure(row, 'before')} to {_figure(row, 'after')}, "
+        f"{_figure(row, 'difference', '+')} "
+        f"({_figure(row, 'low', '+')} to {_figure(row, 'high', '+')})"
         + (", moved" if row["moved"] else "")
     )
 
@@ -58,5 +60,5 @@ def _ended(percentiles: list[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _figure(number: float) -> str:
-    return f"{number:,.4g}"
+def _figure(row: Mapping[str, Any], part: str, sign: str = "") -> str:
+    return measured(row[part], error_of(row["low"], row["high"]), sign=sign)

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from hubbub.query_results.measured import error_of, measured
+
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
@@ -28,7 +30,8 @@ def _of_lines(answer: Mapping[str, Any]) -> list[str]:
     for line in answer.get("series", ()):
         name = line["value"][:80]
         for step in line.get("shifts", ()):
-            figures = [_change(answer, step[part]) for part in ("difference", "low", "high")]
+            error = error_of(step["low"], step["high"])
+            figures = [_change(answer, step[part], error) for part in ("difference", "low", "high")]
             when = "" if step["within"] == step["date"] else f" (within {step['within']})"
             sentences.append(
                 f"{name}: a step of {figures[0]}, {figures[1]} to {figures[2]}, on "
@@ -45,8 +48,9 @@ def _of_lines(answer: Mapping[str, Any]) -> list[str]:
     return sentences
 
 
-def _change(answer: Mapping[str, Any], difference: float) -> str:
+def _change(answer: Mapping[str, Any], difference: float, error: float = 0.0) -> str:
     """As comparisons write it: of shares in percentage points, of means in their unit."""
     if answer.get("kind") == "values":
         return f"{100 * difference:+.2f} points"
-    return f"{difference:+,.5g}" + (f" {answer['unit']}" if answer.get("unit") else "")
+    unit = f" {answer['unit']}" if answer.get("unit") else ""
+    return measured(difference, error, sign="+") + unit

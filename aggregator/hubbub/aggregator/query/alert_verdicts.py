@@ -8,12 +8,13 @@ is not so, 1 less the confidence are called for at most, for every metric.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hubbub.aggregator.query.answers import Compared, Trended
+from hubbub.aggregator.query.answers import Compared, Point, Trended
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange, EpochSelection
 from hubbub.analysis import OF_NUMBERS, Change
 from hubbub.catalog import Alert, Metric, Rule
+from hubbub.query_results import measured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +107,8 @@ def _of_change(comparison: Compared, confidence: float) -> tuple[list[str], str]
         return [], f"no change since {comparison.before_dates} beyond what chance explains"
     of_mean = comparison.kind in OF_NUMBERS
     texts = [
-        f"{change.value[:80]} {_figure(change.before, of_mean)} to {_figure(change.after, of_mean)}"
+        f"{change.value[:80]} {_figure(change.before, change, of_mean)} to "
+        f"{_figure(change.after, change, of_mean)}"
         for change in changed[:5]
     ]
     more = f", and {len(changed) - 5} more" if len(changed) > 5 else ""  # noqa: PLR2004 as above
@@ -121,16 +123,16 @@ def _of_limit(trend: Trended, rule: Rule, alert: Alert) -> tuple[list[str], str]
     of_mean = rule.of != "share"
     fired = point.low > rule.limit if rule.above else point.high < rule.limit
     end = (
-        f"at least {_figure(point.low, of_mean)}"
+        f"at least {_figure(point.low, point, of_mean)}"
         if rule.above
-        else f"at most {_figure(point.high, of_mean)}"
+        else f"at most {_figure(point.high, point, of_mean)}"
     )
     sentence = (
-        f"{series.value[:80]} {_figure(point.share, of_mean)}, {end} with {alert.confidence:.4%} "
-        f"confidence; the limit is {rule.limit:g}"
+        f"{series.value[:80]} {_figure(point.share, point, of_mean)}, {end} with "
+        f"{alert.confidence:.4%} confidence; the limit is {rule.limit:g}"
     )
     return ([series.value] if fired else []), sentence
 
 
-def _figure(number: float, of_mean: bool) -> str:  # noqa: FBT001 what kind it is of
-    return f"{number:,.5g}" if of_mean else f"{number:.2%}"
+def _figure(number: float, row: Point | Change, of_mean: bool) -> str:  # noqa: FBT001 what kind it is of
+    return measured(number, row.stderr) if of_mean else f"{number:.2%}"

@@ -12,6 +12,7 @@ from hubbub.privacy.composition import Event, compose
 from hubbub.privacy.releases import CONFIDENCE, QUERIES
 from hubbub.programs.command_line import Command
 from hubbub.programs.options import argument, option, options
+from hubbub.query_results import measured
 
 _RELEASES: Final = "/v1/releases"
 
@@ -81,17 +82,21 @@ def _show(release: Document) -> None:
         say(title)
         say(f"the most common value: {release['values'][0]['value']}")
     else:
-        digits = ",.5g" if release["query"] == "mean" else ",.0f"
+        of_mean = release["query"] == "mean"
         table(
             title,
             ("value", "estimate", "std. error", "of it released", f"{CONFIDENCE:.0%} interval"),
             [
                 (
                     value["value"],
-                    f"{value['estimate']:{digits}}",
-                    f"{value['stderr']:{digits}}",
-                    f"{value['noise']:{digits}}",
-                    f"{value['low']:{digits}} to {value['high']:{digits}}",
+                    *(
+                        measured(value[part], value["stderr"]) if of_mean else f"{value[part]:,.0f}"
+                        for part in ("estimate", "stderr", "noise")
+                    ),
+                    " to ".join(
+                        measured(value[part], value["stderr"]) if of_mean else f"{value[part]:,.0f}"
+                        for part in ("low", "high")
+                    ),
                 )
                 for value in release["values"]
             ],

@@ -19,6 +19,7 @@ from hubbub.query_results import (
     columns_of,
     final_sentence,
     is_of_means,
+    measured,
     percentile_sentences,
     rows,
     title,
@@ -123,8 +124,10 @@ def _say_trust(answer: Answer) -> None:
     if answer["mean"]:
         mean_of = answer["mean"]
         unit = f" {answer['unit']}" if answer["unit"] else ""
-        ends = f"{mean_of['low']:,.5g} to {mean_of['high']:,.5g}"
-        explain(f"mean {mean_of['estimate']:,.5g}{unit}, {ends}")
+        estimate, low, high = (
+            measured(mean_of[part], mean_of["stderr"]) for part in ("estimate", "low", "high")
+        )
+        explain(f"mean {estimate}{unit}, {low} to {high}")
     for text in [*percentile_sentences(answer), *answer["notes"]]:
         explain(text)
     if answer["others"]:

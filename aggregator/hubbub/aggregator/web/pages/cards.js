@@ -1,5 +1,5 @@
 // A metric on the overview: its answer at a glance, asked for when the card comes into sight.
-import { ask, before, count, figure, h, named, ofMeans, percent, printable } from "./shell.js";
+import { ask, before, count, figure, h, measured, named, ofMeans, percent, printable } from "./shell.js";
 import { spark, sparkLine } from "./charts.js";
 
 const TOP = 3;
@@ -135,8 +135,9 @@ const possible = ({ estimate, low, high }) => low <= estimate && estimate <= hig
 function ofMean(metric, mean, answer, name = "mean") {
   const level = percent(answer.confidence, 0);
   const unit = metric.unit ? ` ${printable(metric.unit)}` : "";
-  const estimate = possible(mean) ? [h("b", {}, figure(mean.estimate) + unit), " "] : [];
-  const ends = `${figure(mean.low)} to ${figure(mean.high)}${estimate.length ? "" : unit}`;
+  const text = (number) => measured(number, mean.stderr);
+  const estimate = possible(mean) ? [h("b", {}, text(mean.estimate) + unit), " "] : [];
+  const ends = `${text(mean.low)} to ${text(mean.high)}${estimate.length ? "" : unit}`;
   return h(
     "p",
     { title: `mean with its ${level} interval` },
@@ -194,7 +195,7 @@ function change(compared, kind) {
   const when = `${after} against ${before}`;
   if (!first?.changed) return h("p", { class: "muted" }, `no change beyond chance, ${when}`);
   const mean = ofMeans({ kind });
-  const format = mean ? figure : (number) => (100 * number).toFixed(1);
+  const format = (number) => (mean ? measured(number, first.stderr) : (100 * number).toFixed(1));
   const points = mean ? "" : " points";
   const sign = first.difference > 0 ? "+" : "";
   return h(

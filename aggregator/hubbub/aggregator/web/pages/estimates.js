@@ -1,6 +1,6 @@
 // The answer to a question: what makes it more or less to be trusted, its picture, its table.
 /* global d3 */
-import { $, before, button, count, figure, h, inUnit, ofMeans, percent, several, printable, utc } from "./shell.js";
+import { $, before, button, count, figure, h, inUnit, measured, ofMeans, percent, several, printable, utc } from "./shell.js";
 import { bars, rounded } from "./charts.js";
 import { acrossBars, showPercentiles } from "./percentiles.js";
 import { fillAnswer } from "./tables.js";
@@ -133,8 +133,9 @@ export async function showEstimates(
   }
   if (find) sentences.push(`Only those with “${printable(find)}” in them: ${count(answer.total)}.`);
   if (answer.mean) {
-    const { estimate, low, high } = answer.mean;
-    sentences.push(`${inUnit("Mean", answer)}: ${figure(estimate)}, ${figure(low)} to ${figure(high)}.`);
+    const { estimate, stderr, low, high } = answer.mean;
+    const [middle, from, to] = [estimate, low, high].map((number) => measured(number, stderr));
+    sentences.push(`${inUnit("Mean", answer)}: ${middle}, ${from} to ${to}.`);
   }
   place.said.textContent = [...sentences, ...answer.notes.map((note) => printable(note, 400))].join(" ");
   if (place.percentiles) await showPercentiles(place.percentiles, answer);

@@ -44,6 +44,12 @@ export const named = (value, longest) => h("bdi", {}, printable(value, longest))
 export const count = (number) => Math.round(number).toLocaleString("en");
 export const figure = (number, digits = 5) =>
   number.toLocaleString("en", { maximumSignificantDigits: digits });
+/** A number in a metric's own unit, to two digits of its standard error; to five where that is unknown. */
+export function measured(number, error = 0) {
+  if (!(error > 0) || !Number.isFinite(number)) return figure(number);
+  const places = Math.min(Math.max(1 - Math.floor(Math.log10(error)), 0), 12);
+  return number.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places });
+}
 export const several = (number, noun, many = `${noun}s`) =>
   `${count(number)} ${number === 1 ? noun : many}`;
 export const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)}%`;

@@ -1,5 +1,5 @@
 // Tables of answers: which columns, under which titles, the service says once for every face.
-import { ask, button, count, figure, fill, h, named, ofMeans, percent } from "./shell.js";
+import { ask, button, count, fill, h, measured, named, ofMeans, percent } from "./shell.js";
 
 const LONGEST = 80;
 const MOST = 4000;
@@ -16,20 +16,20 @@ function whole(text) {
 const signed = (number, format) => (number > 0 ? "+" : "") + format(number);
 const marked = (text, kind) => h("td", { class: kind }, text);
 
-/** How a figure of each unit is written; `means`: the answer is in the metric's own unit. */
+/** How a figure of each unit is written; error: of means, which are in the metric's own unit. */
 const WRITTEN = {
   text: (value) => whole(String(value)),
   count: (number) => count(number),
-  reports: (number, means) => (means ? figure(number) : count(number)),
+  reports: (number, error) => (error == null ? count(number) : measured(number, error)),
   share: (share) => percent(share),
-  level: (level, means) => (means ? figure(level) : percent(level, 2)),
-  change: (change, means) =>
-    signed(change, (number) => (means ? figure(number) : (100 * number).toFixed(2))),
+  level: (level, error) => (error == null ? percent(level, 2) : measured(level, error)),
+  change: (change, error) =>
+    signed(change, (number) => (error == null ? (100 * number).toFixed(2) : measured(number, error))),
   probability: (chance) => chance.toPrecision(2),
   confidence: (sure) => 
     sure >= TELLING ? percent(Math.min(Math.floor(1000 * sure), 999) / 1000) : "too close to call",
   epsilon: (epsilon) => epsilon.toFixed(3),
-  number: (number) => figure(number),
+  number: (number, error) => measured(number, error),
   flag: (flag) => marked(flag ? "yes" : "", flag ? "yes" : ""),
   verdict: (flag) => marked(VERDICT[flag], VERDICT[flag].toLowerCase()),
   time: (time) => time.replace("T00:00:00Z", "").replace("Z", "").replace("T", " "),
@@ -63,7 +63,8 @@ const isOfMeans = (question, answer) =>
 function cell(column, row, means) {
   const ends = column.to ? [row[column.field], row[column.to]] : [row[column.field]];
   if (ends.includes(null)) return UNKNOWN[column.unit] ?? "";
-  const cells = ends.map((end) => WRITTEN[column.unit](end, means));
+  const error = means || column.unit === "number" ? row.stderr ?? (row.high - row.low) / 4 : null;
+  const cells = ends.map((end) => WRITTEN[column.unit](end, error));
   return cells.length === 1 ? cells[0] : cells.join(" to ");
 }
 

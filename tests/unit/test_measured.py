@@ -1,0 +1,39 @@
+"""Numbers in a metric's own unit, as text."""
+
+from math import inf, nan
+
+import pytest
+
+from hubbub.query_results import cell, measured
+from hubbub.query_results.columns import COLUMNS
+
+
+@pytest.mark.parametrize(
+    ("number", "error", "text"),
+    [
+        (123_456.78, 3.2, "123,456.8"),
+        (123_456.78, 340.0, "123,457"),
+        (1_700_000_123.4, 4.0, "1,700,000,123.4"),
+        (0.0123456, 0.00012, "0.01235"),
+        (0.0, 0.5, "0.00"),
+        (-3.456, 0.012, "-3.456"),
+        (123_456.0, 0.0, "123,456"),
+        (5.25, 0.0, "5.25"),
+        (0.0, 0.0, "0"),
+        (1e20, 1.0, "1e+20"),
+        (inf, 1.0, "inf"),
+        (1.5, nan, "1.5"),
+    ],
+)
+def test_a_number_has_the_digits_that_its_error_leaves(
+    number: float, error: float, text: str
+) -> None:
+    """Five digits alone would write 123,456.8 as 1.2346e+05, and both ends of an interval alike."""
+    assert measured(number, error) == text
+
+
+def test_both_ends_of_a_large_means_interval_are_told_apart() -> None:
+    [ends] = [column for column in COLUMNS["estimates"] if column.to and "low" in column.fields]
+    row = {"estimate": 123_456.7, "stderr": 1.6, "low": 123_453.6, "high": 123_459.8}
+    assert cell(ends, row, of_means=True) == "123,453.6 to 123,459.8"
+    assert cell(ends, row, of_means=False) == "123,454 to 123,460"
