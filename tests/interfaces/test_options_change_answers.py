@@ -187,6 +187,14 @@ def _of_plan() -> dict[tuple[str, str], Case]:
             "plan --values 16 --epsilon 1 --detect 0.01",
             "plan --values 16 --epsilon 1 --detect 0.02",
         ),
+        "--percentile": (
+            "plan --ranges 8 0 8 --epsilon 1 --reports 1e4",
+            "plan --ranges 8 0 8 --epsilon 1 --reports 1e4 --percentile 50",
+        ),
+        "--within": (
+            "plan --ranges 8 0 8 --epsilon 1 --percentile 50 --within 0.1",
+            "plan --ranges 8 0 8 --epsilon 1 --percentile 50 --within 0.2",
+        ),
         "--whose": (aimed, f"{aimed} --whose reporters"),
         "--permanent-epsilon": (values, f"{values} --permanent-epsilon 2"),
         "--simulate": (values, drawn),

@@ -77,6 +77,12 @@ def test_a_comparison_says_how_far_percentiles_moved(
     assert "percentiles in h, 95% intervals: p50 " in output
 
 
+def test_prometheus_reads_percentiles(home: House) -> None:
+    text = web.get(f"{home.page}/metrics").text
+    for name in ("", "_low", "_high"):
+        assert f'hubbub_percentile{name}{{metric="launches",percentile="95"}} ' in text
+
+
 def test_a_trend_follows_percentiles(home: House, capsys: pytest.CaptureFixture[str]) -> None:
     asked = {"percentile": ["50", "95"], "epochs": "all", "confidence": 0.99999}
     document = _estimates(home, "launches", "trend", **asked).json()

@@ -81,6 +81,16 @@ def estimate_columns() -> dict[str, MetricDeclaration]:
     }
 
 
+PERCENTILES: Final = {
+    field: MetricDeclaration(name, "gauge", meaning, ("metric", "percentile"))
+    for field, name, meaning in (
+        ("estimate", "hubbub_percentile", "Percentile of a number in parts, in its own unit"),
+        ("low", "hubbub_percentile_low", "Lower end of the percentile's interval"),
+        ("high", "hubbub_percentile_high", "Upper end of the percentile's interval"),
+    )
+}
+"""Those of a percentile, by field."""
+
 ESTIMATES: Final = (
     METRIC_INFO,
     METRIC_REPORTS,
@@ -90,6 +100,7 @@ ESTIMATES: Final = (
     HONEST_P_VALUE,
     ALERT,
     *estimate_columns().values(),
+    *PERCENTILES.values(),
     HTTP_REQUESTS,
 )
 """At /metrics of --http-listen."""

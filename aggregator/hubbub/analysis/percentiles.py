@@ -177,12 +177,12 @@ def _share_below(ranks: Ranks, bound: float, reach: float) -> ShareBelow:
     return ShareBelow(
         below=bound,
         share=float(np.interp(bound, edges, ranks.shares)),
-        low=_end(ranks, first, reach, 0.0),
-        high=_end(ranks, last, reach, 1.0),
+        low=share_end(ranks, first, reach, 0.0),
+        high=share_end(ranks, last, reach, 1.0),
     )
 
 
-def _end(ranks: Ranks, edge: int, reach: float, farthest: float) -> float:
+def share_end(ranks: Ranks, edge: int, reach: float, farthest: float) -> float:
     """The share towards `farthest` that the estimate at an edge is so many errors away from."""
     near, far = float(ranks.shares[edge]), farthest
     if edge in (0, len(ranks.edges) - 1):

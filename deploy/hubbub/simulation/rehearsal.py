@@ -105,6 +105,26 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PercentileRow:
+    """A percentile of numbers in parts: where the true one lies, between edges, and what was said.
+
+    holds: whether the interval holds all of the part that the true one is in.
+    """
+
+    percentile: float
+    true_low: float
+    true_high: float
+    estimate: float
+    low: float
+    high: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the interval has that part in it."""
+        return self.low <= self.true_low and self.true_high <= self.high
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """One rehearsal. reports: how many were made in all, of those epochs that left the shuffler.
 
@@ -114,6 +134,7 @@ class Run:
         None where nobody holds so frequent a one. recall_begun: the same of those that were found
         whole or by a beginning that is as long as the tree tells.
     associations: of parts, every two. public: of what is told apart, every part and value.
+    percentiles: of numbers in parts.
     """
 
     reports: int
@@ -124,6 +145,7 @@ class Run:
     withheld: int = 0
     associations: tuple[Associated, ...] = ()
     public: tuple[PublicRow, ...] = ()
+    percentiles: tuple[PercentileRow, ...] = ()
 
 
 def central_of_plan(plan: Plan) -> Central | None:
@@ -242,7 +264,26 @@ async def _told(
         withheld=withheld,
         associations=tuple(await associations(query, metric, question, codes, reported)),
         public=tuple(public),
+        percentiles=tuple(_percentiles(rows, answer)),
     )
+
+
+def _percentiles(rows: Sequence[Row], answer: Estimated) -> Iterator[PercentileRow]:
+    """Every percentile beside the part that the true one is in."""
+    held = np.array([row.true for row in rows[: max(len(answer.edges) - 1, 0)]])
+    if not held.sum():
+        return
+    below = np.cumsum(held) / held.sum()
+    for row in answer.percentiles:
+        part = int(np.searchsorted(below, row.percentile / 100 - 1e-12))
+        yield PercentileRow(
+            percentile=row.percentile,
+            true_low=answer.edges[part],
+            true_high=answer.edges[part + 1],
+            estimate=row.estimate,
+            low=row.low,
+            high=row.high,
+        )
 
 
 def as_window(metric: Metric, totals: Totals, chance: np.random.Generator) -> WindowTotals:

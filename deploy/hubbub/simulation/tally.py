@@ -17,7 +17,7 @@ class Summary:
     refused: runs without an answer, for having had fewer reports than the minimum batch.
     withheld: epochs that did not leave the shuffler, having had fewer reports than the crowd.
     coverage_associations, coverage_public: of Cramer's V of two parts; of shares among those of one
-    public value.
+    public value. coverage_percentiles: of percentiles, whose intervals hold whole parts.
     """
 
     coverage: float | None
@@ -31,6 +31,7 @@ class Summary:
     withheld: int = 0
     coverage_associations: float | None = None
     coverage_public: float | None = None
+    coverage_percentiles: float | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,6 +45,7 @@ class Tally:
     shown: Comparison = field(default_factory=Comparison)
     associations: Comparison = field(default_factory=Comparison)
     public: Comparison = field(default_factory=Comparison)
+    percentiles: Comparison = field(default_factory=Comparison)
     false: int = 0
     false_shares: float = 0.0
     recalled: float = 0.0
@@ -65,6 +67,8 @@ class Tally:
             self.associations.add(pair.true, pair.low, pair.high)
         for share in run.public:
             self.public.add(share.true, share.low, share.high)
+        for percentile in run.percentiles:
+            self.percentiles.add(float(percentile.holds), 1.0, 1.0)
         for row in run.values:
             self.values.add(row.true, row.low, row.high, row.estimate)
             if row.shown:
@@ -87,4 +91,5 @@ class Tally:
             withheld=self.withheld,
             coverage_associations=self.associations.coverage,
             coverage_public=self.public.coverage,
+            coverage_percentiles=self.percentiles.coverage,
         )

@@ -11,10 +11,14 @@ from hubbub.aggregator.query.report_counts import Terms, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.analysis import (
     OF_NUMBERS,
+    PERCENTILES,
     Answer,
     Change,
+    Percentile,
+    Ranks,
     ValueAnswer,
     changes,
+    percentiles_of,
     stand_out,
 )
 from hubbub.bundles import Bundle
@@ -27,7 +31,8 @@ class PublicPart:
     """One value of a public field; "unlisted" for devices that say none of them.
 
     reports: how many are counted. waiting, withheld: what the shuffler has of it; None if it did
-    not tell. answered: whether it has rows.
+    not tell. answered: whether it has rows. percentiles: of numbers in parts of a range, those of
+    its reporters.
     """
 
     part: str
@@ -35,6 +40,7 @@ class PublicPart:
     waiting: int | None
     withheld: int | None
     answered: bool
+    percentiles: list[Percentile]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,8 +163,10 @@ def broken_down(
     return _marked(rows)
 
 
-def public_part(part: Part, terms: Terms | None) -> PublicPart:
-    """A part's numbers of reports. terms: the shuffler's."""
+def public_part(
+    part: Part, terms: Terms | None, ranks: Ranks | None, confidence: float
+) -> PublicPart:
+    """A part's numbers of reports, and its percentiles. terms: the shuffler's."""
     waiting, withheld = upstream_reports(part.own, terms)
     return PublicPart(
         part=part.name,
@@ -166,6 +174,7 @@ def public_part(part: Part, terms: Terms | None) -> PublicPart:
         waiting=waiting,
         withheld=withheld,
         answered=part.is_answered,
+        percentiles=percentiles_of(ranks, PERCENTILES, confidence) if ranks else [],
     )
 
 

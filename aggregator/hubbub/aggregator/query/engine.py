@@ -287,6 +287,11 @@ class QueryEngine:
         if not query.candidates and whole.metric.values is None and all_.kind == "values":
             # Strings that are found in all reports are what is asked of each part.
             query = replace(query, candidates=tuple(value.value for value in all_.values))
+        ranks = {
+            part.name: (await self._work(part.own, query)).ranks
+            for part in parts
+            if part.is_answered
+        }
         answers = [
             (
                 (await self._work(part.own, query)).answer,
@@ -300,7 +305,12 @@ class QueryEngine:
             **self._envelope(query, all_, whole),
             by=field_of(whole.metric, by),
             min_batch=whole.metric.fewest,
-            parts=[public_part(part, terms) for part in parts],
+            parts=await asyncio.to_thread(
+                lambda: [
+                    public_part(part, terms, ranks.get(part.name), query.confidence)
+                    for part in parts
+                ]
+            ),
             values=await asyncio.to_thread(broken_down, parts, answers),
         )
 

@@ -20,6 +20,7 @@ from hubbub.aggregator.metrics import (
     METRIC_INFO,
     METRIC_REPORTS,
     METRIC_WAITING_REPORTS,
+    PERCENTILES,
     estimate_columns,
 )
 from hubbub.aggregator.query import Page, QueryEngine
@@ -105,6 +106,7 @@ class _Estimates(Collector):
                 for name, family in columns.items():
                     if (figure := getattr(value, name)) is not None:
                         family.add_metric([line.name, value.value[:_LONGEST]], figure)
+        yield from self._percentiles()
         yield from (info, report_counts, waiting, epoch, of, odd, *columns.values())
         alerts = ALERT.family()
         for verdict in self._verdicts:
@@ -116,3 +118,13 @@ class _Estimates(Collector):
         for status, number in sorted(self._requests.items()):
             answered.add_metric([str(status)], number)
         yield answered
+
+    def _percentiles(self) -> Iterator[Series]:
+        """Of numbers in parts, the usual ones."""
+        families = {field: declared.family() for field, declared in PERCENTILES.items()}
+        for line, estimate in self._found:
+            for row in estimate.percentiles if estimate else ():
+                for field, family in families.items():
+                    labels = [line.name, f"{row.percentile:g}"]
+                    family.add_metric(labels, getattr(row, field))
+        yield from families.values()

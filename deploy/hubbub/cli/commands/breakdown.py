@@ -9,7 +9,7 @@ from hubbub.cli.terminal.query_options import QuestionOptions
 from hubbub.notebook import Connection
 from hubbub.programs.command_line import Command
 from hubbub.programs.options import option, options
-from hubbub.query_results import columns_of, final_sentence, rows
+from hubbub.query_results import columns_of, final_sentence, percentile_sentences, rows
 
 
 @options
@@ -68,6 +68,8 @@ def show_breakdown(answer: Answer) -> None:
     if len(every) > _ROWS:
         explain(f"what differs most first; {len(every) - _ROWS:,} more: --format csv has them all")
     for part in answer["parts"]:
+        for sentence in percentile_sentences({**answer, "percentiles": part["percentiles"]}):
+            explain(f"{part['part']}: {sentence}")
         if not part["answered"] and (part["part"] != "unlisted" or part["reports"]):
             withheld = f", {part['withheld']:,} withheld" if part["withheld"] else ""
             explain(

@@ -29,6 +29,7 @@ from hubbub.privacy.planner import Row, Target, epsilon_for, plan, ranked, repor
 from hubbub.programs.command_line import Command
 from hubbub.programs.options import Exclusive, Group, option, options
 from hubbub.programs.unwritable import refuse_unwritable
+from hubbub.simulation.planned_ranks import check_rank_goal, rank_error
 from hubbub.simulation.totals_of_plan import simulate
 
 _POINTS: Final = 25
@@ -77,6 +78,7 @@ examples:
   hubbub plan --values 128 --epsilon 1 --detect 0.01        how many reports do I need?
   hubbub plan --values 128 --reports 1e6 --error 0.001      which epsilon do I need?
   hubbub plan metrics.toml --metric theme --reports 50000 --simulate
+  hubbub plan --ranges 64 0 60 --epsilon 1 --percentile 95 --within 0.02
   hubbub plan --set 40 5 --epsilon 2 --reports 100000       sets of 40 values, 5 of them told
   hubbub plan --parts 7 16 14 2 --epsilon 1 --reports 1e5   tables of every two answers
   hubbub plan --vector 16 1 --epsilon 2 --reports 1e5       the mean of 16 numbers
@@ -106,6 +108,17 @@ class PlanOptions:
         group=_FIGURES,
         exclusive=_GOAL,
     )
+    percentile: float | None = option(
+        "percentile of a number with parts, whose error is shown", default=None, metavar="P"
+    )
+    within: float | None = option(
+        "half the width of its 95%% interval, in rank: 0.02 of p95 is from p93 to p97",
+        default=None,
+        metavar="SHARE",
+        group=_FIGURES,
+        exclusive=_GOAL,
+        needs="percentile",
+    )
     whose: Whose = option(
         "what --error refers to: shares of the population, or shares of those who report "
         "(%(default)s)",
@@ -132,16 +145,21 @@ def _plan(options: PlanOptions) -> int:
         if metric is not None or question.kind not in {"values", "strings"}:
             raise BadParameter("--permanent-epsilon goes with --values and --strings: leave it out")
         question = replace(question, permanent_epsilon=options.permanent_epsilon)
+    _check_percentile(options, question, metric)
     rows = _rows(options, question, metric)
+    errors = rank_errors(question, rows, options.percentile)
     own = None
     if metric is not None and options.reports is not None:
         own = row(question, metric.mechanism, metric.arguments, options.reports)
     drawing = simulate(question, own or rows[0], options.seed) if options.simulate else None
     if options.format == "json":
         document = _document(question, rows, own, metric)
+        document |= {"rank_errors": errors} if errors else {}
         say(json.dumps(document | ({"simulated": drawing} if drawing else {}), indent=1))
     else:
         show(question, rows, own, metric)
+        for name, error in errors.items():
+            say(f"p{options.percentile:g} by {name}: +-{error:.2%} in rank, 95% interval")
         if drawing:
             show_simulated(drawing)
     if options.plot:
@@ -168,12 +186,14 @@ def _document(
 
 def _rows(options: PlanOptions, question: MetricDraft, metric: Metric | None) -> list[Row]:
     """The recommended mechanism and the others, with the figure worked out that was not given."""
-    goal = options.detect if options.error is None else options.error
-    reports, epsilon, target = options.reports, options.epsilon, _target(options)
+    goals = (options.error, options.detect, options.within)
+    goal = next((share for share in goals if share is not None), None)
+    reports, epsilon, target = options.reports, options.epsilon, _target(options, question)
     if metric is not None and epsilon is None and (goal is None or reports is None):
         epsilon = metric.epsilon
     if reports is not None and epsilon is not None and goal is None:
-        return plan(question, epsilon, reports)
+        rows = plan(question, epsilon, reports)
+        return rows if options.percentile is None else ranked(rows, lambda row: target(row) ** 2)
     if reports is None and epsilon is not None and goal is not None:
         needed = [
             reports_for(question, name, parameters, target, goal)
@@ -182,8 +202,8 @@ def _rows(options: PlanOptions, question: MetricDraft, metric: Metric | None) ->
         return ranked(needed, lambda item: item.reports)
     if reports is None or epsilon is not None or goal is None:
         raise BadParameter(
-            "give two of --reports, --epsilon and --error or --detect: the third is worked out; "
-            "for example: hubbub plan --values 128 --epsilon 1 --reports 100000"
+            "give two of --reports, --epsilon and --error, --detect or --within: the third is "
+            "worked out; for example: hubbub plan --values 128 --epsilon 1 --reports 100000"
         )
     tried = [
         epsilon_for(question, name, reports, target, goal)
@@ -198,8 +218,38 @@ def _rows(options: PlanOptions, question: MetricDraft, metric: Metric | None) ->
     return ranked(rows, lambda item: item.epsilon)
 
 
-def _target(options: PlanOptions) -> Target:
+def _check_percentile(options: PlanOptions, question: MetricDraft, metric: Metric | None) -> None:
+    """Raises BadParameter for a percentile of what has no parts of a range."""
+    if options.percentile is None:
+        return
+    if question.kind != "ranges" and not (metric and metric.edges):
+        raise BadParameter(
+            "--percentile goes with --ranges, or with --metric of a number with edges or of wave"
+        )
+    check_rank_goal(options.percentile, options.within)
+
+
+def rank_errors(
+    question: MetricDraft, rows: Sequence[Row], percentile: float | None
+) -> dict[str, float]:
+    """By mechanism, how far off in rank a percentile is; of none where no reports are enough."""
+    if percentile is None:
+        return {}
+    return {
+        item.mechanism: rank_error(
+            question, item.mechanism, item.parameters, item.reports, percentile
+        )
+        for item in rows
+        if isfinite(item.reports)
+    }
+
+
+def _target(options: PlanOptions, question: MetricDraft) -> Target:
     """The figure of a row that has to reach the goal."""
+    if (percentile := options.percentile) is not None:
+        return lambda row: rank_error(
+            question, row.mechanism, row.parameters, row.reports, percentile
+        )
     if options.error is None:
         return lambda row: row.detectable
     return (lambda row: row.stderr) if options.whose == REPORTERS else (lambda row: row.population)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hubbub.bundles import Bundle
-from hubbub.catalog import days_of_period, metric_name_of
+from hubbub.catalog import Metric, days_of_period, metric_name_of
 from hubbub.catalog.discovery import counting
 from hubbub.cli.commands.simulate_days import say_above_most, simulate_days
 from hubbub.cli.commands.simulate_model import simulate_model
@@ -19,6 +19,7 @@ from hubbub.cli.terminal.output import say, several, table
 from hubbub.cli.terminal.progress import tracked
 from hubbub.errors import BadParameter, BatchTooSmall, UnknownMetric
 from hubbub.programs.command_line import Command
+from hubbub.query_results import percentile_name
 from hubbub.simulation.days_file import has_days
 from hubbub.simulation.model_file import read_model
 from hubbub.simulation.people_file import read_truth
@@ -166,6 +167,7 @@ def _show(plan: Plan, last: Run, summary: Summary) -> None:
         )
     _say_recall(last, summary)
     _say_beside(plan, last, summary)
+    _say_percentiles(metric, last, summary)
     if mean:
         say(f"intervals that hold the truth: {_percent(summary.coverage)}")
     else:
@@ -193,6 +195,27 @@ def _say_recall(last: Run, summary: Summary) -> None:
             "of strings that end in …, only the beginning is told apart: raise `bits`, or list "
             "what they begin with in `beginnings`"
         )
+
+
+def _say_percentiles(metric: Metric, last: Run, summary: Summary) -> None:
+    """Of numbers in parts, percentiles beside the parts that the true ones are in."""
+    if not last.percentiles:
+        return
+    table(
+        f"percentiles{metric.unit and f' in {metric.unit}'}",
+        ("", "true part", "estimate", "interval", ""),
+        [
+            (
+                percentile_name(row.percentile),
+                f"{row.true_low:,.5g} to {row.true_high:,.5g}",
+                f"{row.estimate:,.5g}",
+                f"{row.low:,.5g} to {row.high:,.5g}",
+                "" if row.holds else "misses",
+            )
+            for row in last.percentiles
+        ],
+    )
+    say(f"intervals of percentiles that hold it: {_percent(summary.coverage_percentiles)}")
 
 
 def _say_beside(plan: Plan, last: Run, summary: Summary) -> None:

@@ -3,6 +3,7 @@
 import { $, ask, before, count, h, inUnit, ofMeans, printable } from "./shell.js";
 import { bars } from "./charts.js";
 import { showState } from "./states.js";
+import { saidOf } from "./percentiles.js";
 import { fillAnswer } from "./tables.js";
 
 // Of so many rows each has a bar; of more the table alone.
@@ -57,6 +58,10 @@ async function show(answer) {
   const whose = " Shares are of a part’s reports; differences of the population that they are from.";
   $("broken").replaceChildren(
     h("p", {}, `${summary}${few}${whose}${before(answer)}`),
+    ...answer.parts
+      .map((part) => [printable(part.part), saidOf(part)])
+      .filter(([, percentiles]) => percentiles)
+      .map(([part, percentiles]) => h("p", {}, `${part}: ${inUnit(percentiles, answer)}`)),
     h("figure", {}, drawing),
     h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Table of parts" }, table),
   );

@@ -20,16 +20,20 @@ function down(number, edges) {
   return part + (number - edges[part]) / (edges[part + 1] - edges[part]);
 }
 
+const said = (row) => `${nameOf(row)} ${figure(row.estimate, 4)} (${ends(row)})`;
+const drawn = ({ percentiles }) => percentiles.filter(({ percentile }) => DRAWN.includes(percentile));
+
+/** The two that are drawn, in words; "" where there are none. */
+export const saidOf = (holder) => drawn(holder).map(said).join(", ");
+
 /** The median and the 95th, with their intervals, where each lies among the bars of all parts. */
-export const acrossBars = ({ percentiles, edges }) =>
-  percentiles
-    .filter(({ percentile }) => DRAWN.includes(percentile))
-    .map((row) => ({
-      name: `${nameOf(row)} ${figure(row.estimate, 4)} (${ends(row)})`,
-      at: down(row.estimate, edges),
-      low: down(row.low, edges),
-      high: down(row.high, edges),
-    }));
+export const acrossBars = (answer) =>
+  drawn(answer).map((row) => ({
+    name: said(row),
+    at: down(row.estimate, answer.edges),
+    low: down(row.low, answer.edges),
+    high: down(row.high, answer.edges),
+  }));
 
 /** All of them as a table; `place` is empty where there are none. */
 export async function showPercentiles(place, answer) {
