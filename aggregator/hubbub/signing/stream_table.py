@@ -4,7 +4,7 @@ import json
 
 from hubbub.bundles.bundle import Bundle
 from hubbub.bundles.encoding import to_text
-from hubbub.catalog.crowds.device_dummies import gathered, made_each
+from hubbub.catalog.crowds.device_dummies import gathered
 from hubbub.catalog.crowds.hidden_counts import count_noise, minimum
 from hubbub.catalog.crowds.noise_dummies import value_noise
 from hubbub.catalog.epochs import EPOCH_SECONDS, grace_seconds
@@ -20,7 +20,7 @@ def stream_table(bundle: Bundle) -> str:
     streams = {
         metric.name: {
             "sealed_bytes": metric.sealed_bytes,
-            "min_batch": gathered(minimum(metric), made_each(metric)),
+            "min_batch": gathered(minimum(metric), metric.made_each),
             "epoch_seconds": EPOCH_SECONDS[metric.epoch],
             "grace_seconds": grace_seconds(metric.epoch),
             **_leaving(metric),

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Final
@@ -290,9 +289,7 @@ def part_of_metric(metric: Metric, name: str) -> Metric:
         fields = ", ".join(f"{field} ({', '.join(own)})" for field, own in rules.items())
         has = f"it is told apart by {fields}" if rules else "it has no breakdown"
         raise UnknownMetric(f'metric "{metric.base_name}" has no such cells; {has}')
-    part = copy(metric)  # all the same but for the name, so nothing is checked or built again
-    object.__setattr__(part, "name", name)
-    return part
+    return metric.named(name)
 
 
 def _are_of(values: list[str], names: Mapping[str, Any]) -> bool:

@@ -1,6 +1,7 @@
 """Metric: one question that an app may answer, and everything promised about it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, Final, Self
@@ -61,6 +62,11 @@ class Metric:
     filled: its catalog says `cover`, so fillers may be among what leaves the shuffler together.
     base_name: the metric's name in the catalog, whichever tier this is.
     central: what a whole shuffled epoch promises; None if nothing, as in development.
+    tier: which tier this is, by its name; "" for the metric itself.
+    stream: of the values that are asked now, at its own epsilon; own_streams: all of these values.
+    streams: its own, its cells', those of tiers and of former lists.
+    fewest: reports that leave the shuffler together at least, and that an answer takes.
+    made_each: how many dummies a device makes beside each report, on average.
     memoized: the randomizer again, if it has a permanent step.
     report_loss: what one report can lose, in nats, as proven of the mechanism.
     lifetime_loss: what all reports of one unchanged value can lose; infinite if not memoized.
@@ -207,6 +213,12 @@ class Metric:
     development: bool = False
     filled: bool = False
     base_name: str = field(init=False, repr=False, compare=False)
+    tier: str = field(init=False, repr=False, compare=False)
+    stream: str = field(init=False, repr=False, compare=False)
+    own_streams: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    streams: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    fewest: int = field(init=False, repr=False, compare=False)
+    made_each: float = field(init=False, repr=False, compare=False)
     central: CentralPromise | None = field(init=False, repr=False, compare=False)
     randomizer: AnyMechanism = field(init=False, repr=False, compare=False)
     memoized: Memoized | None = field(init=False, repr=False, compare=False)
@@ -220,6 +232,9 @@ class Metric:
         object.__setattr__(self, "base_name", name)
         self._check()
         object.__setattr__(self, "central", self._central())
+        object.__setattr__(self, "made_each", self.dummies_each if self.central else 0.0)
+        object.__setattr__(self, "fewest", 1 if self.development else self.min_batch)
+        self._name_streams()
         built = randomizer_of(self.mechanism, self.arguments, self.epsilon)
         if not self.crowd:  # which leaves in cuts
             refuse_large_batch(self.min_batch, built.randomizer, self.kem)
@@ -262,6 +277,22 @@ class Metric:
                 "; ".join(f"{name}: {problem}" for name, problem in problems.items())
             )
 
+    def _name_streams(self) -> None:
+        """Each list of values has a stream, and so has of it each tier, and of that every cell."""
+        lists = list_names(self.name, self.grown, len(self.values or ()))
+        own = [
+            tuple(
+                stream
+                for name in (asked, *(f"{asked}/{tier:g}" for tier in self.tiers))
+                for stream in streams_of(name, self.breakdown)
+            )
+            for asked in lists
+        ]
+        object.__setattr__(self, "tier", tier_of(self.name))
+        object.__setattr__(self, "stream", lists[-1])
+        object.__setattr__(self, "own_streams", own[-1])
+        object.__setattr__(self, "streams", tuple(stream for streams in own for stream in streams))
+
     def _central(self) -> CentralPromise | None:
         if self.central_epsilon is None or self.crowd is None or self.development:
             return None
@@ -279,6 +310,13 @@ class Metric:
             if self.model
             else epochs_together(self.central_period, self.epoch),
         )
+
+    def named(self, name: str) -> Self:
+        """The same under the name of some of its cells: nothing is checked or built again."""
+        part = copy(self)
+        object.__setattr__(part, "name", name)
+        part._name_streams()  # noqa: SLF001 of the same class
+        return part
 
     @property
     def mix(self) -> str:
@@ -309,35 +347,6 @@ class Metric:
             arguments_of["beginnings"] = self.beginnings
         return arguments_of
 
-    @property
-    def streams(self) -> tuple[str, ...]:
-        """The names of its streams: its own, its cells', those of tiers and of former lists."""
-        return tuple(stream for name in self._lists for stream in self._apart(name))
-
-    @property
-    def own_streams(self) -> tuple[str, ...]:
-        """Those of the values that are asked now."""
-        return tuple(self._apart(self.stream))
-
-    @property
-    def stream(self) -> str:
-        """The stream of the values that are asked now, at its own epsilon."""
-        return self._lists[-1]
-
-    @property
-    def _lists(self) -> tuple[str, ...]:
-        return list_names(self.name, self.grown, len(self.values or ()))
-
-    @property
-    def fewest(self) -> int:
-        """The fewest reports that leave the shuffler together, and that an answer takes."""
-        return 1 if self.development else self.min_batch
-
-    @property
-    def tier(self) -> str:
-        """Which tier this is, as its stream's name says it; "" for the metric itself."""
-        return tier_of(self.name)
-
     def at(self, epsilon: float) -> Self:
         """The same question at a smaller epsilon, of the values that are asked now: a stream."""
         return replace(self.tier_alone(epsilon), name=f"{self.stream}/{epsilon:g}", grown=())
@@ -358,11 +367,6 @@ class Metric:
             return self.stream
         allowed = [epsilon for epsilon in self.tiers if epsilon <= min(max_epsilon, max_local)]
         return f"{self.stream}/{allowed[-1]:g}" if allowed else None
-
-    def _apart(self, name: str) -> Iterator[str]:
-        """The streams of one list: of each tier every cell."""
-        for stream_name in (name, *(f"{name}/{tier:g}" for tier in self.tiers)):
-            yield from streams_of(stream_name, self.breakdown)
 
     def code(self, value: Any) -> Any:
         """The mechanism's value for what the app reported.

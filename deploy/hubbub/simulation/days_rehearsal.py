@@ -14,7 +14,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import draw, family_for
 from hubbub.bundles import Bundle
 from hubbub.catalog import EPOCH_SECONDS, Metric, days_of_period
-from hubbub.catalog.crowds.device_dummies import gathered, made_each
+from hubbub.catalog.crowds.device_dummies import gathered
 from hubbub.catalog.discovery import counting
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BatchTooSmall
@@ -146,7 +146,7 @@ def _run(
     for day, own in zip(days.days, day_counts, strict=True):
         totals = draw(metric.randomizer, days.codes, own.tolist(), chance)
         window_totals = as_window(metric, totals, chance)
-        if window_totals.counted >= gathered(max(metric.crowd or 0, 1), made_each(metric)):
+        if window_totals.counted >= gathered(max(metric.crowd or 0, 1), metric.made_each):
             windows[Window(metric.name, day)] = window_totals
     reports = int(day_counts.sum())
     try:

@@ -20,7 +20,7 @@ from hubbub.analysis.families import draw_epochs, family_for
 from hubbub.analysis.strings.tree_search import found_from, told_as
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric, days_of_period
-from hubbub.catalog.crowds.device_dummies import gathered, made_each
+from hubbub.catalog.crowds.device_dummies import gathered
 from hubbub.catalog.crowds.noise_dummies import named_dummies, value_noise
 from hubbub.catalog.discovery import counting
 from hubbub.conservation import Window
@@ -225,7 +225,7 @@ def _run(plan: Plan, chance: np.random.Generator) -> Run:
             drawn = draw_epochs(mechanism, codes, own.tolist(), plan.epochs // parts, chance)
             for number, totals in enumerate(drawn, start=epoch):
                 window_totals = as_window(metric, totals, chance)
-                if window_totals.counted < gathered(metric.crowd or 0, made_each(metric)):
+                if window_totals.counted < gathered(metric.crowd or 0, metric.made_each):
                     withheld += 1
                     continue
                 reported += own

@@ -204,7 +204,7 @@ class QueryEngine:
         self, query: EstimateQuery, answer: Answer, *selections: EpochSelection
     ) -> dict[str, Any]:
         """What every answer has. selections: of one metric, all that the answer comes from."""
-        whole = together(selections)
+        whole = together(selections) if selections[1:] else selections[0]
         return {
             "metric": selections[0].metric.name,
             "kind": answer.kind,

@@ -3,7 +3,7 @@
 from math import sqrt
 
 from hubbub.aggregator.query.totals import EpochSelection
-from hubbub.catalog.crowds.device_dummies import made_each, reports_variance
+from hubbub.catalog.crowds.device_dummies import reports_variance
 from hubbub.catalog.crowds.hidden_counts import hides_number, number_variance
 from hubbub.errors.places import notice
 
@@ -16,7 +16,7 @@ def notice_of(*selections: EpochSelection) -> str:
     """
     metric = selections[0].metric
     text = notice(development=metric.development)
-    each, noise = made_each(metric), hides_number(metric)
+    each, noise = metric.made_each, hides_number(metric)
     if noise and not any(selection.counted for selection in selections):
         text = f"{metric.name}: nothing has left the shuffler, which tells nobody how much waits."
     elif each or noise:
@@ -38,4 +38,4 @@ def reports_stderr(selection: EpochSelection) -> float:
     """The standard error of a number of reports; 0 where they are counted."""
     metric = selection.metric
     hidden = sum(number_variance(metric, count.reports) for count in selection.counted.values())
-    return sqrt(reports_variance(selection.reports, made_each(metric)) + hidden)
+    return sqrt(reports_variance(selection.reports, metric.made_each) + hidden)

@@ -11,7 +11,6 @@ from hubbub.aggregator.query.epoch_range import select_epochs
 from hubbub.aggregator.store.contract import DELETED, Counted, TotalsReader, WindowTotals
 from hubbub.bundles import Bundle
 from hubbub.catalog import EPOCH_SECONDS, Metric, closing_time, days_of_period, superseded_by
-from hubbub.catalog.crowds.device_dummies import made_each
 from hubbub.catalog.crowds.hidden_counts import count_variance, expected_dummies
 from hubbub.catalog.crowds.noise_dummies import value_noise
 from hubbub.conservation import Window, epoch_date, epoch_dates, minute
@@ -95,7 +94,7 @@ class TotalsByEpoch:
         self.clocks = clocks or Clocks(clock)
         self._store = store
         self._shelf = TotalsCache(
-            store, dummies_each=lambda stream: made_each(self.bundle.asked_in(stream))
+            store, dummies_each=lambda stream: self.bundle.asked_in(stream).made_each
         )
         self._clock = clock
 
@@ -331,7 +330,7 @@ class TotalsByEpoch:
                 if w.stream in streams and w.epoch in wanted
             ]
             hidden = sum(count_variance(own, part.counted) for part in parts if part.dummies)
-            dummies, each = expected_dummies(own), made_each(own)
+            dummies, each = expected_dummies(own), own.made_each
             size, noise = mechanism.layout.size, value_noise(own)
             added = sum_totals(parts, size, dummies=dummies, each=each, hidden=hidden, noise=noise)
             tiers.append((mechanism, added))

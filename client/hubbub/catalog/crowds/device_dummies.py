@@ -18,18 +18,13 @@ def each_of(crowd: int, dummies: int) -> float:
     return float(f"{dummies / crowd:.3g}")
 
 
-def made_each(metric: Any) -> float:
-    """How many a device makes beside each report, on average; none in development."""
-    return metric.dummies_each if metric.central else 0.0
-
-
 def dummy_payloads(metric: Any, coins: BitSource) -> list[bytes]:
     """What a device sends beside one report.
 
     PRIVACY: neither how many they are nor what they name depends on the value; each names any
         value alike.
     """
-    layout, each = metric.randomizer.layout, made_each(metric)
+    layout, each = metric.randomizer.layout, metric.made_each
     if not each or not isinstance(layout, OneHot):
         return []
     number = floor(each) + coins.chance(Probability.at_most(each % 1))
