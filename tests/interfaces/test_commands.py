@@ -120,7 +120,7 @@ def test_a_pipe_hears_no_picture(home: House, capsys: pytest.CaptureFixture[str]
     assert main(["query", "theme", *where]) == 0
     output = capsys.readouterr().out
     assert "┼" not in output
-    assert "not final: reports of these epochs are still taken" in output
+    assert "not final: these epochs still accept reports" in output
     assert main(["query", "launches", "--epochs", "closed", *where]) == 0
     output = capsys.readouterr().out
     assert re.search(r"^mean [\d.]+ h, [\d.]+ to [\d.]+$", output, re.MULTILINE)

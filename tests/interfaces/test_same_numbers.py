@@ -79,7 +79,7 @@ def test_means_carry_unit_range_and_what_they_do_not_tell(
     assert (answer["unit"], answer["lowest"], answer["highest"]) == ("s", 0, 600)
     output = _command(home, capsys, ["query", "seconds"], [])
     assert "95% interval (s)" in output
-    assert "Of numbers from 0 to 600 s: devices report no others." in output
+    assert "Numbers from 0 to 600 s: devices report no others." in output
     assert "How they are spread is not known" in output
     assert "mean (s)" in _command(home, capsys, ["trend", "seconds"], [])
     assert "difference (s)" in _command(home, capsys, ["compare", "seconds"], [])
@@ -194,7 +194,7 @@ def test_a_comparison_says_whether_an_epoch_still_takes_reports(
         answer = _ask(home, "theme", "compare", {"epochs": first, "to_epochs": last}, [])
         assert answer["final"] is final
         output = _command(home, capsys, ["compare", "theme", "--epochs", first, "--to", last], [])
-        notice = "not final: reports of these epochs are still taken"
+        notice = "not final: these epochs still accept reports"
         assert (notice in output) is not final
         notebook = hubbub.notebook.connect(home.page).compare("theme", first, last)
         assert (notice in notebook._repr_html_()) is not final
@@ -208,7 +208,7 @@ def test_a_list_and_a_line_say_whether_an_epoch_still_takes_reports(
     for newest, final in ((3, True), (1, False)):
         epochs = f"{home.today - 4}..{home.today - newest}"
         assert _ask(home, "theme", question, {"epochs": epochs}, [])["final"] is final
-        notice = "not final: reports of these epochs are still taken"
+        notice = "not final: these epochs still accept reports"
         output = _command(home, capsys, [question, "theme", "--epochs", epochs], [])
         assert (notice in output) is not final
         notebook = getattr(hubbub.notebook.connect(home.page), question)("theme", epochs=epochs)

@@ -87,7 +87,7 @@ def test_what_the_shuffler_did_not_tell_is_no_zero(capsys: pytest.CaptureFixture
 def test_sentences_are_cut_between_words_and_whole_in_a_pipe(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sentence = "intervals hold what was randomized, not who happened to report\nsecond " + "x" * 30
+    sentence = "the intervals cover the randomization noise\nsecond " + "x" * 30
     explain(sentence)
     assert capsys.readouterr().out == sentence + os.linesep
     monkeypatch.setenv("COLUMNS", "40")
@@ -95,7 +95,7 @@ def test_sentences_are_cut_between_words_and_whole_in_a_pipe(
     explain(sentence)
     lines = capsys.readouterr().out.splitlines()
     assert lines == [
-        "intervals hold what was randomized,",
-        "  not who happened to report",
+        "the intervals cover the randomization",
+        "  noise",
         "second " + "x" * 30,
     ]

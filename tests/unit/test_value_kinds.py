@@ -346,7 +346,7 @@ def test_a_share_below_nothing_is_told_why(metrics: dict[str, Metric]) -> None:
     assert told(-0.01) == []
     [note] = told(-0.157)
     assert note.startswith("A share below 0 or above 100% is no mistake")
-    assert "in 1 report they added more or less" in note
+    assert "in 1 report it was larger or smaller" in note
     mean = (
         ValueAnswer(
             value="mean",

@@ -302,8 +302,8 @@ def rests_on(metric: Metric, guarantee: Amplified) -> str:
         )
     if guarantee.method == "none":
         return (
-            f"Of one report: among {guarantee.reports:,} shuffled ones of {metric.mechanism} "
-            "nothing is proven beyond what the device itself guarantees."
+            f"For one report: mixing {guarantee.reports:,} reports of {metric.mechanism} proves "
+            "nothing beyond the guarantee of the device itself."
         )
     whom = "of them, those that show the same cohort or ask the same" if _groups(metric) else "all"
     return (

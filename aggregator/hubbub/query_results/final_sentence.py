@@ -6,4 +6,4 @@ from hubbub.query_results.rows import Document
 def final_sentence(document: Document) -> str:
     """That epochs of an answer still take reports; "" of one that is final, or of no epochs."""
     final = document.get("final", True)
-    return "" if final else "not final: reports of these epochs are still taken"
+    return "" if final else "not final: these epochs still accept reports"

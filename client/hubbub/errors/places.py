@@ -3,7 +3,7 @@
 from typing import Final
 
 PROTECTS_NOBODY: Final = (
-    "DEVELOPMENT: the numbers of this installation protect nobody; a report may stand alone."
+    "DEVELOPMENT: this installation protects nobody; an estimate may rest on a single report."
 )
 """What every face of a development installation says first."""
 

@@ -3,7 +3,7 @@
 What is said of a single value is analysis' own: ValueAnswer, Mean, TopValue, Change, Cell.
 
 whose: an answer is about those who reported, or about the population that they are from; then its
-errors hold who happened to report too.
+errors cover the choice of who reported, too.
 notice: what stands before all of it: of a development installation that it protects nobody; of
 numbers of reports, where devices send dummies too, that they are estimates, and their errors.
 Times are ISO 8601, UTC. `date` is an epoch as people say it, 2026-11-22; of hours 2026-11-22T14:00,

@@ -163,9 +163,9 @@ def notes(metric: Metric, answer: Answer) -> list[str]:
     room = _ABSURD * (high - low)
     if any(not low - room <= value.estimate <= high + room for value in answer.values):
         sentences.append(
-            f"{what} is no mistake: what coins add on average is taken away, and in "
-            f"{answer.reports:,} report{'s' * (answer.reports != 1)} they added more or less. Its "
-            "interval says what may be true; more reports narrow it."
+            f"{what} is no mistake: the average noise is subtracted, and in "
+            f"{answer.reports:,} report{'s' * (answer.reports != 1)} it was larger or "
+            "smaller. The interval contains the plausible values; more reports narrow it."
         )
     return sentences
 
@@ -183,18 +183,21 @@ def _of_its_kind(metric: Metric, answer: Answer) -> list[str]:
         return [_at_the_ends(metric, answer)]
     if answer.kind == "vector" and answer.span:
         long = f"{answer.span[1]:,g} long"
-        return [f"Vectors up to {long}: others count as {long}, and how many do is not known."]
+        return [
+            f"Vectors up to {long}: longer ones count as {long}, and their number is not known."
+        ]
     if answer.span is None or (answer.kind != "mean" and answer.mean is None):
         return []
     low, high = answer.span
     unit = f" {metric.unit}" if metric.unit else ""
     others = "others count as the nearer end" if metric.clamps else "devices report no others"
     if metric.clamps and answer.kind == "mean":
-        others += ", and how many do is not known: edges would tell"
-    sentences = [f"Of numbers from {low:,g} to {high:,g}{unit}: {others}."]
+        others += ", and their number is not known; a metric with edges shows it"
+    sentences = [f"Numbers from {low:,g} to {high:,g}{unit}: {others}."]
     if answer.kind == "mean":
         sentences.append(
-            "How they are spread is not known: a few large ones move a mean as many do."
+            "How they are spread is not known: a few large numbers move a mean as much as many "
+            "small ones."
         )
     else:
         sentences.append("For the mean each number counts as the middle of its range.")

@@ -1,1 +1,1 @@
-"""How far an estimate may be off: intervals, discoveries, tails, and who happened to report."""
+"""How far an estimate may be off: intervals, discoveries, tails, and the choice of who reported."""

@@ -91,7 +91,10 @@ def show_cross(answer: Answer) -> None:
         _list(heading, answer, cells)
     for sentence in (association_sentence(answer), *slice_sentences(answer)):
         explain(sentence)
-    whose = "of the population that reports are from: intervals hold who happened to report too"
+    whose = (
+        "for the population: the intervals cover the randomization noise and the choice of who "
+        "reported"
+    )
     explain(whose)
     if len(answer["parts"]) > 2:  # noqa: PLR2004 a table has two
         third = " PART" if answer["by"] else ""

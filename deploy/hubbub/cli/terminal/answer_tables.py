@@ -76,7 +76,7 @@ def show_estimates(answer: Answer) -> None:
     _say_lists(answer)
     _say_whose(answer)
     if not is_of_means("estimates", answer):
-        explain("intervals allow for chance: it may have put the first rows first")
+        explain("the intervals allow for the selection of the largest rows")
     if answer.get("anytime"):
         explain("at every look while the epochs fill: look as often as you like")
     _say_trust(answer)
@@ -90,7 +90,9 @@ def show_percentiles(answer: Answer) -> None:
     heading = f"{answer['metric']}: {several(answer['reports'], 'report')}{unit}, {answer['dates']}"
     _show("percentiles", answer, heading)
     _say_whose(answer)
-    explain("the ends of a percentile's interval are edges of parts: finer is in no report")
+    explain(
+        "a percentile's interval ends at edges of the metric's parts: reports contain nothing finer"
+    )
     if any(row["reaches"] for row in answer["percentiles"]):
         explain("an interval that ends with the range may lie beyond: ask for more epochs")
 
@@ -277,12 +279,11 @@ def _names(strings: Sequence[str], most: int = _TWINS) -> str:
 def _say_whose(answer: Answer) -> None:
     if answer["whose"] == "population":
         explain(
-            "of the population that reports are from: intervals hold who happened to report too"
+            "for the population: the intervals cover the randomization noise and the choice of who "
+            "reported"
         )
     else:
-        explain(
-            "of those who reported: intervals hold what was randomized, not who happened to report"
-        )
+        explain("the intervals cover the randomization noise, not the choice of who reported")
 
 
 def _show(

@@ -102,10 +102,10 @@ async function show(answer, order, sort) {
       {},
       `${several(answer.before_reports, "report")} before, ${count(answer.after_reports)} after: ` +
         `${verdict} beyond what chance explains.` +
-        " Of the population that reports are from: intervals hold who happened to report too." +
+        " For the population: the intervals cover the randomization noise and the choice of who reported." +
         " p is of each row alone; intervals and marks allow for the surest rows being picked." +
         (answer.chosen ? ` Chosen: ${printable(answer.chosen, 300)}.` : "") +
-        (answer.final ? "" : " Not final: reports of these epochs are still taken.") +
+        (answer.final ? "" : " Not final: these epochs still accept reports.") +
         before(answer),
     ),
     h("p", {}, shiftsOf(answer)),

@@ -101,8 +101,8 @@ async function show(answer) {
         "figcaption",
         { class: "muted" },
         `Each cell: its share of its row, with the ${percent(answer.confidence, 0)} interval drawn ` +
-          "from 0 at its left edge to 100% at its right. The paler, the less sure; bold is beyond chance. Of the population " +
-          "that reports are from: intervals hold who happened to report too.",
+          "from 0 at its left edge to 100% at its right. The paler, the less sure; bold is beyond chance. For the population: " +
+          "the intervals cover the randomization noise and the choice of who reported.",
       ),
     ),
     h(

@@ -27,7 +27,7 @@ export function flagsOf(answer, part, looked) {
   flags.push(
     answer.final
       ? note("Final: these epochs take no more reports.", "good")
-      : note(`Not final: reports of these epochs are still taken.${waiting}`),
+      : note(`Not final: these epochs still accept reports.${waiting}`),
   );
   if (answer.withheld) {
     flags.push(note(`${count(answer.withheld)} reports were withheld: too few to hide in a crowd.`));
@@ -111,11 +111,11 @@ export async function showEstimates(
   }
   sentences.push(
     answer.whose === "reporters"
-      ? "Of those who reported: intervals hold what was randomized, not who happened to report."
-      : "Of the population that reports are from: intervals hold who happened to report too.",
+      ? "The intervals cover the randomization noise, not the choice of who reported."
+      : "For the population: the intervals cover the randomization noise and the choice of who reported.",
   );
   if (!mean) {
-    sentences.push("Intervals allow for chance: it may have put the first rows first.");
+    sentences.push("The intervals allow for the selection of the largest rows.");
   }
   if (answer.anytime) {
     sentences.push("They hold at every look while the epochs fill: look as often as you like.");
