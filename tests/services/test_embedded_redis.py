@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from hubbub.cli.backup.loading import copy_into, loaded
+from hubbub.cli.backup.snapshot import copy_into, loaded
 from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.cli.local.redis_programs import Server, program_for, server_programs
 from hubbub.errors import BackupUnusable, ServiceUnavailable

@@ -15,8 +15,8 @@ from hubbub.client import Client, MemoryState, transport_to
 from hubbub.client.testing import FakeClock
 from hubbub.client.transport.issuer_connection import ask_by_app
 from hubbub.errors import AccessRefused, BadParameter, KeysUnusable, ServiceUnavailable
+from hubbub.issuer.issuing import Subjects
 from hubbub.issuer.settings import parse
-from hubbub.issuer.subjects import Subjects
 from hubbub.runtime.oidc import ProviderKeys
 from hubbub.shuffler.redeeming import Redeemer
 from tests.conftest import CatalogFiles

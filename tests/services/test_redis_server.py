@@ -24,7 +24,7 @@ from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.local.ports import free_port
 from hubbub.conservation import Window
 from hubbub.errors import StoreFull, StoreUnavailable
-from hubbub.issuer.allowances import Allowances
+from hubbub.issuer.issuing import Allowances
 from hubbub.mechanisms import Totals
 from hubbub.runtime import RedisServer, connect_redis, lua
 from hubbub.sealing import CountNoise

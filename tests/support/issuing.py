@@ -15,10 +15,8 @@ from hubbub.catalog import seal, seal_info
 from hubbub.cli.local.ports import free_port
 from hubbub.client.transport.issuer_connection import ask_issuer
 from hubbub.issuer.accounts import Accounts, add_account
-from hubbub.issuer.allowances import Allowances
 from hubbub.issuer.issued_streams import read_issued_streams
-from hubbub.issuer.issuing import TokensApp
-from hubbub.issuer.subjects import Subjects
+from hubbub.issuer.issuing import Allowances, Subjects, TokensApp
 from hubbub.runtime import Limiter, connect_redis
 from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.server import HttpDoor

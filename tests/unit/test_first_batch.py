@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hubbub.aggregator.query.notices import notice_of
-from hubbub.aggregator.query.overview import until_first_batch
+from hubbub.aggregator.query.overview import notice_of, until_first_batch
 from hubbub.aggregator.query.report_counts import upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.aggregator.store.contract import Counted

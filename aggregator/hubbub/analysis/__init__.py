@@ -27,7 +27,6 @@ from hubbub.analysis.ranks import Ranks, ranks_of
 from hubbub.analysis.strings.decode import decode, decode_counts
 from hubbub.analysis.strings.design import Collection
 from hubbub.analysis.trends.trend import FALSE_ALARM, MIN_POINTS, known_variances, line_through
-from hubbub.analysis.uncertainty.anytime import anytime_confidence
 from hubbub.analysis.uncertainty.discoveries import p_values, stand_out
 from hubbub.analysis.uncertainty.intervals import (
     MAX_CONFIDENCE,
@@ -35,6 +34,7 @@ from hubbub.analysis.uncertainty.intervals import (
     POPULATION,
     REPORTERS,
     Whose,
+    anytime_confidence,
     interval,
 )
 

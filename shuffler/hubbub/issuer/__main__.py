@@ -8,12 +8,10 @@ from collections.abc import Callable
 import uvloop
 
 from hubbub.issuer.accounts import Accounts
-from hubbub.issuer.allowances import Allowances
 from hubbub.issuer.issued_streams import read_issued_streams
-from hubbub.issuer.issuing import TokensApp
+from hubbub.issuer.issuing import Allowances, Subjects, TokensApp
 from hubbub.issuer.metrics import ISSUED_TOKENS, TOKEN_REQUESTS
 from hubbub.issuer.settings import Settings, parse
-from hubbub.issuer.subjects import Subjects
 from hubbub.runtime import (
     RELOADS,
     Limiter,

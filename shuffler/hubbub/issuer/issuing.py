@@ -2,9 +2,21 @@
 
 PRIVACY: an account, and how many tokens of which stream and epoch it asks for, which is the same
 for every device of a bundle; nothing of a token. Nothing of a request is logged.
+
+Subjects are accounts by the app's own logins, read from tokens of its OpenID Connect provider:
+an ID token that the app has got, or an access token for the issuer (RFC 9068): who it is about is
+the account. What else it says of a person is not looked at.
+
+Redis keeps which tokens an account has had:
+
+    issuer:{ACCOUNT}:SECONDS:EPOCH   hash: stream -> 16 bytes for each device that had its tokens
+
+ACCOUNT is a keyed hash: who reads this Redis reads no account's name. A key goes with its epoch.
 """
 
 import asyncio
+import hashlib
+import hmac
 import logging
 import math
 import time
@@ -17,18 +29,97 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from hubbub.errors import AccessRefused, BadParameter, ServiceUnavailable, StoreUnavailable
 from hubbub.issuer.accounts import Accounts
-from hubbub.issuer.allowances import Allowances
 from hubbub.issuer.issued_streams import IssuedStream, IssuedStreams
-from hubbub.issuer.subjects import Subjects, is_signed
-from hubbub.runtime import Limiter, hint_seconds, read_message
+from hubbub.runtime import Limiter, RedisServer, hint_seconds, lua, read_message, script
 from hubbub.runtime.http.connections import network_of
 from hubbub.runtime.http.problem import PROBLEM_TYPE, problem
 from hubbub.runtime.http.public_door import open_to_pages
 from hubbub.runtime.http.request_body import read_body
 from hubbub.runtime.http.server import Receive, Scope, Send
+from hubbub.runtime.oidc import ProviderKeys, check_claims
 from hubbub.runtime.rpc.strict import log_fault
 from hubbub.tokens import poprf, token_info
 from hubbub.wire.v1.services_pb2 import IssuedTokens, TokenRequest, TokenResponse
+
+_ALLOW: Final = lua(__package__, "scripts/allow")
+_QUESTION_BYTES: Final = 16
+
+
+class Allowances:
+    """What accounts have had. key: their names are hashed with it."""
+
+    def __init__(self, server: RedisServer, key: bytes) -> None:
+        self._server, self._key = server, key
+
+    async def allow(
+        self,
+        account: str,
+        period: tuple[int, int],
+        requests: Mapping[str, Sequence[bytes]],
+        *,
+        devices: int,
+        keep: int,
+    ) -> list[bool]:
+        """Of each stream whether the account may have tokens for these blinded elements.
+
+        period: the epoch, by its length in seconds and its number. devices: of one account that get
+        tokens. keep: seconds to remember it.
+
+        Raises:
+            StoreUnavailable: it cannot be told.
+        """
+        name = hmac.digest(self._key, b"account|" + account.encode(), "sha256")[:16].hex()
+        key = f"issuer:{{{name}}}:{period[0]}:{period[1]}"
+        questions = [
+            part
+            for stream, blinded in requests.items()
+            for part in (stream, hashlib.sha256(b"".join(blinded)).digest()[:_QUESTION_BYTES])
+        ]
+        step = script(_ALLOW, [key], [devices, keep, *questions])
+        [answers] = await self._server.durable([step])
+        return [bool(answer) for answer in answers]
+
+
+_LONGEST: Final = 255  # OpenID Connect Core 1.0, sec. 2
+
+
+class Subjects:
+    """Those of one provider.
+
+    provider: its address, as it calls itself. audiences: whom a token must be for: the app, as the
+    provider calls it, or the issuer. clock: seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        provider: str,
+        keys: ProviderKeys,
+        audiences: Sequence[str],
+        clock: Callable[[], float],
+    ) -> None:
+        self._provider, self._keys = provider, keys
+        self._audiences, self._clock = audiences, clock
+
+    async def account(self, token: str) -> str:
+        """The account of a token: no name of a key, and no other provider's.
+
+        Raises:
+            AccessRefused: it is not the provider's, not for us, or not of now.
+            ServiceUnavailable: the provider's keys are not known, and it does not answer.
+        """
+        claims, _ = await self._keys.opened(token)
+        check_claims(claims, issuer=self._provider, audiences=self._audiences, now=self._clock())
+        subject = claims["sub"]
+        if not isinstance(subject, str) or not 0 < len(subject) <= _LONGEST:
+            raise AccessRefused(f'the token\'s "sub" is no text of up to {_LONGEST} letters')
+        # Names of keys begin otherwise, and an address has no space.
+        return f"/{self._provider} {subject}"
+
+
+def is_signed(token: str) -> bool:
+    """Whether what is shown is a token of a provider by its form; no key of ours has a dot."""
+    return token.count(".") == 2  # noqa: PLR2004 header, claims, signature
+
 
 _log: Final = logging.getLogger("hubbub.issuer")
 

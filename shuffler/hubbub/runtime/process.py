@@ -14,11 +14,10 @@ from typing import Any, Final, NoReturn, Protocol, TypeVar
 
 from hubbub.errors import HubbubError
 from hubbub.programs.standard_streams import complain, run_program
-from hubbub.runtime.certificates import ends
 from hubbub.runtime.monitoring.logs import facts, write_logs
 from hubbub.runtime.monitoring.tracing import start_tracing
 from hubbub.runtime.service_options import Common
-from hubbub.runtime.tls import TlsFolder
+from hubbub.runtime.tls import TlsFolder, ends
 from hubbub.runtime.version import VERSION
 
 _log: Final = logging.getLogger("hubbub.runtime")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import grpc
+from cryptography import x509
 
 from hubbub.errors import KeysUnusable, ServiceUnavailable
 from hubbub.errors.authorities import authorities_in, common_names
@@ -173,3 +174,21 @@ def is_loopback(address: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def ends(folders: Iterable[TlsFolder | None]) -> dict[str, float]:
+    """By file, the second since 1970 at which the first of its certificates ends.
+
+    A file that cannot be read now is left out: what is in use is in memory.
+    """
+    ends_by_name: dict[str, float] = {}
+    for folder in dict.fromkeys(folder for folder in folders if folder):
+        for name in ("ca.pem", f"{folder.role}.pem"):
+            path = folder.folder / name
+            try:
+                certificates = x509.load_pem_x509_certificates(path.read_bytes())
+            except (OSError, ValueError):
+                continue
+            end = min(certificate.not_valid_after_utc.timestamp() for certificate in certificates)
+            ends_by_name[name] = min(end, ends_by_name.get(name, end))
+    return ends_by_name

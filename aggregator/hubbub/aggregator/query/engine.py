@@ -51,11 +51,11 @@ from hubbub.aggregator.query.candidates import (
 )
 from hubbub.aggregator.query.estimating import EstimateQuery, RangeEstimate, estimate_range
 from hubbub.aggregator.query.marks import Marks, MemoryMarks
-from hubbub.aggregator.query.notices import notice_of
 from hubbub.aggregator.query.overview import (
     detail,
     iso_time,
     line,
+    notice_of,
     shifts_between,
     shown_epochs,
     until_first_batch,

@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from math import sqrt
 from typing import Any, Final
 
 from hubbub.aggregator.query.answers import Epoch, Estimated, MetricDetail, MetricLine, Shuffled
 from hubbub.aggregator.query.candidates import looks_for_strings
 from hubbub.aggregator.query.estimating import EstimateQuery, RangeEstimate, one_look, ranks_for
-from hubbub.aggregator.query.notices import notice_of, reports_stderr
 from hubbub.aggregator.query.report_counts import Terms, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
 from hubbub.analysis import (
@@ -22,9 +22,12 @@ from hubbub.analysis import (
 )
 from hubbub.analysis.families import family_for
 from hubbub.catalog import Metric, epoch_start, metric_name_of
+from hubbub.catalog.crowds.device_dummies import reports_variance
+from hubbub.catalog.crowds.hidden_counts import hides_number, number_variance
 from hubbub.catalog.epochs import grace_seconds
 from hubbub.conservation import Window, minute
 from hubbub.errors import BadParameter
+from hubbub.errors.places import notice
 from hubbub.privacy.amplification import Amplified
 from hubbub.privacy.card import max_posterior, metric_card
 from hubbub.privacy.crowd import rests_on
@@ -325,3 +328,36 @@ def _said(metric: Metric, window: Window, pooled: int, reserve: float | None) ->
         f"first batch{stay}, or until {latest} at the latest; fewer than {metric.fewest:,} by then "
         "are withheld"
     )
+
+
+def notice_of(*selections: EpochSelection) -> str:
+    """Of development that it protects nobody; of reports of a metric that they are estimated.
+
+    selections: of one metric, each with a number of reports that the answer has. "" where there is
+    nothing to say.
+    """
+    metric = selections[0].metric
+    text = notice(development=metric.development)
+    each, noise = metric.made_each, hides_number(metric)
+    if noise and not any(selection.counted for selection in selections):
+        text = f"{metric.name}: nothing has left the shuffler, which tells nobody how much waits."
+    elif each or noise:
+        errors = " and ".join(
+            f"{selection.reports:,} ± {reports_stderr(selection):,.1f}" for selection in selections
+        )
+        why = (
+            "the shuffler adds a number of dummies to an epoch that it tells nobody."
+            if noise
+            else f"beside each a device sends {each:g} dummies on average, which nobody can tell."
+        )
+        text = (
+            f"{metric.name}: the number of reports is an estimate, {errors} (standard error): {why}"
+        )
+    return text
+
+
+def reports_stderr(selection: EpochSelection) -> float:
+    """The standard error of a number of reports; 0 where they are counted."""
+    metric = selection.metric
+    hidden = sum(number_variance(metric, count.reports) for count in selection.counted.values())
+    return sqrt(reports_variance(selection.reports, metric.made_each) + hidden)

@@ -1,6 +1,6 @@
 """The HTTP face's server, run beside the gRPC servers of the same process.
 
-uvicorn has no limit for how long a request may take to arrive.
+Each connection must make progress: uvicorn has no limit for how long a request may take to arrive.
 """
 
 import asyncio

@@ -1,5 +1,6 @@
 """MemoryState: a device's state that ends with the process.
 
+SharedLedger is one ledger and one consent for all processes that cannot use their state folder.
 PRIVACY: each of them reads, merges and writes the witness elsewhere while it is alone there, before
 anything leaves. One that is killed leaves at most too much charged.
 """

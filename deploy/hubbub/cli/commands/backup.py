@@ -23,8 +23,7 @@ from hubbub.cli.backup.archive import (
     pack,
     unpack,
 )
-from hubbub.cli.backup.loading import copy_into, loaded, number_of_keys, refuse_keys
-from hubbub.cli.backup.snapshot import read_together
+from hubbub.cli.backup.snapshot import copy_into, loaded, number_of_keys, read_together, refuse_keys
 from hubbub.cli.local.embedded_redis import EmbeddedRedis, url_of
 from hubbub.cli.local.redis_programs import Server
 from hubbub.cli.terminal.output import say

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hubbub.cli.terminal.answer_rows import show_rows
+from hubbub.cli.terminal.answer_tables import show_rows
 from hubbub.cli.terminal.output import explain, several
 from hubbub.cli.terminal.query_options import QuestionOptions
 from hubbub.notebook import Connection

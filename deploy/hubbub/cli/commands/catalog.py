@@ -11,8 +11,7 @@ from hubbub.catalog.discovery import finder_of
 from hubbub.cli.command_table import load_module
 from hubbub.cli.commands.catalog_codegen import CODEGEN
 from hubbub.cli.commands.catalog_new import NEW, packaged_schema
-from hubbub.cli.terminal.catalog_reading import read_aloud
-from hubbub.cli.terminal.expiry_notice import say_expired
+from hubbub.cli.terminal.catalog_reading import read_aloud, say_expired
 from hubbub.cli.terminal.output import explain, say, several, table
 from hubbub.mechanisms.even import even_lies
 from hubbub.privacy.verdict import loud_reports, year_of_reports

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from shutil import get_terminal_size
 from typing import Any, Final
 
-from hubbub.cli.terminal.answer_rows import show_rows
+from hubbub.cli.terminal.answer_tables import show_rows
 from hubbub.cli.terminal.output import explain, table
 from hubbub.cli.terminal.query_options import AnswerOptions, read_metric_name
 from hubbub.errors.printable import visible

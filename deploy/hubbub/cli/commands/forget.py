@@ -24,8 +24,7 @@ from hubbub.bundles import Bundle, read_bundle
 from hubbub.catalog import EPOCH_SECONDS, closing_time, epoch_start
 from hubbub.cli.installation import OPERATORS
 from hubbub.cli.local.embedded_redis import aggregators_redis
-from hubbub.cli.terminal.days import first_second
-from hubbub.cli.terminal.output import say, several
+from hubbub.cli.terminal.output import first_second, say, several
 from hubbub.cli.terminal.service_client import nothing_runs
 from hubbub.conservation import Window, epoch_date
 from hubbub.errors import ServiceUnavailable, StoreUnavailable, UnknownMetric

@@ -22,8 +22,7 @@ from hubbub.cli.installation import (
     DEFAULT_PERIODS,
     make_keys,
 )
-from hubbub.cli.terminal.days import first_second
-from hubbub.cli.terminal.output import say
+from hubbub.cli.terminal.output import first_second, say
 from hubbub.cli.witnesses import WITNESS_KEY, make_witness
 from hubbub.errors import BadParameter
 from hubbub.fields.rules import Interval

@@ -11,8 +11,7 @@ from hubbub.bundles.encoding import to_text
 from hubbub.bundles.notice import LARGEST_NOTICE_BYTES, Notice, Step, open_notice
 from hubbub.catalog import EPOCH_SECONDS
 from hubbub.cli.logging_bundles import LOG, add_to_log, refuse_lost_log
-from hubbub.cli.terminal.days import first_second
-from hubbub.cli.terminal.output import say, table
+from hubbub.cli.terminal.output import first_second, say, table
 from hubbub.errors import BadParameter, NoticeRefused
 from hubbub.keys import read_operator_key
 from hubbub.keys.files import replace as replace_file

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Literal
 
-from hubbub.cli.terminal.answer_rows import show_rows
-from hubbub.cli.terminal.answer_tables import show_estimates, show_metrics
+from hubbub.cli.terminal.answer_tables import show_estimates, show_metrics, show_rows
 from hubbub.cli.terminal.output import explain, live, say, several
 from hubbub.cli.terminal.payloads import likeliest, sent
 from hubbub.cli.terminal.query_options import OutputOptions, ServiceOptions

@@ -13,7 +13,7 @@ from hubbub.analysis.families import family_for
 from hubbub.authoring import Catalog
 from hubbub.catalog import Metric
 from hubbub.catalog.models.of_metric import codes_of_round
-from hubbub.cli.planning.chosen_metrics import MetricsOptions
+from hubbub.cli.planning.subject import MetricsOptions
 from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter

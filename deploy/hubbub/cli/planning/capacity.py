@@ -29,7 +29,7 @@ from hubbub.cli.planning.capacity_model import (
     needs,
     traffic_of,
 )
-from hubbub.cli.planning.chosen_metrics import MetricsOptions
+from hubbub.cli.planning.subject import MetricsOptions
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter
 from hubbub.fields.rules import Interval

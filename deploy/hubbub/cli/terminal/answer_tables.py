@@ -1,12 +1,12 @@
 """Answers as tables for people: with bars and whiskers on a terminal, plain in a pipe."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import takewhile
 from shutil import get_terminal_size
 from typing import Any, Final
 
-from hubbub.cli.terminal.answer_rows import leading_texts
 from hubbub.cli.terminal.bars import bars
 from hubbub.cli.terminal.output import explain, several, table
 from hubbub.errors.printable import visible
@@ -385,3 +385,29 @@ def _spark(numbers: list[int]) -> str:
 def _say_more(number: int) -> None:
     if number > _ROWS:
         explain(f"... and {number - _ROWS:,} more values: --format csv shows them all")
+
+
+_TEXTS: Final = ("text", "time")
+
+
+def show_rows(
+    question: QueryName,
+    answer: Mapping[str, Any],
+    heading: str,
+    columns: Sequence[Column],
+    table_rows: Iterable[Row],
+) -> None:
+    """A table of some of an answer's columns, and some of its rows."""
+    of_means = is_of_means(question, answer)
+    table(
+        heading,
+        [title(column, question, answer) for column in columns],
+        [[cell(column, row, of_means=of_means) for column in columns] for row in table_rows],
+        text_columns=leading_texts(columns),
+        spare=[column.spare for column in columns],
+    )
+
+
+def leading_texts(columns: Iterable[Column]) -> int:
+    """How many columns stand before the first of figures."""
+    return sum(1 for _ in takewhile(lambda column: column.unit in _TEXTS, columns))

@@ -8,6 +8,7 @@ import time
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from typing import Final
 
 from hubbub.errors.printable import visible, visible_lines
@@ -262,3 +263,8 @@ def _shared_out(columns: Sequence[Sized], rest: int) -> list[tuple[Sized, int]]:
         widths[place] += more
         rest -= more
     return list(zip(columns, widths, strict=True))
+
+
+def first_second(day: date) -> int:
+    """When a day begins, UTC, in seconds since 1970."""
+    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp())

@@ -4,7 +4,8 @@ asyncio makes a connection's TLS with the connection, some 60 to 140 KB, and tel
 the handshake is done. Here TLS begins with its first byte, and whoever sends none counts among the
 open connections, and gives way as they do. Before that may come a proxy's PROXY header.
 
-Read byte for byte, since what follows it is TLS, or a request, of which nothing may be taken.
+The PROXY header is read byte for byte, since what follows it is TLS, or a request, of which
+nothing may be taken.
 
 Source: The PROXY protocol, versions 1 & 2, of HAProxy (sections 2.1 and 2.2).
 """

@@ -1,6 +1,7 @@
 """Metrics for Prometheus: a service's terms of the conservation law, its counters, its process.
 
-prometheus_client's own shakes hands where it accepts: one silent connection would be its end.
+The server of `/metrics` has a thread for each request: prometheus_client's own shakes hands where
+it accepts, and one silent connection would be its end.
 """
 
 import asyncio
@@ -23,7 +24,6 @@ from prometheus_client.registry import Collector
 
 from hubbub.conservation.window import Window
 from hubbub.errors import HubbubError, ServiceUnavailable
-from hubbub.runtime.certificates import ends
 from hubbub.runtime.monitoring.declaration import (
     BUILD_INFO,
     CERTIFICATE_DAYS_LEFT,
@@ -32,7 +32,7 @@ from hubbub.runtime.monitoring.declaration import (
     MetricDeclaration,
 )
 from hubbub.runtime.monitoring.stages import Stages
-from hubbub.runtime.tls import TlsFolder, check_plain, names_of, role_names
+from hubbub.runtime.tls import TlsFolder, check_plain, ends, names_of, role_names
 from hubbub.runtime.version import VERSION
 
 Law = Mapping[Window, Mapping[str, int]]

@@ -6,10 +6,11 @@ bears being executed again, so that it may be.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from importlib.resources import files
 from math import inf
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from redis.asyncio import Redis
@@ -28,7 +29,24 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as Disconnected
 
 from hubbub.errors import StoreFull, StoreUnavailable
-from hubbub.runtime.redis.scripts import Command
+
+Command: TypeAlias = tuple[Any, ...]
+"""A command's name and arguments; the first of them is its key, unless it is a script."""
+
+
+def lua(package: str, name: str) -> str:
+    """The text of NAME.lua in a package, without the comments: it travels with every call."""
+    text = (files(package) / f"{name}.lua").read_text("utf-8")
+    return "\n".join(line for line in text.splitlines() if line and not line.startswith("--"))
+
+
+def script(text: str, keys: Sequence[str], arguments: Iterable[Any] = ()) -> Command:
+    """A Lua script on keys of one slot.
+
+    Its text, not its hash: asking first whether Redis knows the hash would cost a second trip.
+    """
+    return ("EVAL", text, len(keys), *keys, *arguments)
+
 
 _REPLICA_MS: Final = 5000
 # A Cluster that moves a slot, or loses a node, is asked again for so long.
