@@ -89,6 +89,8 @@ FORM = {
     "--home": "where the service is",
     "--url": "where the service is",
     "--authority": "how the service is reached",
+    "--totals": "where the files of totals are; test_answers_from_files.py asks them the same",
+    "--bundle": "which bundle defines those files",
     "metric": "what the question is of; an unknown name is refused",
     "--measure": "times this machine, which says what a machine is and not what is asked",
 }
@@ -310,7 +312,70 @@ def _of_files() -> dict[tuple[str, str], Case]:
     }
 
 
-CASES = _of_house() | _of_plan() | _of_files()
+def _of_privacy() -> dict[tuple[str, str], Case]:
+    """What reports say of a person, alone and together."""
+    amplify = "privacy amplify --epsilon 1 --reports 300"
+    crowd, central = (
+        f"privacy crowd --reports 300 --values 4 {of}"
+        for of in ("--local-epsilon 2", "--central 1")
+    )
+    compose = "privacy compose --sigma 2 --delta 1e-5"
+    sampled = f"{compose} --times 3"
+    cases = {
+        ("privacy amplify", "--epsilon"): (amplify, amplify.replace("epsilon 1", "epsilon 2")),
+        ("privacy amplify", "--reports"): (amplify, amplify.replace("300", "400")),
+        ("privacy crowd", "--reports"): (crowd, crowd.replace("300", "400")),
+        ("privacy crowd", "--values"): (crowd, crowd.replace("values 4", "values 8")),
+        ("privacy crowd", "--local-epsilon"): (crowd, crowd.replace("epsilon 2", "epsilon 1")),
+        ("privacy crowd", "--central"): (central, central.replace("central 1", "central 0.5")),
+        ("privacy crowd", "--max-local"): (central, f"{central} --max-local 1"),
+        ("privacy compose", "--epsilon"): (compose, f"{compose} --epsilon 1"),
+        ("privacy compose", "--sigma"): (compose, compose.replace("sigma 2", "sigma 3")),
+        ("privacy compose", "--delta"): (compose, compose.replace("1e-5", "1e-6")),
+        ("privacy compose", "--times"): (compose, sampled),
+        ("privacy compose", "--sampling"): (sampled, f"{sampled} --sampling 0.1"),
+        ("privacy compose", "--history"): (
+            "privacy compose --history {history} --delta 1e-5",
+            "privacy compose --history {history2} --delta 1e-5",
+        ),
+        ("privacy card", "--delta"): ("privacy card {crowd}", "privacy card {crowd} --delta 1e-5"),
+        ("privacy card", "catalog"): ("privacy card {crowd}", "privacy card {catalog}"),
+    }
+    for option, value in (("--delta", "1e-6"), ("--total-variation", "0.3")):
+        cases["privacy amplify", option] = (amplify, f"{amplify} {option} {value}")
+    for option, value in (
+        ("--honest", "0.5"),
+        ("--dummies", "100"),
+        ("--dummies-each", "0.5"),
+        ("--epochs", "3"),
+        ("--delta", "1e-6"),
+    ):
+        cases["privacy crowd", option] = (crowd, f"{crowd} {option} {value}")
+    hashed = crowd.replace("values 4", "values 64")
+    cases["privacy crowd", "--hashes"] = (hashed, f"{hashed} --hashes 4")
+    return cases
+
+
+CASES = _of_house() | _of_plan() | _of_files() | _of_privacy()
+NO_QUESTIONS = {
+    **dict.fromkeys(
+        ("", "demo", "init", "up", "backup", "verify", "restore", "load", "forget", "completion"),
+        "runs, keeps or tries an installation",
+    ),
+    **dict.fromkeys(
+        ("catalog", "keys", "log", "notice", "candidates", "mark", "totals"),
+        "writes or checks files and lists",
+    ),
+    **dict.fromkeys(
+        ("privacy review", "privacy leaflet", "privacy diff"), "has catalogs alone, and no option"
+    ),
+    **dict.fromkeys(("metrics", "status", "watch"), "shows what arrived; its options are of form"),
+    "audit": "tests the installed code; test_audit.py tries it",
+    "ledger": "shows what this device sent",
+    "model": "the HTTP parameter is tried below",
+    "release": "publishes and is charged; test_releases.py has its options",
+}
+"""Commands of which options are no questions, by their first words, with the reason."""
 
 
 def _options() -> set[tuple[str, str]]:
@@ -327,8 +392,11 @@ def _options() -> set[tuple[str, str]]:
                 options.add((path, longest[0] if longest else action.dest))
 
     add(whole_parser(), "")
-    questions = {question for question, _ in CASES}
-    return {(question, option) for question, option in options if question in questions}
+    return {
+        (question, option)
+        for question, option in options
+        if not {question, question.partition(" ")[0]} & set(NO_QUESTIONS)
+    }
 
 
 def test_every_option_of_a_question_has_a_case_or_is_of_form() -> None:
@@ -376,6 +444,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "counts": "100,50,40,30,60\n90,50,40,30,60\n",
         "counts2": "100,50,40,30,60\n90,70,40,30,60\n",
         "map": "a,1,2,5,6\nb,3,4,7,7\n",
+        "history": '[{"epsilon": 1.0}]',
+        "history2": '[{"epsilon": 2.0}]',
         "map2": "a,1,2,5,6\nb,3,4,7,8\n",
     }
     for name, text in texts.items():
@@ -414,7 +484,12 @@ def test_an_option_changes_an_answer(
     option: str,
 ) -> None:
     program = question.partition(" ")[0]
-    where = {"plan": "--format json", "simulate": "--json", "rappor": ""}.get(program)
+    where = {
+        "plan": "--format json",
+        "privacy": "--format json" if question == "privacy card" else "--json",
+        "simulate": "--json",
+        "rappor": "",
+    }.get(program)
     if where is None:
         running = request.getfixturevalue("own")
         where = f"--format json --url {running.page}"
