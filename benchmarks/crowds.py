@@ -15,6 +15,7 @@ from typing import Final
 
 import numpy as np
 
+from benchmarks.noisy_crowds import noisy_crowd, noisy_epochs
 from benchmarks.served_crowds import CENTRAL, DELTA, Counts, Floats, served
 from hubbub.aggregator.ingest.fold import fold
 from hubbub.analysis import estimate
@@ -50,6 +51,11 @@ HEADER: Final = (
     "best alone, epsilon 1",
     "in batches of 1,000, central 1",
     "central Laplace",
+    "noise dummies: stderr, rare",
+    "over central Laplace",
+    "drawn / claimed",
+    "held by 10%: drawn / claimed",
+    "through the services",
 )
 _DRAWN: Final = 10_000
 _DRAWN_WIDE: Final = 2_000
@@ -64,6 +70,8 @@ _SERVED: Final = {
     (10_000, 16): _MADE,
     (100_000, 256): 1,
 }
+_SERVED_NOISE: Final = {(1_000, 16): _MADE}
+_NOISE: Final = 'dummies = "noise"'
 _BATCH: Final = 1_000
 _FINE: Final = 0.01  # of a local epsilon
 _ALONE: Final = ("unary.oue", "grr", "subset")
@@ -112,7 +120,31 @@ def crowds() -> Iterator[tuple[str, ...]]:
             f"{_alone(people, values, 1.0):,.0f}",
             f"{_in_batches(people, values):,.0f}",
             f"{_LAPLACE:.1f}",
+            *_noisy(people, values, true_counts),
         )
+
+
+def _noisy(people: int, values: int, true_counts: Counts) -> tuple[str, ...]:
+    """The cells of noise dummies; empty of too many values."""
+    crowd = noisy_crowd(people, values)
+    if crowd is None:
+        return ("",) * 5
+    nobodys, tenths = int((true_counts == 0).sum()), int((true_counts == true_counts[-1]).sum())
+    drawn = _errors(
+        crowd, true_counts, noisy_epochs(crowd, true_counts, _DRAWN_WIDE, np.random.default_rng(20))
+    )
+    epochs = _SERVED_NOISE.get((people, values), 0)
+    whole = ""
+    if epochs:
+        errors = _errors(crowd, true_counts, served(people, values, true_counts, epochs, _NOISE))
+        whole = f"{_over(_both(errors, values), epochs, nobodys or 1)} ({epochs} epochs)"
+    return (
+        f"{crowd.stderr(0):.2f}",
+        f"{crowd.stderr(0) / _LAPLACE:.3f}",
+        _over(drawn.rare, _DRAWN_WIDE, nobodys) if nobodys else "",
+        _over(drawn.tenth, _DRAWN_WIDE, tenths),
+        whole,
+    )
 
 
 def _held(people: int, values: int) -> Counts:

@@ -23,6 +23,7 @@ def bodies(catalog_files: CatalogFiles) -> list[dict[str, Any]]:
         "crashed": body["metrics"]["crashed"],
         "crowd": {**crowd, "delta": 1e-7, "honest": 0.8, "lifetime_central_epsilon": 50.0},
         "dummies": {**crowd, "dummies": 10, "max_local_epsilon": 4.0},
+        "noise": {**crowd, "dummies_scale": 2.02, "dummies_shift": 36},
         "period": {**theme, "period": "30d", "report_on": "one day"},
         "breakdown": {**theme, "breakdown": [["os", [["linux", ["linux"]], ["mac", ["mac*"]]]]]},
     }

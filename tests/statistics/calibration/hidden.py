@@ -1,12 +1,14 @@
 """Numbers of reports that are estimates: whatever is said of shares of them, and of changes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
 
+from hubbub.aggregator.query.cache import epochs_law
 from hubbub.analysis import Answer, answer_tiers, changes, shares
 from hubbub.analysis.families import draw
+from hubbub.catalog.crowds.noise_dummies import noise_of
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.mechanisms.probability import exp_at_most
 from hubbub.privacy.releases import as_it_is
@@ -43,11 +45,32 @@ def hidden_totals(
     )
 
 
+def noisy_totals(
+    mechanism: AnyMechanism, counts: Sequence[int], noise: CountNoise, chance: np.random.Generator
+) -> Totals:
+    """Reports, and of each value a drawn number of dummies."""
+    law, values = epochs_law(noise, (1.0,)), len(counts)
+    named = chance.choice(len(law), values, p=law / law.sum())
+    cells = np.array(draw(mechanism, range(values), counts, chance).cells) + named
+    expected = noise.reach * values
+    return Totals(
+        cells=cells.tolist(),
+        reports=sum(counts) + int(named.sum()) - expected,
+        dummies=expected,
+        beside_variance=noise.variance * values,
+        value_law=law.tolist(),
+    )
+
+
+Drawn = Callable[[AnyMechanism, Sequence[int], CountNoise, np.random.Generator], Totals]
+
+
 def _hidden(
     mechanism: AnyMechanism,
     population: Sequence[float],
     people: int,
     noise: CountNoise,
+    drawn: Drawn,
     chance: np.random.Generator,
 ) -> Iterator[Counted]:
     """Two epochs of one population."""
@@ -55,7 +78,7 @@ def _hidden(
     answers: list[Answer] = []
     for _ in range(2):
         counts = chance.multinomial(people, population).tolist()
-        totals = hidden_totals(mechanism, counts, noise, chance)
+        totals = drawn(mechanism, counts, noise, chance)
         answer = answer_tiers([(mechanism, totals)], names)
         yield from judged(answer.values, counts)
         first = answer.values[0]
@@ -86,6 +109,7 @@ SETTINGS: Sequence[Setting] = [
             [share, *[(1 - share) / (values - 1)] * (values - 1)],
             people,
             CountNoise.least(exp_at_most(count_epsilon), 1e-8),
+            hidden_totals,
         ),
     )
     for epsilon, values, people, count_epsilon, share in (
@@ -94,4 +118,24 @@ SETTINGS: Sequence[Setting] = [
         (7.0, 20, 1000, 0.1, 1.0),
         (4.0, 8, 3000, 0.5, 0.5),
     )
+] + [
+    Setting(
+        f"grr {epsilon:g}, {values} values, {people} reports, noise dummies {scale:g}, {share:.0%}",
+        100,
+        partial(
+            _hidden,
+            built("grr", epsilon, values),
+            [share, *[(1 - share) / (values - 1)] * (values - 1)],
+            people,
+            law,
+            noisy_totals,
+        ),
+    )
+    for epsilon, values, people, scale, shift, share in (
+        (16.0, 4, 3000, 2.02, 36, 0.5),
+        (16.0, 16, 1000, 4.04, 69, 1.0),
+        (8.0, 16, 10_000, 2.02, 36, 0.1),
+        (6.0, 8, 3000, 2.02, 36, 0.9),
+    )
+    if (law := noise_of(scale, shift))
 ]

@@ -1,0 +1,50 @@
+"""Crowds with noise dummies: how large errors are beside what is claimed, and beside a curator's.
+
+Devices lie as little as a catalog lets them; the numbers are drawn by the shipping code.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from benchmarks.served_crowds import CENTRAL, DELTA, Counts, Floats
+from hubbub.aggregator.query.cache import epochs_law
+from hubbub.analysis import estimate
+from hubbub.analysis.families import draw
+from hubbub.catalog.crowds.noise_dummies import MAX_SEALED, noise_of
+from hubbub.mechanisms import Totals, build
+from hubbub.mechanisms.probability import MAX_EPSILON
+from hubbub.privacy.padding import best_noise
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+
+
+def noisy_crowd(people: int, values: int) -> ShuffledEpoch | None:
+    """The crowd that keeps the promise by noise dummies; None of too many values."""
+    crowd = ShuffledEpoch(reports=people, categories=values, epsilon_local=MAX_EPSILON)
+    noise = noise_of(*best_noise(crowd, CENTRAL, DELTA))
+    if noise is None or noise.most * values > MAX_SEALED:
+        return None
+    return replace(crowd, noise_dummies=noise)
+
+
+def noisy_epochs(
+    crowd: ShuffledEpoch, true_counts: Counts, epochs: int, chance: np.random.Generator
+) -> Iterator[Floats]:
+    """Estimates of epochs, whose lies are drawn from the exact law and dummies as they are."""
+    noise, values = crowd.noise_dummies, len(true_counts)
+    assert noise is not None  # noqa: S101 they have some
+    mechanism = build("grr", epsilon=crowd.epsilon_local, categories=values)
+    some = np.flatnonzero(true_counts)
+    law, expected = epochs_law(noise, (1.0,)).tolist(), noise.reach * values
+    for _ in range(epochs):
+        cells = np.array(draw(mechanism, some.tolist(), true_counts[some].tolist(), chance).cells)
+        dummies = np.array([noise.draw(lambda top: int(chance.integers(top))) for _ in cells])
+        totals = Totals(
+            cells=(cells + dummies).tolist(),
+            reports=crowd.reports + int(dummies.sum()) - expected,
+            dummies=expected,
+            beside_variance=values * noise.variance,
+            value_law=law,
+        )
+        yield np.array(estimate(mechanism, totals).values)
