@@ -52,7 +52,7 @@ class Departures:
         self._padding: dict[Window, asyncio.Task[None]] = {}
         self._hiding: dict[Window, asyncio.Task[None]] = {}
         self._next: dict[Window, bytes] = {}
-        # Windows whose numbers are drawn, and how many of their dummies name a value.
+        # Windows whose numbers are drawn, and how many of their dummies name a value, or should.
         self._drawn: dict[Window, int] = {}
 
     def use(self, table: StreamTable) -> None:
@@ -60,7 +60,10 @@ class Departures:
         self._table = table
 
     def needs(self, window: Window, stream: Stream) -> int:
-        """How many a pool must hold to leave: of what hides in it the minimum has `noise` alone."""
+        """How many a pool must hold to leave: of what hides in it the minimum has `noise` alone.
+
+        There are as many reports as the minimum then, and as many are estimated.
+        """
         return stream.min_batch + self._drawn.get(window, 0)
 
     async def forget_all_but(self, windows: Collection[Window]) -> None:
@@ -82,7 +85,7 @@ class Departures:
         """
         if stream.is_noisy and window not in self._drawn:
             _, named = await self._numbers(window, stream)
-            self._drawn[window] = sum(named)
+            self._drawn[window] = max(sum(named), stream.expected_named)
         if stream.is_noisy and over and not await self._is_hidden(window, stream):
             return True
         if over or stream.mix == "rolling":

@@ -106,10 +106,14 @@ class Stream:
         return bool(self.noise or self.value_noise)
 
     @property
+    def expected_named(self) -> int:
+        """How many dummies that name a value a crowd has on average."""
+        return self.values * self.value_noise.reach if self.value_noise else 0
+
+    @property
     def expected_noise(self) -> int:
-        """How many of those a crowd has on average."""
-        named = self.values * self.value_noise.reach if self.value_noise else 0
-        return named + (self.noise.reach if self.noise else 0)
+        """How many of either secret number a crowd has on average."""
+        return self.expected_named + (self.noise.reach if self.noise else 0)
 
     @property
     def expected_dummies(self) -> int:

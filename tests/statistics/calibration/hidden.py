@@ -28,7 +28,7 @@ SHARE = Statement(
 
 
 def hidden_totals(
-    mechanism: AnyMechanism, counts: Sequence[int], noise: CountNoise, chance: np.random.Generator
+    noise: CountNoise, mechanism: AnyMechanism, counts: Sequence[int], chance: np.random.Generator
 ) -> Totals:
     """Reports, and a drawn number of dummies, each any value alike."""
     weights = np.array(noise.weights, dtype=np.float64)
@@ -46,7 +46,7 @@ def hidden_totals(
 
 
 def noisy_totals(
-    mechanism: AnyMechanism, counts: Sequence[int], noise: CountNoise, chance: np.random.Generator
+    noise: CountNoise, mechanism: AnyMechanism, counts: Sequence[int], chance: np.random.Generator
 ) -> Totals:
     """Reports, and of each value a drawn number of dummies."""
     law, values = epochs_law(noise, (1.0,)), len(counts)
@@ -62,14 +62,13 @@ def noisy_totals(
     )
 
 
-Drawn = Callable[[AnyMechanism, Sequence[int], CountNoise, np.random.Generator], Totals]
+Drawn = Callable[[AnyMechanism, Sequence[int], np.random.Generator], Totals]
 
 
 def _hidden(
     mechanism: AnyMechanism,
     population: Sequence[float],
     people: int,
-    noise: CountNoise,
     drawn: Drawn,
     chance: np.random.Generator,
 ) -> Iterator[Counted]:
@@ -78,7 +77,7 @@ def _hidden(
     answers: list[Answer] = []
     for _ in range(2):
         counts = chance.multinomial(people, population).tolist()
-        totals = drawn(mechanism, counts, noise, chance)
+        totals = drawn(mechanism, counts, chance)
         answer = answer_tiers([(mechanism, totals)], names)
         yield from judged(answer.values, counts)
         first = answer.values[0]
@@ -108,8 +107,7 @@ SETTINGS: Sequence[Setting] = [
             built("grr", epsilon, values),
             [share, *[(1 - share) / (values - 1)] * (values - 1)],
             people,
-            CountNoise.least(exp_at_most(count_epsilon), 1e-8),
-            hidden_totals,
+            partial(hidden_totals, CountNoise.least(exp_at_most(count_epsilon), 1e-8)),
         ),
     )
     for epsilon, values, people, count_epsilon, share in (
@@ -127,8 +125,7 @@ SETTINGS: Sequence[Setting] = [
             built("grr", epsilon, values),
             [share, *[(1 - share) / (values - 1)] * (values - 1)],
             people,
-            law,
-            noisy_totals,
+            partial(noisy_totals, law),
         ),
     )
     for epsilon, values, people, scale, shift, share in (
