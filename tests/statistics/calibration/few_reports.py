@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 from scipy.special import ndtr, ndtri
+from scipy.stats import binom
 
 from hubbub.analysis import Answer, answer_tiers, changes
 from hubbub.analysis.arrays import Floats, Mask
@@ -23,6 +24,7 @@ from tests.statistics.calibration.statement import Counted, Setting, Statement, 
 POWER = Statement("power beside the score test's", 0.95, ("Change.p_value", "Change.stderr"))
 MARKS = Statement("marks beside those of its p-values", 0.95, ("Change.changed",))
 NARROW = Statement("a difference as narrow as it may be", 0.87, ("Change.low", "Change.high"))
+SEEN = Statement("values marked beside those of the exact test", 0.95, ("ValueAnswer.detected",))
 ROW = Statement("a row as narrow as it may be", 0.87, ("ValueAnswer.low", "ValueAnswer.high"))
 TINY_P = mistake("no change, and p < .01", 0.01, ("Change.p_value", "Change.stderr"))
 
@@ -81,6 +83,15 @@ def _score_test(mechanism: AnyMechanism, before: Answer, after: Answer) -> Float
     return p_values
 
 
+def _exact_test(mechanism: AnyMechanism, answer: Answer) -> Floats:
+    """One-sided p-values of supports, of values that nobody holds: binomial."""
+    p, q = float(mechanism.channel.p), float(mechanism.channel.q)  # type: ignore[attr-defined]
+    estimates = np.array([row.estimate for row in answer.values])
+    counts = np.rint(estimates * (p - q) + answer.reports * q)
+    p_values: Floats = binom.sf(counts - 1, answer.reports, q)
+    return p_values
+
+
 def _marked(p_values: Floats) -> Mask:
     """Benjamini and Hochberg's at 5%."""
     levels = 0.05 * np.arange(1, len(p_values) + 1) / len(p_values)
@@ -131,6 +142,9 @@ def _rows(
     first = answer.values[0]
     needed = (1.96 - float(ndtri(0.025 / size))) * first.stderr + 1
     yield ROW, needed, first.high - first.low
+    best = _marked(_exact_test(mechanism, answer))
+    marked = np.array([bool(value.detected) for value in answer.values])
+    yield SEEN, int((marked & best).sum()), int(best.sum())
 
 
 def _rest(share: float, size: int) -> list[float]:
@@ -170,6 +184,8 @@ SETTINGS: Sequence[Setting] = [
         )
         for name, epsilon, size, reports, share in (
             ("grr", 8.0, 8, 300, 0.6),
+            ("grr", 4.0, 40, 2000, 0.05),
+            ("unary.oue", 3.0, 60, 800, 0.1),
             ("grr", 8.0, 100, 120, 0.4),
             ("grr", 6.0, 20, 400, 0.3),
             ("unary.oue", 8.0, 16, 300, 0.3),
