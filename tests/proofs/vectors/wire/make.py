@@ -798,9 +798,7 @@ def dummies() -> dict[str, Any]:
     crowds = []
     for categories, each in ((2, 0.02), (4, 2.25), (300, 1.5), (3, 1.0)):
         crowd = SimpleNamespace(
-            randomizer=build("grr", epsilon=1.0, categories=categories),
-            dummies_each=each,
-            central=True,
+            randomizer=build("grr", epsilon=1.0, categories=categories), made_each=each
         )
         coins = KeyedBits(COINS)
         devices = [
