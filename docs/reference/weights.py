@@ -36,11 +36,11 @@ _HEAD: Final = """# What each extra weighs
 
 Made by `make weights`, which installs each by itself with the versions of `locks/dev.lock` and counts; measured with Python {python} on {platform}.
 
-A device installs hubbub-client: `pip install ./client` in a checkout, or `pip install ./hubbub_client-VERSION-py3-none-any.whl`; `[relay]` and `[tokens]` are its extras.
-All other work adds the second package: `pip install ./client '.[EXTRA]'`, or `pip install ./hubbub_client-VERSION-py3-none-any.whl './hubbub-VERSION-py3-none-any.whl[EXTRA]'`.
-Always name both: no package index has either, and a package of that name there is somebody else's.
-A command that lacks something says the smallest extra that has it.
-Sizes are on disk, compiled, in megabytes, hubbub itself among them.
+In a checkout, `pip install ./client` installs what a device needs; `pip install ./client '.[EXTRA]'` what other work needs.
+With wheels: `pip install ./hubbub_client-VERSION-py3-none-any.whl './hubbub-VERSION-py3-none-any.whl[EXTRA]'`.
+Always name both: no package index has them, and packages of those names there are somebody else's.
+A command that lacks something names the smallest extra that has it.
+Sizes are on disk, compiled, in megabytes, with hubbub itself.
 
 """
 

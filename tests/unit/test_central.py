@@ -12,11 +12,11 @@ from jsonschema import Draft202012Validator
 from scipy.stats import binom
 
 from hubbub.authoring import read_catalog
+from hubbub.authoring.crowds.dummy_counts import devices_at_least
 from hubbub.authoring.metrics_toml.schema import catalog_schema
 from hubbub.bundles import read_bundle
 from hubbub.catalog import Metric
 from hubbub.catalog.crowds.central_promise import CentralPromise
-from hubbub.catalog.crowds.device_dummies import devices_at_least
 from hubbub.catalog.crowds.hidden_counts import count_noise
 from hubbub.cli.main import main
 from hubbub.cli.terminal import long_work

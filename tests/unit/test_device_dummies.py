@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from scipy.stats import chi2
 
+from hubbub.authoring.crowds.dummy_counts import gathered
 from hubbub.bundles import Bundle
 from hubbub.catalog import open_sealed, seal_info
-from hubbub.catalog.crowds.device_dummies import gathered
 from hubbub.client import Client, FolderState, MemoryState, Outcome
 from hubbub.client.state.contract import State
 from hubbub.client.testing import FakeClock, FakeShuffler

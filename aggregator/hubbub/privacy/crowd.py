@@ -6,11 +6,10 @@ from math import floor, inf, sqrt
 from typing import Final
 
 from hubbub.analysis.binomials import least
+from hubbub.authoring.crowds.dummy_counts import devices_at_least, each_of, reports_at_least
 from hubbub.catalog import CentralPromise, Metric
 from hubbub.catalog.crowds.central_fields import DEVICES, NOISE
-from hubbub.catalog.crowds.device_dummies import devices_at_least, each_of
 from hubbub.catalog.crowds.gaussian import LEFT_OUT, delta_of_mu, mu_of_pure
-from hubbub.catalog.crowds.hidden_counts import reports_at_least
 from hubbub.catalog.crowds.noise_dummies import MAX_SEALED, named_dummies, value_noise
 from hubbub.catalog.models.judging import judging
 from hubbub.catalog.models.of_metric import codes_of_round

@@ -12,9 +12,9 @@ from hubbub.aggregator.query.answers import Shift, Trended
 from hubbub.aggregator.query.trends import MAX_SERIES, MEAN
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import draw, family_for
+from hubbub.authoring.crowds.dummy_counts import gathered
 from hubbub.bundles import Bundle
 from hubbub.catalog import EPOCH_SECONDS, Metric, days_of_period
-from hubbub.catalog.crowds.device_dummies import gathered
 from hubbub.catalog.discovery import counting
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BatchTooSmall

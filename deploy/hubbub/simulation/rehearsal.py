@@ -18,9 +18,9 @@ from hubbub.aggregator.store.contract import DUMMIES, Counted, WindowTotals
 from hubbub.analysis import OF_NUMBERS
 from hubbub.analysis.families import draw_epochs, family_for
 from hubbub.analysis.strings.tree_search import found_from, told_as
+from hubbub.authoring.crowds.dummy_counts import gathered
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric, days_of_period
-from hubbub.catalog.crowds.device_dummies import gathered
 from hubbub.catalog.crowds.noise_dummies import named_dummies, value_noise
 from hubbub.catalog.discovery import counting
 from hubbub.conservation import Window

@@ -9,7 +9,7 @@ import numpy as np
 import redis
 
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.catalog.crowds.device_dummies import gathered
+from hubbub.authoring.crowds.dummy_counts import gathered
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.terminal.service_client import report_counts, total_counts
 from hubbub.client.cover import FILLER

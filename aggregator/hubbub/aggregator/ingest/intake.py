@@ -15,6 +15,7 @@ from hubbub.aggregator.ingest.fold import fold, well_formed
 from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.ingest.window_room import Room
 from hubbub.aggregator.store.contract import Commit, Outcome, TotalsStore
+from hubbub.authoring.crowds.dummy_counts import expected_dummies
 from hubbub.bundles import Bundle, key_at
 from hubbub.catalog import (
     EPOCH_SECONDS,
@@ -25,7 +26,6 @@ from hubbub.catalog import (
     filler_info,
     seal_info,
 )
-from hubbub.catalog.crowds.hidden_counts import expected_dummies
 from hubbub.conservation import Window, epoch_date
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreFull
 from hubbub.runtime import Clocks, Stages

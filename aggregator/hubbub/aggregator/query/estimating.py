@@ -20,9 +20,9 @@ from hubbub.analysis import (
     ranks_of,
 )
 from hubbub.analysis.families import family_for
+from hubbub.authoring.crowds.dummy_counts import expected_dummies
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric, reports_of_one, versions_of
-from hubbub.catalog.crowds.hidden_counts import expected_dummies
 from hubbub.catalog.crowds.noise_dummies import named_dummies
 from hubbub.catalog.values.value_kinds import OTHER
 from hubbub.conservation import Window

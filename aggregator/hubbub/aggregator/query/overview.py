@@ -21,9 +21,8 @@ from hubbub.analysis import (
     shares_below,
 )
 from hubbub.analysis.families import family_for
+from hubbub.authoring.crowds.dummy_counts import hides_number, number_variance, reports_variance
 from hubbub.catalog import Metric, epoch_start, metric_name_of
-from hubbub.catalog.crowds.device_dummies import reports_variance
-from hubbub.catalog.crowds.hidden_counts import hides_number, number_variance
 from hubbub.catalog.epochs import grace_seconds
 from hubbub.conservation import Window, minute
 from hubbub.errors import BadParameter

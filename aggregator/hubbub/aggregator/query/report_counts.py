@@ -11,7 +11,7 @@ import grpc.aio
 from hubbub.aggregator.query.answers import PipelineStatus, ReportCounts
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.aggregator.store.contract import DELETED, TotalsReader
-from hubbub.catalog.crowds.hidden_counts import hides_number
+from hubbub.authoring.crowds.dummy_counts import hides_number
 from hubbub.conservation import Window, balances, sum_terms
 from hubbub.runtime import TlsFolder, channel
 from hubbub.wire.v1.services_pb2 import StatusRequest

@@ -9,9 +9,9 @@ from typing import Final
 from hubbub.aggregator.query.cache import TotalsCache, sum_totals
 from hubbub.aggregator.query.epoch_range import select_epochs
 from hubbub.aggregator.store.contract import DELETED, Counted, TotalsReader, WindowTotals
+from hubbub.authoring.crowds.dummy_counts import count_variance, expected_dummies
 from hubbub.bundles import Bundle
 from hubbub.catalog import EPOCH_SECONDS, Metric, closing_time, days_of_period, superseded_by
-from hubbub.catalog.crowds.hidden_counts import count_variance, expected_dummies
 from hubbub.catalog.crowds.noise_dummies import value_noise
 from hubbub.conservation import Window, epoch_date, epoch_dates, minute
 from hubbub.errors import BadParameter, BatchTooSmall, TooFewEpochs, TotalsUnreadable

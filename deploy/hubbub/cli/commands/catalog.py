@@ -4,9 +4,9 @@ from math import ceil, isfinite
 from pathlib import Path
 from typing import Final
 
+from hubbub.authoring.crowds.dummy_counts import minimum
 from hubbub.catalog import Metric
 from hubbub.catalog.crowds.central import CROWD_PARTS, CROWD_TREE
-from hubbub.catalog.crowds.hidden_counts import minimum
 from hubbub.catalog.discovery import finder_of
 from hubbub.cli.command_table import load_module
 from hubbub.cli.commands.catalog_codegen import CODEGEN
