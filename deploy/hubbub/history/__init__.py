@@ -26,6 +26,7 @@ def open_totals(totals: str | Path, bundle: str | Path | None = None) -> Connect
 
     Raises:
         BadParameter: an address that is none.
+        TotalsUnreadable: the place has no totals.
         BundleRefused: there is no bundle, or that in the file is none.
         StoreUnavailable: the place cannot be read.
         MissingDependency: pyarrow is not installed.

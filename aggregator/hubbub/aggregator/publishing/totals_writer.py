@@ -1,8 +1,9 @@
 """Writes the totals of every window that has closed to files, and drops them from Redis in time.
 
-A window is written once its totals change no more. Should they change after all, as where Redis was
-restored from a backup, the file follows: Redis has the last word of what it holds. Several
-aggregators write the same bytes to the same name. A deletion is Redis's: its file goes afterwards.
+A window is written once its totals change no more. Should they grow after all, the file follows; a
+file of more reports than Redis has stays, since Redis may have been restored from an old backup.
+Several aggregators write the same bytes to the same name. A deletion is Redis's: its file goes
+afterwards.
 """
 
 import asyncio
@@ -93,10 +94,14 @@ class TotalsWriter:
                     f"{self._files.place.name}: has no file of {window.name}; {remedy}"
                 )
             elif window in counted and not _agree(own, filed):
+                remedy = (
+                    "delete the file if Redis is right"
+                    if filed.counted > own.counted
+                    else "hubbub totals write makes it anew"
+                )
                 sentences.append(
                     f"{self._files.place.name}: the file of {window.name} has another state "
-                    f"({filed.counted:,} reports) than Redis ({own.counted:,}); hubbub totals "
-                    "write makes it anew"
+                    f"({filed.counted:,} reports) than Redis ({own.counted:,}); {remedy}"
                 )
         return sentences
 

@@ -52,7 +52,7 @@ def newest_bundle(place: Place) -> Bundle:
     ]
     if not every:
         raise BundleRefused(
-            f"{place.name}: has no totals of hubbub: name the folder that hubbub aggregator "
+            f"{place.name}: has no bundle of hubbub: name the folder that hubbub aggregator "
             "--totals writes, or give its bundle with --bundle"
         )
     path = f"{_BUNDLES}/{max(every)[2]}"
@@ -160,7 +160,11 @@ class FileTotals:
             self._listed.pop(stream, None)
 
     async def write(self, window: Window, totals: WindowTotals) -> bool:
-        """Write a closed window: False if it was there. A file of another state of it goes."""
+        """Write a closed window: False if it was there, or a file of more reports of it.
+
+        Such a file stays: Redis may have been restored from a backup of before the window closed.
+        Files of other states go.
+        """
         return await asyncio.to_thread(self._write, window, totals)
 
     async def write_bundle(self, bundle: Bundle) -> None:
@@ -192,6 +196,8 @@ class FileTotals:
     def _write(self, window: Window, totals: WindowTotals) -> bool:
         name, content = encode(window, totals, self._bundle().asked_in(window.stream))
         names = self._list(window.stream).get(window, [])
+        if any(other.counted.tags > name.counted.tags for other in names):
+            return False
         is_new = name not in names
         if is_new:
             self.place.write(name.path, content)

@@ -25,6 +25,7 @@ from hubbub.aggregator.store.files import FileTotals, newest_bundle
 from hubbub.aggregator.web.problems import handle_problems
 from hubbub.aggregator.web.query_routes import questions
 from hubbub.bundles import Bundle, read_bundle
+from hubbub.errors import TotalsUnreadable
 from hubbub.programs.http_calls import Answer
 
 
@@ -37,11 +38,17 @@ def totals_at(place: str, bundle: Path | None = None) -> tuple[FileTotals, Bundl
 
     Raises:
         BadParameter: an address that is none.
+        TotalsUnreadable: the place has no totals.
         BundleRefused: the place has no bundle, or that in the file is none.
         StoreUnavailable: the place cannot be read.
         MissingDependency: pyarrow is not installed.
     """
     where = Place.at(place)
+    if not where.entries("totals"):
+        raise TotalsUnreadable(
+            f"{where.name}: has no totals of hubbub; name the folder or address that hubbub "
+            "aggregator --totals writes"
+        )
     read = read_bundle(bundle) if bundle else newest_bundle(where)
     return FileTotals(where, lambda: read), read
 
