@@ -49,11 +49,11 @@ const NONE = [0, 1, 0] as const;
 const UNITS = 1n << 12n;
 
 /** The mean from one of a table's outcomes each. */
-export function tableMean(given: Arguments): Randomizer {
-  const range: Range = Range.of(given);
-  expAtMost(given.epsilon); // refuses what is no epsilon
-  const { width, steps, outputs } = tableOf(given.epsilon);
-  const window = windowOf(given.epsilon, steps + 1, width);
+export function tableMean(parameters: Arguments): Randomizer {
+  const range: Range = Range.of(parameters);
+  expAtMost(parameters.epsilon); // refuses what is no epsilon
+  const { width, steps, outputs } = tableOf(parameters.epsilon);
+  const window = windowOf(parameters.epsilon, steps + 1, width);
   const sums = Array.from({ length: steps + 1 }, (_, start) =>
     outputs.slice(start, start + width).reduce((total, output) => total + output, 0n),
   );
