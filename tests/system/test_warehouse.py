@@ -29,6 +29,7 @@ from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.store.files import FileTotals, newest_bundle
 from hubbub.cli.local.ports import free_port
 from hubbub.errors import StoreUnavailable, TotalsUnreadable
+from tests.support import web
 from tests.support.alarmed import engine_of, signed_in
 from tests.support.surroundings import CALLER
 from tests.support.waiting import eventually
@@ -98,7 +99,7 @@ def _object_store(tools: dict[str, str]) -> Iterator[str]:
     try:
 
         def made() -> bool:
-            answer = httpx2.put(f"http://127.0.0.1:{port}/bucket")
+            answer = web.put(f"http://127.0.0.1:{port}/bucket")
             return bool(answer.status_code == 200)
 
         eventually(made, although=(httpx2.TransportError,))

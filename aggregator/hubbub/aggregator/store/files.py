@@ -34,8 +34,8 @@ _SUM_DIGITS: Final = 16
 # An object store answers many calls at once, each after some 20 ms; of a folder it gains nothing.
 _CALLS: Final = 16
 
-Asked = TypeVar("Asked")
-Got = TypeVar("Got")
+Subject = TypeVar("Subject")
+Result = TypeVar("Result")
 
 
 def newest_bundle(place: Place) -> Bundle:
@@ -236,12 +236,14 @@ class FileTotals:
                 "or ask again"
             ) from error
 
-    def _place_calls(self, call: Callable[[Asked], Got], of: Iterable[Asked]) -> list[Got]:
+    def _place_calls(
+        self, call: Callable[[Subject], Result], subjects: Iterable[Subject]
+    ) -> list[Result]:
         """Ask the place for each: a folder one after the other, an object store at once."""
         if self.place.is_local:
-            return [call(one) for one in of]
+            return [call(subject) for subject in subjects]
         with ThreadPoolExecutor(_CALLS, "totals") as calls:
-            return list(calls.map(call, of))
+            return list(calls.map(call, subjects))
 
     def _definition(self, stream: str) -> str:
         try:
