@@ -4,7 +4,7 @@ import json
 import re
 import tomllib
 from dataclasses import replace
-from math import sqrt
+from math import exp, sqrt
 from pathlib import Path
 
 import pytest
@@ -153,6 +153,18 @@ def test_of_a_promise_that_is_written_wrong_only_this_is_told(
             "crowd = 1000000\ncount_epsilon = 0.5",
             r'field "count_epsilon": has the crowd wait for more than 1,000,000; write',
         ),
+        (
+            "limits",
+            'dummies = "noise"\nrolling = true\nlimits',
+            r"are drawn once for an epoch",
+        ),
+        ("limits", "dummies_scale = 2.02\nlimits", r'field "dummies_shift": must be written'),
+        ("limits", "dummies_scale = 0.01\ndummies_shift = 3\nlimits", r"0.01 is below 0.0625"),
+        (
+            'values = ["light", "dark", "system", "contrast"]',
+            'domain = "number"\nlow = 0\nhigh = 9\ndummies_scale = 2.02\ndummies_shift = 36',
+            r'field "dummies_scale": go with listed values alone',
+        ),
         ("limits", "dummies_each = 101\nlimits", r'field "dummies_each": must be a number of'),
         (
             'values = ["light", "dark", "system", "contrast"]',
@@ -204,6 +216,31 @@ def test_dummies_allow_a_larger_local_epsilon_and_the_shuffler_is_told_how_to_ma
     own = table["streams"]["theme"]
     assert (own["dummies"], own["values"], own["mix"]) == (200, 4, "epoch")
     assert all(len(key["public"]) == 44 for key in table["keys"])
+
+
+@pytest.mark.parametrize("word", ["noise", "auto"])
+def test_noise_dummies_are_chosen_and_the_shuffler_gets_their_law(
+    tmp_path: Path, word: str
+) -> None:
+    noisy = _read(tmp_path, THEME + f'dummies = "{word}"\n')
+    assert (noisy.dummies, noisy.dummies_scale, noisy.dummies_shift) == (0, 2.02, 36)
+    assert noisy.epsilon == 8, "as large as may be"
+    written = _read(tmp_path, THEME + "dummies_scale = 2.02\ndummies_shift = 36\n")
+    assert written.digest() == noisy.digest() != _read(tmp_path, THEME).digest()
+    promise = central_of(noisy, 30_000)
+    assert promise is not None
+    assert 0.98 <= promise.epsilon <= 1.0
+    assert "adds a secret number of dummies to each value" in promise.assumption
+    without = central_of(noisy, 30_000, dummies=0)
+    assert without is not None
+    assert without.epsilon > 1.1, "which is what a shuffler that makes none leaves"
+    alone = THEME.replace("central_epsilon = 1.0\ncrowd = 30000", "epsilon = 1.0\nmin_batch = 100")
+    signed = make_signed(tmp_path, HEAD + alone.replace('"auto"', '"grr"'), start=0)
+    bundle = replace(signed.bundle, metrics={"theme": noisy}, history={"theme": noisy.digest()})
+    own = json.loads(stream_table(bundle))["streams"]["theme"]
+    odds, shift = own["value_noise"]
+    assert odds == pytest.approx(2**32 * exp(1 / 2.02), rel=1e-9)
+    assert (shift, own["values"], own["min_batch"]) == (36, 4, 30_000)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ trusted curator who adds the same noise. Source: Murakami, Sei, Eriguchi (IEEE S
 from functools import lru_cache
 from typing import Any, Final
 
+from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import exp_at_most
 from hubbub.sealing import CountNoise
 
@@ -38,7 +39,12 @@ def noise_of(scale: float, shift: int) -> CountNoise | None:
     """The law of a catalog's two numbers; None where they are 0.
 
     P(k) is in proportion to exp(-|k - shift| / scale), for k from 0 to 2 shift.
+
+    Raises:
+        BadParameter: the scale is too small.
     """
+    if scale and not scale >= MIN_SCALE:
+        raise BadParameter(f"dummies_scale {scale:g} is below {MIN_SCALE:g}; write a larger one")
     return CountNoise(int(exp_at_most(1 / scale) * _ONE), shift) if scale and shift else None
 
 
@@ -47,8 +53,6 @@ def noise_conflicts(metric: Any) -> dict[str, str]:
     scale, shift = metric.dummies_scale, metric.dummies_shift
     if not scale and not shift:
         return {}
-    if scale and not scale >= MIN_SCALE:
-        return {"dummies_scale": f"must be 0 or {MIN_SCALE} at least; write a larger one"}
     if not (scale and shift):
         name, other = ("dummies_shift", "scale") if scale else ("dummies_scale", "shift")
         return {name: f"must be written beside dummies_{other}; write both, or neither"}
