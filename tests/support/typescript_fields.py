@@ -12,6 +12,7 @@ from hubbub.catalog.limits import Limits
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import Caps
 from hubbub.fields.field import fields_of
+from hubbub.mechanisms.registry import REGISTRY, parameters
 from tests.support.node import PACKAGE
 
 PATH = PACKAGE / "src" / "catalog" / "fields.ts"
@@ -31,7 +32,19 @@ def fields_file() -> str:
         },
         "CAPS": dict(_fields(Caps)),
     }
-    return _HEAD + "\n".join(_table(name, rules) for name, rules in tables.items())
+    parts = [_table(name, rules) for name, rules in tables.items()]
+    return _HEAD + "\n".join([*parts, _parameters()])
+
+
+def _parameters() -> str:
+    """What each mechanism is built from, by name."""
+    names = {mechanism: [*parameters(mechanism)] for mechanism in REGISTRY}
+    keys = {name: name if name.isidentifier() else json.dumps(name) for name in names}
+    lines = (f"  {keys[name]}: {json.dumps(own)},\n" for name, own in names.items())
+    return (
+        "export const PARAMETERS: Readonly<Record<string, readonly string[]>> = {\n"
+        f"{''.join(lines)}}};\n"
+    )
 
 
 def _table(name: str, rules: dict[str, Any]) -> str:

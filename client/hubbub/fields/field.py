@@ -128,5 +128,7 @@ def loaded(section: type, table: Mapping[str, Any]) -> dict[str, Any]:
         if kind.flat:
             values[member.name] = kind.load(table)
         elif member.required or member.entry.always or member.name in table:
+            if table[member.name] is None and not (member.required or member.entry.always):
+                raise TypeError(f"{member.name}: null stands for nothing; leave it out")
             values[member.name] = kind.load(table[member.name])
     return values

@@ -42,6 +42,8 @@ class Feature:
     def load(cls, pair: Any) -> Self:
         """The feature of its words in a bundle. Raises ValueError or TypeError for others."""
         name, says = pair
+        if not isinstance(name, str):
+            raise TypeError("the name of a feature is no text")
         return cls(name, tuple(says))
 
     @property

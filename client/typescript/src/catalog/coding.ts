@@ -1,10 +1,15 @@
 /** What an app may report beyond listed values, as mechanisms take it: numbers, sets, parts. */
 import type { Coded, Randomizer } from "../mechanisms/randomizer.js";
+import { general } from "./general.js";
 import { listed, number, table, text, type Table } from "./json.js";
 import { NUMERIC, type Metric } from "./metric.js";
 import { partedValue, partsOf } from "./parts.js";
 import { rangedPlace, plainNumber, type Ranges } from "./ranges.js";
 import { setCode } from "./sets.js";
+
+const OTHER = "other";
+const MOST_EDGES = 257;
+const LABEL_DIGITS = 10;
 
 /** As Metric.code has it, of a bundle's entry. */
 export function coderOf(entry: Table, ofParts: boolean, randomizer: Randomizer): Metric["code"] {
@@ -14,13 +19,16 @@ export function coderOf(entry: Table, ofParts: boolean, randomizer: Randomizer):
     const values = listed(entry["values"]).map(text);
     if (kind === "set") return (value) => setCode(values, value, other);
     if (ofParts) {
+      const partValues = partsOf(values);
       const ranges = Object.entries(table(entry["ranges"] ?? {})).map(
-        ([part, own]) => [part, rangesOf(table(own), "number")] as const,
+        ([part, own]) =>
+          [part, rangesOf(table(own), partValues.get(part) ?? [], "number")] as const,
       );
-      const parts = { values: partsOf(values), ranges: new Map(ranges) };
+      const parts = { values: partValues, ranges: new Map(ranges) };
       return (value) => partedValue(parts, value);
     }
-    const ranges = entry["edges"] === undefined ? undefined : rangesOf(entry, kind);
+    const ranges = entry["edges"] === undefined ? undefined : rangesOf(entry, values, kind);
+    if (other && (kind || !values.includes(OTHER))) throw new TypeError("no value is called other");
     return (value) => rangedPlace(values, value, { ranges, other });
   }
   const { low, high } = table(entry["parameters"]);
@@ -34,9 +42,42 @@ export function coderOf(entry: Table, ofParts: boolean, randomizer: Randomizer):
   };
 }
 
-function rangesOf(entry: Table, otherwise: string): Ranges {
+/** @throws TypeError its edges do not ascend, or the values are others than the parts between them. */
+function rangesOf(entry: Table, values: readonly string[], otherwise: string): Ranges {
   const kind = text(entry["kind"] ?? otherwise);
-  return { kind, edges: listed(entry["edges"]).map(number), clamps: clamps(entry, kind) };
+  const edges = listed(entry["edges"]).map(number);
+  const ranges = { kind, edges, clamps: clamps(entry, kind) };
+  const fit = edges.every((edge, at) => {
+    return !(edge <= (edges[at - 1] ?? -Infinity)) && (kind !== "count" || Number.isInteger(edge));
+  });
+  // What a default adds stands behind them: that there is no number.
+  const escape = typeof entry["default"] === "string" ? [entry["default"]] : [];
+  const labels = labelsOf(ranges, text(entry["unit"] ?? ""));
+  const own = String(values.length === edges.length - 1 ? labels : [...labels, ...escape]);
+  if (!fit || edges.length < 3 || edges.length > MOST_EDGES || own !== String(values)) {
+    throw new TypeError("the values are others than the parts between edges");
+  }
+  return ranges;
+}
+
+/** What the parts between edges are called: as labels() of client/hubbub/catalog. */
+function labelsOf({ kind, edges, clamps }: Ranges, unit: string): string[] {
+  const after = unit && ` ${unit}`;
+  const last = edges.at(-1);
+  const labels = edges.slice(1).map((high, at) => {
+    const low = edges[at] ?? NaN;
+    const top = kind === "count" && high !== last ? high - 1 : high;
+    const alone = top === low && high !== last;
+    return `${general(low, LABEL_DIGITS)}${alone ? "" : ` to ${general(top, LABEL_DIGITS)}`}${after}`;
+  });
+  if (!clamps) return labels;
+  const edge = (at: number) => general(edges.at(at) ?? NaN, LABEL_DIGITS) + after;
+  const isOpen = kind === "number" || (edges[0] ?? 0) > 0;
+  return [
+    isOpen ? `below ${edge(1)}` : (labels[0] ?? ""),
+    ...labels.slice(1, -1),
+    `${edge(-2)} or more`,
+  ];
 }
 
 function clamps(entry: Table, kind: string): boolean {

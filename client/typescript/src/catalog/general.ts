@@ -1,13 +1,13 @@
-/** How streams of tiers are named. */
+/** How numbers are written in names. */
 
 const DIGITS = 6;
 
-/** A number as Python's format "g" writes it: how streams of tiers are named. */
-export function general(number: number): string {
-  const [digits = "", power = ""] = number.toExponential(DIGITS - 1).split("e");
+/** A number as Python's format "g" writes it: how streams of tiers are named, and parts of a range. */
+export function general(number: number, places = DIGITS): string {
+  const [digits = "", power = ""] = number.toExponential(places - 1).split("e");
   const plain = digits.replace(/\.?0+$/, "");
   const exponent = Number(power);
-  if (exponent >= -4 && exponent < DIGITS) return String(Number(`${plain}e${power}`));
+  if (exponent >= -4 && exponent < places) return String(Number(`${plain}e${power}`));
   const sign = exponent < 0 ? "-" : "+";
   return `${plain}e${sign}${String(Math.abs(exponent)).padStart(2, "0")}`;
 }

@@ -175,7 +175,7 @@ export async function metricFrom(
     throw new UnknownMetric(`metric "${name}" has ${more}: upgrade hubbub, or leave it out`);
   (await load("checks")).refuseMetric(name, entry);
   await refuseKind(name, entry);
-  const model = entry["model"] ? (await load("vectors")).modelOf(name, entry) : null;
+  const model = entry["model"] !== undefined ? (await load("vectors")).modelOf(name, entry) : null;
   const streams = await streamsOf(name, entry, model?.judgingLoss);
   const code = await coder(name, entry, streams[0].randomizer);
   const asking = ASKING.some((field) => field in entry) ? await load("more") : null;

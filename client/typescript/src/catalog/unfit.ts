@@ -3,8 +3,9 @@
  * it is refused there. The ranges are in fields.ts.
  */
 import { UnknownMetric } from "../errors.js";
-import { CAPS, METRIC } from "./fields.js";
+import { CAPS, METRIC, PARAMETERS } from "./fields.js";
 import type { Figures } from "./bundle.js";
+import { NUMERIC } from "./metric.js";
 import { listed, number, own, table, text, whole, type Table } from "./json.js";
 
 /** A number's ends, and whether each is outside; a text, a truth, or one of some words. */
@@ -58,6 +59,11 @@ export function refuseMetric(name: string, entry: Table): void {
   if (!NAME.test(name)) throw new TypeError("no name of a metric");
   refuseUnfit(entry, METRIC);
   refuseConflicts(entry);
+  refuseNull({ ...entry, values: entry["values"] ?? "" });
+  const named = own(PARAMETERS, text(entry["mechanism"]));
+  const names = Object.keys(table(entry["parameters"]));
+  if (named && !names.every((parameter) => named.includes(parameter)))
+    throw new TypeError("a parameter is none of its mechanism");
   refuseNoDay(entry["expires"]);
   const { values } = entry;
   if (values !== null) refuseTexts(listed(values));
@@ -83,12 +89,19 @@ export function refuseMetric(name: string, entry: Table): void {
  * @throws TypeError it is what no builder signs.
  */
 export function refuseRest(body: Table): void {
-  refuseUnfit(table(body["caps"] === undefined ? {} : body["caps"]), CAPS);
+  const caps = table(body["caps"] === undefined ? {} : body["caps"]);
+  refuseUnfit(caps, CAPS);
+  refuseNull(caps);
   const [, port] = ADDRESS.exec(text(body["shuffler"])) ?? [];
   if (!(Number(port) <= LAST_PORT)) throw new TypeError("no address");
   if (body["roots"] !== null && !PEM.test(text(body["roots"])))
     throw new TypeError("no certificates in PEM");
   refuseUnfit(body, BODY);
+  const metrics = Object.values(table(body["metrics"])).map(table);
+  const uncovered = (entry: Table) =>
+    own(entry, "default") === undefined || own(entry, "crowd") !== undefined;
+  if (body["cover"] === true && metrics.some(uncovered))
+    throw new TypeError("of what is covered something has no default");
   for (const [stream, digest] of Object.entries(table(body["history"]))) {
     const [, name = ""] = STREAM.exec(stream) ?? [];
     if (!NAME.test(name) || !DIGEST.test(text(digest))) throw new TypeError("no history");
@@ -143,6 +156,12 @@ function refuseUnfit(record: Table, fields: Fields): void {
     const isWord = typeof value === "string" && typeof rule === "object";
     throw new (isWord ? UnknownMetric : TypeError)(`${name} is not what it may be; upgrade hubbub`);
   }
+}
+
+/** @throws TypeError something within is null, which is of no field but `values`. */
+function refuseNull(thing: unknown): void {
+  if (thing === null) throw new TypeError("null stands for nothing");
+  if (typeof thing === "object") Object.values(thing).forEach(refuseNull);
 }
 
 /** @throws TypeError the list holds what is no text of some length, or one twice. */
@@ -263,6 +282,15 @@ function refuseConflicts(entry: Table): void {
       central <= (most ?? Infinity);
   const often =
     figure("report_on") !== null && isSet("report_on") && figure("reports_per_epoch") !== 1;
-  if (!fit || often || Number(figure("lifetime_epsilon")) < epsilon)
+  // As cover_conflicts(): how many reports there are would say whether there was something to say.
+  const hasDefault = own(entry, "default") !== undefined;
+  const covers = !hasDefault || (figure("reports_per_epoch") === 1 && !own(entry, "breakdown"));
+  const isPlain = own(entry, "values") !== null && own(entry, "edges") === undefined;
+  const isCut = !isPlain || !NUMERIC.has(String(own(entry, "kind")));
+  // As check_discovery(): what is not listed must count as something where it is not looked for.
+  const isFound =
+    !own(entry, "discover") || own(entry, "values") === null || entry["other"] === true;
+  if (!isFound) throw new UnknownMetric("what it looks for counts as nothing; upgrade hubbub");
+  if (!fit || often || !covers || !isCut || Number(figure("lifetime_epsilon")) < epsilon)
     throw new TypeError("its fields contradict each other");
 }

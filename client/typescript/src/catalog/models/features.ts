@@ -25,6 +25,8 @@ export function featureOf(thing: unknown): Feature {
   const [name, says, ...rest] = listed(thing);
   const parts = listed(says);
   if (parts.length < 2 || rest.length) throw new TypeError("a feature says nothing");
+  if (parts.some((part) => part === "") || new Set(parts).size < parts.length)
+    throw new TypeError("a feature says something twice, or nothing");
   return typeof parts[0] === "string"
     ? ofTexts(text(name), parts.map(text))
     : ofNumbers(text(name), parts.map(number));

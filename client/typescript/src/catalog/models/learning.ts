@@ -31,6 +31,9 @@ const BINS = [
   [5, 8],
   [Infinity, 12],
 ] as const;
+const [FEWEST_ROUNDS, MOST_ROUNDS] = [3, 64];
+const [LEAST_SHARE, LARGEST_SHARE] = [0.01, 0.5];
+const DAY_OR_MOMENT = /^\d{4}-\d{2}-\d{2}(T.*)?$/;
 const KINDS: ReadonlySet<string> = new Set(["logistic", "linear", "ridge", "softmax"]);
 const KNOWN: ReadonlySet<string> = new Set([
   ...["kind", "features", "begins", "label", "positive", "negative", "classes", "range"],
@@ -75,6 +78,12 @@ function modelFrom(name: string, entry: Table): Model {
   const parameters = Object.fromEntries(
     Object.entries(table(entry["parameters"])).map(([key, parameter]) => [key, number(parameter)]),
   );
+  const isShare = heldOut >= LEAST_SHARE && heldOut <= LARGEST_SHARE;
+  const fit =
+    isRounds(rounds, FEWEST_ROUNDS) &&
+    (model["rounds_each"] === undefined || isRounds(roundsEach, 1)) &&
+    (model["held_out"] === undefined || isShare) &&
+    ["positive", "negative"].every((label) => model[label] === undefined || model[label]);
   const limited =
     entry["reports_per_epoch"] === 1 &&
     entry["lifetime_epsilon"] === (roundsEach || 1) * epsilon &&
@@ -82,7 +91,8 @@ function modelFrom(name: string, entry: Table): Model {
   const fits =
     entry["mechanism"] === "vector.codes" &&
     parameters["dimensions"] === weights &&
-    !entry["crowd"] === !roundsEach;
+    !entry["crowd"] === !roundsEach &&
+    fit;
   if (!limited || !fits) {
     throw new UnknownMetric(`model "${name}" has codes or limits of no model; upgrade hubbub`);
   }
@@ -207,8 +217,13 @@ function valuesOf(features: readonly Feature[], person: unknown): readonly unkno
 }
 
 /** A day's first second, or a moment's, in seconds since 1970. */
+function isRounds(number: number, fewest: number): boolean {
+  return Number.isInteger(number) && number >= fewest && number <= MOST_ROUNDS;
+}
+
 function momentOf(begins: string): number {
   const moment = Date.parse(begins.replace(/\.\d+/, "")) / 1000;
-  if (!Number.isFinite(moment)) throw new TypeError("begins is no moment");
+  if (!Number.isFinite(moment) || !DAY_OR_MOMENT.test(begins))
+    throw new TypeError("begins is no moment");
   return moment;
 }
