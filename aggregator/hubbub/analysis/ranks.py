@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf, log, log2, sqrt, tanh
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +36,6 @@ from hubbub.analysis.families import Tier, family_for, figures_of
 from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.mechanisms import Totals
-from hubbub.mechanisms.buckets import BucketFlips
 from hubbub.mechanisms.wave import SquareWave
 
 Counts = npt.NDArray[np.int64]
@@ -288,16 +287,15 @@ def ranks_of(
     """
     live_tiers = [tier for tier in tiers if tier[1].reports]
     sampled = repeats if population else 0
-    waves = [
-        (mechanism, totals) for mechanism, totals in live_tiers if isinstance(mechanism, SquareWave)
-    ]
-    if waves:
-        return WaveRanks(waves, sampled)
-    if live_tiers and isinstance(mechanism := live_tiers[0][0], BucketFlips):
-        edges = mechanism.edges()
-    if not (live_tiers and len(edges)):
+    if not live_tiers:
         return None
-    own = family_for(live_tiers[0][0])
+    mechanism: Any = live_tiers[0][0]
+    own = family_for(mechanism)
+    if own.is_spread(mechanism):
+        return WaveRanks(live_tiers, sampled)  # type: ignore[arg-type]  # of such a mechanism
+    edges = edges or own.edges(mechanism)
+    if not len(edges):
+        return None
     figures = figures_of(own, live_tiers, (), repeats, shape=False)
     reports = sum(totals.reports for _, totals in live_tiers)
     return LinearRanks(np.array(edges, dtype=np.float64), figures, reports, sampled)

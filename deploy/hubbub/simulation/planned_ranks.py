@@ -17,7 +17,6 @@ from hubbub.analysis.ranks import LinearRanks, WaveRanks
 from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals, build
-from hubbub.mechanisms.wave import SquareWave
 from hubbub.privacy.metric_draft import MetricDraft
 
 _DRAWINGS: Final = 3
@@ -60,7 +59,7 @@ def _ranks(
     """
     mechanism: Any = build(name, **parameters)
     alike = np.full(question.size, 1 / question.size)
-    if isinstance(mechanism, SquareWave):
+    if family_for(mechanism).is_spread(mechanism):
         number, likely = round(reports), chances(mechanism) @ alike
         for seed in range(_DRAWINGS):
             cells = np.random.default_rng(seed).multinomial(number, likely / likely.sum())

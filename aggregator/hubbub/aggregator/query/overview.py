@@ -150,8 +150,7 @@ def number_range(metric: Metric) -> tuple[float, float] | None:
 
 def part_edges(metric: Metric) -> list[float]:
     """Where the parts of a number begin, and where the last one ends; none where it has none."""
-    mechanism: Any = metric.randomizer
-    return [*(metric.edges or (mechanism.edges() if mechanism.FAMILY == "ranges" else ()))]
+    return [*(metric.edges or family_for(metric.randomizer).edges(metric.randomizer))]
 
 
 def notes(metric: Metric, answer: Answer) -> list[str]:

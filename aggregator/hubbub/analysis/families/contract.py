@@ -120,6 +120,14 @@ class Family(ABC):
     ABSENT_SHARE: ClassVar[float] = 0.0
     """Where an estimate that nobody adds to lies in its range, in [0, 1]."""
 
+    def edges(self, mechanism: Any) -> Sequence[float]:
+        """Ends of the parts of its range, ascending; empty without such parts."""
+        return ()
+
+    def is_spread(self, mechanism: Any) -> bool:
+        """Whether a number counts in many cells, so that its part follows from a fit alone."""
+        return False
+
     @abstractmethod
     def figures(
         self,

@@ -107,6 +107,14 @@ class Ranges(Family):
         edges = mechanism.edges()
         return edges[0], edges[-1]
 
+    def edges(self, mechanism: Ranged) -> Sequence[float]:
+        """Ends of the parts of its range."""
+        return mechanism.edges()
+
+    def is_spread(self, mechanism: Ranged) -> bool:
+        """Whether a number counts in many cells."""
+        return isinstance(mechanism, SquareWave)
+
     def correlation(self, mechanism: Any) -> float:
         """Answers about two parts are drawn independently; of windows nothing is assumed."""
         return 0.0 if isinstance(mechanism, BucketFlips) else 1.0
