@@ -1,6 +1,6 @@
 """Crowds with noise dummies: how large errors are beside what is claimed, and beside a curator's.
 
-Devices lie as little as a catalog lets them; the numbers are drawn by the shipping code.
+Devices lie as little as a catalog lets them; numbers are drawn by the weights that are shipped.
 """
 
 from collections.abc import Iterator
@@ -36,15 +36,15 @@ def noisy_epochs(
     assert noise is not None  # noqa: S101 they have some
     mechanism = build("grr", epsilon=crowd.epsilon_local, categories=values)
     some = np.flatnonzero(true_counts)
-    law, expected = epochs_law(noise, (1.0,)).tolist(), noise.reach * values
+    law, expected = epochs_law(noise, (1.0,)), noise.reach * values
     for _ in range(epochs):
         cells = np.array(draw(mechanism, some.tolist(), true_counts[some].tolist(), chance).cells)
-        dummies = np.array([noise.draw(lambda top: int(chance.integers(top))) for _ in cells])
+        dummies = chance.choice(len(law), values, p=law / law.sum())
         totals = Totals(
             cells=(cells + dummies).tolist(),
             reports=crowd.reports + int(dummies.sum()) - expected,
             dummies=expected,
             beside_variance=values * noise.variance,
-            value_law=law,
+            value_law=law.tolist(),
         )
         yield np.array(estimate(mechanism, totals).values)
