@@ -204,12 +204,18 @@ def test_a_file_follows_totals_that_changed_after_all(filled: Filled, place: Pla
     asyncio.run(body())
 
 
+STEPS = 13
+
+
 class Killed(BaseException):
     """The process ended here."""
 
 
-def _dying(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
-    """Let the process die at the so many-th system call of writing and deleting files."""
+def _dying(monkeypatch: pytest.MonkeyPatch, after: int) -> list[int]:
+    """Let the process die at the so many-th step of writing files and dropping cells.
+
+    Returns how many steps there were.
+    """
     calls = [0]
 
     def counting(call: Callable[..., object]) -> Callable[..., object]:
@@ -222,13 +228,14 @@ def _dying(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
         return counted
 
     monkeypatch.setattr("os.fsync", counting(__import__("os").fsync))
-    for name in ("mkdir", "open", "replace"):
+    for name in ("mkdir", "open", "replace", "unlink"):
         monkeypatch.setattr(Path, name, counting(getattr(Path, name)))
     monkeypatch.setattr(Place, "delete", counting(Place.delete))
     monkeypatch.setattr(MemoryStore, "drop_cells", counting(MemoryStore.drop_cells))
+    return calls
 
 
-@pytest.mark.parametrize("after", range(0, 24, 2))
+@pytest.mark.parametrize("after", range(STEPS + 1))
 def test_a_writer_that_is_killed_at_any_step_leaves_whole_files_and_the_next_goes_on(
     filled: Filled, place: Place, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
@@ -242,8 +249,9 @@ def test_a_writer_that_is_killed_at_any_step_leaves_whole_files_and_the_next_goe
         await filled.files.delete([second])
         before = await filled.answer(filled.store)
         with monkeypatch.context() as patch, suppress(Killed):
-            _dying(patch, after)
+            calls = _dying(patch, after)
             await filled.writer(redis_days=1).look()
+        assert (calls[0] > after) == (after < STEPS), "every step is one that it dies at"
         assert await filled.answer(filled.filed) == before, "while nobody writes"
         for own in await filled.files.listed(["theme"]):
             with suppress(TotalsUnreadable):  # two states of one window: never a part of one
