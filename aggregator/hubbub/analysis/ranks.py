@@ -28,7 +28,6 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import nnls
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.distribution import chances
@@ -244,6 +243,8 @@ def _rising(shares: Floats) -> Floats:
 def _fit(rows: Floats, right: Floats, sums: Floats, totals: Floats) -> tuple[Floats, float]:
     """Shares >= 0 with these sums that are nearest, and the square of how far they are off."""
     heavy = _HEAVY * float(np.abs(rows).max())
+    from scipy.optimize import nnls  # noqa: PLC0415 takes a second to load; few questions need it
+
     shares, off = nnls(
         np.vstack([rows, heavy * sums]), np.append(right, heavy * totals), maxiter=50 * len(rows[0])
     )
