@@ -12,7 +12,7 @@ import { Client, type Options } from "../src/client/client.js";
 import { newDevice } from "../src/client/device.js";
 import { MemoryStorage } from "../src/client/memory.js";
 import type { Transport } from "../src/client/transport.js";
-import { httpsTransport } from "../src/node/https.js";
+import { httpsPost, httpsTransport } from "../src/node/https.js";
 import { FakeShuffler } from "../src/testing.js";
 import { TYPE } from "../src/transport/submission.js";
 import { knownAnswer } from "./known.js";
@@ -140,6 +140,29 @@ test("the state of models is asked for no longer than that, and what was drawn i
   assert.equal(await inTime(client.close(0.2)), false);
   const next = await Client.over(bundle, storage, new FakeShuffler(), own);
   assert.equal(await next.waiting(), drawn);
+});
+
+test("an endless head of an answer is not read to its end", async () => {
+  const hint = `HTTP/1.1 103 Early Hints\r\nlink: <${"a".repeat(1000)}>\r\n\r\n`;
+  const header = `x-a: ${"b".repeat(1000)}\r\n`;
+  for (const [begins, goesOn] of [
+    ["", hint],
+    ["HTTP/1.1 200 OK\r\n", header],
+    ["HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n0\r\n", header],
+  ] as const) {
+    const server = createServer((socket) => {
+      const write = () => {
+        while (!socket.destroyed && socket.write(goesOn));
+      };
+      socket.on("error", () => undefined).on("drain", write);
+      socket.unref().write(begins);
+      write();
+    });
+    const post = httpsPost(null);
+    const signal = AbortSignal.timeout(CALL_MS);
+    const call = post(`http://${await listening(server)}/`, TYPE, new Uint8Array(1), signal);
+    await assert.rejects(inTime(call), { reason: "unavailable" });
+  }
 });
 
 test("a flush of no time keeps what was reported, and sends nothing", async () => {

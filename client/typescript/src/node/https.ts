@@ -14,6 +14,8 @@ import { later } from "../within.js";
 import { PATH, TYPE } from "../transport/submission.js";
 
 const LARGEST_ANSWER_BYTES = 1 << 20;
+const LARGEST_HEAD_BYTES = 16 << 10; // whatever the program's own limit is
+const MOST_EARLY_HINTS = 8; // answers before the answer, of which a server may send any number
 const REACH_SECONDS = 1.5; // to connect, and to agree on TLS
 
 /**
@@ -53,7 +55,7 @@ export function httpsPost(roots: string | readonly string[] | null): Post {
     });
     const how = {
       headers: { ...headers, "content-type": type, "content-length": body.length },
-      ...{ method: "POST", signal },
+      ...{ method: "POST", signal, maxHeaderSize: LARGEST_HEAD_BYTES },
     };
     const sent = isPlain
       ? plainly(address, { ...how, agent: false })
@@ -66,6 +68,11 @@ export function httpsPost(roots: string | readonly string[] | null): Post {
         seconds *= 2;
         sent.destroy();
       });
+    });
+    let hints = 0;
+    sent.on("information", () => {
+      hints += 1;
+      if (hints > MOST_EARLY_HINTS) sent.destroy();
     });
     sent.on("socket", (socket) => {
       // A program that ends waits for no answer, unless it waits for flush() or close().
