@@ -7,7 +7,7 @@ from typing import Final
 _DIGITS_OF_ERROR: Final = 2
 # Of a number whose error is not known.
 _DIGITS: Final = 5
-_MOST_PLACES: Final = 12
+_MAX_PLACES: Final = 12
 # From here on digits of a float are no more exact than powers of ten.
 _LARGEST: Final = 1e15
 
@@ -23,7 +23,7 @@ def measured(number: float, error: float = 0.0, *, sign: str = "") -> str:
     if not isfinite(number) or abs(number) >= _LARGEST:
         return f"{number:{sign}.6g}"
     size, digits = (error, _DIGITS_OF_ERROR) if error > 0 else (abs(number) or 1.0, _DIGITS)
-    places = min(max(digits - 1 - floor(log10(size)), 0), _MOST_PLACES)
+    places = min(max(digits - 1 - floor(log10(size)), 0), _MAX_PLACES)
     text = f"{number:{sign},.{places}f}"
     return text.rstrip("0").rstrip(".") if places and not error > 0 else text
 
