@@ -1,5 +1,5 @@
 // Tables of answers: which columns, under which titles, the service says once for every face.
-import { ask, button, count, fill, h, measured, named, ofMeans, percent } from "./shell.js";
+import { ask, button, count, figure, fill, h, measured, named, ofMeans, percent } from "./shell.js";
 
 const LONGEST = 80;
 const MOST = 4000;
