@@ -25,7 +25,8 @@ from hubbub.keys import read_operator_key
 from hubbub.mechanisms import build
 from hubbub.privacy.card import metric_card
 from hubbub.privacy.central_catalog import read_with_promises
-from hubbub.privacy.crowd import central_of, what_decides
+from hubbub.privacy.crowd import central_of, crowds_of, what_decides
+from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.padding import best_dummies
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon, largest_local
@@ -223,9 +224,9 @@ def test_noise_dummies_are_chosen_and_the_shuffler_gets_their_law(
     tmp_path: Path, word: str
 ) -> None:
     noisy = _read(tmp_path, THEME + f'dummies = "{word}"\n')
-    assert (noisy.dummies, noisy.dummies_scale, noisy.dummies_shift) == (0, 2.02, 36)
+    assert (noisy.dummies, noisy.dummies_scale, noisy.dummies_shift) == (0, 2.02, 61)
     assert noisy.epsilon == 8, "as large as may be"
-    written = _read(tmp_path, THEME + "dummies_scale = 2.02\ndummies_shift = 36\n")
+    written = _read(tmp_path, THEME + "dummies_scale = 2.02\ndummies_shift = 61\n")
     assert written.digest() == noisy.digest() != _read(tmp_path, THEME).digest()
     promise = central_of(noisy, 30_000)
     assert promise is not None
@@ -234,13 +235,15 @@ def test_noise_dummies_are_chosen_and_the_shuffler_gets_their_law(
     without = central_of(noisy, 30_000, dummies=0)
     assert without is not None
     assert without.epsilon > 1.1, "which is what a shuffler that makes none leaves"
+    month = composed_epsilon(crowds_of(noisy, 30), 1e-8)
+    assert 10 < month < 30, "the law's ends say nothing in a month either"
     alone = THEME.replace("central_epsilon = 1.0\ncrowd = 30000", "epsilon = 1.0\nmin_batch = 100")
     signed = make_signed(tmp_path, HEAD + alone.replace('"auto"', '"grr"'), start=0)
     bundle = replace(signed.bundle, metrics={"theme": noisy}, history={"theme": noisy.digest()})
     own = json.loads(stream_table(bundle))["streams"]["theme"]
     odds, shift = own["value_noise"]
     assert odds == pytest.approx(2**32 * exp(1 / 2.02), rel=1e-9)
-    assert (shift, own["values"], own["min_batch"]) == (36, 4, 30_000)
+    assert (shift, own["values"], own["min_batch"]) == (61, 4, 30_000)
 
 
 @pytest.mark.slow

@@ -127,7 +127,10 @@ class ExactAccountant:
         lying = _of_promise(promise, promise.crowd, categories, promise.max_local_epsilon, 1)
         drawn = promise
         if noisy or dummies == NOISE:
-            scale, shift = best_noise(lying, promise.epsilon, promise.delta, promise.epochs)
+            # So that many epochs of a person compose, and the yearly cap counts them as Gaussians.
+            scale, shift = best_noise(
+                lying, promise.epsilon, promise.delta, promise.epochs, ends=LEFT_OUT / 2
+            )
             drawn = replace(promise, dummies_scale=scale, dummies_shift=shift)
         if dummies == NOISE:
             return drawn

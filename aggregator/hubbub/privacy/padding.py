@@ -78,11 +78,16 @@ def best_dummies(
     return min(dummies for variance, dummies in options if variance <= EQUAL * least)
 
 
-def best_noise(crowd: ShuffledEpoch, central: float, delta: float, epochs: int = 1) -> Law:
+def best_noise(
+    crowd: ShuffledEpoch, central: float, delta: float, epochs: int = 1, *, ends: float = 1.0
+) -> Law:
     """Scale and shift of the noise dummies with the least variance that keep a promise.
 
     crowd: without them, of reports that say as much as they may. epochs: that keep it together, of
     each of which the person's report is one. (0, 0) where the crowd keeps it by its lies alone.
+
+    ends: the largest chance of either end of the law, which tells all. It is no more than `delta`
+    allows, and less for a person who is in many epochs; it costs dummies and no error.
 
     Raises:
         BadParameter: it takes more of them than may be.
@@ -91,7 +96,8 @@ def best_noise(crowd: ShuffledEpoch, central: float, delta: float, epochs: int =
         return 0.0, 0
 
     def kept(scale: float) -> bool:
-        return _kept(crowd, _law(scale, delta, epochs, _SLACK), central, delta, epochs)
+        law = _law(scale, min(_SLACK * delta / epochs, ends))
+        return _kept(crowd, law, central, delta, epochs)
 
     # Without lies an epoch needs this much; several, if their epsilons added up.
     high, factor = 2 * epochs / central, _CLOSE**2
@@ -108,7 +114,9 @@ def best_noise(crowd: ShuffledEpoch, central: float, delta: float, epochs: int =
     return next(
         law
         for share in _SHARES
-        if _kept(crowd, law := _law(scale, delta, epochs, share), central, delta, epochs)
+        if _kept(
+            crowd, law := _law(scale, min(share * delta / epochs, ends)), central, delta, epochs
+        )
     )
 
 
@@ -117,10 +125,9 @@ def wins(noisy: ShuffledEpoch, other: ShuffledEpoch) -> bool:
     return bool(noisy.noise_dummies) and EQUAL * _variance(noisy) < _variance(other)
 
 
-def _law(scale: float, delta: float, epochs: int, share: float) -> Law:
-    """With the least shift whose largest and least number take this share of delta at most."""
-    scale = max(scale, MIN_SCALE)
-    end = share * delta / 2 / epochs  # the chance of either number
+def _law(scale: float, ends: float) -> Law:
+    """With the least shift whose largest and least number have this chance together at most."""
+    scale, end = max(scale, MIN_SCALE), ends / 2
     shift = max(1, ceil(scale * log(tanh(1 / (2 * scale)) / end)))
     while shift > 1 and float(_noise(scale, shift - 1).delta) <= end:
         shift -= 1
