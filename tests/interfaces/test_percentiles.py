@@ -54,6 +54,9 @@ def test_percentiles_are_the_same_from_every_face_and_hold_the_truth(
     assert list(csv.DictReader(io.StringIO(exported))) == table
     output = _said(capsys, home, *words)
     assert all(row["value"] in output for row in answer)
+    assert "<td>p95</td>" in answer._repr_html_()
+    with pytest.raises(TypeError, match="ask for estimates"):
+        answer.plot()
     assert "edges of parts" in output
 
 

@@ -134,7 +134,7 @@ class Answer(Sequence[Row]):
             axes: where; new ones without.
         """
         pyplot = _library("matplotlib.pyplot", "matplotlib")
-        if self.question in {"metrics", "status", "model"}:
+        if self.question in {"metrics", "status", "model", "percentiles"}:
             raise TypeError(f"{self.question} has no estimates to plot: ask for estimates")
         trend = self.question == "trend"
         drawn = trend or self.question == "cross"

@@ -25,7 +25,7 @@ _WORDS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """When it is the case.
 
@@ -80,7 +80,7 @@ class Alert:
     def rule(self) -> Rule:
         """What `when` says. Raises BadParameter."""
         if self.when == "change":
-            return Rule("change")
+            return Rule(of="change")
         match = _RULE.fullmatch(self.when)
         if not match:
             raise BadParameter(f"when {self.when[:80]!a} is no rule; {_WORDS}")
@@ -90,9 +90,9 @@ class Alert:
             raise BadParameter(f"when {self.when[:80]!a}: its percentile is outside (0, 100)")
         if value is None and math.isfinite(limit):
             of: Literal["mean", "percentile"] = "percentile" if match[2] else "mean"
-            return Rule(of, above=above, limit=limit, percentile=percentile)
+            return Rule(of=of, above=above, limit=limit, percentile=percentile)
         if value is not None and 0 < limit < 1:
-            return Rule("share", value, above, limit)
+            return Rule(of="share", value=value, above=above, limit=limit)
         span = "(0, 1), as a share is" if value is not None else "the numbers"
         raise BadParameter(f"when {self.when[:80]!a}: its number is outside {span}")
 

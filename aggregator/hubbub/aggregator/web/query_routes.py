@@ -101,6 +101,11 @@ class AfterParameters:
     to_last: Last = None
     to_epochs: Epochs = None
 
+    @property
+    def range(self) -> EpochRange:
+        """As the query has it."""
+        return EpochRange(self.to_last or "", self.to_epochs or "")
+
 
 def questions(*, tokens: bool = False, command: str = "") -> APIRouter:
     """The routes. tokens: whether one is asked for. command: as Reached has it."""
@@ -208,9 +213,8 @@ def _ask(route: Route, put: Callable[..., ParsedQuery]) -> None:
 
         Without either, the newest epoch that takes no more reports is compared with the one before.
         """
-        after = EpochRange(to.to_last or "", to.to_epochs or "")
         wanted = replace(question.query, percentiles=tuple(percentile or ()))
-        return await query.compare(question.name, wanted, after, page.page)
+        return await query.compare(question.name, wanted, to.range, page.page)
 
     @route("/metrics/{metric}/trend")
     async def trend(

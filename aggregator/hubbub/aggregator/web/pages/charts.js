@@ -176,16 +176,16 @@ export function bars(
 
 /** Lines across bars, each with its band and, at its end, its name. */
 function drawAcross(svg, across, y, left, right) {
-  const one = svg.selectAll("g.across").data(across).join("g").attr("class", "across");
-  one
+  const group = svg.selectAll("g.across").data(across).join("g").attr("class", "across");
+  group
     .append("rect")
     .attr("class", "band")
     .attr("x", left)
     .attr("width", right - left)
     .attr("y", (d) => y(d.low))
     .attr("height", (d) => y(d.high) - y(d.low));
-  one.append("path").attr("d", (d) => `M${left},${y(d.at)}H${right}`);
-  one
+  group.append("path").attr("d", (d) => `M${left},${y(d.at)}H${right}`);
+  group
     .append("text")
     .attr("class", "over")
     .attr("x", right)

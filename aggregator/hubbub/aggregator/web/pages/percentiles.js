@@ -20,16 +20,16 @@ function down(number, edges) {
   return part + (number - edges[part]) / (edges[part + 1] - edges[part]);
 }
 
-const said = (row) => `${nameOf(row)} ${figure(row.estimate, 4)} (${ends(row)})`;
+const inWords = (row) => `${nameOf(row)} ${figure(row.estimate, 4)} (${ends(row)})`;
 const drawn = ({ percentiles }) => percentiles.filter(({ percentile }) => DRAWN.includes(percentile));
 
 /** The two that are drawn, in words; "" where there are none. */
-export const saidOf = (holder) => drawn(holder).map(said).join(", ");
+export const saidOf = (holder) => drawn(holder).map(inWords).join(", ");
 
 /** The median and the 95th, with their intervals, where each lies among the bars of all parts. */
 export const acrossBars = (answer) =>
   drawn(answer).map((row) => ({
-    name: said(row),
+    name: inWords(row),
     at: down(row.estimate, answer.edges),
     low: down(row.low, answer.edges),
     high: down(row.high, answer.edges),

@@ -1,0 +1,76 @@
+"""Percentiles beside the best published law, HaarHRR, which is built here alone: as a reference.
+
+HaarHRR (Cormode, Kulkarni, Srivastava, VLDB 2019): a report tells one coefficient of one level of
+the Haar tree by Hadamard response, so that a coefficient has the variance of levels over reports
+and over tanh(epsilon/2)^2, and a share below an edge is a sum of one coefficient a level.
+"""
+
+from math import log2, tanh
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from hubbub.analysis import percentiles_of
+from hubbub.mechanisms import build
+from tests.statistics.calibration.percentiles import SHAPES, drawn
+
+Floats = npt.NDArray[np.float64]
+
+PARTS, RUNS, PERCENTILES = 64, 12, (10.0, 25.0, 50.0, 75.0, 90.0, 95.0)
+# Of many reports a fit is above zero everywhere, and what the wide windows of a small epsilon hide
+# of a shape without peaks costs more than the levels of a tree.
+MANY, WIDER = 1_000_000, 1.4
+FEW = [(1.0, 1000, "spiky"), (4.0, 30_000, "smooth")]
+ALL = [
+    (epsilon, reports, shape)
+    for epsilon in (0.5, 1.0, 2.0, 4.0)
+    for reports in (1000, 30_000, 1_000_000)
+    for shape in SHAPES
+]
+
+
+def _haar_widths(held: Floats, epsilon: float, chance: np.random.Generator) -> dict[float, int]:
+    """By percentile, how many parts its interval has, by the same rule as ours."""
+    parts, reports, levels = len(held), held.sum(), int(log2(len(held)))
+    deviation = np.sqrt(levels / reports) / tanh(epsilon / 2)
+    edges = np.arange(parts + 1)
+    shares, variances = np.append(0.0, np.cumsum(held)) / reports, np.zeros(parts + 1)
+    for level in range(levels):
+        node = parts >> level
+        inside = edges % node / node
+        weights = np.minimum(inside, 1 - inside)
+        coefficients = chance.normal(0, deviation, 1 << level)
+        shares = shares + weights * coefficients[np.minimum(edges // node, len(coefficients) - 1)]
+        variances += weights**2
+    shares = np.clip(shares, 0.0, 1.0)
+    shares = (np.maximum.accumulate(shares) + np.minimum.accumulate(shares[::-1])[::-1]) / 2
+    reach = 1.96 * deviation * np.sqrt(variances)
+    widths = {}
+    for percentile in PERCENTILES:
+        below = shares + reach < percentile / 100
+        above = shares - reach > percentile / 100
+        below[0], below[-1], above[-1] = True, False, True
+        low = int(np.argmin(below)) - 1
+        high = parts - int(np.argmin(above[::-1])) + 1
+        widths[percentile] = max(high - low, 1)
+    return widths
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "reports", "shape"),
+    [*FEW, *(pytest.param(*case, marks=pytest.mark.thorough) for case in ALL if case not in FEW)],
+)
+def test_intervals_are_at_most_a_tenth_wider_than_those_of_the_best_published_law(
+    epsilon: float, reports: int, shape: str
+) -> None:
+    chance = np.random.default_rng([PARTS, reports, int(10 * epsilon), len(shape)])
+    mechanism = build("wave", epsilon=epsilon, low=0.0, high=float(PARTS), buckets=PARTS)
+    counts = SHAPES[shape](PARTS)
+    own, best = 0.0, 0.0
+    for _ in range(RUNS):
+        held = chance.multinomial(reports, counts / counts.sum()).astype(np.float64)
+        ranks = drawn(mechanism, held, chance)
+        own += sum(row.high - row.low for row in percentiles_of(ranks, PERCENTILES, 0.95))
+        best += sum(_haar_widths(held, epsilon, chance).values())
+    assert own <= (WIDER if reports == MANY else 1.1) * best
