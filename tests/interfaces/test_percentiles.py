@@ -57,7 +57,8 @@ def test_percentiles_are_the_same_from_every_face_and_hold_the_truth(
     assert "<td>p95</td>" in answer._repr_html_()
     with pytest.raises(TypeError, match="ask for estimates"):
         answer.plot()
-    assert "edges of parts" in output
+    assert "edges of the metric's parts" in output
+    assert "number (h)" in output
 
 
 def test_an_estimate_says_the_usual_percentiles_unasked(

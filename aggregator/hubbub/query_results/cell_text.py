@@ -60,7 +60,10 @@ def title(column: Column, question: QueryName, answer: Document) -> str:
     means = is_of_means(question, answer)
     text = (means and column.mean_title) or column.title
     numbers = column.unit in _OF_NUMBERS if means else column.field == "value"
-    if answer.get("unit") and numbers and (means or answer.get("kind") == "ranges"):
+    if question == "percentiles":
+        numbers = column.field == "number"
+    in_unit = means or question == "percentiles" or answer.get("kind") == "ranges"
+    if answer.get("unit") and numbers and in_unit:
         text += f" ({answer['unit']})"
     return text.replace("{level}", f"{100 * answer.get('confidence', 0):.6g}%")
 
