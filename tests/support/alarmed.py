@@ -31,29 +31,11 @@ limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}
         ("colour", "grr", 'values = ["a", "b", "c", "d"]\nalert = { when = "change" }'),
         ("shape", "unary.oue", 'values = ["o", "x"]\nalert = { when = "share of x above .3" }'),
         ("size", "mean.piecewise", f'domain = "number"\nlow = 0\nhigh = 10\n{BELOW}'),
-        (
-            "wait",
-            "wave",
-            (
-                'domain = "number"\nlow = 0\nhigh = 10\nbuckets = 10\n'
-                'alert = { when = "p50 above 5", confidence = 0.9 }'
-            ),
-        ),
     )
 )
-# As large as the rule allows: of a share, a mean and a median, at their limits.
-HELD = {
-    "colour": [0.5, 0.3, 0.19, 0.01],
-    "shape": [0.7, 0.3],
-    "size": [0.5, 0.5],
-    "wait": [0.5, 0.5],
-}
-VALUES: dict[str, list[float]] = {
-    "colour": [0, 1, 2, 3],
-    "shape": [0, 1],
-    "size": [2.0, 8.0],
-    "wait": [4.5, 8.5],
-}
+# As large as the rule allows: of a share and a mean, at their limits.
+HELD = {"colour": [0.5, 0.3, 0.19, 0.01], "shape": [0.7, 0.3], "size": [0.5, 0.5]}
+VALUES: dict[str, list[float]] = {"colour": [0, 1, 2, 3], "shape": [0, 1], "size": [2.0, 8.0]}
 
 
 async def engine_of(

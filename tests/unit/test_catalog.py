@@ -203,6 +203,12 @@ def test_a_wrong_document_is_refused(tmp_path: Path, text: str, problem: str) ->
         (NUMBER, "share of a above .1", "numbers have no shares"),
         (NUMBER, "mean below 250", "a mean is from 0 to 100, so 'mean below 250' is always so"),
         (NUMBER, "mean above nan", "its number is outside the numbers"),
+        (NUMBER, "p95 above 5", "only numbers in parts have percentiles"),
+        (
+            'mechanism = "grr"\nkind = "count"\nedges = [0, 5, 10]',
+            "p95 above 50",
+            "a percentile is from 0 to 10",
+        ),
     ],
 )
 def test_an_alert_that_cannot_be_or_always_is_is_told_at_its_field(
