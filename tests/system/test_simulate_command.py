@@ -178,10 +178,22 @@ def test_a_rehearsal_in_crowds_tells_the_promise_and_withholds_what_has_none(
     assert "no epoch of any run has a crowd of 5,000" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("dummies", "variance"),
+    [
+        ("dummies = 4000", 4000 * 3 / 16),
+        ('dummies = "noise"', 2 * 2.02**2),
+        ('dummies = "noise"\nmax_local_epsilon = 7', 2 * 2.02**2),
+    ],
+)
 def test_a_rehearsal_with_dummies_is_told_as_exactly_as_one_without(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    dummies: str,
+    variance: float,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    padded = CROWDED.replace("sampling = 0.5", "dummies = 4000")
+    padded = CROWDED.replace("sampling = 0.5", dummies)
     (tmp_path / "metrics.toml").write_text(CATALOG + padded)
     monkeypatch.chdir(tmp_path)
     _written(tmp_path, "a,6000\nb,3990\nc,10\n")
@@ -198,7 +210,7 @@ def test_a_rehearsal_with_dummies_is_told_as_exactly_as_one_without(
             for run in document["runs"]
         ]
         spread = sqrt(sum(deviation**2 for deviation in off) / len(off))
-        assert spread > 0.6 * sqrt(8000 * 3 / 16), "which the dummies' own chance is"
+        assert spread > 0.6 * sqrt(2 * variance), "which is the dummies' own of two epochs"
         assert abs(sum(off) / len(off)) < Z * spread / sqrt(len(off))
 
 

@@ -7,12 +7,13 @@ from dataclasses import replace
 from math import exp, sqrt
 from pathlib import Path
 
+import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 from scipy.stats import binom
 
 from hubbub.authoring import read_catalog
-from hubbub.authoring.crowds.dummy_counts import devices_at_least
+from hubbub.authoring.crowds.dummy_counts import devices_at_least, expected_dummies
 from hubbub.authoring.metrics_toml.schema import catalog_schema
 from hubbub.bundles import read_bundle
 from hubbub.catalog import Metric
@@ -22,7 +23,7 @@ from hubbub.cli.main import main
 from hubbub.cli.terminal import long_work
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid
 from hubbub.keys import read_operator_key
-from hubbub.mechanisms import build
+from hubbub.mechanisms import Totals, build
 from hubbub.privacy.card import metric_card
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.crowd import central_of, crowds_of, what_decides
@@ -31,6 +32,7 @@ from hubbub.privacy.padding import best_dummies
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon, largest_local
 from hubbub.signing import refuse_changes, sign_bundle, stream_table
+from hubbub.simulation.rehearsal import as_window
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, crowd_text, make_signed
 
@@ -244,6 +246,30 @@ def test_noise_dummies_are_chosen_and_the_shuffler_gets_their_law(
     odds, shift = own["value_noise"]
     assert odds == pytest.approx(2**32 * exp(1 / 2.02), rel=1e-9)
     assert (shift, own["values"], own["min_batch"]) == (61, 4, 30_000)
+
+
+def test_a_rehearsed_epoch_with_secret_numbers_leaves_when_the_shuffler_lets_it(
+    tmp_path: Path,
+) -> None:
+    """Of fewer reports than the crowd never, of as many where no fewer dummies are drawn."""
+    noise_lines = "dummies_scale = 2.02\ndummies_shift = 61\n"
+    metric, chance = _read(tmp_path, THEME + noise_lines), np.random.default_rng(4)
+    hidden = replace(metric, count_epsilon=1.0)
+    enough = 30_000 + count_noise(hidden).most  # type: ignore[union-attr]  # it has one
+
+    def left(metric: Metric, reports: int) -> int:
+        totals = Totals(cells=[reports - 3, 1, 1, 1], reports=reports)
+        windows = [as_window(metric, totals, chance) for _ in range(200)]
+        for window in filter(None, windows):
+            assert window.cells.sum() == window.counted + window.dummies
+            assert window.dummies == expected_dummies(metric)
+        return sum(window is not None for window in windows)
+
+    assert left(metric, 29_999) == 0
+    assert 60 < left(metric, 30_000) < 160
+    assert left(metric, 30_500) == 200
+    assert left(hidden, 29_999) == 0
+    assert left(hidden, enough + 500) == 200
 
 
 @pytest.mark.slow

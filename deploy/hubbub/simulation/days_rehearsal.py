@@ -12,7 +12,6 @@ from hubbub.aggregator.query.answers import Shift, Trended
 from hubbub.aggregator.query.trends import MAX_SERIES, MEAN
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import draw, family_for
-from hubbub.authoring.crowds.dummy_counts import gathered
 from hubbub.bundles import Bundle
 from hubbub.catalog import EPOCH_SECONDS, Metric, days_of_period
 from hubbub.catalog.discovery import counting
@@ -146,7 +145,7 @@ def _run(
     for day, own in zip(days.days, day_counts, strict=True):
         totals = draw(metric.randomizer, days.codes, own.tolist(), chance)
         window_totals = as_window(metric, totals, chance)
-        if window_totals.counted >= gathered(max(metric.crowd or 0, 1), metric.made_each):
+        if window_totals and totals.reports:
             windows[Window(metric.name, day)] = window_totals
     reports = int(day_counts.sum())
     try:

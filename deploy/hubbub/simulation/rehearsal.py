@@ -18,9 +18,10 @@ from hubbub.aggregator.store.contract import DUMMIES, Counted, WindowTotals
 from hubbub.analysis import OF_NUMBERS
 from hubbub.analysis.families import draw_epochs, family_for
 from hubbub.analysis.strings.tree_search import found_from, told_as
-from hubbub.authoring.crowds.dummy_counts import gathered
+from hubbub.authoring.crowds.dummy_counts import expected_dummies, gathered, minimum
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric, days_of_period
+from hubbub.catalog.crowds.hidden_counts import count_noise
 from hubbub.catalog.crowds.noise_dummies import named_dummies, value_noise
 from hubbub.catalog.discovery import counting
 from hubbub.conservation import Window
@@ -225,7 +226,7 @@ def _run(plan: Plan, chance: np.random.Generator) -> Run:
             drawn = draw_epochs(mechanism, codes, own.tolist(), plan.epochs // parts, chance)
             for number, totals in enumerate(drawn, start=epoch):
                 window_totals = as_window(metric, totals, chance)
-                if window_totals.counted < gathered(metric.crowd or 0, metric.made_each):
+                if window_totals is None:
                     withheld += 1
                     continue
                 reported += own
@@ -286,22 +287,29 @@ def _percentiles(rows: Sequence[Row], answer: Estimated) -> Iterator[PercentileR
         )
 
 
-def as_window(metric: Metric, totals: Totals, chance: np.random.Generator) -> WindowTotals:
-    """What an epoch holds once these reports have left, with the dummies among them."""
-    cells = np.array(totals.cells, dtype=np.int64)
-    size, whole = len(cells), int(metric.dummies_each)
-    extra_dummies = whole * totals.reports
-    extra_dummies += int(chance.binomial(totals.reports, metric.dummies_each - whole))
-    if metric.dummies or extra_dummies:
-        cells += chance.multinomial(metric.dummies + extra_dummies, [1 / size] * size)
-    expected = metric.dummies + named_dummies(metric)
+def as_window(metric: Metric, totals: Totals, chance: np.random.Generator) -> WindowTotals | None:
+    """What an epoch holds once these reports have left, with the dummies among them.
+
+    None where they do not leave: they are fewer than the metric's crowd.
+    """
+    cells, each = np.array(totals.cells, dtype=np.int64), int(metric.dummies_each)
+    size, named = len(cells), np.zeros_like(cells)
+    evenly = each * totals.reports
+    evenly += int(chance.binomial(totals.reports, metric.dummies_each - each))
+    if noise := count_noise(metric):
+        evenly += int(chance.choice(len(noise.weights), p=law_of(noise)))
     if noise := value_noise(metric):
         named = chance.choice(len(noise.weights), size, p=law_of(noise))
-        cells += named
-        extra_dummies += int(named.sum()) - named_dummies(metric)
+    pooled = totals.reports + evenly + int(named.sum())
+    needed = gathered(minimum(metric), metric.made_each)
+    if metric.crowd and pooled < needed + max(int(named.sum()), named_dummies(metric)):
+        return None
+    if evenly + metric.dummies:
+        cells += chance.multinomial(evenly + metric.dummies, [1 / size] * size)
+    expected = expected_dummies(metric)
     return WindowTotals(
-        cells=cells,
-        counted=totals.reports + extra_dummies,
+        cells=cells + named,
+        counted=pooled + metric.dummies - expected,
         batch_reports=0,
         at=0,
         dummies=expected,
