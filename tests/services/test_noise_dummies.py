@@ -5,6 +5,7 @@ import base64
 import json
 from collections import Counter
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -14,18 +15,21 @@ import pytest
 from hubbub.catalog import open_sealed, seal_info
 from hubbub.conservation import Window, balances
 from hubbub.errors import BadPayload, StoreUnavailable
-from hubbub.runtime import connect_redis
+from hubbub.runtime import RedisServer, Stages, connect_redis
 from hubbub.sealing import CountNoise
 from hubbub.shuffler import departures as departures_module
 from hubbub.shuffler import hidden_counts as hidden_module
-from hubbub.shuffler.departures import sealed_dummies
+from hubbub.shuffler.departures import Departures, sealed_dummies
 from hubbub.shuffler.grpc_door import OperatorService
+from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shown_counts import ShownCounts
+from hubbub.shuffler.side_tasks import SideTasks
 from hubbub.shuffler.streams import Stream, StreamTable, read_stream_table
 from hubbub.wire.v1.services_pb2 import StatusRequest
 from tests.conftest import CatalogFiles
 from tests.support import tearing
+from tests.support.clocks import FakeClock
 from tests.support.mixing import a_sink, law_of, mixers, sealed_reports, until_empty
 from tests.support.moment import now
 
@@ -194,6 +198,84 @@ def test_killed_between_draw_and_departure_the_numbers_are_those_drawn(
             if not await torn_at([Pool(server) for _ in range(2)], sealed_reports(90), writes):
                 break
         assert writes >= 2
+        await server.client.flushdb()
+        await server.close()
+
+    asyncio.run(body())
+
+
+class _Killed(BaseException):
+    """A process ends here."""
+
+
+def _dying(server: RedisServer, commands: int) -> RedisServer:
+    """As a process has it that does not live to hear of what comes after so many commands."""
+    dying, whole, number = copy(server), server._execute, count()
+
+    async def execute(*arguments: Any, **more: Any) -> list[Any]:
+        replies = await whole(*arguments, **more)
+        if next(number) >= commands:
+            raise _Killed
+        return replies
+
+    dying._execute = execute  # type: ignore[method-assign]  # as a test may
+    return dying
+
+
+async def _cut_up(server: RedisServer, table: StreamTable, window: Window) -> None:
+    """What a process does of an epoch that is over, until all of it is in batches."""
+    pool, tasks = Pool(server), SideTasks()
+    departures = Departures(
+        pool,
+        table,
+        Policy(max_batch=50),
+        tasks,
+        stages=Stages(),
+        clock=FakeClock(),
+        landed=asyncio.Event(),
+    )
+    while (await pool.level(window)).reports or await pool.crowds.ids(window):
+        await departures.look(window, 1, table.streams[window.stream], over=True)
+        await asyncio.gather(*tasks._running)
+
+
+def test_killed_at_any_command_a_crowd_leaves_once_with_the_numbers_drawn_first(
+    table: StreamTable, catalog_files: CatalogFiles, redis_url: str
+) -> None:
+    """While it draws, seals, adds, sets apart or cuts; another process goes on each time."""
+    window, reports = _today(), sealed_reports(CROWD + 30)
+
+    async def numbers_after(server: RedisServer, drawn: bytes | None) -> list[int]:
+        pool, sealed, shares = Pool(server), Counter[bytes](), 0
+        named = await pool.hidden.named(window, LAW, VALUES)
+        assert drawn in {None, ",".join(map(str, named)).encode()}
+        for batch_id, owner in (await pool.batches(window)).items():
+            sealed.update(await pool.claim(window, batch_id, owner))
+            shares += await pool.share(window, batch_id)
+        assert set(sealed.values()) == {1}
+        assert set(reports) < set(sealed)
+        names, law = _named(catalog_files, window, sealed), await law_of(pool, window)
+        assert [names[value] for value in range(VALUES)] == named
+        assert (law["in_flight"], law["dummies"]) == (len(reports) + sum(named), sum(named))
+        assert shares == VALUES * LAW.reach
+        assert balances({**law, **UNCOUNTED})
+        return named
+
+    async def body() -> None:
+        server, has_died, seen = await connect_redis(redis_url), True, list[list[int]]()
+        while has_died:
+            await server.client.flushdb()
+            await Pool(server).add({window: reports})
+            try:
+                await _cut_up(_dying(server, len(seen)), table, window)
+                has_died = False
+            except _Killed:
+                pass
+            drawn = await server.ask("HGET", window.key("shuffler:law"), "named")
+            await _cut_up(server, table, window)
+            seen.append(await numbers_after(server, drawn))
+        assert len(seen) >= 10, "so many places to die at, at least"
+        assert len(set(map(tuple, seen))) > len(seen) / 2, "every epoch has numbers of its own"
         await server.client.flushdb()
         await server.close()
 
