@@ -10,13 +10,17 @@ from typing import Any
 from hubbub.catalog.epochs import EPOCH_SECONDS
 from hubbub.catalog.limits import Limits
 from hubbub.catalog.metric import Metric
+from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.policy import Caps
-from hubbub.fields.field import fields_of
-from hubbub.mechanisms.registry import REGISTRY, parameters
+from hubbub.catalog.values.part_ranges import PartRange
+from hubbub.fields.field import CatalogField, fields_of
+from hubbub.fields.rules import as_whole
+from hubbub.mechanisms.registry import REGISTRY, described_parameters, parameters
 from tests.support.node import PACKAGE
 
 PATH = PACKAGE / "src" / "catalog" / "fields.ts"
 _HEAD = """/** Made of client/hubbub/catalog by: python -m tests.support.typescript_fields */
+import type { Definition } from "./definition.js";
 import type { Fields } from "./unfit.js";
 
 """
@@ -33,17 +37,45 @@ def fields_file() -> str:
         "CAPS": dict(_fields(Caps)),
     }
     parts = [_table(name, rules) for name, rules in tables.items()]
-    return _HEAD + "\n".join([*parts, _parameters()])
+    return _HEAD + "\n".join([*parts, _definition(), _parameters()])
+
+
+def _definition() -> str:
+    """The fields by which a metric, its model and its parts are defined, each with its default."""
+    metric = [field for field in fields_of(Metric) if field.entry.defines]
+    sections = {"metric": metric, "model": fields_of(Learning), "ranges": fields_of(PartRange)}
+    tables = (
+        f"  {name}: {{\n{''.join(map(_defining, fields))}  }},\n"
+        for name, fields in sections.items()
+    )
+    return (
+        'export const DEFINITION: Readonly<Record<"metric" | "model" | "ranges", Definition>> = {\n'
+        f"{''.join(tables)}}};\n"
+    )
+
+
+def _defining(field: CatalogField) -> str:
+    usual = [] if field.required or field.entry.always else [field.default]
+    whole = [True] if field.entry.kind.load is as_whole else []
+    return f"    {field.name}: {json.dumps([*usual, *whole]).replace('e-0', 'e-')},\n"
 
 
 def _parameters() -> str:
-    """What each mechanism is built from, by name."""
-    names = {mechanism: [*parameters(mechanism)] for mechanism in REGISTRY}
+    """The numbers that mechanisms are built from beside epsilon, and which may have fractions."""
+    taken = {"epsilon", "categories", "sizes", "beginnings", "seed"}
+    names = {
+        mechanism: [name for name in parameters(mechanism) if name not in taken]
+        for mechanism in REGISTRY
+    }
     keys = {name: name if name.isidentifier() else json.dumps(name) for name in names}
     lines = (f"  {keys[name]}: {json.dumps(own)},\n" for name, own in names.items())
+    described = [described_parameters(mechanism).items() for mechanism in REGISTRY]
+    real = {name for own in described for name, parameter in own if not parameter.whole}
     return (
         "export const PARAMETERS: Readonly<Record<string, readonly string[]>> = {\n"
-        f"{''.join(lines)}}};\n"
+        f"{''.join(lines)}}};\n\n"
+        "export const REAL_PARAMETERS: readonly string[] = "
+        f"{json.dumps(sorted(real), indent=2)[:-2]},\n];\n"
     )
 
 

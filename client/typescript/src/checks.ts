@@ -3,5 +3,12 @@
  * piece, before it reports. It begins with the client, as more.ts does.
  */
 export { Client } from "./client/client.js";
-export { promisedOf, refuseAmbiguous, refuseMetric, refuseRest } from "./catalog/unfit.js";
+export { digestsOf, spelledOf } from "./catalog/definition.js";
+export {
+  promisedOf,
+  refuseAmbiguous,
+  refuseLargeBatch,
+  refuseMetric,
+  refuseRest,
+} from "./catalog/unfit.js";
 export { admitted } from "./client/admission.js";

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import { metricOf, openBundle, type Bundle } from "../src/catalog/bundle.js";
+import { spelledOf } from "../src/catalog/definition.js";
 import { fromText, toText } from "../src/catalog/encoding.js";
 import { muWithin } from "../src/catalog/gaussian.js";
 import { metricFrom } from "../src/catalog/metric.js";
@@ -74,11 +75,10 @@ test("a later bundle may not take more than was promised", async () => {
   const bundle = await opened(answers.signed);
   const { trust } = admitted(null, bundle, false);
   const asking = async (more: object): Promise<Bundle> => {
-    const theme = await metricFrom(
-      "theme",
-      { ...ENTRY, values: ["light", "dark", "日本"], ...more },
-      false,
-    );
+    const entry = { ...ENTRY, values: ["light", "dark", "日本"], ...more };
+    const json = JSON.stringify(entry).replace('"epsilon":1,', '"epsilon":1.0,');
+    const spelled = spelledOf(new TextEncoder().encode(json));
+    const theme = await metricFrom("theme", entry, false, spelled);
     return { ...bundle, metrics: new Map([["theme", theme]]) };
   };
   assert.equal(admitted(trust, await asking({}), false).another, false);
@@ -122,8 +122,10 @@ test("what asks more than this version does is refused, not misread", async () =
 
 test("a list that has grown means what its first one did, and goes to a stream of its own", async () => {
   const bundle = await opened(answers.signed);
-  const { trust } = admitted(null, bundle, false);
-  const grown = { ...ENTRY, values: ["light", "dark", "日本", "system"], grown: [3], tiers: [0.5] };
+  const first = { ...ENTRY, values: ["light", "dark", "日本"] };
+  const before = new Map([["theme", await metricFrom("theme", first, false)]]);
+  const { trust } = admitted(null, { ...bundle, metrics: before }, false);
+  const grown = { ...first, values: [...first.values, "system"], grown: [3], tiers: [0.5] };
   const theme = await metricFrom("theme", grown, false);
   assert.deepEqual(
     theme.streams.map((stream) => stream.name),
@@ -280,7 +282,7 @@ test("a metric may be called what every object inherits", async () => {
 test("a retired name comes back with no more than it promised", async () => {
   const bundle = await opened(answers.signed);
   const figures = { epsilon: 1, reports: 1, lifetime: 5, central: null };
-  const history = { shape: "0".repeat(64) };
+  const history = Object.fromEntries((await metricFrom("shape", ENTRY, false)).digests);
   const retired = {
     ...bundle,
     metrics: new Map(),

@@ -96,7 +96,10 @@ def _begins() -> kinds.Kind:
         )
 
     def load(text: str) -> date:
-        return datetime.fromisoformat(text) if "T" in text else date.fromisoformat(text)
+        moment = datetime.fromisoformat(text) if "T" in text else date.fromisoformat(text)
+        if moment.isoformat() != text:
+            raise ValueError("a moment is written as 2099-12-31T08:00:00+00:00")
+        return moment
 
     return kinds.Kind(
         words=lambda: words,

@@ -105,7 +105,7 @@ RANGES: Final = entry(
         problem=_problem,
         schema=lambda: {"type": "object", "additionalProperties": RANGE.schema()},
         dump=lambda ranges: {part: RANGE.dump(own) for part, own in sorted(ranges.items())},
-        load=lambda table: {part: RANGE.load(own) for part, own in dict(table).items()},
+        load=lambda table: {part: RANGE.load(own) for part, own in table.items()},
     ),
     "Of parts that are numbers, where their ranges are cut.",
     written=False,

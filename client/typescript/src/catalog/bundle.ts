@@ -10,7 +10,7 @@ import type { Bytes } from "../mechanisms/packing.js";
 import { capsOf, type Caps } from "./caps.js";
 import { fromText, linesOf } from "./encoding.js";
 import { keyFrom, signedLines } from "./signed_lines.js";
-import { listed, number, table, text, type Table } from "./json.js";
+import { listed, number, own, table, text, type Table } from "./json.js";
 import type { LogKey, LogProof } from "./log/log.js";
 import { metricFrom, type Metric } from "./metric.js";
 import type { TokenIssuer } from "../transport/issuing.js";
@@ -97,7 +97,8 @@ export async function openBundle(signed: Bytes, operator: string | null): Promis
     if (operator !== null && !line.includes(operator)) {
       throw new BundleRefused("another operator's");
     }
-    const bundle = await bundleOf(document, line);
+    const { spelledOf } = await load("checks");
+    const bundle = await bundleOf(document, spelledOf(body), line);
     const { log } = bundle;
     if (!proof && !log) return bundle;
     if (!proof || !log)
@@ -152,7 +153,7 @@ export function halfOf(key: OpeningKey | undefined, kem: Kem): Bytes | undefined
   return kem === "x-wing" ? key?.xWing : key?.publicKey;
 }
 
-async function bundleOf(body: Table, line: readonly string[]): Promise<Bundle> {
+async function bundleOf(body: Table, spelled: Table, line: readonly string[]): Promise<Bundle> {
   // 2: some list of values has grown.
   const { version } = body;
   // 3: its reports go with tokens.
@@ -164,11 +165,19 @@ async function bundleOf(body: Table, line: readonly string[]): Promise<Bundle> {
   const keys = listed(body["keys"]).map((key) => openingKey(table(key)));
   if (development && !(keys.length && keys.every(({ id }) => id >= DEVELOPMENT_IDS)))
     throw new BundleRefused("of development, with keys of production");
+  const history = table(body["history"]);
+  const spellings = table(spelled["metrics"]);
   const metrics = new Map<string, Metric>();
   const unknown = new Map<string, UnknownMetric>();
   for (const [name, entry] of Object.entries(table(body["metrics"]))) {
     try {
-      metrics.set(name, await metricFrom(name, table(entry), development));
+      const spelling = table(own(spellings, name));
+      const metric = await metricFrom(name, table(entry), development, spelling);
+      for (const [stream, digest] of metric.digests) {
+        if ((own(history, stream) ?? digest) !== digest)
+          throw new BundleRefused(`metric "${name}" is not what the history says it is`);
+      }
+      metrics.set(name, metric);
     } catch (error) {
       if (!(error instanceof UnknownMetric)) throw error;
       unknown.set(name, error);
@@ -182,7 +191,7 @@ async function bundleOf(body: Table, line: readonly string[]): Promise<Bundle> {
     unknown,
     cover: body["cover"] === true,
     caps: await capsOf(body["caps"]),
-    history: table(body["history"]),
+    history,
     promised: promisedOf(body),
     serial: number(body["serial"] ?? 0),
     line,

@@ -12,6 +12,7 @@ import { atMost } from "../mechanisms/probability.js";
 import { prefixTree } from "../mechanisms/tree.js";
 import { number, type Table } from "./json.js";
 import type { Finder } from "./metric.js";
+import type { Randomizer } from "../mechanisms/randomizer.js";
 import { readable } from "./values.js";
 
 const EPOCH_BYTES = 8;
@@ -25,12 +26,14 @@ const APART = ["central_epsilon", "tiers", "breakdown", "default"];
  *
  * @throws UnknownMetric in a way that is not known.
  */
-export function finderOf(name: string, entry: Table): Finder | null {
+export function finderOf(name: string, entry: Table, own: Randomizer): Finder | null {
   if (entry["discover"] === undefined) return null;
   const share = number(entry["discover"]);
   const epsilon = number(entry["epsilon"]);
   const randomizer = prefixTree({ epsilon, categories: 0, sizes: [], parameters: {} });
-  const misfit = APART.some((field) => entry[field] !== undefined);
+  // Whose own mechanism answers for life has no answers that are afresh.
+  const isForLife = Number.isFinite(own.permanentLoss);
+  const misfit = isForLife || APART.some((field) => entry[field] !== undefined);
   if (misfit || !(share >= LEAST && share <= MOST && randomizer.privacyLoss <= epsilon)) {
     throw new UnknownMetric(`metric "${name}" looks for strings in an unknown way; upgrade hubbub`);
   }

@@ -126,28 +126,21 @@ export interface Metric {
   readonly central: CentralPromise | null;
   /** Its own, then its tiers', the smallest epsilon first. */
   readonly streams: readonly [Stream, ...Stream[]];
-  /** What may never change under its name, as a text. */
-  readonly definition: string;
+  /** SHA-256 of what may never change under its name, in hex; of each list of values, by its stream. */
+  readonly digests: ReadonlyMap<string, string>;
   /** @throws ValueOutOfDomain it is not one of its values; the message never shows it. */
   code(value: unknown): Coded;
 }
 
-const DEFINING = [
-  ...["mechanism", "version", "epsilon", "parameters", "values", "epoch"],
-  ...["kind", "edges", "outside", "other", "ranges", "central_epsilon", "crowd", "delta"],
-  ...["honest", "dummies", "max_local_epsilon", "rolling", "kem"],
-];
-// What devices of before did not know, part of a definition where a metric has it; and what of that
-// few metrics ask.
+// What few metrics ask.
 const ASKING = [
   ...["period", "report_on", "breakdown", "dummies_each", "discover", "central_period"],
 ];
-const DEFINING_LATER = [
-  ...["beginnings", "default", "count_epsilon", "dummies_scale", "dummies_shift", "model"],
-  ...ASKING,
-];
 const KNOWN: ReadonlySet<string> = new Set([
-  ...[...DEFINING, ...DEFINING_LATER],
+  ...["mechanism", "version", "epsilon", "parameters", "values", "epoch"],
+  ...["kind", "edges", "outside", "other", "ranges", "central_epsilon", "crowd", "delta"],
+  ...["honest", "dummies", "max_local_epsilon", "rolling", "kem", "beginnings", "default"],
+  ...["count_epsilon", "dummies_scale", "dummies_shift", "model", ...ASKING],
   ...["description", "owner", "expires", "min_batch", "unit", "tiers", "sampling", "grown"],
   ...["reports_per_epoch", "lifetime_epsilon", "lifetime_central_epsilon"],
   // How the mechanism was chosen, how numbers are published and what the operator keeps: nothing
@@ -157,11 +150,14 @@ const KNOWN: ReadonlySet<string> = new Set([
 /** Kinds of values that are numbers. */
 export const NUMERIC: ReadonlySet<string> = new Set(["count", "number", "duration", "size"]);
 const KINDS: ReadonlySet<string> = new Set(["", "boolean", ...NUMERIC, "set", "vector"]);
+/** Kinds of values of mechanisms that are of values which are listed, beside vectors. */
+const LISTED: ReadonlySet<string> = new Set(["categories", "parts", "sets"]);
 const DELTA = 1e-8; // of a promise that says none
 const DAY_MS = 86_400_000;
 
 /**
  * A metric as a bundle's entry says it. development: of an installation that protects nobody.
+ * spelled: the entry with numbers as Python spells them, which tells 6.0 from 6.
  *
  * @throws UnknownMetric it asks what this version cannot do.
  */
@@ -169,15 +165,20 @@ export async function metricFrom(
   name: string,
   entry: Table,
   development: boolean,
+  spelled = entry,
 ): Promise<Metric> {
   const more = Object.keys(entry).find((field) => !KNOWN.has(field));
   if (more !== undefined)
     throw new UnknownMetric(`metric "${name}" has ${more}: upgrade hubbub, or leave it out`);
-  (await load("checks")).refuseMetric(name, entry);
+  const { digestsOf, refuseLargeBatch, refuseMetric } = await load("checks");
+  refuseMetric(name, entry, spelled);
   await refuseKind(name, entry);
   const model = entry["model"] !== undefined ? (await load("vectors")).modelOf(name, entry) : null;
   const streams = await streamsOf(name, entry, model?.judgingLoss);
+  const kem = kemOf(name, entry["kem"] === undefined ? "x25519" : entry["kem"]);
+  refuseLargeBatch(entry, streams[0].randomizer.payloadBytes, kem);
   const code = await coder(name, entry, streams[0].randomizer);
+  const digests = await digestsOf(name, entry, spelled);
   const asking = ASKING.some((field) => field in entry) ? await load("more") : null;
   const promise = optional(entry["central_epsilon"]);
   const delta = number(entry["delta"] ?? DELTA);
@@ -188,10 +189,10 @@ export async function metricFrom(
     epoch: text(entry["epoch"]),
     expires: (Date.parse(`${text(entry["expires"])}T00:00:00Z`) + DAY_MS) / 1000,
     sampling: number(entry["sampling"] ?? 1),
-    kem: kemOf(name, entry["kem"] === undefined ? "x25519" : entry["kem"]),
+    kem,
     period: asking?.periodOf(entry) ?? null,
     breakdown: asking?.breakdownOf(entry) ?? null,
-    finder: asking?.finderOf(name, entry) ?? null,
+    finder: asking?.finderOf(name, entry, streams[0].randomizer) ?? null,
     model,
     dummies: development ? null : (asking?.dummiesOf(entry) ?? null),
     default: entry["default"] === undefined ? null : code(entry["default"]),
@@ -202,30 +203,9 @@ export async function metricFrom(
     },
     central: promise === null || development ? null : { epsilon: promise, delta, days },
     streams,
-    definition: definitionOf(entry),
+    digests,
     code,
   };
-}
-
-/**
- * Of a list that has grown the first one's; of a breakdown its fields, whose values may grow; of what
- * looks for strings that it does, so that more or fewer devices may.
- */
-function definitionOf(entry: Table): string {
-  const { breakdown, discover, values } = entry;
-  const [first] = listed(entry["grown"] ?? []).map(number);
-  const definition: Table = {
-    ...entry,
-    values: first === undefined ? values : listed(values).slice(0, first),
-    breakdown:
-      breakdown &&
-      listed(breakdown)
-        .map((rule) => text(listed(rule)[0]))
-        .sort(),
-    discover: discover === undefined ? undefined : true,
-  };
-  const later = DEFINING_LATER.filter((field) => definition[field] !== undefined);
-  return JSON.stringify([...DEFINING, ...later].map((field) => sorted(definition[field])));
 }
 
 async function streamsOf(
@@ -238,6 +218,9 @@ async function streamsOf(
   const list = entry["grown"] === undefined ? "" : `/v${listed(entry["values"]).length}`;
   const stream = name + list;
   const randomizer = await randomizerOf(name, entry, epsilon);
+  // As versions_of() of Python: what can be no metric has never been one.
+  for (const size of listed(entry["grown"] ?? []).map(number))
+    await randomizerOf(name, { ...entry, values: listed(entry["values"]).slice(0, size) }, epsilon);
   // PRIVACY: a device of a model tells one of both.
   const privacyLoss = Math.max(randomizer.privacyLoss, judgingLoss);
   const own = {
@@ -312,8 +295,11 @@ const isOfVectors = ({ kind, model }: Table) => kind === "vector" || model !== u
 async function refuseKind(name: string, entry: Table): Promise<void> {
   const kind = text(entry["kind"] ?? "");
   const values = (await mechanismOf(text(entry["mechanism"])))?.values;
+  const isListed = values === "vectors" ? entry["model"] === undefined : LISTED.has(values ?? "");
   const fits =
-    (values === "sets") === (kind === "set") && (values === "vectors") === isOfVectors(entry);
+    (values === "sets") === (kind === "set") &&
+    (values === "vectors") === isOfVectors(entry) &&
+    isListed === (entry["values"] !== null);
   if (!KINDS.has(kind) || !fits) {
     throw new UnknownMetric(`metric "${name}" is of values that are not known; upgrade hubbub`);
   }
@@ -326,13 +312,4 @@ function kemOf(name: string, kem: unknown): Kem {
 
 function optional(thing: unknown): number | null {
   return thing === undefined || thing === null ? null : number(thing);
-}
-
-/** The same with the names of every table in order. */
-function sorted(thing: unknown): unknown {
-  if (Array.isArray(thing)) return thing.map(sorted);
-  if (typeof thing !== "object" || thing === null) return thing;
-  return Object.entries(thing)
-    .sort(([first], [second]) => (first < second ? -1 : 1))
-    .map(([name, own]) => [name, sorted(own)]);
 }

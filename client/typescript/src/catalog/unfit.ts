@@ -3,9 +3,11 @@
  * it is refused there. The ranges are in fields.ts.
  */
 import { UnknownMetric } from "../errors.js";
-import { CAPS, METRIC, PARAMETERS } from "./fields.js";
+import { isWhole } from "./definition.js";
+import { CAPS, METRIC, PARAMETERS, REAL_PARAMETERS } from "./fields.js";
 import type { Figures } from "./bundle.js";
 import { NUMERIC } from "./metric.js";
+import { SEAL_BYTES, type Kem } from "../transport/sealing.js";
 import { listed, number, own, table, text, whole, type Table } from "./json.js";
 
 /** A number's ends, and whether each is outside; a text, a truth, or one of some words. */
@@ -29,8 +31,15 @@ const OF_CROWDS = [
   ...["central_epsilon", "crowd", "delta", "honest", "max_local_epsilon", "rolling", "dummies"],
   ...["dummies_each", "dummies_scale", "dummies_shift", "central_period", "count_epsilon"],
 ];
+const CROWD_MECHANISMS = [
+  ...["grr", "pairs", "vector.codes", "local_hash", "tree", "wave"],
+  ...["mean.one_bit", "mean.piecewise"],
+];
+const MAX_SEALED = 500_000;
 const MAX_TEXT = 10_000;
 const MOST_LISTS = 16;
+const FRAME_BYTES = 16;
+const MAX_BATCH_BYTES = 64 << 20;
 const DEEPEST = 32;
 const LONGEST = 40; // digits of a whole number
 const TOKEN = /[{}[\]]|"(?:[^"\\]|\\.)*"(\s*:)?|(-?[0-9][0-9.eE+-]*)/g;
@@ -51,19 +60,21 @@ const NAME = /^[a-z][a-z0-9_.-]{0,63}$/;
 const SPACES = /^[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]*$/;
 
 /**
- * Checks what a bundle says of a metric.
+ * Checks what a bundle says of a metric. spelled: with numbers as Python spells them.
  *
  * @throws TypeError it is what no builder signs.
  */
-export function refuseMetric(name: string, entry: Table): void {
+export function refuseMetric(name: string, entry: Table, spelled: Table): void {
   if (!NAME.test(name)) throw new TypeError("no name of a metric");
   refuseUnfit(entry, METRIC);
   refuseConflicts(entry);
   refuseNull({ ...entry, values: entry["values"] ?? "" });
   const named = own(PARAMETERS, text(entry["mechanism"]));
-  const names = Object.keys(table(entry["parameters"]));
-  if (named && !names.every((parameter) => named.includes(parameter)))
-    throw new TypeError("a parameter is none of its mechanism");
+  for (const [parameter, spelling] of Object.entries(table(spelled["parameters"]))) {
+    const fit = REAL_PARAMETERS.includes(parameter) || isWhole(spelling);
+    if (named && !(named.includes(parameter) && fit))
+      throw new TypeError("a parameter is none of its mechanism");
+  }
   refuseNoDay(entry["expires"]);
   const { values } = entry;
   if (values !== null) refuseTexts(listed(values));
@@ -78,9 +89,22 @@ export function refuseMetric(name: string, entry: Table): void {
   if (
     (tiers.at(-1) ?? 0) >= Number(entry["epsilon"]) ||
     grown.length > MOST_LISTS ||
+    !listed(spelled["grown"] ?? []).every(isWhole) ||
     (grown.at(-1) ?? -1) >= size
   )
     throw new TypeError("its tiers or lists are none of it");
+}
+
+/**
+ * Checks that a batch of a metric fits one message, as refuse_large_batch() of
+ * client/hubbub/catalog/randomizer.py; a crowd leaves in cuts.
+ *
+ * @throws TypeError it does not.
+ */
+export function refuseLargeBatch(entry: Table, payloadBytes: number, kem: Kem): void {
+  const bytes = Number(entry["min_batch"]) * (payloadBytes + SEAL_BYTES[kem] + FRAME_BYTES);
+  if (own(entry, "crowd") === undefined && bytes > MAX_BATCH_BYTES)
+    throw new TypeError("a batch does not fit one message");
 }
 
 /**
@@ -176,12 +200,16 @@ function refuseTexts(values: readonly unknown[]): void {
 function refuseBreakdown(thing: unknown): void {
   if (thing === undefined) return;
   const fields = listed(thing).map(listed);
-  const fit = fields.every(([field, values]) => {
+  const fit = fields.every(([field, values, ...more]) => {
     const own = listed(values).map(listed);
-    const named = own.every(([name, patterns]) => {
+    const named = own.every(([name, patterns, ...rest]) => {
       const texts = listed(patterns);
       return (
-        CELL.test(text(name)) && texts.length && texts.every((pattern) => isPattern(text(pattern)))
+        !more.length &&
+        !rest.length &&
+        CELL.test(text(name)) &&
+        texts.length &&
+        texts.every((pattern) => isPattern(text(pattern)))
       );
     });
     return FIELD.test(text(field)) && own.length && named && isOnce(own.map(([name]) => name));
@@ -199,7 +227,7 @@ function isOnce(things: readonly unknown[]): boolean {
 }
 
 /** @throws TypeError it is no day of the calendar, or the last there is. */
-function refuseNoDay(day: unknown): void {
+export function refuseNoDay(day: unknown): void {
   const moment = typeof day === "string" ? Date.parse(`${day}T00:00:00Z`) : NaN;
   const isoDay = Number.isFinite(moment) && new Date(moment).toISOString().slice(0, 10);
   if (!isoDay || isoDay !== day || day === "9999-12-31" || day.startsWith("0000"))
@@ -272,9 +300,28 @@ function refuseConflicts(entry: Table): void {
   const [epsilon, most] = [Number(figure("epsilon")), figure("lifetime_central_epsilon")];
   const alone = crowd === null || central === null;
   const tiers = own(entry, "tiers") as readonly unknown[] | undefined;
+  const mechanism = String(entry["mechanism"]);
+  const isListed = mechanism === "grr";
+  const kinds = [isSet("dummies"), isSet("dummies_each"), isSet("dummies_scale")];
+  const several = kinds.filter((kind) => kind).length;
+  const counted = isSet("count_epsilon");
+  const ofEpochs = kinds[1] || kinds[2] || counted;
+  const size = entry["values"] === null ? 0 : listed(entry["values"]).length;
+  // As central_conflicts(), noise_conflicts() and count_conflicts().
   const fit = alone
-    ? most === null && !OF_CROWDS.some(isSet)
-    : figure("min_batch") === crowd &&
+    ? most === null &&
+      !OF_CROWDS.some(isSet) &&
+      !(mechanism === "pairs" && Number(table(entry["parameters"])["ways"] ?? 2) > 2)
+    : CROWD_MECHANISMS.includes(mechanism) &&
+      (isListed || !(several || counted)) &&
+      several <= 1 &&
+      !(ofEpochs && isSet("rolling")) &&
+      !((kinds[2] || counted) && own(entry, "breakdown")) &&
+      !(counted && kinds[1]) &&
+      !(isSet("central_period") && isSet("report_on")) &&
+      isSet("dummies_scale") === isSet("dummies_shift") &&
+      2 * Number(figure("dummies_shift")) * size <= MAX_SEALED &&
+      figure("min_batch") === crowd &&
       figure("reports_per_epoch") === 1 &&
       !tiers?.length &&
       own(entry, "release") === undefined &&

@@ -66,15 +66,13 @@ function promisesAfter(former: Trust["promises"], bundle: Bundle): Trust["promis
   return Object.fromEntries(promises);
 }
 
-/** digest: "" where the history has none of a metric. */
 function promisedBy({ history, promised, metrics }: Bundle, name: string): Promised {
-  const digest = text(own(history, name) ?? "");
   const metric = metrics.get(name);
+  const digest = metric?.digests.get(name) ?? text(own(history, name) ?? "");
   const retired = promised.get(name);
-  if (retired) return { ...retired, digest, definition: null };
+  if (retired) return { ...retired, digest };
   return {
     digest,
-    definition: metric?.definition ?? null,
     epsilon: metric?.streams[0].epsilon ?? null,
     reports: metric?.limits.reportsPerEpoch ?? null,
     lifetime: metric?.limits.lifetimeEpsilon ?? null,
@@ -95,10 +93,8 @@ function breaks(before: Promised, now: Promised): string {
   ) {
     return "lifetime_central_epsilon raised or taken away";
   }
-  const differs =
-    before.definition !== null && now.definition !== null && before.definition !== now.definition;
-  const another = before.digest && now.digest && before.digest !== now.digest;
-  return differs || another ? "its definition changed" : "";
+  const differs = before.digest && now.digest && before.digest !== now.digest;
+  return differs ? "its definition changed" : "";
 }
 
 /** Both, where neither breaks the other: the smaller limits. */
@@ -109,7 +105,6 @@ function both(first: Promised, second: Promised): Promised {
   };
   return {
     digest: first.digest || second.digest,
-    definition: first.definition ?? second.definition,
     epsilon: least("epsilon"),
     reports: least("reports"),
     lifetime: least("lifetime"),

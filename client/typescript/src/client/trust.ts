@@ -18,11 +18,11 @@ export interface Trust {
 
 /**
  * What one name means, and the least of each limit that was ever said of it; null of a name that was
- * retired before it was seen, and of the central limit where there is none.
+ * retired before it was seen, and of the central limit where there is none. digest: "" in states of
+ * clients that computed none, of a bundle without a history.
  */
 export interface Promised {
   readonly digest: string;
-  readonly definition: string | null;
   readonly epsilon: number | null;
   readonly reports: number | null;
   readonly lifetime: number | null;
@@ -37,7 +37,6 @@ export function loadTrust(thing: unknown): Trust {
     const figure = (field: string) => (record[field] === null ? null : number(record[field]));
     const promised: Promised = {
       digest: text(record["digest"]),
-      definition: record["definition"] === null ? null : text(record["definition"]),
       epsilon: figure("epsilon"),
       reports: figure("reports"),
       lifetime: figure("lifetime"),

@@ -16,6 +16,7 @@ import { epochAt } from "../epochs.js";
 import { listed, number, table, text, type Table } from "../json.js";
 import type { Example, Model } from "../metric.js";
 import { readable } from "../values.js";
+import { refuseNoDay } from "../unfit.js";
 import { featureOf, type Feature } from "./features.js";
 import { labelOf } from "./labels.js";
 
@@ -33,7 +34,10 @@ const BINS = [
 ] as const;
 const [FEWEST_ROUNDS, MOST_ROUNDS] = [3, 64];
 const [LEAST_SHARE, LARGEST_SHARE] = [0.01, 0.5];
-const DAY_OR_MOMENT = /^\d{4}-\d{2}-\d{2}(T.*)?$/;
+// As isoformat() of Python writes them.
+const CLOCK =
+  /^T([01]\d|2[0-3])(:[0-5]\d){2}(\.(?!0{6})\d{6})?(?!-00:00)[+-]([01]\d|2[0-3]):[0-5]\d$/;
+const DAY_LETTERS = 10;
 const KINDS: ReadonlySet<string> = new Set(["logistic", "linear", "ridge", "softmax"]);
 const KNOWN: ReadonlySet<string> = new Set([
   ...["kind", "features", "begins", "label", "positive", "negative", "classes", "range"],
@@ -222,8 +226,8 @@ function isRounds(number: number, fewest: number): boolean {
 }
 
 function momentOf(begins: string): number {
-  const moment = Date.parse(begins.replace(/\.\d+/, "")) / 1000;
-  if (!Number.isFinite(moment) || !DAY_OR_MOMENT.test(begins))
-    throw new TypeError("begins is no moment");
-  return moment;
+  const [day, clock] = [begins.slice(0, DAY_LETTERS), begins.slice(DAY_LETTERS)];
+  refuseNoDay(day);
+  if (clock && !CLOCK.test(clock)) throw new TypeError("begins is no moment");
+  return Date.parse(begins.replace(/\.\d+/, "")) / 1000;
 }
