@@ -3,14 +3,18 @@
 import json
 import random
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from subprocess import PIPE, Popen
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.bundles import open_bundle, open_notice
 from hubbub.bundles.encoding import to_text
+from hubbub.catalog.values.list_versions import digests_of
 from hubbub.errors import HubbubError
-from tests.support.node import run
+from tests.support.node import PACKAGE, install, run
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
 OPERATOR = to_text(KEY.public_key().public_bytes_raw())
@@ -24,6 +28,7 @@ ODD = (
     '""',
     '"x"',
     "0",
+    "-0",
     "1",
     "1.0",
     "2",
@@ -34,6 +39,8 @@ ODD = (
     "9",
     "1e1",
     "1e6",
+    "1E-7",
+    "1e16",
     "1e300",
     "1e-300",
     "1e999",
@@ -50,34 +57,16 @@ ODD = (
     '"2099-12-31"',
     '"20991231"',
     '"2099-02-30"',
+    '"2099-02-03T08:00:00Z"',
     '["a","a"]',
     '["a",""]',
+    '["a","\\ud83d\\ude00","\\uff5e\\u007f"]',
     "[1,1]",
     "[2,1]",
+    "[1,2.50,1e2]",
 )
 NAMES = ("constructor", "__proto__", "\ufeffa", "toString", "a b", "é", "x" * 65)
-_READ = """
-import { readFileSync } from "node:fs";
-import { openBundle } from "./dist/src/catalog/bundle.js";
-import { openNotice } from "./dist/src/catalog/notice.js";
-const read = async ([kind, signed]) => {
-  const bytes = new TextEncoder().encode(signed);
-  try {
-    if (kind === "notice") {
-      const { number, until, steps } = await openNotice(bytes, process.argv[2]);
-      return { number, until, steps };
-    }
-    const { metrics, unknown } = await openBundle(bytes, process.argv[2]);
-    const promises = [...metrics].map(([name, { limits, streams }]) => [name, [
-      streams[0].epsilon, limits.reportsPerEpoch, limits.lifetimeEpsilon,
-      limits.lifetimeCentralEpsilon]]);
-    return { promises: Object.fromEntries(promises), unknown: [...unknown.keys()] };
-  } catch { return null; }
-};
-const found = [];
-for (const one of JSON.parse(readFileSync(process.argv[1]))) found.push(await read(one));
-console.log(JSON.stringify(found));
-"""
+_RAW = "\1"
 
 
 def signed(kind: str, body: str) -> str:
@@ -87,25 +76,51 @@ def signed(kind: str, body: str) -> str:
     return f"{json.dumps(head)}\n{body}\n"
 
 
-def each_field(document: Any, odd: tuple[str, ...] = ODD) -> Iterator[str]:
-    """A document once for each of its fields and each thing it may hold, as JSON."""
-    for holder, place in slots(document):
-        former = holder[place]
-        for thing in odd:
-            holder[place] = "\1"
-            yield json.dumps(document).replace('"\\u0001"', thing)
-        if isinstance(holder, dict):
+def changed(chance: random.Random, body: str, other: str) -> str:
+    """A document with one field changed. Raises ValueError if it is no JSON, or empty.
+
+    The field holds another thing, or the same number in another spelling; it is missing, is there
+    twice, or has another name; or beside it stands a field of a table like its own, from `other`.
+    """
+    document = json.loads(body)
+    places = slots(document)
+    if not places:
+        raise ValueError("nothing stands in it")
+    holder, place = chance.choice(places)
+    former = holder[place]
+    number = former if isinstance(former, int | float) and not isinstance(former, bool) else None
+    match chance.randrange(10) if isinstance(holder, dict) else 9:
+        case 0:
             del holder[place]
-            yield json.dumps(document)
-            holder[place] = "\1"
-            twice = f"{json.dumps(former)}, {json.dumps(place)}: 1"
-            yield json.dumps(document).replace('"\\u0001"', twice)
-            del holder[place]
-            for name in NAMES:
-                holder[name] = former
-                yield json.dumps(document)
-                del holder[name]
-        holder[place] = former
+            return json.dumps(document)
+        case 1:
+            replaced = f"{json.dumps(former)}, {json.dumps(place)}: 1"
+        case 2:
+            holder[chance.choice(NAMES)] = former
+            return json.dumps(document)
+        case 3 | 6:
+            fields = [
+                (table, field)
+                for table, field in slots(json.loads(other))
+                if isinstance(table, dict) and table.keys() & holder.keys()
+            ]
+            for table, field in chance.sample(fields, min(len(fields), 1)):
+                holder[field] = table[field]
+            return json.dumps(document)
+        case 4 | 5 if number is not None:
+            replaced = chance.choice([*_spellings(number), repr(number + 1), repr(number / 2)])
+        case _:
+            replaced = chance.choice(ODD)
+    holder[place] = _RAW
+    return json.dumps(document).replace(json.dumps(_RAW), replaced)
+
+
+def _spellings(number: float) -> Iterator[str]:
+    """The same number as a fraction, with an exponent, and as Python writes it."""
+    yield f"{float(number)!r}0"
+    yield f"{number}e0"
+    yield f"{number:g}"
+    yield repr(float(number))
 
 
 def slots(document: Any) -> list[tuple[Any, Any]]:
@@ -136,35 +151,47 @@ def python_reads(kind: str, text: str) -> Mapping[str, Any] | None:
                 metric.limits.reports_per_epoch,
                 metric.limits.lifetime_epsilon,
                 metric.limits.lifetime_central_epsilon,
+                digests_of(metric),
             ]
             for name, metric in bundle.metrics.items()
         }
     }
 
 
-def disagreements(documents: list[tuple[str, str]], folder: Any) -> list[str]:
-    """The documents that both SDKs read differently, with what each read.
+class BothReaders:
+    """Python's readers, and those of TypeScript in a process of Node's."""
 
-    A metric that TypeScript takes for one of a later version counts as refused, which it may be
-    where Python passes over a field that it does not know.
-    """
-    path = folder / "documents.json"
-    path.write_text(json.dumps(documents))
-    printed = run("node", "--input-type=module", "-e", _READ, str(path), OPERATOR)
-    differences = []
-    for (kind, text), theirs in zip(documents, json.loads(printed), strict=True):
+    def __init__(self, node: Popen[str]) -> None:
+        self._node = node
+
+    def disagreement(self, kind: str, text: str) -> str:
+        """What both SDKs read differently in a document; "" if nothing.
+
+        A metric that TypeScript takes for one of a later version counts as refused, which it may be
+        where Python passes over a field that it does not know.
+        """
+        assert self._node.stdin
+        assert self._node.stdout
+        print(json.dumps([OPERATOR, kind, text]), file=self._node.stdin, flush=True)
+        theirs = json.loads(self._node.stdout.readline())
         ours = python_reads(kind, text)
         if kind == "bundle":
             unknown = theirs.pop("unknown") if theirs else []
             if unknown and ours is None:
-                continue
+                return ""
             if ours is not None:
                 ours = {"promises": {n: p for n, p in ours["promises"].items() if n not in unknown}}
-        if ours != theirs:
-            differences.append(f"Python: {ours}\nTypeScript: {theirs}\n{text}")
-    return differences
+        return "" if ours == theirs else f"Python: {ours}\nTypeScript: {theirs}\n{text}"
 
 
-def some(documents: list[tuple[str, str]], count: int, seed: int) -> list[tuple[str, str]]:
-    """Some of the documents, drawn by a seed."""
-    return random.Random(seed).sample(documents, min(count, len(documents)))
+@contextmanager
+def both_readers(folder: Path) -> Iterator[BothReaders]:
+    """Both, while this is open. folder: for what is built."""
+    install()
+    built = folder / "reading.mjs"
+    how = ("--bundle", "--platform=node", "--format=esm", "--log-level=warning")
+    run("npx", "esbuild", "tests/reading.ts", f"--outfile={built}", *how)
+    with Popen(["node", str(built)], stdin=PIPE, stdout=PIPE, text=True, cwd=PACKAGE) as node:
+        yield BothReaders(node)
+        assert node.stdin
+        node.stdin.close()

@@ -54,7 +54,8 @@ def _run(name: str, target: Target, number: int) -> None:
 
 
 def test_no_target_is_left_out(targets: dict[str, Target]) -> None:
-    assert {*DECODERS, *LONGER} == set(targets)
+    # test_two_readers.py has the other one.
+    assert {*DECODERS, *LONGER} == set(targets) - {"readers"}
 
 
 @pytest.mark.parametrize("name", DECODERS)
