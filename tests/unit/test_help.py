@@ -189,9 +189,9 @@ def test_an_option_that_is_nearly_one_is_told_which(
 @pytest.mark.parametrize(
     ("action", "text"),
     [
-        ("audit", "it must be in this very log"),
-        ("cosign", "an app's, which contains whose log it is in"),
-        ("publish", "the app's, which is in this log"),
+        ("audit", "it must be in this log"),
+        ("cosign", "bundle of an app; it names the log"),
+        ("publish", "bundle of the app, which is in this log"),
     ],
 )
 def test_each_action_on_a_log_describes_its_own_bundle(

@@ -32,7 +32,7 @@ _GROUPS: Final = {
         "rappor",
     ),
     "look, mark": ("metrics", "status", "watch", "candidates", "mark"),
-    "keep": ("notice", "log", "forget", "backup", "verify", "restore"),
+    "keep": ("notice", "log", "forget", "totals", "backup", "verify", "restore"),
     "run": ("shuffler", "aggregator", "relay", "issuer", "load"),
     "anywhere": ("ledger", "completion"),
 }
