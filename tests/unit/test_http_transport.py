@@ -7,7 +7,9 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +19,7 @@ from hubbub.errors import BadParameter
 from hubbub.signing.testing import make_bundle
 from tests.conftest import CATALOG
 from tests.support.http_shuffler import HttpShuffler, http_shuffler
-from tests.support.waiting import HANG_SECONDS
+from tests.support.waiting import HANG_SECONDS, eventually
 
 REPORTS = [SealedReport(stream="theme", epoch=20_000, key_id=7, sealed=b"\0sealed")]
 BRIEFLY = 0.2  # too short only if the answer were to end
@@ -133,6 +135,49 @@ def test_an_answer_in_drops_is_not_waited_for_without_end() -> None:
             transport.submit(REPORTS, BRIEFLY)
         over.set()
         dripping.join()
+
+
+def test_servers_of_names_that_say_nothing_hold_up_no_call(
+    server: HttpShuffler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over, ended = threading.Event(), threading.Event()
+
+    def silent(*_place: Any, **_options: Any) -> Any:
+        over.wait(HANG_SECONDS)
+        ended.set()
+        raise OSError
+
+    monkeypatch.setattr(socket, "getaddrinfo", silent)
+    transport = transport_to(server.address, roots=None)
+    with pytest.raises(TryAgain):
+        transport.submit(REPORTS, BRIEFLY)
+    assert not ended.is_set()
+    with ThreadPoolExecutor(1) as aside:  # nor the end of a program
+        call = aside.submit(transport.submit, REPORTS, HANG_SECONDS)
+        eventually(lambda: bool(transport._connection._exchange._busy))  # type: ignore[attr-defined]
+        transport.close()
+        assert isinstance(call.exception(), TryAgain)
+    assert not ended.is_set()
+    over.set()
+
+
+def test_a_name_whose_first_address_says_nothing_is_reached_by_the_next(
+    server: HttpShuffler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As IPv6 that leads nowhere does."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, ExitStack() as callers:
+        for _ in range(2):  # who comes then is not answered
+            caller = callers.enter_context(socket.socket())
+            caller.settimeout(0)
+            caller.connect_ex(full.getsockname())
+        places = [
+            (socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", port))
+            for port in (full.getsockname()[1], server.server_address[1])
+        ]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_place, **_options: places)
+        transport = transport_to(server.address, roots=None)
+        assert transport.submit(REPORTS, 4 * BRIEFLY).results == [None]
+        transport.close()
 
 
 def test_tls_trusts_the_bundles_roots_and_no_other(tmp_path: Path) -> None:

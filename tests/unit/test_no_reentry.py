@@ -1,5 +1,6 @@
 """A client that is called in the middle of its own thread's call."""
 
+import signal
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -65,6 +66,66 @@ def test_a_report_in_the_middle_of_a_report_is_refused_at_once(
         monkeypatch.setattr("hubbub.client.reporter._LOCK_SECONDS", HANG_SECONDS)
         assert client.report("theme", "dark") is Outcome.QUEUED
         assert nested == [Outcome.OVERFLOWED]
+
+
+class _TimeIsUp(BaseException):
+    """What a worker's time limit or Ctrl-C raises in the middle of anything."""
+
+
+class _Interrupted:
+    """A lock after which a signal comes, once, before whoever took it goes on."""
+
+    def __init__(self, lock: Any) -> None:
+        self._lock = lock
+        self.came = False
+
+    def acquire(self, *arguments: Any, **options: Any) -> Any:
+        taken = self._lock.acquire(*arguments, **options)
+        if not self.came:
+            self.came = True
+            signal.raise_signal(signal.SIGUSR1)
+        return taken
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._lock, name)
+
+
+@pytest.mark.parametrize("place", ["reporting", "entering", "sending", "storing"])
+def test_what_a_signals_handler_raises_leaves_no_lock_behind(
+    signed: Signed, tmp_path: Path, place: str
+) -> None:
+    def stop(*_: Any) -> None:
+        raise _TimeIsUp
+
+    before = signal.signal(signal.SIGUSR1, stop)
+    try:
+        with http_shuffler() as server:
+            client = _client(signed, tmp_path, server, hold_seconds=None)
+            owner: Any = {
+                "reporting": client._reporter.lock,
+                "entering": client._sender._entering,
+                "sending": client._sender._sending,
+                "storing": getattr(client._state, "_database", None)
+                and client._state._database._lock,  # type: ignore[attr-defined]
+            }[place]
+            owner._lock = interrupted = _Interrupted(owner._lock)
+            with suppress(_TimeIsUp):
+                client.report("theme", "dark")
+                client.flush(HANG_SECONDS)
+            assert interrupted.came
+            later: list[Any] = []
+
+            def go_on() -> None:
+                later.append(client.report("homepage", "a.example"))
+                later.append(client.flush(HANG_SECONDS / 2))
+
+            going_on = threading.Thread(target=go_on, daemon=True)
+            going_on.start()
+            going_on.join(HANG_SECONDS)
+            assert later == [Outcome.QUEUED, True]
+            assert client.close(HANG_SECONDS)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
 
 
 @pytest.mark.parametrize("call", ["waiting", "ledger", "flush", "close"])

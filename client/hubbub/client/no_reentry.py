@@ -5,8 +5,9 @@ event that it is just setting, would be waited for without end.
 """
 
 import threading
-from contextlib import suppress
-from typing import Final
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final
 
 from hubbub.errors import StateBusy
 
@@ -20,37 +21,41 @@ class NoReentryLock:
     """A lock that refuses the thread that has it. Raises StateBusy there, and never waits."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._taken = False
+        self._lock: Any = threading.RLock()
+
+    @contextmanager
+    def within(self, timeout: float = -1) -> Iterator[bool]:
+        """Have it for a block: False where another thread has it for longer than `timeout` seconds.
+
+        An exception of a signal's handler (Ctrl-C, a worker's time limit) may come between any two
+        steps. It leaves no lock behind: the interpreter looks for signals after a call, and what
+        was taken by a call is given back by one, in a block that began before.
+        """
+        self._refuse_reentry()
+        try:
+            yield self._lock.acquire(timeout=timeout)
+        finally:
+            try:  # noqa: SIM105 a call of `suppress` would let a signal in before the release
+                self._lock.release()
+            except RuntimeError:  # another thread has it
+                pass
 
     def acquire(self, timeout: float = -1) -> bool:
-        """Take it: False where another thread has it for longer than `timeout` seconds."""
-        if not self._lock.acquire(timeout=timeout):
-            return False
-        if self._taken:
-            self._lock.release()
-            raise StateBusy(_REMEDY)
-        self._taken = True
-        return True
+        """Take it beyond a block: False where another thread has it for longer than `timeout`."""
+        self._refuse_reentry()
+        return bool(self._lock.acquire(timeout=timeout))
 
     def release(self) -> None:
         """Let go of it."""
-        self._taken = False
         self._lock.release()
 
     def is_ours(self) -> bool:
         """Whether this thread has it."""
-        if not self._lock.acquire(blocking=False):
-            return False
-        is_owner = self._taken
-        self._lock.release()
-        return is_owner
+        return bool(self._lock._is_owned())  # noqa: SLF001 as threading.Condition asks
 
-    def __enter__(self) -> None:
-        self.acquire()
-
-    def __exit__(self, *_raised: object) -> None:
-        self.release()
+    def _refuse_reentry(self) -> None:
+        if self.is_ours():
+            raise StateBusy(_REMEDY)
 
 
 class Wakeup(threading.Event):

@@ -5,7 +5,8 @@ No I/O, no cryptography but hashing, no waiting but for another thread that does
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, time, timedelta
 from typing import Any, Final, TypeVar
 
@@ -25,7 +26,7 @@ from hubbub.client.state.contract import DISABLED, Dropped, PendingPayload, Stat
 from hubbub.client.state.device_state import DeviceState
 from hubbub.client.state.secret import SECRET_BYTES, DeviceMemo
 from hubbub.epochs import begins, holding
-from hubbub.errors import StateBusy, StateUnusable, UnknownMetric, ValueOutOfDomain
+from hubbub.errors import StateUnusable, UnknownMetric, ValueOutOfDomain
 from hubbub.mechanisms import BitSource
 
 Read = TypeVar("Read")
@@ -96,13 +97,11 @@ class Reporter:
         except Exception as error:  # noqa: BLE001 the app's own may raise anything
             raise unreadable(f'metric "{name}"', error) from None
         cell = self._public.stream(metric) if metric.breakdown else metric.name
-        if not self._is_entered():
-            return Outcome.OVERFLOWED
-        try:
+        with self._entered() as is_entered:
+            if not is_entered:
+                return Outcome.OVERFLOWED
             # What holds for this person may have changed while another thread held the lock.
             return self._report(self._questions[name], code, cell, text=text)
-        finally:
-            self.lock.release()
 
     def learn(self, name: str, features: Any, label: Any, clipped: Counter[str]) -> Outcome:
         """Tell a model of one person, in this device's round.
@@ -120,15 +119,13 @@ class Reporter:
             raise ValueOutOfDomain(f'model "{name}": {error}') from None
         except Exception as error:  # noqa: BLE001 the app's own may raise anything
             raise unreadable(f'model "{name}": features and label', error) from None
-        if not self._is_entered():
-            return Outcome.OVERFLOWED
-        try:
+        with self._entered() as is_entered:
+            if not is_entered:
+                return Outcome.OVERFLOWED
             outcome = self._report(self._questions[name], example, name)
             self._learner.settle(name, example, outcome)
             clipped[name] += example.clipped
             return outcome
-        finally:
-            self.lock.release()
 
     @property
     def awaits_models(self) -> bool:
@@ -141,7 +138,7 @@ class Reporter:
         Raises:
             ModelsRefused: it is none of this operator's, or older than one before.
         """
-        with self.lock:
+        with self.lock.within():
             try:
                 self._learner.hear(signed)
             finally:
@@ -157,7 +154,7 @@ class Reporter:
     def cover(self) -> None:
         """Say the default of every epoch that passed without a word while the device ran."""
         now = self._clock()
-        with self.lock:
+        with self.lock.within():
             for question, metric in self._covered():
                 account = self._standing.accounts[metric.base_name]
                 for epoch in unanswered(account, metric, now):
@@ -168,7 +165,7 @@ class Reporter:
 
     def running(self, moment: float) -> list[tuple[Metric, int]]:
         """Metrics with a default, and the epoch at that moment, if nothing is known of it yet."""
-        with self.lock:
+        with self.lock.within():
             return [
                 (metric, epoch)
                 for question, metric in self._covered()
@@ -193,7 +190,7 @@ class Reporter:
 
     def entered(self, upto: int) -> None:
         """What was drawn up to this number is the state's now."""
-        with self.lock:
+        with self.lock.within():
             self._drawn = [(number, drawn) for number, drawn in self._drawn if number > upto]
 
     def refresh(self, standing: DeviceState | None = None) -> None:
@@ -210,13 +207,13 @@ class Reporter:
     def switch(self, *, on: bool) -> None:
         """Stop or go on."""
         self._off = not on
-        with self.lock:  # a report that is being drawn ends before this returns
+        with self.lock.within():  # a report that is being drawn ends before this returns
             pass
 
     def forget(self) -> tuple[int, list[Dropped]]:
         """Let go of what was drawn and not entered, and of examples: the last's number, and all."""
         examples = self._forget_examples(DISABLED)
-        with self.lock:
+        with self.lock.within():
             drawn, self._drawn = self._drawn, []
         last = drawn[-1][0] if drawn else 0
         return last, [*(Dropped(report.stream, DISABLED) for _, report in drawn), *examples]
@@ -227,21 +224,23 @@ class Reporter:
         return self._forget_examples(Outcome.AWAITS_STATE.value)
 
     def _forget_examples(self, reason: str) -> list[Dropped]:
-        with self.lock:
+        with self.lock.within():
             names = [*self._learner.awaited]
             self._learner.awaited.clear()
         return [Dropped(name, reason) for name in names]
 
     def before_fork(self) -> None:
         """Before a fork: nobody is in the middle of a report, unless it is a report that forks."""
-        self._held = self._is_entered()
+        self._held = not self.lock.is_ours() and self.lock.acquire(_LOCK_SECONDS)
 
-    def _is_entered(self) -> bool:
-        """Whether the lock is ours now. No other thread holds it for long; this one may have it."""
-        try:
-            return self.lock.acquire(_LOCK_SECONDS)
-        except StateBusy:  # a signal's handler reports in the middle of a report
-            return False
+    @contextmanager
+    def _entered(self) -> Iterator[bool]:
+        """Whether the lock is ours in a block. No other thread holds it for long."""
+        if self.lock.is_ours():  # a signal's handler reports in the middle of a report
+            yield False
+            return
+        with self.lock.within(_LOCK_SECONDS) as is_entered:
+            yield is_entered
 
     def after_fork_in_parent(self) -> None:
         """After a fork, in the parent."""
@@ -255,7 +254,7 @@ class Reporter:
         self._learner.awaited.clear()
 
     def _stand(self, standing: DeviceState) -> None:
-        with self.lock:
+        with self.lock.within():
             if standing.secret != self._standing.secret:
                 self._memos = {}
             if standing.notice != self._standing.notice:

@@ -100,7 +100,7 @@ class Sender:
         Raises:
             StateUnusable: nothing was lost; try again.
         """
-        with self._entering:
+        with self._entering.within():
             self._keep_running(self._clock.now())
             standing = self._enter_own(gently=gently)
             orphans = False
@@ -121,7 +121,7 @@ class Sender:
         Raises:
             StateUnusable: nothing was kept; `enter` does it, too.
         """
-        with self._entering:
+        with self._entering.within():
             self._keep_running(self._clock.now())
 
     def waiting(self) -> int:
@@ -153,15 +153,13 @@ class Sender:
         """
         started = self._clock.monotonic()
         # Another thread may be in the middle of a submission: wait no longer than promised.
-        if not self._sending.acquire(timeout=max(0.0, timeout_seconds)):
-            return 0.0
-        try:
+        with self._sending.within(max(0.0, timeout_seconds)) as is_free:
+            if not is_free:
+                return 0.0
             remaining_seconds = min(
                 timeout_seconds - (self._clock.monotonic() - started), _CALL_SECONDS
             )
             return self._attempt(remaining_seconds) if remaining_seconds > 0 else 0.0
-        finally:
-            self._sending.release()
 
     @property
     def awaits_models(self) -> bool:
@@ -176,19 +174,18 @@ class Sender:
         """
         if not (self.awaits_models and timeout_seconds > 0) or self._stopped.is_set():
             return
-        if not self._sending.acquire(timeout=timeout_seconds):
-            return
-        try:
-            answer = self._transport.submit([], min(timeout_seconds, _CALL_SECONDS))
-            self._hear(answer.notice)
-            if answer.models:
-                self._reporter.hear_models(answer.models)
-        except NotSent as error:
-            self._diagnostics.warn_once(error.reason, "models wait: %s", error)
-        except ModelsRefused as error:
-            self._diagnostics.warn_once("models", "the state of models is not taken: %s", error)
-        finally:
-            self._sending.release()
+        with self._sending.within(timeout_seconds) as is_free:
+            if not is_free:
+                return
+            try:
+                answer = self._transport.submit([], min(timeout_seconds, _CALL_SECONDS))
+                self._hear(answer.notice)
+                if answer.models:
+                    self._reporter.hear_models(answer.models)
+            except NotSent as error:
+                self._diagnostics.warn_once(error.reason, "models wait: %s", error)
+            except ModelsRefused as error:
+                self._diagnostics.warn_once("models", "the state of models is not taken: %s", error)
 
     def fetch_tokens(self, timeout_seconds: float) -> None:
         """Ask for the tokens that are due. Raises StateUnusable where they could not be kept."""
@@ -205,8 +202,8 @@ class Sender:
         if not self._sending.is_ours():  # a transport's own lock may be, too
             self._transport.close()
         for lock in (self._sending, self._entering):
-            if lock.acquire(timeout=wait_seconds):
-                lock.release()
+            with lock.within(wait_seconds):
+                pass
 
     def is_busy_here(self) -> bool:
         """Whether this thread is in the middle of entering, sending or a report."""

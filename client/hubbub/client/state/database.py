@@ -98,11 +98,11 @@ class Database:
         Raises:
             StateBusy: this thread is in the middle of one, or another process all the time.
         """
-        with self._lock, self._errors(), self._apart():
+        with self._lock.within(), self._errors(), self._apart():
             connection = self._open()
             connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-            connection.execute("BEGIN IMMEDIATE")
             try:
+                connection.execute("BEGIN IMMEDIATE")
                 yield connection
                 connection.execute("COMMIT")
                 self._restore_index()
@@ -114,18 +114,18 @@ class Database:
     @property
     def is_new(self) -> bool:
         """Whether the file is another one than at the last transaction, or was never opened."""
-        with self._lock:
+        with self._lock.within():
             return self._connection is None or not self._is_ours()
 
     def scrub(self) -> None:
         """Overwrite what was deleted in the log that SQLite keeps beside the file, too."""
-        with self._lock, self._errors():
+        with self._lock.within(), self._errors():
             self._open().execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
         """Let go of the file, for good."""
         self._closed = True
-        with contextlib.suppress(StateBusy), self._lock:  # this thread's own call goes on
+        with contextlib.suppress(StateBusy), self._lock.within():  # this thread's own call goes on
             self._let_go()
 
     def before_fork(self, seconds: float) -> None:

@@ -116,19 +116,14 @@ class Witness:
             yield
             return
         deadline = time.monotonic() + _BUSY_SECONDS
-        with self._errors():
-            if not self.usable():
-                raise PermissionError(0, "its folder is missing, or is not ours alone to write")
-            # Who has just let go would otherwise be the first to take it again, time after time.
-            turn = _held(self._path.with_suffix(".turn"), deadline)
-            try:
-                lock = _held(path, deadline)
-            finally:
-                _let_go(turn)
-        try:
+        with contextlib.ExitStack() as stack:
+            with self._errors():
+                if not self.usable():
+                    raise PermissionError(0, "its folder is missing, or is not ours alone to write")
+                # Who has just let go would otherwise be the first to take it again, each time.
+                with _held(self._path.with_suffix(".turn"), deadline):
+                    stack.enter_context(_held(path, deadline))
             yield
-        finally:
-            _let_go(lock)
 
     def _load(self) -> StateMoment | None:
         try:
@@ -216,32 +211,41 @@ class Witnesses:
             return True
 
 
-def _held(path: Path, deadline: float) -> int:
-    """A file, locked, that another process may hold for a moment. Raises OSError."""
-    while True:
+@contextlib.contextmanager
+def _held(path: Path, deadline: float) -> Iterator[None]:
+    """Have a file, locked, that another process may hold for a moment. Raises OSError.
+
+    What a signal's handler raises in between leaves it unlocked.
+    """
+    is_held = False
+    while not is_held:
         file = os.open(path, os.O_RDWR | os.O_CREAT, _OWNER_ONLY)
-        _lock(file, deadline)
-        # Who tidies up temporary files may have taken the name from under us.
-        with contextlib.suppress(FileNotFoundError):
-            if path.stat().st_ino == os.fstat(file).st_ino:
-                return file
-        os.close(file)
+        try:
+            _lock(file, deadline)
+            is_held = _is_at(path, file)
+            if is_held:
+                yield
+        finally:
+            if sys.platform != "win32":
+                fcntl.flock(file, fcntl.LOCK_UN)  # a fork may have copied what is closed here
+            os.close(file)
 
 
-def _let_go(file: int) -> None:
-    if sys.platform != "win32":
-        fcntl.flock(file, fcntl.LOCK_UN)  # to close is not enough where a fork has copied it
-    os.close(file)
+def _is_at(path: Path, file: int) -> bool:
+    """Whether the name is still the file's: who tidies up temporary files may have taken it."""
+    try:
+        return path.stat().st_ino == os.fstat(file).st_ino
+    except FileNotFoundError:
+        return False
 
 
 def _lock(file: int, deadline: float) -> None:
-    """Take a lock that another process may hold for a moment. Raises OSError, and closes."""
+    """Take a lock that another process may hold for a moment. Raises OSError."""
     while sys.platform != "win32":
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             break
         except OSError as error:
             if not isinstance(error, BlockingIOError) or time.monotonic() > deadline:
-                os.close(file)
                 raise
             time.sleep(_LOOK_SECONDS)

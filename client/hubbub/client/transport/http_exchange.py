@@ -54,6 +54,8 @@ class _Timed(http.client.HTTPConnection):
         super().__init__(host, port)
         timed: Any = self
         timed.response_class = self._response
+        timed._create_connection = self._dialled  # noqa: SLF001 it takes no function as an option
+        self._named = threading.Event()
 
     def putheader(self, header: Any, *values: Any) -> None:
         """Write a header of ours. Tools that watch an app (Sentry, Datadog) add its traces' ids."""
@@ -64,6 +66,31 @@ class _Timed(http.client.HTTPConnection):
         """Connect, and have a proxy connect."""
         self.timeout = _left(self.deadline)
         super().connect()
+
+    def _dialled(self, place: tuple[str, int], *_options: Any) -> socket.socket:
+        """A connection to the first address that answers; each has its part of the time."""
+        addresses = _addresses(place, self.deadline, self._named)
+        for others in reversed(range(len(addresses))):
+            family, kind, protocol, _, address = addresses[-1 - others]
+            self.sock = dialling = socket.socket(family, kind, protocol)
+            try:
+                dialling.settimeout(_left(self.deadline) / (1 + others))
+                dialling.connect(address)
+            except OSError:
+                dialling.close()
+                if not others:
+                    raise
+            else:
+                return dialling
+        raise OSError
+
+    def end(self) -> None:
+        """Wake whoever waits on it; a thread that uses it closes it."""
+        self._named.set()
+        sock = self.sock
+        if sock is not None:
+            with suppress(OSError):
+                socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
     def send(self, data: Any) -> None:
         """Send all of a request."""
@@ -96,6 +123,38 @@ class _Steps(io.RawIOBase):
         """Receive what there is. Raises TimeoutError."""
         self._sock.settimeout(_left(self._deadline))
         return self._sock.recv_into(buffer)
+
+
+def _addresses(place: tuple[str, int], deadline: float, named: threading.Event) -> list[Any]:
+    """The addresses of a name. Raises OSError.
+
+    named: set once they are here, or by whoever ends the call.
+
+    A thread asks for them, since the system waits for servers of names as long as it likes; where
+    no thread starts, this one does.
+    """
+    answers: list[list[Any] | OSError] = []
+
+    def ask() -> None:
+        try:
+            answers.append(socket.getaddrinfo(*place, type=socket.SOCK_STREAM))
+        except (OSError, UnicodeError) as error:
+            answers.append(OSError(*error.args[:2]))
+        named.set()
+
+    thread = threading.Thread(target=ask, name="hubbub-names", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:
+        ask()
+    else:
+        named.wait(_left(deadline))
+    if not answers:
+        raise TimeoutError
+    answer = answers[0]
+    if isinstance(answer, OSError):
+        raise answer
+    return answer
 
 
 def _left(deadline: float) -> float:
@@ -167,7 +226,7 @@ class HttpExchange:
         for connection in idle:
             connection.close()
         for connection in busy:
-            _end(connection)
+            connection.end()
 
     def _asked(
         self, body: bytes, headers: Mapping[str, str], deadline: float
@@ -259,11 +318,3 @@ def _proxy_to(host: str) -> tuple[str, int, dict[str, str]] | None:
             "Basic " + binascii.b2a_base64(credentials, newline=False).decode()
         )
     return parts.hostname or "", parts.port or 80, headers
-
-
-def _end(connection: _Timed) -> None:
-    """Wake whoever waits on it; a thread that uses it closes it."""
-    sock = connection.sock
-    if sock is not None:
-        with suppress(OSError):
-            socket.socket.shutdown(sock, socket.SHUT_RDWR)
