@@ -106,7 +106,10 @@ def _more(theme: dict[str, Any]) -> list[dict[str, Any]]:
     """What else a bundle may say of a metric of listed values."""
     listed = {**theme, "mechanism": "grr"}
     crowd = {**listed, "central_epsilon": 0.5, "crowd": 100, "min_batch": 100}
+    range_ends = {"low": 0.0, "high": 10.0}
+    wave = {"mechanism": "wave", "parameters": {**range_ends, "buckets": 3}, "values": None}
     return [
+        {**crowd, **wave, "epsilon": 4.0, "kind": "number"},
         {**theme, "tiers": [0.25, 0.5], "sampling": 0.5},
         {**crowd, "delta": 1e-7, "honest": 0.8, "lifetime_central_epsilon": 50.0},
         {**crowd, "dummies": 10, "max_local_epsilon": 4.0},

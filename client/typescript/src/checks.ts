@@ -5,6 +5,7 @@
 export { Client } from "./client/client.js";
 export { digestsOf, spelledOf } from "./catalog/definition.js";
 export {
+  fitsKind,
   promisedOf,
   refuseAmbiguous,
   refuseLargeBatch,

@@ -69,10 +69,7 @@ function definitionOf(entry: Table, spelled: Table): Table {
     more["model"] = range ? { ...learning, range: rangeOf(table(model)) } : learning;
   }
   if (ranges !== undefined && Object.keys(table(ranges)).length) {
-    if (entry["mechanism"] !== "pairs") throw new TypeError("ranges are of parts");
     const parts = Object.entries(table(ranges)).map(([part, range]) => {
-      if (!Object.keys(table(range)).every((field) => Object.hasOwn(DEFINITION.ranges, field)))
-        throw new TypeError("a range is of what it may not be");
       const spelling = own(table(spelled["ranges"]), part);
       return [part, defining("ranges", table(range), table(spelling))] as const;
     });

@@ -147,11 +147,10 @@ const KNOWN: ReadonlySet<string> = new Set([
   // that a device does.
   ...["choice", "release", "candidates", "alert", "keep", "supersedes"],
 ]);
+const NUMBERS = ["count", "number", "duration", "size"];
 /** Kinds of values that are numbers. */
-export const NUMERIC: ReadonlySet<string> = new Set(["count", "number", "duration", "size"]);
-const KINDS: ReadonlySet<string> = new Set(["", "boolean", ...NUMERIC, "set", "vector"]);
-/** Kinds of values of mechanisms that are of values which are listed, beside vectors. */
-const LISTED: ReadonlySet<string> = new Set(["categories", "parts", "sets"]);
+export const NUMERIC: ReadonlySet<unknown> = new Set(NUMBERS);
+const KINDS: ReadonlySet<string> = new Set(["", "boolean", ...NUMBERS, "set", "vector"]);
 const DELTA = 1e-8; // of a promise that says none
 const DAY_MS = 86_400_000;
 
@@ -177,6 +176,8 @@ export async function metricFrom(
   const streams = await streamsOf(name, entry, model?.judgingLoss);
   const kem = kemOf(name, entry["kem"] === undefined ? "x25519" : entry["kem"]);
   refuseLargeBatch(entry, streams[0].randomizer.payloadBytes, kem);
+  if (entry["crowd"] !== undefined && streams[0].randomizer.isUneven)
+    throw new UnknownMetric(`metric "${name}" is of a crowd that nothing is proven of`);
   const code = await coder(name, entry, streams[0].randomizer);
   const digests = await digestsOf(name, entry, spelled);
   const asking = ASKING.some((field) => field in entry) ? await load("more") : null;
@@ -289,18 +290,15 @@ async function plainCoder(entry: Table, randomizer: Randomizer): Promise<Metric[
   return (value) => listedPlace(plain, value);
 }
 
-const isOfVectors = ({ kind, model }: Table) => kind === "vector" || model !== undefined;
+/** Whether a metric is asked by a mechanism of vectors. */
+export const isOfVectors = ({ kind, model }: Table) => kind === "vector" || model !== undefined;
 
 /** @throws UnknownMetric a kind of values that is not known, or one that is told as another. */
 async function refuseKind(name: string, entry: Table): Promise<void> {
   const kind = text(entry["kind"] ?? "");
   const values = (await mechanismOf(text(entry["mechanism"])))?.values;
-  const isListed = values === "vectors" ? entry["model"] === undefined : LISTED.has(values ?? "");
-  const fits =
-    (values === "sets") === (kind === "set") &&
-    (values === "vectors") === isOfVectors(entry) &&
-    isListed === (entry["values"] !== null);
-  if (!KINDS.has(kind) || !fits) {
+  const { fitsKind } = await load("checks");
+  if (!KINDS.has(kind) || !fitsKind(entry, values)) {
     throw new UnknownMetric(`metric "${name}" is of values that are not known; upgrade hubbub`);
   }
 }

@@ -4,9 +4,10 @@
  */
 import { UnknownMetric } from "../errors.js";
 import { isWhole } from "./definition.js";
-import { CAPS, METRIC, PARAMETERS, REAL_PARAMETERS } from "./fields.js";
+import type { Mechanism } from "../mechanisms/randomizer.js";
+import { CAPS, DEFINITION, METRIC, PARAMETERS, REAL_PARAMETERS } from "./fields.js";
 import type { Figures } from "./bundle.js";
-import { NUMERIC } from "./metric.js";
+import { isOfVectors, NUMERIC } from "./metric.js";
 import { SEAL_BYTES, type Kem } from "../transport/sealing.js";
 import { listed, number, own, table, text, whole, type Table } from "./json.js";
 
@@ -36,6 +37,10 @@ const CROWD_MECHANISMS = [
   ...["mean.one_bit", "mean.piecewise"],
 ];
 const MAX_SEALED = 500_000;
+const UNITS: Readonly<Record<string, readonly string[]>> = {
+  duration: ["us", "ms", "s", "min", "h", "d"],
+  size: ["B", "kB", "MB", "GB", "KiB", "MiB", "GiB"],
+};
 const MAX_TEXT = 10_000;
 const MOST_LISTS = 16;
 const FRAME_BYTES = 16;
@@ -80,6 +85,7 @@ export function refuseMetric(name: string, entry: Table, spelled: Table): void {
   if (values !== null) refuseTexts(listed(values));
   refuseTexts(listed(entry["beginnings"] ?? []));
   refuseBreakdown(entry["breakdown"]);
+  refuseRanges(entry);
   const tiers = ascending(
     listed(entry["tiers"] === undefined ? [] : entry["tiers"]),
     METRIC["epsilon"]?.[0] ?? "text",
@@ -194,6 +200,54 @@ function refuseTexts(values: readonly unknown[]): void {
     typeof text !== "string" || !text || new TextEncoder().encode(text).length > MAX_BYTES;
   if (values.some(unfit) || new Set(values).size !== values.length)
     throw new TypeError("a list has a text twice, or what is none");
+}
+
+/**
+ * Whether kind, edges, unit and the like say of a metric's values what its mechanism takes: as
+ * check_kind() of client/hubbub/catalog/values/value_kinds.py.
+ */
+export function fitsKind(entry: Table, takes: Mechanism["values"] | undefined): boolean {
+  const { kind, outside, unit, values, model, beginnings } = entry;
+  const isVector = takes === "vectors";
+  const isListed = isVector
+    ? model === undefined
+    : ["categories", "parts", "sets"].includes(takes ?? "");
+  const texts = values === null ? [] : listed(values);
+  const cut = listed(entry["edges"] ?? []).length > 0;
+  return (
+    (takes === "sets") === (kind === "set") &&
+    isVector === isOfVectors(entry) &&
+    isListed === (values !== null) &&
+    (kind !== "boolean" || String([...texts].sort()) === "false,true") &&
+    (cut
+      ? NUMERIC.has(kind) && takes === "categories"
+      : !NUMERIC.has(kind) || takes === "numbers") &&
+    fitsUnit(kind, unit) &&
+    (!outside || cut || takes === "numbers") &&
+    (!unit || cut || isVector || takes === "numbers") &&
+    (entry["other"] !== true ||
+      (["", "set"].includes(text(kind ?? "")) && texts.includes("other"))) &&
+    (beginnings === undefined || entry["mechanism"] === "tree" || !listed(beginnings).length)
+  );
+}
+
+function fitsUnit(kind: unknown, unit: unknown): boolean {
+  return own(UNITS, String(kind))?.includes(String(unit)) ?? true;
+}
+
+/** @throws TypeError they are of no parts, or of what no range may be. */
+function refuseRanges({ ranges = {}, mechanism }: Table): void {
+  for (const range of Object.values(table(ranges)).map(table)) {
+    const { kind = "number", unit = "", outside = "" } = range;
+    const isRange =
+      mechanism === "pairs" &&
+      Object.keys(range).every((field) => Object.hasOwn(DEFINITION.ranges, field)) &&
+      NUMERIC.has(kind) &&
+      fitsUnit(kind, unit) &&
+      (unit === "" || fits("text", unit)) &&
+      ["", "clamp", "refuse"].includes(String(outside));
+    if (!isRange) throw new TypeError("a range is of what it may not be");
+  }
 }
 
 /** @throws TypeError it is not by fields, each of values with what counts as each. */

@@ -118,6 +118,7 @@ export function windowOf(epsilon: number, starts: number, width: number) {
   return {
     payloadBytes: indexBytes(size),
     privacyLoss: logAtLeast(fraction(inside * others, BigInt(width) * (ONE - inside))),
+    isUneven: width > 1,
     permanentLoss: Infinity,
     draw(from: number, source: BitSource, up = 0n) {
       const start = from + (up ? Number(source.chance(up)) : 0);

@@ -23,6 +23,8 @@ export interface Randomizer {
   readonly privacyLoss: number;
   /** The most that all reports of one value can say; infinite without a permanent step. */
   readonly permanentLoss: number;
+  /** Whether its lies are not spread alike, so that nothing is proven of a crowd of it. */
+  readonly isUneven?: boolean;
   /**
    * Whether it is one of its values.
    *

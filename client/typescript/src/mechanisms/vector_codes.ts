@@ -46,6 +46,7 @@ export function vectorCodes(settings: Arguments): Randomizer {
   return {
     payloadBytes: indexBytes(size),
     privacyLoss: logAtLeast(fraction(keep * BigInt(others), (ONE - keep) * BigInt(near))),
+    isUneven: 2 * near >= words,
     permanentLoss: Infinity,
     check: (value) => void vectorIn(dimensions, most, value),
     randomize(value, source) {
