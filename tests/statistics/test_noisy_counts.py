@@ -127,8 +127,8 @@ def _bare(answer: dict[str, Any]) -> _Seen:
     return np.outer(rising, falling), np.outer(falling, rising)
 
 
-def _of_three(answer: dict[str, Any], local: float) -> _Seen:
-    """All three counts, where all others hold what the person may: so they may not be less sure."""
+def _of_three(answer: dict[str, Any], local: float) -> Iterator[_Seen]:
+    """All three counts, where all others hold what the person may, and where a third value."""
     law, m = _chances(answer["scale"], answer["shift"]), answer["reports"] - 1
     q = 1 / (exp(local) + 2)
     most, size = int(m * q + 9 * sqrt(m * q) + 12), len(law)
@@ -142,8 +142,9 @@ def _of_three(answer: dict[str, Any], local: float) -> _Seen:
         split = np.apply_along_axis(np.convolve, 1, split, law)
         there = slice(most - liars, most - liars + size)
         counts[there, : len(split), : len(split)] += law[:, None, None] * split
-    on_v, on_w, on_u = (np.roll(counts, 1, axis=value) for value in range(3))
-    return (1 - 2 * q) * on_v + q * (on_w + on_u), (1 - 2 * q) * on_w + q * (on_v + on_u)
+    held, on_w, on_u = (np.roll(counts, 1, axis=value) for value in range(3))
+    for v, w, u in ((held, on_w, on_u), (on_u, on_w, held)):
+        yield (1 - 2 * q) * v + q * (w + u), (1 - 2 * q) * w + q * (v + u)
 
 
 def _stderr(answer: dict[str, Any], q: float) -> float:
@@ -169,14 +170,14 @@ def test_what_is_asked_for_any_promise_is_the_truth_of_the_noise_and_at_most_3_p
 
 @pytest.mark.parametrize(
     ("reports", "local", "central", "delta"),
-    [(1000, 6, 1, 1e-6), (3000, 8, 3, 1e-6), (10_000, 8, 1, 1e-8), (10_000, 8, 0.5, 1e-3)],
+    [(1000, 6, 1, 1e-6), (3000, 8, 3, 1e-6), (10_000, 8, 0.5, 1e-3), (30_000, 8, 1, 1e-6)],
 )
 def test_beside_lies_what_is_asked_is_at_most_3_percent_above_what_three_counts_say(
     reports: int, local: float, central: float, delta: float, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = ["--reports", reports, "--values", 3, "--central", central, "--delta", delta]
     answer = _answer(capsys, *settings, "--local-epsilon", local)
-    exact = _epsilon_of(*_of_three(answer, local), delta)
+    exact = max(_epsilon_of(*seen, delta) for seen in _of_three(answer, local))
     assert exact * (1 - 1e-7) <= answer["epsilon_central"] <= min(1.03 * exact, central)
     q = 1 / (exp(local) + 2)
     assert answer["stderr"] == pytest.approx(_stderr(answer, q), rel=1e-6)
