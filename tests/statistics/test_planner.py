@@ -29,6 +29,7 @@ from hubbub.mechanisms.wave import SquareWave
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import epsilon_for, plan, reports_for, row
 from hubbub.privacy.proofs.enumeration import SMALL, rows
+from hubbub.simulation.planned_ranks import rank_error
 
 pytestmark = pytest.mark.thorough
 
@@ -347,8 +348,19 @@ def test_what_no_number_of_reports_reaches_is_said() -> None:
 
 def test_too_much_to_draw_is_refused() -> None:
     wide = build("projective", epsilon=1.0, categories=5000)
+    subset = build("subset", epsilon=1.0, categories=4)
     with pytest.raises(BadParameter, match="is too much to draw"):
         draw(wide, range(5000), [1] * 5000, np.random.default_rng(1))
+    with pytest.raises(BadParameter, match="2,000,000,000 reports are too many to draw"):
+        draw(subset, range(4), [5 * 10**8] * 4, np.random.default_rng(1))
+
+
+def test_the_error_of_a_percentile_is_known_of_more_reports_than_can_be_drawn() -> None:
+    question = MetricDraft(kind="values", size=20)
+    for name, parameters in question.suitable(1.0).items():
+        few, many = (rank_error(question, name, parameters, n, 95.0) for n in (1e6, 1e14))
+        assert 0 < many < few
+        assert many == pytest.approx(few / 1e4, rel=0.1), name
 
 
 @pytest.mark.parametrize(

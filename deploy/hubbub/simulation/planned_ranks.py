@@ -2,9 +2,11 @@
 
 An error of .02 in rank of p95 is an interval from p93 to p97. It is that of the population, by the
 band that answers are judged by, at the edge that is nearest to the percentile, over some drawings.
+Of more reports than are drawn it falls with the root of their number (central limit).
 """
 
 from collections.abc import Mapping
+from math import sqrt
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +20,7 @@ from hubbub.mechanisms import build
 from hubbub.privacy.metric_draft import MetricDraft
 
 _DRAWINGS: Final = 3
+_MAX_DRAWN: Final = 1e8
 
 
 def rank_error(
@@ -30,13 +33,14 @@ def rank_error(
     """Half the width, in rank, of the 95% interval of a percentile by so many reports."""
     mechanism, parts = build(name, **parameters), question.size
     edge = min(max(round(percentile / 100 * parts), 1), parts - 1)
-    each = np.diff(np.linspace(0, round(reports), parts + 1).round().astype(np.int64)).tolist()
+    drawn = min(reports, _MAX_DRAWN)
+    each = np.diff(np.linspace(0, round(drawn), parts + 1).round().astype(np.int64)).tolist()
     widths = []
     for seed in range(_DRAWINGS):
         totals = draw(mechanism, question.values(), each, np.random.default_rng(seed))
         ranks = ranks_of([(mechanism, totals)], range(parts + 1), population=True)
         widths.append(_width(ranks, edge) if ranks else 1.0)
-    return sum(widths) / _DRAWINGS / 2
+    return sum(widths) / _DRAWINGS / 2 * sqrt(drawn / reports)
 
 
 def _width(ranks: Ranks, edge: int) -> float:

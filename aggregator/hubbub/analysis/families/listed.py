@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from math import sqrt
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -41,6 +41,9 @@ from hubbub.mechanisms.long_hash import LongitudinalHash
 from hubbub.mechanisms.long_unary import LongitudinalUnary
 from hubbub.mechanisms.rappor_basic import BasicRappor
 from hubbub.mechanisms.rr import RandomizedResponse
+
+# From here on numpy refuses to draw without replacement.
+_MOST_DRAWN: Final = 10**9
 
 
 class Listed(Family):
@@ -308,6 +311,11 @@ def _subsets(
     size, ones = mechanism.layout.size, mechanism.layout.ones
     check_size(mechanism, size * ones // QUICK)
     own = holders(mechanism, values, counts)
+    if counts.sum() >= _MOST_DRAWN:
+        raise BadParameter(
+            f"{mechanism.NAME}: {counts.sum():,} reports are too many to draw; ask for fewer than "
+            f"{_MOST_DRAWN:,}"
+        )
     included = int(chance.binomial(counts.sum(), float(mechanism.channel.p)))
     # Of the set, beside the own element. Rows: own element to come and left out, and in; and past.
     rest = np.zeros((3, ones + 1), dtype=np.int64)
