@@ -190,6 +190,17 @@ def test_the_client_brings_no_server_along() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_a_command_without_an_extra_loads_no_package_of_one() -> None:
+    code = (
+        "import sys; from hubbub.cli.command_table import COMMANDS, load\n"
+        "for name, entry in COMMANDS.items():\n"
+        "    entry.extra or load(name)\n"
+        "print({'numpy', 'scipy', 'redis', 'rich', 'pyarrow', 'fastapi'} & sys.modules.keys())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
 def test_nothing_tells_a_person_to_install_hubbub_from_an_index() -> None:
     """The names there are not ours: who registers one would run their program on our users."""
     installs = re.compile(

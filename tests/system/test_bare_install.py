@@ -224,6 +224,14 @@ def test_a_catalog_is_written_and_checked_without_an_extra(python: Path, tmp_pat
     assert "pip install CLIENT 'PATH[plan]'" in refused
 
 
+@pytest.mark.parametrize("question", ["query theme", "trend theme", "export theme", "status"])
+def test_a_service_is_asked_without_an_extra(python: Path, question: str) -> None:
+    nobody = ("--url", "http://127.0.0.1:1")
+    done = _command(python, *question.split(), *nobody, code=2)
+    assert "http://127.0.0.1:1" in done.stderr
+    assert "not installed" not in done.stderr
+
+
 def test_the_command_names_the_smallest_extra(python: Path) -> None:
     assert _command(python, "--version").stdout == f"hubbub {VERSION}\n"
     listed = _command(python, "--help").stdout

@@ -29,8 +29,6 @@ from hubbub.analysis.strings.design import Collection
 from hubbub.analysis.trends.trend import FALSE_ALARM, MIN_POINTS, known_variances, line_through
 from hubbub.analysis.uncertainty.discoveries import p_values, stand_out
 from hubbub.analysis.uncertainty.intervals import (
-    MAX_CONFIDENCE,
-    MIN_CONFIDENCE,
     POPULATION,
     REPORTERS,
     Whose,
@@ -41,8 +39,6 @@ from hubbub.analysis.uncertainty.intervals import (
 __all__ = [
     "CONFIDENCE",
     "FALSE_ALARM",
-    "MAX_CONFIDENCE",
-    "MIN_CONFIDENCE",
     "MIN_POINTS",
     "OF_NUMBERS",
     "PERCENTILES",

@@ -7,7 +7,7 @@ OF_DEVICES: Final = ("relay", "tokens")
 
 
 def install_with(extra: str) -> str:
-    """The command that installs this extra, for error messages.
+    """The command that installs this extra, or hubbub without one, for error messages.
 
     It names wheels or a checkout: package indexes have no hubbub of ours, and whoever registers
     a name there would have their program run on our users' machines. Both wheels are named, since
@@ -16,7 +16,8 @@ def install_with(extra: str) -> str:
     client = "hubbub-client's wheel, or client/ of a checkout"
     if extra in OF_DEVICES:
         return f"pip install 'CLIENT[{extra}]', where CLIENT is {client}"
+    path = f"'PATH[{extra}]'" if extra else "PATH"
     return (
-        f"pip install CLIENT 'PATH[{extra}]', where CLIENT is {client}, and PATH is hubbub's wheel "
+        f"pip install CLIENT {path}, where CLIENT is {client}, and PATH is hubbub's wheel "
         "or checkout"
     )

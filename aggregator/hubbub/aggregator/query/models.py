@@ -19,7 +19,6 @@ from hubbub.analysis.models import (
     edges_of,
     judge,
 )
-from hubbub.analysis.uncertainty.intervals import check_confidence
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
 from hubbub.catalog.models.judging import bins_for, judging
 from hubbub.catalog.models.learning import Learning
@@ -27,6 +26,7 @@ from hubbub.catalog.models.of_metric import codes_of_round
 from hubbub.conservation import epoch_date
 from hubbub.errors import UnknownMetric
 from hubbub.errors.places import notice
+from hubbub.query_results.confidence import check_confidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

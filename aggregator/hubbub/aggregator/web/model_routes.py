@@ -8,7 +8,8 @@ from fastapi import APIRouter, Path, Query, Request
 from hubbub.aggregator.query.models import LearnedModel, learned_model, learned_models
 from hubbub.aggregator.web.parameters import Questions, about, needs
 from hubbub.aggregator.web.problems import PROBLEMS
-from hubbub.analysis import CONFIDENCE, MAX_CONFIDENCE, MIN_CONFIDENCE
+from hubbub.analysis import CONFIDENCE
+from hubbub.query_results.confidence import MAX_CONFIDENCE, MIN_CONFIDENCE
 
 _LONGEST = 200
 

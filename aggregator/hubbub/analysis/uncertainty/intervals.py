@@ -22,11 +22,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from hubbub.analysis.arrays import Floats, Mask
 from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE, critical, p_values
-from hubbub.errors import BadParameter
-
-MIN_CONFIDENCE: Final = 1e-6
-MAX_CONFIDENCE: Final = 1 - 1e-9
-"""Past it a float's own steps would be what the interval is made of; at 1 it has no end."""
+from hubbub.query_results.confidence import MAX_CONFIDENCE, check_confidence
 
 _NORMAL: Final = NormalDist()
 # Past so many standard errors above a cut, having been selected says nothing any more; a bound
@@ -259,16 +255,6 @@ def end_of(
     inside = 4 * (growth * estimates + first * absent**2 - bend * estimates**2) + square * growth**2
     answer: Floats = (middle + reach * np.sqrt(np.maximum(inside, 0.0))) / (2 * first)
     return answer
-
-
-def check_confidence(confidence: float) -> None:
-    """Raises BadParameter for what is no chance that an interval can have."""
-    if not MIN_CONFIDENCE <= confidence <= MAX_CONFIDENCE:
-        percent = confidence / 100 if 1 < confidence < 100 else 0.95  # noqa: PLR2004 percent
-        raise BadParameter(
-            f"confidence {confidence} is outside [{MIN_CONFIDENCE:g}, {MAX_CONFIDENCE!r}]; "
-            f"{100 * percent:g}% is {percent:g}"
-        )
 
 
 def reach_of(confidence: float) -> float:

@@ -17,12 +17,12 @@ from hubbub.analysis.models import (
     noise_of,
     without_privacy,
 )
-from hubbub.analysis.uncertainty.intervals import check_confidence
 from hubbub.cli.commands.simulate_options import SimulateOptions
 from hubbub.cli.terminal.model_tables import show_calibration
 from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.progress import tracked
 from hubbub.errors import BadParameter
+from hubbub.query_results.confidence import check_confidence
 from hubbub.simulation.model_file import People, Planned, read_people
 from hubbub.simulation.model_rehearsal import Trained, codes_of, rehearse_model
 

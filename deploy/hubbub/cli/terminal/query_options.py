@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from hubbub.aggregator.publishing.table_files import to_csv, to_parquet
-from hubbub.analysis.uncertainty.intervals import check_confidence
 from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.service_client import Endpoints, read_endpoints
@@ -20,6 +19,7 @@ from hubbub.notebook.service import MISSHAPEN
 from hubbub.programs.options import Exclusive, argument, option, options, read_named_path
 from hubbub.programs.unwritable import refuse_unwritable
 from hubbub.query_results import whole_rows
+from hubbub.query_results.confidence import check_confidence
 
 _TOKEN: Final = "HUBBUB_TOKEN"  # noqa: S105 the name of a variable
 _AUTHORITY: Final = "HUBBUB_CA"
