@@ -1,6 +1,7 @@
 """Totals in files: written once and whole, and read as those in Redis are."""
 
 import asyncio
+import os
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -313,6 +314,29 @@ def test_a_damaged_foreign_or_missing_file_is_named_with_its_remedy(
         assert sentence.endswith("has no file of theme:20000; put back a copy")
         place.write(path, whole[first])
         assert not await own.writer().differences()
+
+    asyncio.run(body())
+
+
+def test_files_and_folders_of_others_beside_the_totals_change_nothing(
+    filled: Filled, place: Place
+) -> None:
+    async def body() -> None:
+        await filled.fill()
+        await filled.writer().look()
+        counts = await filled.files.report_counts()
+        assert len(counts) == 2
+        root = Path(place.name) / "totals"
+        (root / "README.md").write_text("x")
+        for folder in ("lost+found", "%FF", "theme%", "..%2f"):
+            (root / folder).mkdir()
+        for name in (b"caf\xe9", b"\xff.parquet"):
+            for where in (root, root / "theme", Path(place.name) / "bundles"):
+                (where / os.fsdecode(name)).touch()
+        assert await filled.files.report_counts() == counts
+        assert newest_bundle(place).metrics == filled.bundle.metrics
+        assert not await filled.writer().differences()
+        assert await filled.writer().look() == 0
 
     asyncio.run(body())
 

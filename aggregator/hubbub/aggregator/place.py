@@ -110,20 +110,22 @@ class Place:
                 stream.write(content)
 
     def entries(self, folder: str = "") -> list[Entry]:
-        """What is in a folder, by name; nothing where there is no such folder."""
+        """What is in a folder, by name; nothing where there is no such folder.
+
+        A file whose name is not UTF-8 is left out: it is none of ours.
+        """
         from pyarrow import fs  # noqa: PLC0415 installed, as `at` needed it
 
         selector = fs.FileSelector(self._path(folder), allow_not_found=True)
         with self._refusing(folder, "read"):
             listing = self._files.get_file_info(selector)
-        return sorted(
-            Entry(
-                PurePosixPath(info.path).name,
-                info.type == fs.FileType.File,
-                info.mtime.timestamp() if info.mtime else 0.0,
-            )
-            for info in listing
-        )
+        entries = []
+        for info in listing:
+            with suppress(UnicodeDecodeError):
+                name = PurePosixPath(info.path).name
+                modified = info.mtime.timestamp() if info.mtime else 0.0
+                entries.append(Entry(name, info.type == fs.FileType.File, modified))
+        return sorted(entries)
 
     def delete(self, path: str) -> None:
         """Delete a file; nothing where there is none."""

@@ -109,8 +109,14 @@ class FileTotals:
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
         """Per window, as much of the aggregator's terms of the conservation law as files have."""
-        folders = await asyncio.to_thread(self.place.entries, _TOTALS)
-        counted = await self.counted([stream_of(entry.name) for entry in folders])
+        entries = await asyncio.to_thread(self.place.entries, _TOTALS)
+        counted = await self.counted(
+            [
+                stream
+                for entry in entries
+                if not entry.is_file and (stream := stream_of(entry.name)) is not None
+            ]
+        )
         return {
             window: {"counted": count.reports, DUMMIES: count.dummies}
             for window, count in counted.items()

@@ -39,9 +39,10 @@ def folder_of(stream: str) -> str:
     return f"totals/{urllib.parse.quote(stream, safe='')}"
 
 
-def stream_of(folder: str) -> str:
-    """The stream of a folder's last name."""
-    return urllib.parse.unquote(folder)
+def stream_of(folder: str) -> str | None:
+    """The stream of a folder's last name; None for that of any other folder, as lost+found."""
+    stream = urllib.parse.unquote(folder)
+    return stream if folder_of(stream) == f"totals/{folder}" else None
 
 
 def definition_of(metric: Metric) -> str:
