@@ -461,7 +461,7 @@ def test_a_crowd_is_told_in_words_with_and_without_trust(
     arguments = ["privacy", "crowd", "--reports", "100000", "--local-epsilon", "7"]
     assert main([*arguments, "--values", "16"]) == 0
     shuffled, together = capsys.readouterr().out.strip().splitlines()[-2:]
-    assert "to who sees it shuffled (but for a chance of 1e-08 that it says more)" in shuffled
+    assert "to someone who sees the shuffled reports (except with probability 1e-08)" in shuffled
     assert "19.3 percentage points" in shuffled
     assert "if the shuffler and the aggregator work together against them" in together
     assert "a factor of 1,097" in together

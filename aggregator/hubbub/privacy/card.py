@@ -171,8 +171,8 @@ def meaning(epsilon: float) -> str:
     if max_posterior(epsilon) > 0.9995:  # noqa: PLR2004 what prints as 100.0%
         return f"the odds about them change by a factor of {factor} at most, which hides nothing."
     return (
-        f"the odds about them change by a factor of {factor} at most; who thought it even is "
-        f"{max_posterior(epsilon):.1%} sure at most, and nobody's belief moves by more than "
+        f"the odds about them change by a factor of {factor} at most; starting from 50:50, an "
+        f"observer is at most {max_posterior(epsilon):.1%} sure, and no belief moves by more than "
         f"{100 * max_belief_change(epsilon):.1f} percentage points."
     )
 

@@ -296,9 +296,10 @@ def rests_on(metric: Metric, guarantee: Amplified) -> str:
     if metric.central is not None:
         added = _along(metric, metric.dummies)
         return (
-            f"Of one person in a whole epoch of {guarantee.reports:,} reports, worked out exactly "
+            f"For one person in a whole epoch of {guarantee.reports:,} reports, computed exactly "
             f"for {metric.mechanism}, if {_of_devices(metric)}the shuffler is honest{added} and "
-            f"{metric.honest:.0%} of the reports are; if it does collude, a report says epsilon "
+            f"{metric.honest:.0%} of the reports come from honest devices; if the shuffler "
+            "colludes with the aggregator, a report reveals epsilon "
             f"{metric.report_loss:.3g}.{of_all_epochs(metric)} What is estimated from it "
             "may be published as it is."
         )

@@ -17,7 +17,7 @@ VERDICTS: Final = {
     "poor": log(1999),
     "hides nothing": float("inf"),
 }
-"""Up to which epsilon each is said: who thought it even is then 75%, 90%, 99%, 99.95% sure."""
+"""Up to which epsilon each is stated: from 50:50 an observer is 75%, 90%, 99%, 99.95% sure."""
 
 _LOUD: Final = 4.0  # one report above it is hardly hidden: docs/privacy.md
 _YEAR: Final = "year"

@@ -39,7 +39,7 @@ class LoadOptions:
         "that devices report (repeat; all)", name="--metric", metavar="METRIC", default=()
     )
     devices: int = option(
-        "number of values (%(default)s)", default=1000, within=Interval(0, 200_000, "(]")
+        "number of devices (%(default)s)", default=1000, within=Interval(0, 200_000, "(]")
     )
     rate: float = option(
         "reports a second (%(default)s)", default=500.0, within=Interval(0, 100_000, "(]")

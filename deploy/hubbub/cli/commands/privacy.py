@@ -209,7 +209,7 @@ def _deltas(privacy_card: Card) -> str:
 
 
 def _picture(privacy_card: Card) -> Table:
-    """How sure who thought it even can be afterwards, as bars from 50% to 100%."""
+    """How sure an observer who started from 50:50 can be afterwards, as bars to 100%."""
     spans = {f"all answers in a {span}": privacy_card.together[span] for span in SPANS}
     answers = {f"one answer, {names}": epsilon for epsilon, names in _alike(privacy_card).items()}
     rows = []
@@ -218,7 +218,7 @@ def _picture(privacy_card: Card) -> Table:
         filled = round(_BAR * (2 * sure - 1))
         bar = "█" * filled + "░" * (_BAR - filled)
         rows.append((what, verdict(epsilon), bar, f"{sure:.1%}"))
-    title = "How sure can somebody get who thought it even: from 50%, not at all, to 100%"
+    title = "How sure an observer can be who started from 50:50: from 50% (not at all) to 100%"
     return Table(title, ("from", "verdict", "", "at most"), rows, text_columns=3)
 
 

@@ -202,19 +202,17 @@ def _tell(options: CrowdOptions, crowd: ShuffledEpoch, central: float, together:
         f"honest, over {crowd.categories:,} "
         + (f"buckets of {crowd.groups:,} hash functions" if crowd.groups > 1 else "values")
     )
-    explain(
-        f"epsilon of one person, to who sees it shuffled: {central:.6g} at delta {options.delta:g}"
-    )
+    explain(f"epsilon of one person after the shuffler: {central:.6g} at delta {options.delta:g}")
     if options.epochs > 1:
         explain(f"of {options.epochs:,} such epochs together, as values may change: {together:.6g}")
-    explain(f"epsilon of one report, whoever works together:  {local:.6g}")
+    explain(f"epsilon of one report, even if all servers collude: {local:.6g}")
     explain(
         f"standard error of a rare value: {crowd.stderr(0.0):,.4g} reports; of one that a tenth "
         f"holds: {crowd.stderr(0.1):,.4g}" + (", and collisions" if crowd.groups > 1 else "")
     )
     explain(
-        f"For a person, to who sees it shuffled (but for a chance of {options.delta:g} that it "
-        f"says more): {meaning(central)}"
+        f"For a person, to someone who sees the shuffled reports (except with probability "
+        f"{options.delta:g}): {meaning(central)}"
     )
     explain(
         "For a person, if the shuffler and the aggregator work together against them: "

@@ -147,7 +147,7 @@ def _show(promise: CentralPromise, question: MetricDraft, ways: Sequence[_Way]) 
     )
     say(
         f"errors are standard errors, {of_what}; a crowd leaves whole or not at all, "
-        f"{promise.honest:.0%} of it honest; the local epsilon holds whoever works together"
+        f"{promise.honest:.0%} of it honest; the local epsilon holds even if all servers collude"
     )
     say(in_catalog(promise, max(way.epsilon_local or 0 for way in ways if way.way == "crowd")))
 
