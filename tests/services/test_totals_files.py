@@ -17,7 +17,7 @@ from hubbub.aggregator.publishing.totals_writer import TotalsWriter
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
-from hubbub.aggregator.retention import delete_totals
+from hubbub.aggregator.retention import Retention, delete_totals
 from hubbub.aggregator.store.contract import Commit, Outcome
 from hubbub.aggregator.store.filed import FiledStore
 from hubbub.aggregator.store.files import FileTotals, newest_bundle
@@ -27,7 +27,7 @@ from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BundleRefused, StoreUnavailable, TotalsUnreadable
 from hubbub.runtime import Clocks, connect_redis
 from tests.conftest import CatalogFiles
-from tests.support.fakes import MemoryStore
+from tests.support.fakes import MemoryPromises, MemoryStore
 from tests.support.servers import redis_server
 
 EPOCHS = range(20_000, 20_004)
@@ -314,6 +314,44 @@ def test_a_damaged_foreign_or_missing_file_is_named_with_its_remedy(
         assert sentence.endswith("has no file of theme:20000; put back a copy")
         place.write(path, whole[first])
         assert not await own.writer().differences()
+
+    asyncio.run(body())
+
+
+def test_while_the_place_is_away_redis_alone_answers_and_totals_are_deleted(
+    filled: Filled,
+    place: Place,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def body() -> None:
+        await filled.fill()
+        await filled.writer(redis_days=3).look()  # drops the cells of the first
+        promises = MemoryPromises()
+        await promises.promise("theme", '{"epoch": "day", "days": {"2": null}}')
+        retention = Retention(
+            filled.bundle, filled.filed, promises, Drops(), Settled(_now), changed=set()
+        )
+
+        def away(*_: object) -> None:
+            raise StoreUnavailable("s3://stats: cannot be read: timeout")
+
+        engine = QueryEngine(filled.bundle, filled.filed, clock=_now)
+        with monkeypatch.context() as patch:
+            for name in ("entries", "read", "write", "delete"):
+                patch.setattr(Place, name, away)
+            assert (await engine.estimate("theme", EstimateQuery())).reports == 60
+            with pytest.raises(StoreUnavailable, match="timeout"):
+                await engine.estimate("theme", ALL)
+            await retention.look()
+            laws = await filled.store.report_counts()
+            assert [laws[window]["counted"] for window in filled.windows] == [0, 0, 60, 60]
+            assert (await engine.estimate("theme", ALL)).epochs == [20002, 20003]
+        [warning] = [each for each in caplog.records if each.levelname == "WARNING"]
+        assert "timeout; meanwhile answers have the totals of Redis" in warning.getMessage()
+        assert len(_names(place)) == 2
+        await filled.writer().look()
+        assert not _names(place)
 
     asyncio.run(body())
 

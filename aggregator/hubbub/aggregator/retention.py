@@ -245,7 +245,7 @@ class Retention:
             try:
                 await self.look()
             except StoreUnavailable as error:
-                _log.debug("retention waits: %s", error)
+                _log.warning("no totals are deleted until Redis answers: %s", error)
             try:
                 await asyncio.wait_for(self._other.wait(), _LOOK_SECONDS)
             except TimeoutError:

@@ -1,10 +1,13 @@
 """Redis for what is new, files for what Redis no longer has: one store of both.
 
 Redis has the last word of every window that it knows: of a window whose cells it has dropped it
-still has the terms of the law, and of one that was deleted that it was.
+still has the terms of the law, and of one that was deleted that it was. Where the files cannot be
+read, Redis alone answers.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+import logging
+from collections.abc import Awaitable, Collection, Mapping, Sequence
+from typing import Final, TypeVar
 
 from hubbub.aggregator.store.contract import (
     DELETED,
@@ -16,7 +19,11 @@ from hubbub.aggregator.store.contract import (
 )
 from hubbub.aggregator.store.files import FileTotals
 from hubbub.conservation import Window
-from hubbub.errors import TotalsUnreadable
+from hubbub.errors import StoreUnavailable, TotalsUnreadable
+
+_log: Final = logging.getLogger("hubbub.aggregator")
+
+Result = TypeVar("Result")
 
 
 class FiledStore:
@@ -25,6 +32,7 @@ class FiledStore:
     def __init__(self, redis: TotalsStore, files: FileTotals) -> None:
         self._redis = redis
         self._files = files
+        self._is_place_away = False
 
     async def read(self, windows: Sequence[Window]) -> list[WindowTotals]:
         """What each of these windows holds, in their order.
@@ -52,20 +60,24 @@ class FiledStore:
     async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
         """What every window of these streams holds, where it holds any report."""
         own = await self._redis.counted(streams)
-        return {**await self._only_filed(own, await self._files.counted(streams)), **own}
+        filed = await self._unless_away(self._files.counted(streams), {})
+        return {**await self._only_filed(own, filed), **own}
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
         """Per window, the aggregator's terms of the conservation law."""
         own = await self._redis.report_counts()
-        counts = await self._files.report_counts()
+        counts = await self._unless_away(self._files.report_counts(), {})
         return {**{w: terms for w, terms in counts.items() if not own.get(w)}, **own}
 
     async def delete(self, window: Window, filed: int = 0) -> int:
-        """Delete a closed window's totals in Redis, which hides them at once, and in files."""
-        names = await self._files.listed([window.stream])
+        """Delete a closed window's totals in Redis, which hides them at once, and in files.
+
+        Files that cannot be reached now are deleted by the next look of a TotalsWriter.
+        """
+        names = await self._unless_away(self._files.listed([window.stream]), {})
         filed += max((name.counted.tags for name in names.get(window, ())), default=0)
         number = await self._redis.delete(window, filed)
-        await self._files.delete([window])
+        await self._unless_away(self._files.delete([window]), None)
         return number
 
     async def shards(self, window: Window) -> int:
@@ -95,6 +107,23 @@ class FiledStore:
     async def room(self) -> float:
         """How many bytes more there is room for."""
         return await self._redis.room()
+
+    async def _unless_away(self, call: Awaitable[Result], otherwise: Result) -> Result:
+        """What the files answer, or something else where they cannot be reached: warned of once."""
+        try:
+            result = await call
+        except StoreUnavailable as error:
+            if not self._is_place_away:
+                _log.warning(
+                    "%s; meanwhile answers have the totals of Redis alone, and the files of "
+                    "deleted totals stay: an aggregator with --totals, or hubbub totals write, "
+                    "deletes them",
+                    error,
+                )
+            self._is_place_away = True
+            return otherwise
+        self._is_place_away = False
+        return result
 
     async def _only_filed(
         self, own: Mapping[Window, Counted], filed: Mapping[Window, Counted]
