@@ -4,10 +4,11 @@ import asyncio
 import http.client
 import json
 import logging
+import socket
 import ssl
 from base64 import b64decode
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from hubbub.cli.local.ports import free_port
 from hubbub.errors import BadParameter, KeysUnusable, ServiceUnavailable, StoreUnavailable
 from hubbub.runtime import Limiter, TlsFolder
 from hubbub.runtime.http.connections import OpenConnections
-from hubbub.runtime.http.server import HttpDoor
+from hubbub.runtime.http.server import HttpDoor, _listening
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES
 from hubbub.shuffler.bundle_file import BundleFile
 from hubbub.shuffler.http_door import ReportsApp
@@ -611,3 +612,17 @@ def test_doors_of_a_machine_share_an_address_if_all_of_them_say_so(
             await doors[1].server.stop(1)
 
     asyncio.run(body())
+
+
+def test_little_of_a_connection_waits_unread() -> None:
+    """TLS reads all that waits at once and keeps it twice, beside what is counted of bodies."""
+    with _listening("127.0.0.1:0", shared=False) as listening, socket.socket() as caller:
+        listening.listen()
+        caller.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        caller.connect(listening.getsockname())
+        caller.settimeout(0.2)
+        sent = 0
+        with suppress(TimeoutError):
+            while sent < 1 << 20:
+                sent += caller.send(bytes(4096))
+        assert sent <= 64 << 10
