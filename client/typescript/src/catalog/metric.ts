@@ -178,6 +178,8 @@ export async function metricFrom(
   refuseLargeBatch(entry, streams[0].randomizer.payloadBytes, kem);
   if (entry["crowd"] !== undefined && streams[0].randomizer.isUneven)
     throw new UnknownMetric(`metric "${name}" is of a crowd that nothing is proven of`);
+  if (entry["default"] !== undefined && Number.isFinite(streams[0].randomizer.permanentLoss))
+    throw new UnknownMetric(`metric "${name}" answers for life, and has a default`);
   const code = await coder(name, entry, streams[0].randomizer);
   const digests = await digestsOf(name, entry, spelled);
   const asking = ASKING.some((field) => field in entry) ? await load("more") : null;
