@@ -1,5 +1,6 @@
 """Every question is answered from files of totals as from Redis, to the last digit."""
 
+import itertools
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -66,13 +67,17 @@ def filed(home: House) -> Connection:
     return open_totals(_written(home))
 
 
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize(
+    ("question", "metric"),
+    [  # A mean has no most frequent values.
+        (question, metric)
+        for question, metric in itertools.product(QUESTIONS, METRICS)
+        if (question, metric) != ("top", "seconds")
+    ],
+)
 def test_files_answer_as_the_service_does(
     home: House, filed: Connection, question: str, metric: str
 ) -> None:
-    if (question, metric) == ("top", "seconds"):
-        pytest.skip("of a mean there is no top")
     ask = QUESTIONS[question]
     served = ask(hubbub.notebook.connect(home.page), home, metric).document
     assert json.dumps(ask(filed, home, metric).document) == json.dumps(served)

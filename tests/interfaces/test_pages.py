@@ -262,7 +262,7 @@ def test_trends_and_comparisons_are_those_of_the_api(browser: Browser, home: Hou
             assert cells[3] == f"{100 * change['difference']:+.2f}"
             assert (cells[6] == "yes") is change["changed"]
         assert "beyond what chance explains" in page.inner_text("#compared")
-        assert "Not final: reports of these epochs" in page.inner_text("#compared")
+        assert "Not final: these epochs still accept reports" in page.inner_text("#compared")
         page.select_option("select[name=range]", "last:7d")
         page.select_option("select[name=confidence]", "0.99")
         watched.settled()
