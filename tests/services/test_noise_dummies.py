@@ -104,7 +104,7 @@ def test_of_every_value_as_many_dummies_leave_as_were_drawn_and_what_is_told_is_
             await until_empty(m, window)
             total = sum(named) + evenly
             law = await law_of(pool, window)
-            assert (law["acknowledged"], law["dummies"]) == (300, total)
+            assert (law["acknowledged"], law["dummies"]) == (300 + total, 0)
             assert set(sink.sealed.values()) == {1}
             assert set(reports) < set(sink.sealed)
             names = _named(catalog_files, window, sink.sealed)
@@ -132,9 +132,9 @@ def test_the_minimum_is_of_reports_and_of_what_is_estimated(
         async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
             pool = m.pools[0]
             await pool.add({window: sealed_reports(reports)})
+            total = reports + sum(await pool.hidden.named(window, LAW, VALUES))
             await pool.close_windows()
             await until_empty(m, window)
-            total = reports + sum(await pool.hidden.named(window, LAW, VALUES))
             leaves = min(reports, total - VALUES * LAW.reach) >= CROWD
             assert sink.sealed.total() == (total if leaves else 0)
             assert (await law_of(pool, window))["withheld"] == (0 if leaves else total)
@@ -247,16 +247,17 @@ def test_killed_at_any_command_a_crowd_leaves_once_with_the_numbers_drawn_first(
 
     async def numbers_after(server: RedisServer, drawn: bytes | None) -> list[int]:
         pool, sealed, shares = Pool(server), Counter[bytes](), 0
-        named = await pool.hidden.named(window, LAW, VALUES)
-        assert drawn in {None, ",".join(map(str, named)).encode()}
+        assert await pool.hidden.named(window, LAW, VALUES) == [], "they are deleted"
         for batch_id, owner in (await pool.batches(window)).items():
             sealed.update(await pool.claim(window, batch_id, owner))
             shares += await pool.share(window, batch_id)
         assert set(sealed.values()) == {1}
         assert set(reports) < set(sealed)
         names, law = _named(catalog_files, window, sealed), await law_of(pool, window)
-        assert [names[value] for value in range(VALUES)] == named
-        assert (law["in_flight"], law["dummies"]) == (len(reports) + sum(named), sum(named))
+        named = [names[value] for value in range(VALUES)]
+        assert drawn in {None, b"", ",".join(map(str, named)).encode()}, "b'' once it has left"
+        total = len(reports) + sum(named)
+        assert (law["acknowledged"], law["in_flight"], law["dummies"]) == (total, total, 0)
         assert shares == VALUES * LAW.reach
         assert balances({**law, **UNCOUNTED})
         return named
@@ -280,6 +281,46 @@ def test_killed_at_any_command_a_crowd_leaves_once_with_the_numbers_drawn_first(
         await server.close()
 
     asyncio.run(body())
+
+
+@pytest.mark.parametrize("noise", [None, NOISE])
+@pytest.mark.parametrize("reports", [300, CROWD - 1])
+def test_once_a_crowd_left_or_was_withheld_redis_and_log_have_no_number_that_was_drawn(
+    table: StreamTable,
+    redis_url: str,
+    caplog: pytest.LogCaptureFixture,
+    noise: CountNoise | None,
+    reports: int,
+) -> None:
+    """Nor does anything of it come back when reports come too late."""
+    more = noise.most if noise else 0
+    stream = replace(table.streams["theme"], noise=noise, min_batch=CROWD + more)
+    own = replace(table, streams={"theme": stream})
+    caplog.set_level("INFO")
+
+    async def body() -> None:
+        window = _today()
+        server = await connect_redis(redis_url)
+        async with a_sink() as (sink, address), mixers(redis_url, own, address, 1) as m:
+            pool = m.pools[0]
+            await pool.add({window: sealed_reports(reports)})
+            await pool.close_windows()
+            await until_empty(m, window)
+            sent = sink.sealed.total()
+            await pool.add({window: sealed_reports(77)})
+            await until_empty(m, window)
+            assert sink.sealed.total() == sent
+            await m.turn()
+            law = await server.client.hgetall(window.key("shuffler:law"))
+            assert (law[b"noise"], law[b"named"], law[b"dummies:noise"]) == (b"", b"", b"0")
+            gone = sent + int(law[b"withheld"])
+            assert int(law[b"acknowledged"]) == gone
+            assert not await server.client.exists(window.key("shuffler:noise"))
+        await server.close()
+
+    asyncio.run(body())
+    texts = [record.getMessage() for record in caplog.records if "withheld" in record.getMessage()]
+    assert set(texts) == {f"theme epoch {_today().epoch}: reports withheld"}
 
 
 @pytest.mark.parametrize("mix", ["pool", "rolling"])

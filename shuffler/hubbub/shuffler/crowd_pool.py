@@ -9,6 +9,7 @@ from typing import Final
 
 from hubbub.conservation import Window
 from hubbub.runtime import RedisServer, lua, script
+from hubbub.shuffler.hidden_counts import settle
 from hubbub.shuffler.keys import batch_key, crowd_key, keys_of
 from hubbub.shuffler.mixing_policy import CrowdTake
 from hubbub.shuffler.pool_replies import Level, PoolReplies
@@ -109,7 +110,8 @@ class Crowds:
                 crowd.hidden,
             ],
         )
-        [count] = await self._server.durable([step])
+        settled = [settle(place)] if crowd.hidden else []
+        count, *_ = await self._server.durable([step, *settled])
         return int(count)
 
     async def ids(self, place: Place) -> list[bytes]:

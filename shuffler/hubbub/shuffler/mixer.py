@@ -163,9 +163,7 @@ class Mixer:
             if window in self.closed or self._clocks.settled:
                 late = stream.is_noisy and await self._pool.hidden.has_left(window)
                 fewest = float("inf") if late else self._departures.needs(window, stream)
-                withheld = await self._pool.withhold(window, fewest, shards)
-                if withheld:
-                    _log.info("%s epoch %d: %d reports withheld", *window, withheld)
+                await self._withhold(window, fewest, shards)
             if await self._pool.is_empty(window, shards):
                 self._policy.on_batch_sent(window)
                 await self._pool.archive(window, shards)
@@ -194,11 +192,19 @@ class Mixer:
         since = await self._pool.unknown_since(window, self._clocks.latest())
         if not self._clocks.settled or self._clocks.earliest() - since < _UNKNOWN_SECONDS:
             return
-        withheld = await self._pool.withhold(window, float("inf"), shards)
-        if withheld:
-            _log.warning("%s epoch %d: unknown for long, %d reports withheld", *window, withheld)
+        await self._withhold(window, float("inf"), shards, "unknown for long, ")
         if await self._pool.is_empty(window, shards):
             await self._pool.archive(window, shards)
+
+    async def _withhold(self, window: Window, fewest: float, shards: int, reason: str = "") -> None:
+        """Withhold a pool of too few, and log it.
+
+        PRIVACY: no number where it is hidden: of those that came too late it has no noise.
+        """
+        if withheld := await self._pool.withhold(window, fewest, shards):
+            level = logging.WARNING if reason else logging.INFO
+            number = "" if await self._pool.hidden.windows([window]) else f"{withheld} "
+            _log.log(level, "%s epoch %d: %s%sreports withheld", *window, reason, number)
 
     def _launch(self, place: Place, batch_id: bytes, owner: bytes | None, key_id: int) -> None:
         """Deliver a batch in a task of its own, unless one is at it."""

@@ -19,8 +19,8 @@ STREAM:EPOCH, behind the prefix "shuffler:":
     law:{W}        hash: acknowledged, withheld, dummies:ID of every crowd that is cut up, takes:
                    how many batches were taken, left: the last crowd of several shards or of a
                    hidden number, or "" if that was withheld, shards: into how many its pool is
-                   spread, noise: how many dummies hide the number, and dummies:noise once those
-                   are pooled; each of the last three is written once
+                   spread, noise and named: how many dummies hide the number and name each value,
+                   and dummies:noise their sum once those are pooled; settle.lua empties these
     shards         set of W/N of every W whose pool has N shards; the keys of the second are those
                    above with {W/1} in place of {W}, and so on
     windows        set of every W that may hold anything
@@ -38,7 +38,7 @@ from typing import Final, TypeVar
 from hubbub.conservation import Window
 from hubbub.runtime import Command, RedisServer, lua, script
 from hubbub.shuffler.crowd_pool import Crowds
-from hubbub.shuffler.hidden_counts import HiddenCounts
+from hubbub.shuffler.hidden_counts import HiddenCounts, settle
 from hubbub.shuffler.keys import batch_key, crowd_key, keys_of
 from hubbub.shuffler.mixing_policy import Take
 from hubbub.shuffler.pool_replies import TERMS, Level, PoolReplies
@@ -221,7 +221,9 @@ class Pool:
             )
             for place, level in zip(places(window, shards), levels, strict=True)
         ]
-        return sum(map(int, await self._server.execute(steps)))
+        settled = [settle(place) for place in places(window, shards)]
+        replies = await self._server.execute([*steps, *settled])
+        return sum(map(int, replies[: len(steps)]))
 
     async def level(self, window: Window) -> Level:
         """How many reports the window's pool holds, and how often any were taken."""
@@ -248,6 +250,7 @@ class Pool:
         among = places(window, shards)
         await self._server.execute(
             [
+                *(settle(place, over=True) for place in among),
                 *(("EXPIRE", *keys_of(place, "law"), _KEEP_SECONDS) for place in among),
                 *(("DEL", *keys_of(place, "shares", "noise")) for place in among),
                 *(("EXPIRE", *keys_of(place, "spent"), _SPENT_SECONDS) for place in among),
