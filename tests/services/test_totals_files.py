@@ -318,6 +318,26 @@ def test_a_damaged_foreign_or_missing_file_is_named_with_its_remedy(
     asyncio.run(body())
 
 
+@pytest.mark.parametrize("counts", ["999999.0", "60.1"])
+def test_a_file_whose_name_has_other_counts_than_its_content_is_refused(
+    filled: Filled, place: Place, counts: str
+) -> None:
+    async def body() -> None:
+        await filled.fill()
+        await filled.writer().look()
+        first = f"totals/theme/{_names(place)[0]}"
+        renamed = first.replace("60.0", counts)
+        place.write(renamed, place.read(first))
+        place.delete(first)
+        with pytest.raises(TotalsUnreadable, match="give it back its own name") as it:
+            await filled.answer(filled.files)
+        [sentence] = await filled.writer().differences()
+        assert sentence == str(it.value)
+        assert renamed in sentence
+
+    asyncio.run(body())
+
+
 def test_while_the_place_is_away_redis_alone_answers_and_totals_are_deleted(
     filled: Filled,
     place: Place,

@@ -155,7 +155,9 @@ def decode(content: bytes, own: FileName, definition: str, place: str) -> Window
         raise _damaged(place) from error
     if not is_whole_file:
         raise _damaged(place)
-    if (facts["stream"], facts["epoch"]) != own.window or checksum[:_SUM_DIGITS] != own.sum:
+    named = (own.window.stream, own.window.epoch, own.reports, own.dummies, own.sum)
+    counts = (facts["reports"], facts["dummies"])
+    if (facts["stream"], facts["epoch"], *counts, checksum[:_SUM_DIGITS]) != named:
         raise TotalsUnreadable(
             f"{place}: holds the totals of {facts['stream']}:{facts['epoch']}, another window or "
             "state than its name says; give it back its own name"
