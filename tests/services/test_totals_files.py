@@ -205,7 +205,7 @@ def test_a_file_follows_totals_that_changed_after_all(filled: Filled, place: Pla
     asyncio.run(body())
 
 
-STEPS = 13
+STEPS = 11
 
 
 class Killed(BaseException):
@@ -336,6 +336,27 @@ def test_a_file_whose_name_has_other_counts_than_its_content_is_refused(
         assert renamed in sentence
 
     asyncio.run(body())
+
+
+def test_files_of_totals_are_their_owners_alone_and_other_files_are_not(
+    filled: Filled, place: Place
+) -> None:
+    async def body() -> None:
+        await filled.fill()
+        await filled.writer().look()
+
+    asyncio.run(body())
+    root = Path(place.name)
+    paths = [root, *root.rglob("*")]
+    modes = {path: path.stat().st_mode & 0o777 for path in paths}
+    assert modes == {path: 0o700 if path.is_dir() else 0o600 for path in paths}
+    mask = os.umask(0o022)
+    try:
+        place.write("estimates/theme/x", b"x")
+    finally:
+        os.umask(mask)
+    assert (root / "estimates/theme/x").stat().st_mode & 0o777 == 0o644
+    assert (root / "estimates/theme").stat().st_mode & 0o777 == 0o755
 
 
 def test_while_the_place_is_away_redis_alone_answers_and_totals_are_deleted(

@@ -98,12 +98,16 @@ class Place:
             content: bytes = file.read()
             return content
 
-    def write(self, path: str, content: bytes) -> None:
-        """Write a file, in place of any other of its name: whole, and safe from a power cut."""
+    def write(self, path: str, content: bytes, *, owner_only: bool = False) -> None:
+        """Write a file, in place of any other of its name: whole, and safe from a power cut.
+
+        owner_only: in a folder of this machine nobody else may read it, nor the folders made for
+            it. Who may read an object is up to its bucket.
+        """
         target = self._path(path)
         with self._refusing(path, "written"):
             if self.is_local:
-                _replace(Path(target), content)
+                _replace(Path(target), content, 0o077 if owner_only else 0)
                 return
             # An object appears when its upload ends, and not before.
             with self._files.open_output_stream(target) as stream:
@@ -152,15 +156,21 @@ def _reason(error: Exception) -> str:
     return (own or str(error)).partition("\n")[0][:_LONGEST]
 
 
-def _replace(target: Path, content: bytes) -> None:
+def _replace(target: Path, content: bytes, withheld: int) -> None:
     """Write beside the target and move it there, both synchronized to the disk.
 
     Two processes that write the same file each have a part of their own.
+
+    Args:
+        withheld: mode bits that neither the file nor a folder made for it has.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
+    for parent in reversed(target.parents):
+        if not parent.exists():
+            parent.mkdir(mode=0o777 & ~withheld, exist_ok=True)
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
-        with part.open("xb") as file:
+        part.touch(mode=0o666 & ~withheld, exist_ok=False)
+        with part.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

@@ -181,7 +181,7 @@ class FileTotals:
         def write() -> None:
             name = f"{bundle.serial}.{sha256(bundle.signed).hexdigest()[:_SUM_DIGITS]}.hubbub"
             if name not in [entry.name for entry in self.place.entries(_BUNDLES)]:
-                self.place.write(f"{_BUNDLES}/{name}", bundle.signed)
+                self.place.write(f"{_BUNDLES}/{name}", bundle.signed, owner_only=True)
 
         await asyncio.to_thread(write)
         self._bundle_written = bundle
@@ -206,7 +206,7 @@ class FileTotals:
             return False
         is_new = name not in names
         if is_new:
-            self.place.write(name.path, content)
+            self.place.write(name.path, content, owner_only=True)
         for other in names:
             if other != name:
                 self.place.delete(other.path)
