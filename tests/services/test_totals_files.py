@@ -18,7 +18,7 @@ from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.retention import Retention, delete_totals
-from hubbub.aggregator.store.contract import Commit, Outcome
+from hubbub.aggregator.store.contract import Commit, Outcome, WindowTotals
 from hubbub.aggregator.store.filed import FiledStore
 from hubbub.aggregator.store.files import FileTotals, newest_bundle
 from hubbub.aggregator.store.redis import RedisStore
@@ -357,6 +357,37 @@ def test_files_of_totals_are_their_owners_alone_and_other_files_are_not(
         os.umask(mask)
     assert (root / "estimates/theme/x").stat().st_mode & 0o777 == 0o644
     assert (root / "estimates/theme").stat().st_mode & 0o777 == 0o755
+
+
+def test_totals_that_were_deleted_while_somebody_wrote_them_do_not_come_back(
+    filled: Filled, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def body() -> None:
+        await filled.fill()
+        aggregator, [window, other] = filled.writer(), filled.windows[:2]
+        await aggregator.look()
+        [totals] = await filled.store.read([window])
+        await filled.filed.delete(window)
+        await aggregator.look()
+        # By another writer, which was killed before it looked for what was deleted.
+        await filled.files.write(window, totals)
+        assert len(_names(place)) == 2
+        await aggregator.look()
+        assert [name[:10] for name in _names(place)] == ["2024-10-05"]
+
+        written = FileTotals.write
+
+        async def write(files: FileTotals, window: Window, totals: WindowTotals) -> bool:
+            await filled.filed.delete(window)  # after it was read, before its file is there
+            return await written(files, window, totals)
+
+        await filled.files.delete([other])
+        with monkeypatch.context() as patch:
+            patch.setattr(FileTotals, "write", write)
+            assert await filled.writer().look() == 1
+        assert not _names(place)
+
+    asyncio.run(body())
 
 
 def test_while_the_place_is_away_redis_alone_answers_and_totals_are_deleted(

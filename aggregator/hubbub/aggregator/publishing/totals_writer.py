@@ -43,7 +43,6 @@ class TotalsWriter:
         self._redis_days = redis_days
         self._written: dict[Window, Counted] = {}
         self._dropped: set[Window] = set()
-        self._deleted: set[Window] = set()
 
     async def run(self) -> None:
         """Look, for ever. What cannot be written now is written later."""
@@ -55,8 +54,7 @@ class TotalsWriter:
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def look(self) -> int:
-        """Write what is due: how many windows were written."""
-        await self._delete()
+        """Write what is due, and delete what was deleted: how many windows were written."""
         number = 0
         async for window, count in self.closed():
             try:
@@ -66,6 +64,8 @@ class TotalsWriter:
                     await self._drop(window)
             except TotalsUnreadable as error:
                 _log.warning("closed totals are not written: %s", error)
+        # Afterwards: what was deleted while it was written goes, too.
+        await self._delete()
         if number:
             _log.info("totals written", extra=facts(windows=number, to=self._files.place.name))
         return number
@@ -136,13 +136,11 @@ class TotalsWriter:
 
     async def _delete(self) -> None:
         """Delete the files of windows whose totals were deleted in Redis."""
-        gone = {
-            window
-            for window, terms in (await self._store.report_counts()).items()
-            if terms.get(DELETED) and window not in self._deleted
-        }
-        await self._files.delete(gone)
-        self._deleted |= gone
+        laws = await self._store.report_counts()
+        gone = {window for window, terms in laws.items() if terms.get(DELETED)}
+        # Also where they were deleted before: another writer may have had them still.
+        listed = await self._files.listed({window.stream for window in gone})
+        await self._files.delete(gone & listed.keys())
 
 
 def _agree(own: WindowTotals, filed: WindowTotals) -> bool:
