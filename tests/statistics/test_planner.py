@@ -1,5 +1,6 @@
 """The planner's figures, beside totals drawn from their exact law and estimated as they will be."""
 
+import json
 from collections.abc import Callable
 from math import inf, isfinite
 from statistics import NormalDist
@@ -18,6 +19,7 @@ from hubbub.analysis.families.laws import one_hot_chances
 from hubbub.analysis.families.sketch import count
 from hubbub.analysis.strings.decode import decode
 from hubbub.authoring.auto import choose
+from hubbub.cli.main import main
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import REGISTRY, AnyMechanism, OneHot, Totals, build
 from hubbub.mechanisms.cms import CountMeanSketch
@@ -361,6 +363,21 @@ def test_the_error_of_a_percentile_is_known_of_more_reports_than_can_be_drawn() 
         few, many = (rank_error(question, name, parameters, n, 95.0) for n in (1e6, 1e14))
         assert 0 < many < few
         assert many == pytest.approx(few / 1e4, rel=0.1), name
+
+
+def test_the_error_of_a_percentile_is_a_column_of_the_plan(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["plan", "--ranges", "8", "0", "8", "--epsilon", "1", "--reports", "10000"]
+    assert main([*words, "--percentile", "p95"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    header = next(line for line in lines if "mechanism" in line)
+    assert "p95 in rank" in header
+    assert main([*words, "--percentile", "95", "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    for name, error in document["rank_errors"].items():
+        row_text = next(line for line in lines if line.split()[:1] == [name])
+        assert f" +-{error:.2%} " in row_text
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -18,6 +18,7 @@ from hubbub.cli.planning.central import CENTRAL
 from hubbub.cli.planning.models import MODEL
 from hubbub.cli.planning.subject import SubjectOptions, draft_of
 from hubbub.cli.terminal.output import say, several, table
+from hubbub.cli.terminal.percentile_text import read_percentile
 from hubbub.errors import BadParameter
 from hubbub.errors.installing import install_with
 from hubbub.errors.printable import visible
@@ -29,6 +30,7 @@ from hubbub.privacy.planner import Row, Target, epsilon_for, plan, ranked, repor
 from hubbub.programs.command_line import Command
 from hubbub.programs.options import Exclusive, Group, option, options
 from hubbub.programs.unwritable import refuse_unwritable
+from hubbub.query_results import percentile_name
 from hubbub.simulation.planned_ranks import check_rank_goal, rank_error
 from hubbub.simulation.totals_of_plan import simulate
 
@@ -109,7 +111,10 @@ class PlanOptions:
         exclusive=_GOAL,
     )
     percentile: float | None = option(
-        "percentile of a number with parts, whose error is shown", default=None, metavar="P"
+        "percentile of a number with parts, whose error is shown",
+        default=None,
+        metavar="P",
+        parse=read_percentile,
     )
     within: float | None = option(
         "half the width of its 95%% interval, in rank: 0.02 of p95 is from p93 to p97",
@@ -147,19 +152,20 @@ def _plan(options: PlanOptions) -> int:
         question = replace(question, permanent_epsilon=options.permanent_epsilon)
     _check_percentile(options, question, metric)
     rows = _rows(options, question, metric)
-    errors = rank_errors(question, rows, options.percentile)
     own = None
     if metric is not None and options.reports is not None:
         own = row(question, metric.mechanism, metric.arguments, options.reports)
+    errors = rank_errors(question, [*rows, *([own] if own else [])], options.percentile)
     drawing = simulate(question, own or rows[0], options.seed) if options.simulate else None
     if options.format == "json":
         document = _document(question, rows, own, metric)
-        document |= {"rank_errors": errors} if errors else {}
+        by_name = {item.mechanism: error for item, error in zip(rows, errors, strict=False)}
+        by_name = {name: error for name, error in by_name.items() if isfinite(error)}
+        document |= {"rank_errors": by_name} if by_name else {}
         say(json.dumps(document | ({"simulated": drawing} if drawing else {}), indent=1))
     else:
-        show(question, rows, own, metric)
-        for name, error in errors.items():
-            say(f"p{options.percentile:g} by {name}: +-{error:.2%} in rank, 95% interval")
+        ranks = (percentile_name(options.percentile), errors) if options.percentile else None
+        show(question, rows, own, metric, ranks=ranks)
         if drawing:
             show_simulated(drawing)
     if options.plot:
@@ -231,17 +237,16 @@ def _check_percentile(options: PlanOptions, question: MetricDraft, metric: Metri
 
 def rank_errors(
     question: MetricDraft, rows: Sequence[Row], percentile: float | None
-) -> dict[str, float]:
-    """By mechanism, how far off in rank a percentile is; of none where no reports are enough."""
+) -> list[float]:
+    """How far off in rank a percentile is, by row; infinitely where no reports are enough."""
     if percentile is None:
-        return {}
-    return {
-        item.mechanism: rank_error(
-            question, item.mechanism, item.parameters, item.reports, percentile
-        )
-        for item in rows
+        return []
+    return [
+        rank_error(question, item.mechanism, item.parameters, item.reports, percentile)
         if isfinite(item.reports)
-    }
+        else inf
+        for item in rows
+    ]
 
 
 def _target(options: PlanOptions, question: MetricDraft) -> Target:
@@ -303,12 +308,25 @@ def _asked(question: MetricDraft) -> str:
     }[question.kind]
 
 
-def show(question: MetricDraft, rows: list[Row], own: Row | None, metric: Metric | None) -> None:
-    """The rows as a table, the catalog's own last, and what its columns mean."""
+def show(
+    question: MetricDraft,
+    rows: list[Row],
+    own: Row | None,
+    metric: Metric | None,
+    *,
+    ranks: tuple[str, list[float]] | None = None,
+) -> None:
+    """The rows as a table, the catalog's own last, and what its columns mean.
+
+    ranks: a percentile's name, and how far off in rank it is by each row.
+    """
     lines = [*rows, *([replace(own, mechanism=f"{own.mechanism} *")] if own else [])]
     worst = max(line.stderr for line in lines)
     mean = question.kind in MEANS
-    header = ["mechanism", "reports", "epsilon", "for life", "std. error", "of population"]
+    percentile, errors = ranks or ("", [])
+    header = ["mechanism", "reports", "epsilon"]
+    header += [f"{percentile} in rank"] if ranks else []
+    header += ["for life", "std. error", "of population"]
     header += ["95% interval" if mean else "detects", "bytes", "cells"]
     table(
         _asked(question) if not metric else f"{metric.name}: {_asked(question)}",
@@ -318,6 +336,7 @@ def show(question: MetricDraft, rows: list[Row], own: Row | None, metric: Metric
                 row.mechanism,
                 "never" if row.reports == float("inf") else f"{row.reports:,.0f}",
                 f"{row.epsilon:.3f}",
+                *([f"+-{errors[place]:.2%}" if isfinite(errors[place]) else "no"] if ranks else []),
                 "" if row.permanent_epsilon is None else f"{row.permanent_epsilon:.3f}",
                 f"{row.stderr:.3%}",
                 f"{row.population:.3%}",
@@ -326,13 +345,28 @@ def show(question: MetricDraft, rows: list[Row], own: Row | None, metric: Metric
                 f"{row.cells:,}",
                 *(["█" * max(1, round(_BAR * row.stderr / worst))] if sys.stdout.isatty() else []),
             )
-            for row in lines
+            for place, row in enumerate(lines)
         ],
     )
     say(
         f"recommended: {rows[0].mechanism}, the shortest payload within 5% of the least "
-        "variance, reports or epsilon"
+        f"{'squared error in rank' if ranks else 'variance'}, reports or epsilon"
     )
+    if ranks:
+        say(
+            f"{percentile} in rank: half the width of its 95% interval; +-2% of p95 is from p93 to "
+            "p97"
+        )
+    _say_columns(question, rows[0])
+    if own:
+        say("*: as the catalog has it")
+    if metric:
+        _say_people(metric)
+
+
+def _say_columns(question: MetricDraft, best: Row) -> None:
+    """What the columns of errors mean, and of strings what is found that nobody lists."""
+    mean = question.kind in MEANS
     wide = f", {2 * question.high:g} wide" if question.kind == "vector" else ""
     unit = f"of the range{wide}" if mean else "of all reports"
     say(f"std. error: of one estimate, as a share {unit}")
@@ -345,16 +379,12 @@ def show(question: MetricDraft, rows: list[Row], own: Row | None, metric: Metric
             "5% corrected for the number of values"
         )
     say("for life: what all reports of one unchanged value say, where that is bounded")
-    if question.kind == "strings" and (share := found_unlisted(rows[0])) is not None:
+    if question.kind == "strings" and (share := found_unlisted(best)) is not None:
         say(
             f"strings that nobody lists: {PrefixTree.NAME} finds one that {share:.3%} of "
-            f"{rows[0].reports:,.0f} reports at epsilon {rows[0].epsilon:.3g} hold, 95 times in "
+            f"{best.reports:,.0f} reports at epsilon {best.epsilon:.3g} hold, 95 times in "
             "100; docs/discover.md"
         )
-    if own:
-        say("*: as the catalog has it")
-    if metric:
-        _say_people(metric)
 
 
 def _say_people(metric: Metric) -> None:
