@@ -59,6 +59,9 @@ def test_percentiles_are_the_same_from_every_face_and_hold_the_truth(
         answer.plot()
     assert "edges of the metric's parts" in output
     assert "number (h)" in output
+    assert "share's 99.99% interval" in output
+    assert "epsilon " in output.splitlines()[0]
+    assert ", in h" not in output
 
 
 def test_an_estimate_says_the_usual_percentiles_unasked(
@@ -68,6 +71,41 @@ def test_an_estimate_says_the_usual_percentiles_unasked(
     assert [row["percentile"] for row in usual] == [10, 25, 50, 75, 90, 95, 99]
     assert "percentiles in h, 95% intervals: p10 " in _said(capsys, home, "query", "launches")
     assert _estimates(home, "theme").json()["percentiles"] == []
+
+
+def test_percentiles_of_an_open_epoch_are_not_final(
+    home: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("query", "launches", "--epochs", "all")
+    sentences = [line for line in _said(capsys, home, *words).splitlines() if "final" in line]
+    assert sentences
+    assert sentences[0] in _said(capsys, home, *words, "--percentile", "50").splitlines()
+
+
+def test_a_share_below_a_number_is_answered_without_percentiles_that_nobody_asked_for(
+    home: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = _estimates(home, "launches", below="6", epochs="all").json()
+    assert document["percentiles"] == []
+    assert len(document["below"]) == 1
+    output = _said(capsys, home, "query", "launches", "--below", "6", "--epochs", "all")
+    assert "below 6" in output
+    assert "p50" not in output
+    answer = hubbub.notebook.connect(home.page).percentiles("launches", below=[6.0], epochs="all")
+    assert "below 6 h: " in answer._repr_html_()
+
+
+def test_a_percentile_is_read_as_answers_write_it_and_a_share_is_doubted(
+    home: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["query", "launches", "--url", home.page, "--format", "json", "--percentile"]
+    assert main([*words, "p95,50"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [row["percentile"] for row in document["percentiles"]] == [50, 95]
+    assert main([*words, "0.5"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["percentiles"][0]["percentile"] == 0.5
+    assert captured.err == ("percentile 0.5 has 0.5% of the numbers below it; 50% is written 50\n")
 
 
 def test_a_comparison_says_how_far_percentiles_moved(
@@ -97,7 +135,10 @@ def test_a_trend_follows_percentiles(home: House, capsys: pytest.CaptureFixture[
     words = ["trend", "launches", "--epochs", "all", "--percentile", "50,95"]
     words += ["--confidence", "0.99999"]
     assert json.loads(_said(capsys, home, *words, "--format", "json")) == document
-    assert "launches: p95" in _said(capsys, home, *words)
+    output = _said(capsys, home, *words)
+    assert "launches: p95" in output
+    assert "p95 (h)" in output
+    assert "mean (h)" not in output
     connection = hubbub.notebook.connect(home.page)
     answer = connection.trend("launches", percentiles=[50, 95], confidence=0.99999)
     assert answer.document == document
@@ -138,7 +179,7 @@ def test_percentiles_of_what_has_none_are_refused_in_words(
     ("words", "reason"),
     [
         (["launches", "--percentile", "101"], "percentile 101 is outside (0, 100)"),
-        (["launches", "--percentile", "half"], "'half' is no number"),
+        (["launches", "--percentile", "half"], "'half' is no percentile; write 50 or 95"),
         (["launches", "--percentile", "50", "--anytime"], "one look alone"),
         (["theme", "--percentile", "50"], "has no parts of a range"),
         (["theme", "--below", "3"], "has no parts of a range"),

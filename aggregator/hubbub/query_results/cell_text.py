@@ -59,6 +59,9 @@ def title(column: Column, question: QueryName, answer: Document) -> str:
     """What stands above a column of this answer: "95% interval", of means with their unit."""
     means = is_of_means(question, answer)
     text = (means and column.mean_title) or column.title
+    if question == "trend" and answer.get("kind") == "ranges" and column.field == "share":
+        series = [line["value"] for line in answer["series"]]
+        text = series[0] if len(series) == 1 else "percentile"
     numbers = column.unit in _OF_NUMBERS if means else column.field == "value"
     if question == "percentiles":
         numbers = column.field == "number"

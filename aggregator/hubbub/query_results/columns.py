@@ -177,16 +177,17 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
         ),
         Column(
             field="share_low",
-            title="{level} of that",
+            title="share's {level} interval",
             unit="share",
             meaning="ends of the share's interval, where the number was asked for",
             to="share_high",
         ),
         Column(
             field="reaches",
-            title="ends with the range",
+            title="reaches the end of the range",
             unit="text",
-            meaning="which ends of the interval are ends of the range: it may lie beyond",
+            meaning="which ends of the interval are ends of the range: the true value may be "
+            "outside the range",
         ),
     ),
     "top": (

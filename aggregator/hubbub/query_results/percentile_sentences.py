@@ -12,14 +12,12 @@ def percentile_sentences(answer: Document) -> list[str]:
     level, unit = f"{100 * answer.get('confidence', 0):.6g}%", answer.get("unit") or ""
     unit = f" {unit}" if unit else ""
     percentiles = answer.get("percentiles") or []
-    if not percentiles:
-        return []
-    if "difference" in percentiles[0]:
+    if percentiles and "difference" in percentiles[0]:
         texts = [_moved(row) for row in percentiles]
         return [f"percentiles{unit and f' in{unit}'}, {level} intervals: {'; '.join(texts)}"]
     texts = [f"{_named(row)} {_figure(row, 'estimate')} ({_ends(row)})" for row in percentiles]
     sentences = [f"percentiles{unit and f' in{unit}'}, {level} intervals: {', '.join(texts)}"]
-    sentences += [
+    sentences = (sentences if texts else []) + [
         f"below {measured(row['below'])}{unit}: {row['share']:.1%} ({row['low']:.1%} to "
         f"{row['high']:.1%})"
         for row in answer.get("below", ())
@@ -54,8 +52,8 @@ def _ended(percentiles: list[Mapping[str, Any]]) -> list[str]:
         return []
     return [
         (
-            f"{', '.join(names)}: the interval ends with the range; more reports are needed, or a "
-            "wider range"
+            f"{', '.join(names)}: the interval reaches the end of the range, and the true value "
+            "may be outside it; more reports are needed, or a wider range"
         )
     ]
 

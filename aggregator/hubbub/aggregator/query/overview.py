@@ -267,7 +267,9 @@ def whole_answer(
         beginnings=list(answer.beginnings),
         likely=list(answer.likely),
         edges=part_edges(metric),
-        percentiles=percentiles_of(ranks, query.percentiles or PERCENTILES, answer.confidence)
+        percentiles=percentiles_of(
+            ranks, query.percentiles or (() if query.below else PERCENTILES), answer.confidence
+        )
         if ranks
         else [],
         below=shares_below(ranks, query.below, answer.confidence) if ranks else [],

@@ -10,6 +10,7 @@ from hubbub.cli.terminal.answer_tables import (
     show_top,
     show_trend,
 )
+from hubbub.cli.terminal.percentile_text import read_percentile
 from hubbub.cli.terminal.query_options import QuestionOptions
 from hubbub.errors import BadParameter
 from hubbub.notebook import Answer, Connection
@@ -22,6 +23,11 @@ _AFTER: Final = Exclusive()
 def _numbers(text: str) -> tuple[float, ...]:
     """The numbers of one word: 50,90,99.9."""
     return tuple(read_number(number) for number in text.split(","))
+
+
+def _percentiles(text: str) -> tuple[float, ...]:
+    """The percentiles of one word: 50,p90,99.9."""
+    return tuple(read_percentile(percentile) for percentile in text.split(","))
 
 
 def _joined(_: str, written: tuple[tuple[float, ...], ...]) -> tuple[float, ...]:
@@ -38,7 +44,7 @@ class PercentileOptions:
         name="--percentile",
         default=(),
         metavar="P,...",
-        parse=_numbers,
+        parse=_percentiles,
         read=_joined,
     )
 

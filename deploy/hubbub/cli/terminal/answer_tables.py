@@ -66,8 +66,7 @@ def show_estimates(answer: Answer) -> None:
     _show(
         "estimates",
         answer,
-        f"{answer['metric']}: {several(answer['reports'], 'report')}, {answer['mechanism']}, "
-        f"epsilon {answer['epsilon']:.3f} per report, {answer['dates']}",
+        _heading(answer),
         table_rows,
         None if is_of_means("estimates", answer) else _intervals(table_rows, "estimate"),
     )
@@ -86,15 +85,27 @@ def show_estimates(answer: Answer) -> None:
 def show_percentiles(answer: Answer) -> None:
     """Percentiles and shares below a number as a table."""
     _say_notice(answer)
-    unit = f", in {answer['unit']}" if answer["unit"] else ""
-    heading = f"{answer['metric']}: {several(answer['reports'], 'report')}{unit}, {answer['dates']}"
-    _show("percentiles", answer, heading)
+    _show("percentiles", answer, _heading(answer))
     _say_whose(answer)
-    explain(
-        "a percentile's interval ends at edges of the metric's parts: reports contain nothing finer"
-    )
+    if answer["percentiles"]:
+        explain(
+            "a percentile's interval ends at edges of the metric's parts: reports contain nothing "
+            "finer"
+        )
     if any(row["reaches"] for row in answer["percentiles"]):
-        explain("an interval that ends with the range may lie beyond: ask for more epochs")
+        explain(
+            "where an interval reaches the end of the range, the true value may be outside the "
+            "range: ask for more epochs"
+        )
+    _say_reports(answer)
+
+
+def _heading(answer: Answer) -> str:
+    """Above estimates: of which reports they are."""
+    return (
+        f"{answer['metric']}: {several(answer['reports'], 'report')}, {answer['mechanism']}, "
+        f"epsilon {answer['epsilon']:.3f} per report, {answer['dates']}"
+    )
 
 
 def _say_notice(*answers: Answer) -> None:
@@ -149,6 +160,11 @@ def _say_trust(answer: Answer) -> None:
         )
     if len(answer["twins"]) > _TWINS:
         explain(f"and {len(answer['twins']) - _TWINS:,} more such groups")
+    _say_reports(answer)
+
+
+def _say_reports(answer: Answer) -> None:
+    """What is known of the reports behind an answer: their privacy, and whether they are all."""
     _say_shuffled(answer)
     if sentence := final_sentence(answer):
         waiting = answer["waiting"]
@@ -250,7 +266,7 @@ def show_trend(answer: Answer) -> None:
     for series, own in zip(answer["series"], series_rows, strict=True):
         _table(
             "trend",
-            answer,
+            {**answer, "series": [series]},
             f"{answer['metric']}: {series['value']}",
             {column: cells[: len(own)] for column, cells in columns.items()},
             pictures[: len(own)],
