@@ -161,8 +161,7 @@ def _replace(target: Path, content: bytes, withheld: int) -> None:
 
     Two processes that write the same file each have a part of their own.
 
-    Args:
-        withheld: mode bits that neither the file nor a folder made for it has.
+    withheld: mode bits that neither the file nor a folder made for it has.
     """
     for parent in reversed(target.parents):
         if not parent.exists():
