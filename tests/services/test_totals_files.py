@@ -187,19 +187,19 @@ def test_a_file_follows_totals_that_changed_after_all(filled: Filled, place: Pla
         writer = filled.writer()
         assert await writer.look() == 1
         await _count(filled.store, filled.bundle, window, 2)
-        assert len(await writer.differences()) == 1
+        assert len((await writer.compare()).differences) == 1
         [former] = _names(place)
         assert await writer.look() == 1
         [name] = _names(place)
         assert name != former
         assert name.split(".")[2] == "120"
-        assert not await writer.differences()
+        assert not (await writer.compare()).differences
         # Restored from a backup of before: the file has what Redis lost.
         del filled.store._windows[window]  # type: ignore[union-attr]
         await _count(filled.store, filled.bundle, window, 1)
         assert await writer.look() == 0
         assert _names(place) == [name]
-        [sentence] = await writer.differences()
+        [sentence] = (await writer.compare()).differences
         assert sentence.endswith("(120 reports) than Redis (60); delete the file if Redis is right")
 
     asyncio.run(body())
@@ -260,7 +260,7 @@ def test_a_writer_that_is_killed_at_any_step_leaves_whole_files_and_the_next_goe
         await filled.writer(redis_days=1).look()
         assert await filled.answer(filled.filed) == before
         assert len(_names(place)) - sum(name.endswith(".part") for name in _names(place)) == 2
-        assert not await filled.writer().differences()
+        assert not (await filled.writer().compare()).differences
 
     asyncio.run(body())
 
@@ -289,7 +289,7 @@ def test_a_damaged_foreign_or_missing_file_is_named_with_its_remedy(
                 with pytest.raises(TotalsUnreadable) as it:
                     await own.answer(store)
             assert path in str(it.value)
-            [sentence] = await own.writer().differences()
+            [sentence] = (await own.writer().compare()).differences
             assert sentence == str(it.value)
             return sentence
 
@@ -310,10 +310,10 @@ def test_a_damaged_foreign_or_missing_file_is_named_with_its_remedy(
             TotalsUnreadable, match=r"theme:20000 were moved .* has no file of them"
         ):
             await own.answer(own.filed)
-        [sentence] = await own.writer().differences()
-        assert sentence.endswith("has no file of theme:20000; put back a copy")
+        [sentence] = (await own.writer().compare()).differences
+        assert sentence.endswith("has no file of theme, 2024-10-04; put back a copy")
         place.write(path, whole[first])
-        assert not await own.writer().differences()
+        assert not (await own.writer().compare()).differences
 
     asyncio.run(body())
 
@@ -445,7 +445,7 @@ def test_files_and_folders_of_others_beside_the_totals_change_nothing(
                 (where / os.fsdecode(name)).touch()
         assert await filled.files.report_counts() == counts
         assert newest_bundle(place).metrics == filled.bundle.metrics
-        assert not await filled.writer().differences()
+        assert not (await filled.writer().compare()).differences
         assert await filled.writer().look() == 0
 
     asyncio.run(body())
@@ -530,5 +530,27 @@ def test_redis_drops_cells_and_keeps_what_it_counted(redis_filled: Callable[[], 
         await own.filed.delete(own.windows[0])
         assert (await own.store.report_counts())[own.windows[0]]["counted:deleted"] == 60
         await own.store._server.close()
+
+    asyncio.run(body())
+
+
+def test_what_is_compared_is_counted_and_what_closes_first_is_named(filled: Filled) -> None:
+    async def body() -> None:
+        writer = filled.writer()
+        assert await writer.first_closing() == "Redis has no closed epoch yet, and no report"
+        await _count(filled.store, filled.bundle, filled.windows[2], 1)
+        assert await writer.compare() == (0, 0, [])
+        assert await writer.first_closing() == (
+            "Redis has no closed epoch yet; the first, theme of 2024-10-06, closes at "
+            "2024-10-09 00:00 UTC"
+        )
+        for seed in (0, 1):
+            await _count(filled.store, filled.bundle, filled.windows[seed], seed)
+        windows, whole, [sentence] = await writer.compare()
+        assert (windows, whole) == (2, 0)
+        dates = "has no file of theme, 2024-10-04..2024-10-05; hubbub totals write makes it"
+        assert sentence.endswith(dates)
+        await writer.look()
+        assert await writer.compare() == (2, 2, [])
 
     asyncio.run(body())

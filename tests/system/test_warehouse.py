@@ -124,7 +124,7 @@ def test_an_object_store_keeps_totals_and_answers_from_them(
         writer = TotalsWriter(query.collected, query.collected._store, files)  # type: ignore[arg-type]
         assert await writer.look() > 0
         assert await writer.look() == 0
-        assert not await writer.differences()
+        assert not (await writer.compare()).differences
         clock = query.collected.now
         filed = QueryEngine(newest_bundle(place), files, clock=clock)
         assert await filed.estimate("shape", every) == await query.estimate("shape", every)

@@ -253,7 +253,18 @@ class EpochPublisher:
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def publish_closed(self) -> int:
-        """Give what is due: how many were taken."""
+        """Give what is due, and log what was not taken: how many were."""
+        count, missed = await self.give_closed()
+        if missed:
+            _log.warning(
+                "closed epochs that were not passed on, and are tried again: %s; the first, %s",
+                len(missed),
+                missed[0],
+            )
+        return count
+
+    async def give_closed(self) -> tuple[int, list[str]]:
+        """Give what is due: how many were taken; which were not and why, a sentence each."""
         count, missed, away = 0, [], set()
         async for selection, epoch in self._closed():
             name, date = selection.metric.name, selection.date(epoch)
@@ -264,18 +275,12 @@ class EpochPublisher:
                     await sink.take(await self._published(selection, epoch))
                     count += 1
                 except (OSError, TotalsUnreadable) as error:
-                    missed.append(f"{name} of {date}: {error}")
+                    more = ""
                     if isinstance(error, ConnectionError):
                         away.add(sink)
-        if missed:
-            more = ", and none after it was tried" if away else ""
-            _log.warning(
-                "of closed epochs %s not taken, and given again; the first, %s%s",
-                len(missed),
-                missed[0],
-                more,
-            )
-        return count
+                        more = ", and none after it was tried"
+                    missed.append(f"{name} of {date}: {error}{more}")
+        return count, missed
 
     async def _closed(self) -> AsyncIterator[tuple[EpochSelection, int]]:
         for selection in await self._query.collected.all():

@@ -9,19 +9,31 @@ afterwards.
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from hubbub.aggregator.query.totals import TotalsByEpoch
 from hubbub.aggregator.store.contract import DELETED, Counted, TotalsStore, WindowTotals
 from hubbub.aggregator.store.files import FileTotals
-from hubbub.catalog import epoch_start
-from hubbub.conservation import Window
+from hubbub.catalog import EPOCH_SECONDS, closing_time, epoch_start
+from hubbub.conservation import Window, epoch_dates, minute
 from hubbub.errors import HubbubError, TotalsUnreadable
 from hubbub.runtime import facts
 
 _log: Final = logging.getLogger("hubbub.aggregator")
 _LOOK_SECONDS: Final = 60.0
 _DAY: Final = 86_400
+
+
+class Comparison(NamedTuple):
+    """What files have beside Redis.
+
+    windows: how many closed ones Redis counts. whole: files that could be read. differences: a
+    sentence each, with the remedy.
+    """
+
+    windows: int
+    whole: int
+    differences: list[str]
 
 
 class TotalsWriter:
@@ -77,9 +89,25 @@ class TotalsWriter:
             if self._collected.is_closed(bundle.asked_in(window.stream), window.epoch):
                 yield window, count
 
-    async def differences(self) -> list[str]:
-        """What of the files is not as Redis has it, a sentence each; reads every file."""
-        sentences = []
+    async def first_closing(self) -> str:
+        """Which epoch closes first, as a sentence; for where none is closed."""
+        streams = self._collected.bundle.streams
+        moments = [
+            (closing_time(window.epoch, streams[window.stream].epoch), window)
+            for window in await self._store.counted(streams)
+        ]
+        if not moments:
+            return "Redis has no closed epoch yet, and no report"
+        closes, first = min(moments)
+        return (
+            f"Redis has no closed epoch yet; the first, {self._shown(first)}, closes at "
+            f"{minute(closes)}"
+        )
+
+    async def compare(self) -> Comparison:
+        """Compare every file with Redis; reads every file."""
+        sentences, whole = [], 0
+        absent: dict[tuple[str, str], list[int]] = {}
         counted = dict([item async for item in self.closed()])
         for window in sorted({*counted, *await self._files.report_counts()}):
             try:
@@ -88,11 +116,10 @@ class TotalsWriter:
             except TotalsUnreadable as error:
                 sentences.append(str(error))
                 continue
+            whole += bool(filed.counted)
             if window in counted and not filed.counted:
                 remedy = "hubbub totals write makes it" if own.cells.size else "put back a copy"
-                sentences.append(
-                    f"{self._files.place.name}: has no file of {window.name}; {remedy}"
-                )
+                absent.setdefault((window.stream, remedy), []).append(window.epoch)
             elif window in counted and not _agree(own, filed):
                 remedy = (
                     "delete the file if Redis is right"
@@ -100,10 +127,19 @@ class TotalsWriter:
                     else "hubbub totals write makes it anew"
                 )
                 sentences.append(
-                    f"{self._files.place.name}: the file of {window.name} has another state "
-                    f"({filed.counted:,} reports) than Redis ({own.counted:,}); {remedy}"
+                    f"{self._files.place.name}: the file of {self._shown(window)} has another "
+                    f"state ({filed.counted:,} reports) than Redis ({own.counted:,}); {remedy}"
                 )
-        return sentences
+        for (stream, remedy), epochs in absent.items():
+            seconds = EPOCH_SECONDS[self._collected.bundle.streams[stream].epoch]
+            sentences.append(
+                f"{self._files.place.name}: has no file of {stream}, "
+                f"{epoch_dates(epochs, seconds)}; {remedy}"
+            )
+        return Comparison(len(counted), whole, sentences)
+
+    def _shown(self, window: Window) -> str:
+        return f"{window.stream} of {self._collected.date_of(window)}"
 
     async def _write(self, window: Window, count: Counted) -> bool:
         [totals] = await self._store.read([window])

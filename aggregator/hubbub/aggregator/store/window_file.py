@@ -186,6 +186,6 @@ def _checksum(facts: dict[str, Any], cells: Integers) -> str:
 
 def _damaged(place: str) -> TotalsUnreadable:
     return TotalsUnreadable(
-        f"{place}: is damaged or no file of totals; delete it while Redis has the window, or take "
-        "it from a copy"
+        f"{place}: is damaged or no file of totals; delete it and run hubbub totals write, if "
+        "Redis still has the epoch, or take it from a copy"
     )

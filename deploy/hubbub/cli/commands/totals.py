@@ -52,7 +52,16 @@ class EstimatesOptions:
 def _write(options: RedisOptions) -> int:
     async def write(writer: TotalsWriter) -> int:
         number = await writer.look()
-        say(f"{options.place}: {several(number, 'window')} written")
+        closed = len([window async for window, _ in writer.closed()])
+        if not closed:
+            say(f"{options.place}: nothing written; {await writer.first_closing()}")
+        elif number == closed:
+            say(f"{options.place}: {several(number, 'window')} written")
+        else:
+            say(
+                f"{options.place}: {several(number, 'window')} written of {closed:,} closed; "
+                "hubbub totals verify reads the files of the others"
+            )
         return 0
 
     return _with_redis(options, write)
@@ -60,12 +69,17 @@ def _write(options: RedisOptions) -> int:
 
 def _verify(options: RedisOptions) -> int:
     async def verify(writer: TotalsWriter) -> int:
-        sentences = await writer.differences()
-        for sentence in sentences:
+        windows, whole, differences = await writer.compare()
+        for sentence in differences:
             say(sentence)
-        if not sentences:
-            say(f"{options.place}: every closed window of Redis is there, and every file is whole")
-        return int(bool(sentences))
+        if windows or whole or differences:
+            say(
+                f"{options.place}: {several(windows, 'window')} of Redis compared, "
+                f"{several(whole, 'file')} whole"
+            )
+        else:
+            say(f"{options.place} has no totals; {await writer.first_closing()}")
+        return int(bool(differences))
 
     return _with_redis(options, verify)
 
@@ -74,8 +88,11 @@ def _estimates(options: EstimatesOptions) -> int:
     files, bundle = totals_at(options.place, options.bundle)
     query = QueryEngine(bundle, files)
     publisher = EpochPublisher(query, [EstimatesTable(Place.at(options.to), query.collected)])
-    say(f"{options.to}: {several(asyncio.run(publisher.publish_closed()), 'file')} written")
-    return 0
+    number, missed = asyncio.run(publisher.give_closed())
+    say(f"{options.to}: {several(number, 'file')} written")
+    for sentence in missed:
+        say(f"skipped: {sentence}")
+    return int(bool(missed))
 
 
 def _with_redis(options: RedisOptions, work: Callable[[TotalsWriter], Awaitable[int]]) -> int:
