@@ -23,8 +23,10 @@ from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.client import Outcome
 from hubbub.client.opentelemetry import Named, PrivateMetricExporter
+from hubbub.client.testing import memory_client
 from hubbub.errors import BadParameter
 from tests.support.alarmed import engine_of, signed_in
+from tests.support.bundles import Signed
 from tests.support.fakes import MemoryDeliveryLog
 
 
@@ -165,3 +167,35 @@ def test_chosen_instruments_are_reported_and_no_others() -> None:
     assert ("files_opened", 1.0) in client.reports, "since the last export"
     assert ("feature", "search") in client.reports
     provider.shutdown()
+
+
+def test_what_a_strict_client_refuses_costs_no_other_instrument_and_no_log_has_its_value(
+    signed: Signed, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = memory_client(signed.bundle)
+    chosen: dict[str, str | Named] = {
+        "theme": Named("theme"),
+        "nothing": "nothing",
+        "editor": Named("editor"),
+    }
+    reader = PeriodicExportingMetricReader(
+        PrivateMetricExporter(client, chosen), export_interval_millis=float("inf")
+    )
+    provider = MeterProvider(metric_readers=[reader], shutdown_on_exit=False)
+    meter = provider.get_meter("app")
+    for name, value in (("theme", "sistem"), ("nothing", "x"), ("editor", "vi")):
+        meter.create_counter(name).add(1, {name: value})
+    assert provider.force_flush()
+    assert client.outcomes == {
+        Outcome.NOT_A_VALUE: 1,
+        Outcome.UNKNOWN_METRIC: 1,
+        Outcome.QUEUED: 1,
+    }
+    assert [record.getMessage() for record in caplog.records] == [
+        "instrument theme is not reported: ValueOutOfDomain",
+        "instrument nothing is not reported: UnknownMetric",
+    ]
+    assert "sistem" not in caplog.text
+    assert '"system"' not in caplog.text
+    provider.shutdown()
+    client.close(0)

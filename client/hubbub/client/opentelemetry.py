@@ -8,6 +8,7 @@ Each export is one report per instrument, so let the interval be the metric's ep
 metric's limits do not allow is not sent. Instruments that are not named leave the device never.
 """
 
+import logging
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from hubbub.client.client import Client
 
 __all__ = ["Named", "PrivateMetricExporter"]
+
+_log: Final = logging.getLogger("hubbub.client")
 
 _DELTA: Final[dict[type, AggregationTemporality]] = {
     instruments.Counter: AggregationTemporality.DELTA,
@@ -66,13 +69,16 @@ class PrivateMetricExporter(MetricExporter):
     def export(
         self, metrics_data: MetricsData, timeout_millis: float = 10_000, **_: Any
     ) -> MetricExportResult:
-        """Report what was measured. It does no network I/O; the client counts what is not sent."""
+        """Report what was measured. It does no network I/O; the client counts what is not sent.
+
+        An instrument that a strict client refuses is logged, and the others are reported.
+        """
         del timeout_millis
         for resource in metrics_data.resource_metrics:
             for scope in resource.scope_metrics:
                 for metric in scope.metrics:
                     if metric.name in self._metrics:
-                        self._report(self._metrics[metric.name], metric.data)
+                        self._try_report(metric.name, metric.data)
         return MetricExportResult.SUCCESS
 
     def force_flush(self, timeout_millis: float = 10_000) -> bool:
@@ -81,6 +87,13 @@ class PrivateMetricExporter(MetricExporter):
 
     def shutdown(self, timeout_millis: float = 30_000, **_: Any) -> None:
         """Nothing: the client goes on until the app closes it."""
+
+    def _try_report(self, instrument: str, data: Any) -> None:
+        try:
+            self._report(self._metrics[instrument], data)
+        except Exception as error:  # noqa: BLE001 one mistake must not cost the other instruments
+            # PRIVACY: a strict client's message has a hint near the value.
+            _log.error("instrument %s is not reported: %s", instrument, type(error).__name__)
 
     def _report(self, chosen: str | Named, data: Any) -> None:
         if not isinstance(chosen, Named):
