@@ -43,7 +43,7 @@ from hubbub.mechanisms.rappor_basic import BasicRappor
 from hubbub.mechanisms.rr import RandomizedResponse
 
 # From here on numpy refuses to draw without replacement.
-_MOST_DRAWN: Final = 10**9
+_MAX_DRAWN: Final = 10**9
 
 
 class Listed(Family):
@@ -311,10 +311,10 @@ def _subsets(
     size, ones = mechanism.layout.size, mechanism.layout.ones
     check_size(mechanism, size * ones // QUICK)
     own = holders(mechanism, values, counts)
-    if counts.sum() >= _MOST_DRAWN:
+    if counts.sum() >= _MAX_DRAWN:
         raise BadParameter(
             f"{mechanism.NAME}: {counts.sum():,} reports are too many to draw; ask for fewer than "
-            f"{_MOST_DRAWN:,}"
+            f"{_MAX_DRAWN:,}"
         )
     included = int(chance.binomial(counts.sum(), float(mechanism.channel.p)))
     # Of the set, beside the own element. Rows: own element to come and left out, and in; and past.
