@@ -11,7 +11,7 @@ The share below a number inside a part is between those at the part's edges, and
 the low of one to the high of the other.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import hypot, isclose, isfinite
 from typing import Final, Literal
@@ -19,7 +19,6 @@ from typing import Final, Literal
 import numpy as np
 
 from hubbub.analysis.ranks import Ranks
-from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.errors import BadParameter
 
 PERCENTILES: Final = (10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0)
@@ -96,17 +95,18 @@ def percentiles_of(
     ranks: Ranks, percentiles: Sequence[float], confidence: float
 ) -> list[Percentile]:
     """Each percentile with its interval."""
-    return [_percentile(ranks, percentile, reach_of(confidence)) for percentile in percentiles]
+    return [_percentile(ranks, percentile, confidence) for percentile in percentiles]
 
 
-def _percentile(ranks: Ranks, percentile: float, reach: float) -> Percentile:
+def _percentile(ranks: Ranks, percentile: float, confidence: float) -> Percentile:
     share, parts = percentile / 100, len(ranks.edges) - 1
     part = min(max(int(np.searchsorted(ranks.shares, share)), 1), parts)  # up to which edge
     below, above = ranks.shares[part - 1 : part + 1].tolist()
     inside = (share - below) / (above - below) if above > below else 0.5
     start, end = ranks.edges[part - 1 : part + 1].tolist()
-    low = _first(lambda edge: ranks.score(edge, share) >= -reach, 0, part) - 1
-    high = _first(lambda edge: ranks.score(edge, share) > reach, part - 1, parts)
+    low, high = ranks.between(share, confidence)
+    # The estimate may be surer than its edge, which errs by itself.
+    low, high = min(low, part - 1), max(high, part)
     ends = low == 0, high == parts
     return Percentile(
         percentile=percentile,
@@ -142,14 +142,6 @@ def _shift(old: Percentile, new: Percentile) -> PercentileShift:
     )
 
 
-def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """The first edge past `low` that holds, which is `high` at last."""
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
-
-
 def shares_below(ranks: Ranks, bounds: Sequence[float], confidence: float) -> list[ShareBelow]:
     """The share below each of these numbers.
 
@@ -183,11 +175,15 @@ def _share_below(ranks: Ranks, bound: float, reach: float) -> ShareBelow:
 
 
 def share_end(ranks: Ranks, edge: int, reach: float, farthest: float) -> float:
-    """The share towards `farthest` that the estimate at an edge is so many errors away from."""
+    """The share towards `farthest` that the estimate at an edge is so many errors away from.
+
+    farthest: 0 for the low of an interval, 1 for its high.
+    """
     near, far = float(ranks.shares[edge]), farthest
     if edge in (0, len(ranks.edges) - 1):
         return near
+    towards = 1.0 if far < near else -1.0
     for _ in range(_HALVINGS):
         middle = (near + far) / 2
-        near, far = (middle, far) if abs(ranks.score(edge, middle)) < reach else (near, middle)
+        near, far = (middle, far) if towards * ranks.score(edge, middle) < reach else (near, middle)
     return far

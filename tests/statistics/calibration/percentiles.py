@@ -85,6 +85,13 @@ SHAPES: Final[Mapping[str, Callable[[int], Floats]]] = {
 }
 """How numbers lie over the parts of a range; shares are worked out of them."""
 
+ENDS: Final[Mapping[str, Callable[[int], Floats]]] = {
+    "all first": lambda parts: _few(parts, (0.0,), (1.0,)),
+    "all last": lambda parts: _few(parts, (1 - 1 / parts,), (1.0,)),
+    "lowest tenth": lambda parts: (_places(parts) < 0.1).astype(np.float64),
+}
+"""The same, with all numbers near one end of the range."""
+
 
 def drawn(
     mechanism: AnyMechanism, held: Floats, chance: np.random.Generator, dummies: int = 0
@@ -132,6 +139,21 @@ def _tried(
         yield SHIFT, shift.low <= 0 <= shift.high, 1
 
 
+def _at_an_end(
+    mechanism: AnyMechanism,
+    of_shape: Floats,
+    reports: int,
+    percentile: float,
+    chance: np.random.Generator,
+) -> Iterator[Counted]:
+    """One percentile, and the estimate that it has in any case inside its interval."""
+    held = chance.multinomial(reports, of_shape / of_shape.sum()).astype(np.float64)
+    shares = np.append(0.0, np.cumsum(held)) / reports
+    [row] = percentiles_of(drawn(mechanism, held, chance), [percentile], 0.95)
+    assert row.low <= row.estimate <= row.high
+    yield PERCENTILE, shares[int(row.low)] <= percentile / 100 <= shares[int(row.high)], 1
+
+
 def _built(name: str, epsilon: float, parts: int) -> AnyMechanism:
     if name in {"wave", "buckets"}:
         more = {"sampled": 4} if name == "buckets" else {}
@@ -156,4 +178,21 @@ SETTINGS: Sequence[Setting] = [
         ("buckets", 2.0, 16, 20_000, 0, 100),
     )
     for shape in SHAPES
+] + [
+    Setting(
+        f"p{percentile:g}, {name} {epsilon:g}, {parts} parts, {reports:,} reports, {shape}",
+        runs,
+        partial(_at_an_end, _built(name, epsilon, parts), ENDS[shape](parts), reports, percentile),
+    )
+    for name, epsilon, parts, reports, shape, percentile, runs in (
+        ("unary.oue", 1.0, 64, 2000, "all first", 99.0, 60),
+        ("unary.oue", 1.0, 64, 2000, "all last", 5.0, 60),
+        ("unary.oue", 1.0, 64, 100_000, "all last", 1.0, 60),
+        ("subset", 0.5, 32, 20_000, "all first", 99.0, 60),
+        ("grr", 2.0, 100, 5000, "all first", 99.0, 60),
+        ("wave", 2.0, 32, 300, "all first", 99.0, 60),
+        ("wave", 2.0, 32, 300, "lowest tenth", 99.0, 10),
+        ("wave", 1.0, 64, 10_000, "all last", 1.0, 30),
+        ("wave", 0.3, 16, 3000, "all last", 5.0, 60),
+    )
 ]
