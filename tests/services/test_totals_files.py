@@ -390,6 +390,26 @@ def test_totals_that_were_deleted_while_somebody_wrote_them_do_not_come_back(
     asyncio.run(body())
 
 
+def test_a_file_that_somebody_deleted_is_written_again_while_redis_has_its_window(
+    filled: Filled, place: Place
+) -> None:
+    async def body() -> None:
+        await filled.fill()
+        writer = filled.writer()
+        await writer.look()
+        names = _names(place)
+        place.delete(f"totals/theme/{names[0]}")
+        assert await writer.look() == 1
+        assert _names(place) == names
+        [bundle] = place.entries("bundles")
+        for name in (f"totals/theme/{names[0]}", f"bundles/{bundle.name}"):
+            place.delete(name)
+        assert await writer.look() == 1
+        assert newest_bundle(place).metrics == filled.bundle.metrics
+
+    asyncio.run(body())
+
+
 def test_while_the_place_is_away_redis_alone_answers_and_totals_are_deleted(
     filled: Filled,
     place: Place,

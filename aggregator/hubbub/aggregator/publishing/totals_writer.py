@@ -54,6 +54,7 @@ class TotalsWriter:
         self._files = files
         self._redis_days = redis_days
         self._written: dict[Window, Counted] = {}
+        self._written_bundle = b""
         self._dropped: set[Window] = set()
 
     async def run(self) -> None:
@@ -68,9 +69,13 @@ class TotalsWriter:
     async def look(self) -> int:
         """Write what is due, and delete what was deleted: how many windows were written."""
         number = 0
+        self._written_bundle = b""
+        listed = await self._files.listed(self._collected.bundle.streams)
         async for window, count in self.closed():
             try:
-                if self._written.get(window) != count:
+                # Somebody may have deleted the file of a window whose cells Redis still has.
+                is_missing = window not in listed and window not in self._dropped
+                if is_missing or self._written.get(window) != count:
                     number += await self._write(window, count)
                 if window not in self._dropped and self._is_over(window):
                     await self._drop(window)
@@ -145,7 +150,10 @@ class TotalsWriter:
         [totals] = await self._store.read([window])
         is_new = False
         if totals.cells.size:
-            await self._files.write_bundle(self._collected.bundle)
+            bundle = self._collected.bundle
+            if bundle.signed != self._written_bundle:
+                await self._files.write_bundle(bundle)
+                self._written_bundle = bundle.signed
             is_new = await self._files.write(window, totals)
         else:
             self._dropped.add(window)

@@ -81,7 +81,6 @@ class FileTotals:
         self._fresh_seconds = fresh_seconds
         self._clock = clock
         self._listed: dict[str, tuple[float, dict[Window, list[FileName]]]] = {}
-        self._bundle_written: Bundle | None = None
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
         """What every window of these streams holds, where it holds any report."""
@@ -175,8 +174,6 @@ class FileTotals:
 
     async def write_bundle(self, bundle: Bundle) -> None:
         """Keep the bundle beside the totals of its reports."""
-        if bundle is self._bundle_written:
-            return
 
         def write() -> None:
             name = f"{bundle.serial}.{sha256(bundle.signed).hexdigest()[:_SUM_DIGITS]}.hubbub"
@@ -184,7 +181,6 @@ class FileTotals:
                 self.place.write(f"{_BUNDLES}/{name}", bundle.signed, owner_only=True)
 
         await asyncio.to_thread(write)
-        self._bundle_written = bundle
 
     async def delete(self, windows: Iterable[Window]) -> None:
         """Delete the files of these windows."""
