@@ -410,6 +410,29 @@ def test_a_file_that_somebody_deleted_is_written_again_while_redis_has_its_windo
     asyncio.run(body())
 
 
+def test_the_newest_bundle_that_is_whole_is_read(
+    filled: Filled, place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def body() -> None:
+        await filled.fill()
+        await filled.writer().look()
+
+    asyncio.run(body())
+    [whole] = place.entries("bundles")
+    (Path(place.name) / "bundles/9.folder.hubbub").mkdir()
+    for name in ("²", "x", ""):
+        place.write(f"bundles/{name}.x.hubbub", b"x")
+    assert newest_bundle(place).metrics == filled.bundle.metrics
+    assert not caplog.records
+    place.write("bundles/999.x.hubbub", filled.bundle.signed[:-9])
+    assert newest_bundle(place).metrics == filled.bundle.metrics
+    [warning] = caplog.records
+    assert "bundles/999.x.hubbub" in warning.getMessage()
+    place.delete(f"bundles/{whole.name}")
+    with pytest.raises(BundleRefused, match=r"bundles/999\.x\.hubbub"):
+        newest_bundle(place)
+
+
 def test_while_the_place_is_away_redis_alone_answers_and_totals_are_deleted(
     filled: Filled,
     place: Place,
@@ -500,6 +523,9 @@ def test_a_place_that_is_none_is_refused_without_its_password(tmp_path: Path) ->
         with pytest.raises(BadParameter) as it:
             Place.at(text)
         assert "hunter2" not in str(it.value)
+    for text in ("s3://", "s3:///prefix", "gs://", "gs:///prefix"):
+        with pytest.raises(BadParameter, match=r"(?i)names no bucket|missing bucket"):
+            Place.at(text)
     with pytest.raises(BadParameter, match="a place is a folder"):
         Place.at("")
     with pytest.raises(BundleRefused, match="has no bundle of hubbub: name the folder"):

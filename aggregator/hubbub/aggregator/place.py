@@ -81,6 +81,8 @@ class Place:
             files, root = fs.FileSystem.from_uri(text)
         except (ValueError, OSError) as error:
             raise BadParameter(f"{name}: is no place for files: {_reason(error)}") from error
+        if not root:
+            raise BadParameter(f"{name}: names no bucket; a place is such as s3://BUCKET/PREFIX")
         return cls(files, root, name)
 
     @property

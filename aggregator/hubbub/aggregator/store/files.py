@@ -5,6 +5,7 @@ totals/STREAM/NAME.parquet        a file per closed window (window_file.py)
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +29,8 @@ from hubbub.bundles import Bundle, open_bundle
 from hubbub.conservation import Window
 from hubbub.errors import BundleRefused, TotalsUnreadable, UnknownMetric
 
+_log: Final = logging.getLogger("hubbub.aggregator")
+
 _BUNDLES: Final = "bundles"
 _TOTALS: Final = "totals"
 _SUM_DIGITS: Final = 16
@@ -39,24 +42,31 @@ Result = TypeVar("Result")
 
 
 def newest_bundle(place: Place) -> Bundle:
-    """The bundle of the highest serial that was written beside the totals.
+    """The bundle of the highest serial that was written beside the totals and is not damaged.
 
     Raises:
-        BundleRefused: there is none, or it is damaged.
+        BundleRefused: there is none, or every one is damaged.
         StoreUnavailable: the place cannot be read.
     """
     every = [
         (int(serial), entry.modified, entry.name)
         for entry in place.entries(_BUNDLES)
-        if (serial := entry.name.partition(".")[0]).isdigit() and entry.name.endswith(".hubbub")
+        if entry.is_file
+        and (serial := entry.name.partition(".")[0]).isdecimal()
+        and entry.name.endswith(".hubbub")
     ]
-    if not every:
-        raise BundleRefused(
-            f"{place.name}: has no bundle of hubbub: name the folder that hubbub aggregator "
-            "--totals writes, or give its bundle with --bundle"
-        )
-    path = f"{_BUNDLES}/{max(every)[2]}"
-    return open_bundle(place.read(path), place.shown(path))
+    refusal = BundleRefused(
+        f"{place.name}: has no bundle of hubbub: name the folder that hubbub aggregator "
+        "--totals writes, or give its bundle with --bundle"
+    )
+    for _, _, name in sorted(every, reverse=True):
+        path = f"{_BUNDLES}/{name}"
+        try:
+            return open_bundle(place.read(path), place.shown(path))
+        except BundleRefused as error:
+            _log.warning("%s; an older bundle beside it is read, if there is any", error)
+            refusal = error
+    raise refusal
 
 
 class FileTotals:
