@@ -331,7 +331,7 @@ def test_a_file_whose_name_has_other_counts_than_its_content_is_refused(
         place.delete(first)
         with pytest.raises(TotalsUnreadable, match="give it back its own name") as it:
             await filled.answer(filled.files)
-        [sentence] = await filled.writer().differences()
+        [sentence] = (await filled.writer().compare()).differences
         assert sentence == str(it.value)
         assert renamed in sentence
 
