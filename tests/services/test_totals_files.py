@@ -23,6 +23,7 @@ from hubbub.aggregator.store.filed import FiledStore
 from hubbub.aggregator.store.files import FileTotals, newest_bundle
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.bundles import Bundle
+from hubbub.cli.main import main
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BundleRefused, StoreUnavailable, TotalsUnreadable
 from hubbub.runtime import Clocks, connect_redis
@@ -600,3 +601,21 @@ def test_what_is_compared_is_counted_and_what_closes_first_is_named(filled: Fill
         assert await writer.compare() == (2, 2, [])
 
     asyncio.run(body())
+
+
+def test_commands_before_anything_closed_say_so(
+    catalog_files: CatalogFiles,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    place, bundle = str(tmp_path / "nowhere"), ("--bundle", str(catalog_files.path))
+    with redis_server(tmp_path / "redis") as port:
+        monkeypatch.setenv("HUBBUB_REDIS_URL", f"redis://127.0.0.1:{port}/0")
+        assert main(["totals", "verify", place, *bundle]) == 0
+        assert main(["totals", "write", place, *bundle]) == 0
+    nothing = "Redis has no closed epoch yet, and no report"
+    assert capsys.readouterr().out.splitlines() == [
+        f"{place} has no totals; {nothing}",
+        f"{place}: nothing written; {nothing}",
+    ]
