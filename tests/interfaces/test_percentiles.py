@@ -132,11 +132,17 @@ def test_a_trend_follows_percentiles(home: House, capsys: pytest.CaptureFixture[
         assert len(series["points"]) == DAYS
         for point in series["points"]:
             assert point["low"] <= true <= point["high"], point
+    first = document["series"][0]["points"][0]["date"]
+    alone = _estimates(home, "launches", **{**asked, "epochs": first}).json()["percentiles"]
+    ends = [series["points"][0]["reaches"] for series in document["series"]]
+    assert ends == [row["reaches"] for row in alone] == ["low", ""]
+    count = sum(1 for point in document["series"][0]["points"] if point["reaches"])
     words = ["trend", "launches", "--epochs", "all", "--percentile", "50,95"]
     words += ["--confidence", "0.99999"]
     assert json.loads(_said(capsys, home, *words, "--format", "json")) == document
     output = _said(capsys, home, *words)
     assert "launches: p95" in output
+    assert f"p50 in {count} of {DAYS} epochs: the interval reaches the end of the range" in output
     assert "p95 (h)" in output
     assert "mean (h)" not in output
     connection = hubbub.notebook.connect(home.page)

@@ -1,6 +1,6 @@
 """What an answer says of percentiles, and of shares below a number, in sentences."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hubbub.query_results.measured import error_of, measured
@@ -22,7 +22,7 @@ def percentile_sentences(answer: Document) -> list[str]:
         f"{row['high']:.1%})"
         for row in answer.get("below", ())
     ]
-    return sentences + _ended(percentiles)
+    return sentences + ended([_named(row) for row in percentiles if row["reaches"]])
 
 
 def _named(row: Mapping[str, Any]) -> str:
@@ -45,9 +45,8 @@ def _moved(row: Mapping[str, Any]) -> str:
     )
 
 
-def _ended(percentiles: list[Mapping[str, Any]]) -> list[str]:
+def ended(names: Sequence[str]) -> list[str]:
     """Which intervals are not bounded by reports, but by the range."""
-    names = [_named(row) for row in percentiles if row["reaches"]]
     if not names:
         return []
     return [

@@ -4,13 +4,19 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hubbub.query_results.measured import error_of, measured
+from hubbub.query_results.percentile_sentences import ended
 
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 def trend_sentences(answer: Mapping[str, Any]) -> list[str]:
     """Sentences for people, in the order in which they are read."""
-    return _of_joined(answer) + _of_lines(answer)
+    reaching = [
+        f"{line['value']} in {count} of {len(line['points'])} epochs"
+        for line in answer.get("series", ())
+        if (count := sum(1 for point in line.get("points", ()) if point.get("reaches")))
+    ]
+    return _of_joined(answer) + _of_lines(answer) + ended(reaching)
 
 
 def _of_joined(answer: Mapping[str, Any]) -> list[str]:

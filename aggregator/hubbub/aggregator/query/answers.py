@@ -31,6 +31,7 @@ from hubbub.analysis import (
     ValueAnswer,
     Whose,
 )
+from hubbub.analysis.percentiles import Reaches
 from hubbub.privacy.metric_facts import Fact
 
 
@@ -41,6 +42,7 @@ class Point:
     reports: how many were asked for it.
     line, line_low, line_high: the likely truth by all days together, with its band; None where
     there are too few, or all err alike. The band's confidence is of all days on average.
+    reaches: as in Percentile.
     """
 
     epoch: int
@@ -53,6 +55,7 @@ class Point:
     line: float | None = None
     line_low: float | None = None
     line_high: float | None = None
+    reaches: Reaches = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

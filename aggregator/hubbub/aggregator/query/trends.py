@@ -162,6 +162,7 @@ def percentile_series(
                 low=row.low,
                 high=row.high,
                 reports=counted[epoch],
+                reaches=row.reaches,
             )
             points[row.percentile].append(point)
     return [
