@@ -1,11 +1,11 @@
 """Percentiles of numbers that were reported in parts, and shares below a number, with intervals.
 
-The interval of a percentile p goes from the last edge below which there is surely less than p to
-the first below which there is surely more, each end with half of the doubt: it inverts a band of
-the distribution function, edge by edge (`ranks`). So it contains whole parts: where in its part a
-number lies is in no report. The estimate is interpolated inside its part, as if numbers lay there
-evenly. An end of the range may stand for all numbers beyond it: `reaches` says where an interval
-ends there, because of them or of too few reports.
+The interval of a percentile p goes from the last edge before all below which there may be p of the
+numbers to the first edge behind them, each end with half of the doubt: it inverts a band of the
+distribution function, edge by edge (`ranks`), and has the part of the estimate in any case. So it
+contains whole parts: where in its part a number lies is in no report. The estimate is interpolated
+inside its part, as if numbers lay there evenly. An end of the range may stand for all numbers
+beyond it: `reaches` says where an interval ends there, because of them or of too few reports.
 
 The share below a number inside a part is between those at the part's edges, and its interval from
 the low of one to the high of the other.
@@ -105,7 +105,7 @@ def _percentile(ranks: Ranks, percentile: float, confidence: float) -> Percentil
     inside = (share - below) / (above - below) if above > below else 0.5
     start, end = ranks.edges[part - 1 : part + 1].tolist()
     low, high = ranks.between(share, confidence)
-    # The estimate may be surer than its edge, which errs by itself.
+    # The estimate is of all edges together, and may be in no part that single edges permit.
     low, high = min(low, part - 1), max(high, part)
     ends = low == 0, high == parts
     return Percentile(

@@ -71,7 +71,7 @@ class Ranks(Protocol):
         ...
 
     def between(self, share: float, confidence: float) -> tuple[int, int]:
-        """The last edge with surely less than this share below it, the first with surely more."""
+        """The last edge before all that may have this share below them, the first behind them."""
         ...
 
     def share_reach(self, confidence: float) -> float:
