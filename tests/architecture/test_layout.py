@@ -1,5 +1,6 @@
 """The picture of the packages is drawn from the imports, and says all of them."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from docs.pictures.layout import FOLDERS, picture
+from hubbub.mechanisms import registry
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
@@ -54,3 +56,16 @@ def test_a_process_starts_without_what_it_may_never_need(process: str, without: 
     code = f"import sys, hubbub.{process}; print({set(without.split())} & sys.modules.keys())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+def test_freezers_of_apps_find_every_mechanism_that_is_loaded_by_name() -> None:
+    tree = ast.parse(Path(registry.__file__).read_text())
+    imported = {
+        alias.name
+        for block in tree.body
+        if isinstance(block, ast.If)
+        for statement in block.body
+        if isinstance(statement, ast.ImportFrom)
+        for alias in statement.names
+    }
+    assert imported == {module for module, _ in registry._HOMES.values()}

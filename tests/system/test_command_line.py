@@ -247,7 +247,7 @@ def test_services_say_what_they_lack(
     monkeypatch.setenv("HUBBUB_REDIS_URL", away["HUBBUB_REDIS_URL"])
     for parse, command, option, value, allowed in (
         (shuffler_settings.parse, shuffler, "--max-batch", "0", "[1, 1000000]"),
-        (shuffler_settings.parse, shuffler, "--max-memory", "0.0", "[0.01, 1]"),
+        (shuffler_settings.parse, shuffler, "--max-memory", "0", "[0.01, 1]"),
         (shuffler_settings.parse, shuffler, "--peer-rate", "nan", "[0, 1000000000]"),
         (shuffler_settings.parse, shuffler, "--redis-replicas", "-1", "[0, 10]"),
         (aggregator_settings.parse, aggregator, "--shards", "0", "[1, 256]"),

@@ -342,6 +342,9 @@ def test_an_answer_tells_its_central_epsilon_and_what_it_rests_on(
     assert estimates.shuffled.reports == PEOPLE
     assert "lets the crowd leave whole" in estimates.shuffled.assumption
     assert main(["query", "met", "--home", str(run.home)]) == 0
-    assert "if it does collude, a report says epsilon" in capsys.readouterr().out
+    assert (
+        "if the shuffler colludes with the aggregator, a report reveals epsilon"
+        in capsys.readouterr().out
+    )
     assert main(["query", "met", "--home", str(run.home), "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["shuffled"]["epsilon"] == estimates.shuffled.epsilon

@@ -27,13 +27,14 @@ BLOCK = re.compile(r'^```(\w+)(?: title="(.*?)")?\n(.*?)^```$', re.MULTILINE | r
 FIRST_PORT = 7000 + 70
 
 
-def _wheel(folder: Path) -> Path:
-    """Built as a release is."""
+def _wheels(folder: Path) -> tuple[Path, Path]:
+    """The client's and the other's, built as a release is."""
     build = ["-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    command = [sys.executable, *build, "--wheel-dir", str(folder), str(ROOT)]
+    command = [sys.executable, *build, "--wheel-dir", str(folder), str(ROOT / "client"), str(ROOT)]
     subprocess.run(command, check=True, env=CALLER)
+    [client] = folder.glob("hubbub_client-*.whl")
     [wheel] = folder.glob("hubbub-*.whl")
-    return wheel
+    return client, wheel
 
 
 def _without_checkout(folder: Path) -> Path:
@@ -66,10 +67,11 @@ def _shape(text: str) -> str:
 def test_the_first_minute_works_as_it_stands(tmp_path: Path) -> None:
     far_from_midnight()
     port, home = free_port(*MORE_PORTS), tmp_path / "home"
-    wheel, here = _wheel(tmp_path), tmp_path / "empty"
+    (client, wheel), here = _wheels(tmp_path), tmp_path / "empty"
     home.mkdir()
     here.mkdir()
     text = PAGE.read_text().replace("../hubbub[local]", f"{wheel}[local]")
+    text = text.replace("../hubbub/client", str(client))
     for distance in range(8):
         text = text.replace(f":{FIRST_PORT + distance}", f":{port + distance}")
     steps = BLOCK.findall(text)

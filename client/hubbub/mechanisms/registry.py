@@ -3,11 +3,38 @@
 import inspect
 from collections.abc import Iterator, Mapping, MutableMapping
 from importlib import import_module
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.mechanism import AnyMechanism, FamilyName
 from hubbub.mechanisms.parameter import Parameter, described
+
+if TYPE_CHECKING:  # Freezers of apps, such as PyInstaller, include modules that they find here.
+    from hubbub.mechanisms import (  # noqa: F401
+        buckets,
+        cms,
+        grr,
+        hadamard,
+        hcms,
+        local_hash,
+        long_grr,
+        long_hash,
+        long_unary,
+        mean_one_bit,
+        mean_piecewise,
+        mean_table,
+        pairs,
+        privset,
+        projective,
+        rappor,
+        rappor_basic,
+        rr,
+        subset,
+        tree,
+        unary,
+        vector_codes,
+        wave,
+    )
 
 _HOMES: Final = {
     "rr": ("rr", "RandomizedResponse"),
