@@ -551,7 +551,7 @@ def test_the_card_says_what_all_crowds_say_in_a_day_a_month_and_a_year(
     central, together = card["central"], card["together"]
     assert 0.9 < central["day"] <= 1 < central["month"] < central["year"] < together["year"]
     [metric] = card["metrics"]
-    assert "if the shuffler colludes with the aggregator, a report reveals epsilon" in metric["shuffled"]["assumption"]
+    assert "if it does collude, a report says epsilon" in metric["shuffled"]["assumption"]
     text = " ".join(card["sentences"])
     assert "To who sees whole epochs shuffled, all answers of one person in a month" in text
 
