@@ -6,7 +6,7 @@ from benchmarks.paths import path_lengths
 
 # Calls, functions and files: a little above what they were when they were last shortened.
 MOST = {
-    "report()": (50, 46, 16),
+    "report()": (54, 47, 16),  # locks that a signal's handler cannot keep closed add four calls
     "flush() of 3 reports": (800, 215, 36),
     "GET /v1/metrics/theme/estimates": (2600, 275, 62),
 }
