@@ -28,6 +28,7 @@ PERCENTILE = Statement(
         "Percentile.low",
         "Percentile.high",
         "Percentile.reaches",
+        "Point.reaches",  # that of the percentile of an epoch
     ),
 )
 BELOW = Statement(
