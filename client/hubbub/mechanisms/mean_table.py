@@ -85,6 +85,7 @@ class TableMean:
     window: Window = field(init=False, repr=False)
     outputs: tuple[int, ...] = field(init=False, repr=False)
     sums: tuple[int, ...] = field(init=False, repr=False)
+    squares: int = field(init=False, repr=False)
 
     NAME: ClassVar[str] = "mean.table"
     VERSION: ClassVar[int] = 1
@@ -111,6 +112,7 @@ class TableMean:
         object.__setattr__(self, "window", Window(self.epsilon, steps + 1, width))
         object.__setattr__(self, "outputs", outputs)
         object.__setattr__(self, "sums", tuple(sums))
+        object.__setattr__(self, "squares", sum(output * output for output in outputs))
 
     @property
     def layout(self) -> OneHot:
@@ -145,7 +147,7 @@ class TableMean:
         start = bisect_right(self.sums, total, 1, len(self.sums) - 1) - 1
         y, end = self.outputs, start + self.window.width
         inside = sum(x * x for x in y[start:end]) + (y[start] + y[end]) * (total - self.sums[start])
-        squares = self.window.far * sum(x * x for x in y) + self._gap * inside
+        squares = self.window.far * self.squares + self._gap * inside
         return float(reports * (squares - (self._gap * total) ** 2) / (self._gap * self._span) ** 2)
 
     def _step(self, value: float) -> tuple[int, int]:
