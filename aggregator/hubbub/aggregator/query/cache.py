@@ -30,6 +30,7 @@ from hubbub.authoring.crowds.dummy_counts import reports_variance
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, ServiceUnavailable, TotalsUnreadable
 from hubbub.mechanisms import Totals
+from hubbub.privacy.noisy_counts import law_of
 from hubbub.sealing import CountNoise
 
 # 365 epochs of 100,000 values, or a few thousand of small metrics.
@@ -280,11 +281,10 @@ def epochs_law(noise: CountNoise, shares: tuple[float, ...]) -> Floats:
 
     shares: of each epoch, how much of its crowd has come, in [0, 1].
     """
-    whole = sum(noise.weights)
-    weights = np.array([weight / whole for weight in noise.weights])
-    numbers, law = np.arange(len(weights)), np.ones(1)
+    chances = law_of(noise)
+    numbers, law = np.arange(len(chances)), np.ones(1)
     for share in shares:
-        thinned = weights if share == 1 else weights @ pmf(numbers, numbers[:, None], share)
+        thinned = chances if share == 1 else chances @ pmf(numbers, numbers[:, None], share)
         law = np.convolve(law, thinned)
     return law
 
