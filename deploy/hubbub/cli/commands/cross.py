@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from shutil import get_terminal_size
 from typing import Any, Final
 
-from hubbub.cli.terminal.answer_tables import show_rows
+from hubbub.cli.terminal.answer_tables import say_whose, show_rows
 from hubbub.cli.terminal.output import explain, table
 from hubbub.cli.terminal.query_options import AnswerOptions, read_metric_name
 from hubbub.errors.printable import visible
@@ -91,11 +91,7 @@ def show_cross(answer: Answer) -> None:
         _list(heading, answer, cells)
     for sentence in (association_sentence(answer), *slice_sentences(answer)):
         explain(sentence)
-    whose = (
-        "for the population: the intervals cover the randomization noise and the choice of who "
-        "reported"
-    )
-    explain(whose)
+    say_whose(answer)
     if len(answer["parts"]) > 2:  # noqa: PLR2004 a table has two
         third = " PART" if answer["by"] else ""
         explain(

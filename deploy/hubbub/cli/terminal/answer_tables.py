@@ -73,7 +73,7 @@ def show_estimates(answer: Answer) -> None:
     if not is_of_means("estimates", answer):
         _say_if_nothing_stands_out(values)
     _say_lists(answer)
-    _say_whose(answer)
+    say_whose(answer)
     if not is_of_means("estimates", answer):
         explain("the intervals allow for the selection of the largest rows")
     if answer.get("anytime"):
@@ -86,7 +86,7 @@ def show_percentiles(answer: Answer) -> None:
     """Percentiles and shares below a number as a table."""
     _say_notice(answer)
     _show("percentiles", answer, _heading(answer))
-    _say_whose(answer)
+    say_whose(answer)
     if answer["percentiles"]:
         explain(
             "a percentile's interval ends at edges of the metric's parts: reports contain nothing "
@@ -213,7 +213,7 @@ def show_top(answer: Answer) -> None:
         explain(sentence)
     _say_if_nothing_stands_out(values)
     _say_lists(answer)
-    _say_whose(answer)
+    say_whose(answer)
 
 
 def _order_said(answer: Answer) -> str:
@@ -248,7 +248,7 @@ def show_changes(answer: Answer) -> None:
     if sentence := final_sentence(answer):
         explain(sentence)
     _say_lists(answer)
-    _say_whose(answer)
+    say_whose(answer)
     explain("p is of each row alone; intervals and marks allow for the surest rows being picked")
     _say_more(len(changes))
 
@@ -278,7 +278,7 @@ def show_trend(answer: Answer) -> None:
     if final_text := final_sentence(answer):
         explain(final_text)
     _say_lists(answer)
-    _say_whose(answer)
+    say_whose(answer)
     small = sum(epoch["reports"] < answer["min_batch"] for epoch in answer["epochs"])
     if small:
         explain(
@@ -292,7 +292,8 @@ def _names(strings: Sequence[str], most: int = _TWINS) -> str:
     return ", ".join(f'"{visible(string[:80])}"' for string in strings[:most]) + rest
 
 
-def _say_whose(answer: Answer) -> None:
+def say_whose(answer: Answer) -> None:
+    """What the intervals of an answer cover."""
     if answer["whose"] == "population":
         explain(
             "for the population: the intervals cover the randomization noise and the choice of who "
