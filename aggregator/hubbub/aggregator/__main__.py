@@ -53,7 +53,7 @@ from hubbub.aggregator.service import IngestService
 from hubbub.aggregator.settings import Settings, limited, parse
 from hubbub.aggregator.store.contract import TotalsStore
 from hubbub.aggregator.store.filed import FiledStore
-from hubbub.aggregator.store.files import FileTotals
+from hubbub.aggregator.store.files import LISTED_SECONDS, FileTotals
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.bundles import Bundle
 from hubbub.errors.places import notice
@@ -83,8 +83,6 @@ if TYPE_CHECKING:
 
 # So soon a shuffler knows of an aggregator that was added.
 _CONNECTION_SECONDS: Final = 60.0
-# Redis shows at once which windows it has dropped or deleted; files that it does not know are rare.
-_LISTED_SECONDS: Final = 30.0
 # A batch may be of 64 MiB; a shuffler gives up its call after as much.
 _BATCH_SECONDS: Final = 60.0
 
@@ -163,7 +161,7 @@ def _totals(
     """The totals to be asked about, and their files, if they are asked for."""
     if not settings.totals:
         return store, None
-    files = FileTotals(Place.at(settings.totals), bundle, fresh_seconds=_LISTED_SECONDS)
+    files = FileTotals(Place.at(settings.totals), bundle, fresh_seconds=LISTED_SECONDS)
     return FiledStore(store, files), files
 
 

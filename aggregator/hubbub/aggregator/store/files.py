@@ -36,6 +36,9 @@ _TOTALS: Final = "totals"
 _SUM_DIGITS: Final = 16
 # An object store answers many calls at once, each after some 20 ms; of a folder it gains nothing.
 _CALLS: Final = 16
+LISTED_SECONDS: Final = 30.0
+"""How long a listing is used by readers that learn from Redis which windows it has dropped or
+deleted; files that Redis does not know are rare."""
 
 Subject = TypeVar("Subject")
 Result = TypeVar("Result")

@@ -11,7 +11,7 @@ from hubbub.aggregator.publishing.publisher import EpochPublisher
 from hubbub.aggregator.publishing.totals_writer import TotalsWriter
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.totals import TotalsByEpoch
-from hubbub.aggregator.store.files import FileTotals
+from hubbub.aggregator.store.files import LISTED_SECONDS, FileTotals
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.aggregator.web.offline import totals_at
 from hubbub.bundles import read_bundle
@@ -108,7 +108,8 @@ def _with_redis(options: RedisOptions, work: Callable[[TotalsWriter], Awaitable[
             await clocks.look()
             store = RedisStore(server)
             collected = TotalsByEpoch(bundle, store, clocks=clocks)
-            return await work(TotalsWriter(collected, store, FileTotals(place, lambda: bundle)))
+            files = FileTotals(place, lambda: bundle, fresh_seconds=LISTED_SECONDS)
+            return await work(TotalsWriter(collected, store, files))
         finally:
             await server.close()
 
