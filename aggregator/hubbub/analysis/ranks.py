@@ -26,7 +26,7 @@ Srivastava (VLDB 2019).
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import inf, log, log2, sqrt, tanh
 from typing import Any, Final, Protocol
 
@@ -49,6 +49,8 @@ _MAX_PARTS: Final = 256
 # So many more degrees of freedom a fit has at most, next to an end of all shares. Measured of equal
 # numbers: one end of p99 misses in 2.5% at 2.3 to 3.0 errors, and in 1% at 2.6 to 3.6.
 _WAYS: Final = 5.0
+# Intervals of one answer that are remembered: those of the usual percentiles at some confidences.
+_REMEMBERED: Final = 64
 # Shares add up to 1, so that along such a direction they move what has an error of 1 by less.
 _UNMOVED: Final = 1e-2
 
@@ -76,6 +78,11 @@ class Ranks(Protocol):
 
     def share_reach(self, confidence: float) -> float:
         """How many standard errors either end of a share's interval is away."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """How many numbers it holds once it was asked, at most about."""
         ...
 
 
@@ -145,6 +152,11 @@ class LinearRanks:
     def share_reach(self, confidence: float) -> float:
         """As of any estimate."""
         return reach_of(confidence)
+
+    @property
+    def size(self) -> int:
+        """Edges, shares, counts and estimates."""
+        return 4 * len(self.edges)
 
 
 @dataclass(frozen=True)
@@ -255,8 +267,16 @@ class WaveRanks:
         _, deviance = _fit(rows, right, sides, np.array([share, 1 - share]))
         return float(np.copysign(sqrt(max(deviance - self._best[1], 0.0)), off))
 
+    @cached_property
+    def _known(self) -> Callable[[float, float], tuple[int, int]]:
+        return lru_cache(_REMEMBERED)(self._between)
+
     def between(self, share: float, confidence: float) -> tuple[int, int]:
-        """Around all edges that may have this share; by the deviance they are neighbours.
+        """Around all edges that may have this share; remembered, since it takes some fits."""
+        return self._known(share, confidence)
+
+    def _between(self, share: float, confidence: float) -> tuple[int, int]:
+        """By least squares, or by the deviance, whose edges are neighbours.
 
         Where the share beyond is within the error of HaarHRR, the best fit has many ways to be
         better than one with this share, and each of them is a degree of freedom.
@@ -276,6 +296,11 @@ class WaveRanks:
         """Of two degrees of freedom where a fit may leak over the edge."""
         reach = reach_of(confidence)
         return reach if self._is_resolved else sqrt(-2 * log(1 - confidence))
+
+    @property
+    def size(self) -> int:
+        """Two matrices of all parts, and some rows."""
+        return 2 * len(self.edges) * (len(self.edges) + 4)
 
 
 def _by_errors(off: Floats, variances: Floats) -> Floats:

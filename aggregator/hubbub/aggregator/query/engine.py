@@ -434,7 +434,7 @@ class QueryEngine:
                 # These take seconds of a processor; all other questions go on beside one of them.
                 async with self._turn(query):
                     worked = await asyncio.to_thread(estimate_range, *of)
-            return worked, len(worked.answer.values)
+            return worked, worked.size
 
         newest_query = replace(query, range=NEWEST, percentiles=(), below=())
         question = (self._definition(selection.metric), newest_query, selection.windows)

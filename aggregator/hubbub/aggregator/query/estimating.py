@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, TotalsByEpoch
 from hubbub.aggregator.store.contract import WindowTotals
@@ -30,6 +31,9 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.privacy.amplification import Amplified
 from hubbub.privacy.crowd import shuffled_of
+
+# A value of an answer takes some 200 bytes, a number 8.
+_NUMBERS_A_VALUE: Final = 25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +100,12 @@ class RangeEstimate:
     updated: int
     ranks: Ranks | None = None
     population: Ranks | None = None
+
+    @property
+    def size(self) -> int:
+        """How many values an answer of them alone has that takes as much memory."""
+        numbers = sum(ranks.size for ranks in (self.ranks, self.population) if ranks)
+        return len(self.answer.values) + numbers // _NUMBERS_A_VALUE
 
 
 def estimate_range(
