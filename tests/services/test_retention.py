@@ -18,7 +18,7 @@ from hubbub.aggregator.store.redis import RedisStore
 from hubbub.authoring import read_catalog
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric, epoch_at, epoch_start
-from hubbub.cli.commands import forget
+from hubbub.cli.local import totals_redis
 from hubbub.cli.main import main
 from hubbub.conservation import Window
 from hubbub.errors import CatalogInvalid
@@ -184,7 +184,7 @@ def test_a_name_used_again_with_other_epochs_has_its_old_totals_judged_by_their_
         await server.close()
 
     asyncio.run(body())
-    monkeypatch.setattr(forget, "read_bundle", lambda _: with_theme(new))
+    monkeypatch.setattr(totals_redis, "read_bundle", lambda _: with_theme(new))
     day = (datetime.now(UTC) - timedelta(days=30)).date().isoformat()
     assert (
         main(["forget", "theme", "--before", day, "--bundle", str(catalog_files.path), "--yes"])

@@ -1,10 +1,8 @@
 """`hubbub forget`: deletes a metric's totals of before a day, in the aggregator's Redis."""
 
-import asyncio
 import time
 from collections.abc import Collection, Mapping
 from datetime import UTC, date, datetime
-from pathlib import Path
 from typing import Final
 
 from hubbub.aggregator.place import Place
@@ -20,30 +18,24 @@ from hubbub.aggregator.retention import (
 from hubbub.aggregator.store.filed import FiledStore
 from hubbub.aggregator.store.files import FileTotals
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.bundles import Bundle, read_bundle
+from hubbub.bundles import Bundle
 from hubbub.catalog import EPOCH_SECONDS, closing_time, epoch_start
-from hubbub.cli.installation import OPERATORS
-from hubbub.cli.local.embedded_redis import aggregators_redis
+from hubbub.cli.local.totals_redis import EPILOG, RedisOptions, in_totals_redis
 from hubbub.cli.terminal.output import first_second, say, several
-from hubbub.cli.terminal.service_client import nothing_runs
 from hubbub.conservation import Window, epoch_date
-from hubbub.errors import ServiceUnavailable, StoreUnavailable, UnknownMetric
+from hubbub.errors import UnknownMetric
 from hubbub.fields.rules import metric_name_of
 from hubbub.programs.command_line import Command
 from hubbub.programs.options import argument, option, options
-from hubbub.runtime import connect_redis
+from hubbub.runtime import RedisServer
 
 
 @options
-class ForgetOptions:
+class ForgetOptions(RedisOptions):
     """Options of `hubbub forget`."""
 
     metric: str = argument("name of a metric in the bundle, or of a retired metric")
     before: date = option("the day")
-    home: Path | None = option("folder of `hubbub up` (.hubbub)", default=None)
-    bundle: Path | None = option(
-        f"bundle that defines the metric ({OPERATORS}, of --home or here)", default=None
-    )
     totals: str = option(
         "folder or address of the files that hubbub aggregator --totals writes; deletes them too",
         default="",
@@ -53,46 +45,33 @@ class ForgetOptions:
 
 
 def _forget(options: ForgetOptions) -> int:
-    home, url = aggregators_redis(options.home)
-    bundle = read_bundle(options.bundle or (home or Path()) / OPERATORS)
-    try:
-        asyncio.run(_in_redis(url, bundle, options))
-    except StoreUnavailable as error:
-        if not home:
-            raise
-        raise ServiceUnavailable(nothing_runs(home)) from error
+    in_totals_redis(options, lambda server, bundle: _in_redis(server, bundle, options))
     return 0
 
 
-async def _in_redis(url: str, bundle: Bundle, options: ForgetOptions) -> None:
-    server = await connect_redis(url)
+async def _in_redis(server: RedisServer, bundle: Bundle, options: ForgetOptions) -> None:
     name, before = options.metric, first_second(options.before)
-    try:
-        redis = RedisStore(server)
-        place = Place.at(options.totals) if options.totals else None
-        store = FiledStore(redis, FileTotals(place, lambda: bundle)) if place else redis
-        window_counts = windows_of(name, await store.report_counts())
-        lengths, now = (
-            await _lengths_of(name, bundle, RedisPromises(server), window_counts),
-            time.time(),
-        )
-        length = {window: length_of(window.epoch, lengths, now) for window in window_counts}
-        windows = ended_before(window_counts, lengths, before, now=now)
-        if not windows:
-            say(f"{name}: {_why_none(length, before)}")
-            return
-        number = sum(window_counts[window] for window in windows)
-        dates = sorted(
-            epoch_date(window.epoch, EPOCH_SECONDS[length[window]]) for window in windows
-        )
-        what = f"{name}: {several(number, 'report')}, of {dates[0]} to {dates[-1]}"
-        if not options.yes:
-            say(f"{what}, would be deleted, for good; to do it, add --yes")
-            return
-        deleted = await delete_totals(windows, store, RedisAnswerStore(server))
-        say(f"{what}: deleted; the law counts {deleted:,} as counted:deleted")
-    finally:
-        await server.close()
+    redis = RedisStore(server)
+    place = Place.at(options.totals) if options.totals else None
+    store = FiledStore(redis, FileTotals(place, lambda: bundle)) if place else redis
+    window_counts = windows_of(name, await store.report_counts())
+    lengths, now = (
+        await _lengths_of(name, bundle, RedisPromises(server), window_counts),
+        time.time(),
+    )
+    length = {window: length_of(window.epoch, lengths, now) for window in window_counts}
+    windows = ended_before(window_counts, lengths, before, now=now)
+    if not windows:
+        say(f"{name}: {_why_none(length, before)}")
+        return
+    number = sum(window_counts[window] for window in windows)
+    dates = sorted(epoch_date(window.epoch, EPOCH_SECONDS[length[window]]) for window in windows)
+    what = f"{name}: {several(number, 'report')}, of {dates[0]} to {dates[-1]}"
+    if not options.yes:
+        say(f"{what}, would be deleted, for good; to do it, add --yes")
+        return
+    deleted = await delete_totals(windows, store, RedisAnswerStore(server))
+    say(f"{what}: deleted; the law counts {deleted:,} as counted:deleted")
 
 
 async def _lengths_of(
@@ -145,7 +124,6 @@ COMMANDS: Final = (
         "what it would delete. The conservation law still counts their reports; releases, exports, "
         "tables of estimates and backups stay as they are. An aggregator with --totals deletes its "
         "files within a minute.",
-        epilog="The URL of the aggregator's Redis comes from HUBBUB_REDIS_URL, if it is set and "
-        "--home is not given; for a folder of `hubbub up` it is known.",
+        epilog=EPILOG,
     ),
 )

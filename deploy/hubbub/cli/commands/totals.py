@@ -14,30 +14,21 @@ from hubbub.aggregator.query.totals import TotalsByEpoch
 from hubbub.aggregator.store.files import LISTED_SECONDS, FileTotals
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.aggregator.web.offline import totals_at
-from hubbub.bundles import read_bundle
-from hubbub.cli.installation import OPERATORS
-from hubbub.cli.local.embedded_redis import aggregators_redis
+from hubbub.bundles import Bundle
+from hubbub.cli.local.totals_redis import EPILOG, RedisOptions, in_totals_redis
 from hubbub.cli.terminal.output import say, several
 from hubbub.programs.command_line import Command
 from hubbub.programs.options import argument, option, options
-from hubbub.runtime import Clocks, connect_redis
+from hubbub.runtime import Clocks, RedisServer
 
 DESCRIPTION: Final = "What `hubbub aggregator --totals PLACE` does by itself, once and by hand."
-_REDIS: Final = (
-    "The URL of the aggregator's Redis comes from HUBBUB_REDIS_URL, if it is set and --home is not "
-    "given; for a folder of `hubbub up` it is known."
-)
 
 
 @options
-class RedisOptions:
+class TotalsOptions(RedisOptions):
     """Options of `hubbub totals write` and `verify`."""
 
     place: str = argument("the folder, or an address such as s3://BUCKET/PREFIX")
-    home: Path | None = option("folder of `hubbub up` (.hubbub)", default=None)
-    bundle: Path | None = option(
-        f"that defines the metrics ({OPERATORS}, of --home or here)", default=None
-    )
 
 
 @options
@@ -46,10 +37,12 @@ class EstimatesOptions:
 
     place: str = argument("the folder or address of totals")
     to: str = argument("the folder or address of the table of estimates")
-    bundle: Path | None = option("that defines the metrics (the newest in PLACE)", default=None)
+    bundle: Path | None = option(
+        "bundle that defines the metrics (the newest in PLACE)", default=None
+    )
 
 
-def _write(options: RedisOptions) -> int:
+def _write(options: TotalsOptions) -> int:
     async def write(writer: TotalsWriter) -> int:
         number = await writer.look()
         closed = len([window async for window, _ in writer.closed()])
@@ -67,7 +60,7 @@ def _write(options: RedisOptions) -> int:
     return _with_redis(options, write)
 
 
-def _verify(options: RedisOptions) -> int:
+def _verify(options: TotalsOptions) -> int:
     async def verify(writer: TotalsWriter) -> int:
         windows, whole, differences = await writer.compare()
         for sentence in differences:
@@ -95,25 +88,19 @@ def _estimates(options: EstimatesOptions) -> int:
     return int(bool(missed))
 
 
-def _with_redis(options: RedisOptions, work: Callable[[TotalsWriter], Awaitable[int]]) -> int:
+def _with_redis(options: TotalsOptions, work: Callable[[TotalsWriter], Awaitable[int]]) -> int:
     """Do something with a writer that drops nothing from Redis: the exit code."""
-    home, url = aggregators_redis(options.home)
-    bundle = read_bundle(options.bundle or (home or Path()) / OPERATORS)
     place = Place.at(options.place)
 
-    async def run() -> int:
-        server = await connect_redis(url)
-        try:
-            clocks = Clocks(beside=server.times)
-            await clocks.look()
-            store = RedisStore(server)
-            collected = TotalsByEpoch(bundle, store, clocks=clocks)
-            files = FileTotals(place, lambda: bundle, fresh_seconds=LISTED_SECONDS)
-            return await work(TotalsWriter(collected, store, files))
-        finally:
-            await server.close()
+    async def run(server: RedisServer, bundle: Bundle) -> int:
+        clocks = Clocks(beside=server.times)
+        await clocks.look()
+        store = RedisStore(server)
+        collected = TotalsByEpoch(bundle, store, clocks=clocks)
+        files = FileTotals(place, lambda: bundle, fresh_seconds=LISTED_SECONDS)
+        return await work(TotalsWriter(collected, store, files))
 
-    return asyncio.run(run())
+    return in_totals_redis(options, run)
 
 
 COMMANDS: Final = (
@@ -121,13 +108,13 @@ COMMANDS: Final = (
         name="totals write",
         run=_write,
         text="write every closed window that Redis has and the place has not",
-        epilog=_REDIS,
+        epilog=EPILOG,
     ),
     Command(
         name="totals verify",
         run=_verify,
         text="compare every file with Redis; exit code 1 where they differ",
-        epilog=_REDIS,
+        epilog=EPILOG,
     ),
     Command(
         name="totals estimates",

@@ -4,7 +4,6 @@ import os
 import re
 import secrets
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -14,13 +13,10 @@ from redis.exceptions import BusyLoadingError, RedisError
 from hubbub.cli.local.child_process import Child
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.local.redis_programs import program_for
-from hubbub.errors import BadParameter, ServiceUnavailable, StateUnusable
-from hubbub.runtime import redis_url
+from hubbub.errors import ServiceUnavailable, StateUnusable
 
 # It answers at once, but for what it has kept, which it reads first.
 _START_SECONDS: Final = 300.0
-_HOME: Final = Path(".hubbub")
-_SETTING: Final = "HUBBUB_REDIS_URL"
 _SETTINGS: Final = re.compile(r"^(port|requirepass) (\S+)$", re.MULTILINE)
 
 
@@ -32,28 +28,6 @@ def url_of(home: Path, role: str) -> str | None:
         return None
     values = dict(_SETTINGS.findall(settings))
     return f"redis://:{values['requirepass']}@127.0.0.1:{values['port']}/0"
-
-
-def aggregators_redis(home: Path | None) -> tuple[Path | None, str]:
-    """The aggregator's Redis, as a command that changes it is told: the folder, and the URL.
-
-    home: folder of `hubbub up`; None for the URL of the environment, or else the usual folder. The
-    folder is None where the environment has the URL.
-
-    Raises:
-        ServiceUnavailable: neither is there.
-    """
-    if home is None:
-        with suppress(BadParameter):
-            return None, redis_url(_SETTING)
-        home = _HOME
-    url = url_of(home, "aggregator")
-    if url is None:
-        raise ServiceUnavailable(
-            f"{home}: no `hubbub up` runs there; give --home FOLDER of one, or the URL of the "
-            f"aggregator's Redis in {_SETTING}, and --bundle"
-        )
-    return home, url
 
 
 class EmbeddedRedis:

@@ -1,0 +1,83 @@
+"""The aggregator's Redis, for commands that read or change its totals by hand."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, TypeVar
+
+from hubbub.bundles import Bundle, read_bundle
+from hubbub.cli.installation import OPERATORS
+from hubbub.cli.local.embedded_redis import url_of
+from hubbub.cli.terminal.service_client import nothing_runs
+from hubbub.errors import BadParameter, ServiceUnavailable, StoreUnavailable
+from hubbub.programs.options import option, options
+from hubbub.runtime import RedisServer, connect_redis, redis_url
+
+_SETTING: Final = "HUBBUB_REDIS_URL"
+_HOME: Final = Path(".hubbub")
+EPILOG: Final = (
+    f"The URL of the aggregator's Redis comes from {_SETTING}, if it is set and --home is not "
+    "given; for a folder of `hubbub up` it is known."
+)
+
+Result = TypeVar("Result")
+
+
+@options
+class RedisOptions:
+    """Where the aggregator's Redis is, and what its totals are of."""
+
+    home: Path | None = option(f"folder of `hubbub up` ({_HOME})", default=None)
+    bundle: Path | None = option(
+        f"bundle that defines the metrics ({OPERATORS}, of --home or here)", default=None
+    )
+
+
+def in_totals_redis(
+    options: RedisOptions, work: Callable[[RedisServer, Bundle], Awaitable[Result]]
+) -> Result:
+    """Do something in the aggregator's Redis.
+
+    Raises:
+        ServiceUnavailable: there is neither a folder of `hubbub up` nor a URL, or nothing runs in
+            the folder.
+        StoreUnavailable: the URL's server does not answer.
+        BundleRefused: the bundle is none.
+    """
+    home, url = _redis(options.home)
+    bundle = read_bundle(options.bundle or (home or Path()) / OPERATORS)
+
+    async def run() -> Result:
+        try:
+            server = await connect_redis(url)
+        except StoreUnavailable as error:
+            raise (ServiceUnavailable(nothing_runs(home)) if home else error) from error
+        try:
+            return await work(server, bundle)
+        finally:
+            await server.close()
+
+    return asyncio.run(run())
+
+
+def _redis(home: Path | None) -> tuple[Path | None, str]:
+    """The folder, and the URL.
+
+    home: folder of `hubbub up`; None for the URL of the environment, or else the usual folder. The
+    folder is None where the environment has the URL.
+
+    Raises:
+        ServiceUnavailable: neither is there.
+    """
+    if home is None:
+        with suppress(BadParameter):
+            return None, redis_url(_SETTING)
+        home = _HOME
+    url = url_of(home, "aggregator")
+    if url is None:
+        raise ServiceUnavailable(
+            f"{home}: no `hubbub up` runs there; give --home FOLDER of one, or the URL of the "
+            f"aggregator's Redis in {_SETTING}, and --bundle"
+        )
+    return home, url
