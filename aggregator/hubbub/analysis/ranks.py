@@ -361,8 +361,8 @@ def _evenly_weighted(rows: Floats, totals: Totals) -> tuple[Floats, Floats]:
 def _whitened(rows: Floats, totals: Totals, shares: Floats, repeats: int) -> tuple[Floats, Floats]:
     """The same with errors of 1, whose covariance is that of these shares."""
     places = rows @ shares
-    held = rows @ (shares[:, None] * rows.T)
-    covariance = np.diag(places) - held + repeats * (held - np.outer(places, places))
+    within = rows @ (shares[:, None] * rows.T)
+    covariance = np.diag(places) - within + repeats * (within - np.outer(places, places))
     # Places add up to all reports, so that nothing depends on what their sum is given.
     covariance += np.full_like(covariance, float(places.mean()))
     factor = np.linalg.cholesky(covariance / totals.reports)

@@ -180,9 +180,11 @@ def _of_two(crowd: ShuffledEpoch, noise: CountNoise, cut: float) -> tuple[_Seen,
     pairs = list(zip(*splits(crowd, coarsely=True), strict=True))
     stay, move = (laws(n, crowd.lie, cut) for n in pairs)
     moved = [convolved(own, other[::-1]) for own, other in zip(move, stay, strict=True)]
-    if sum((len(one) + len(law)) ** 2 for one in moved) > _MOST:
+    if sum((len(moves) + len(law)) ** 2 for moves in moved) > _MOST:
         return ()
-    return tuple(_seen(crowd, direction, law) for one in moved for direction in (one, one[::-1]))
+    return tuple(
+        _seen(crowd, direction, law) for moves in moved for direction in (moves, moves[::-1])
+    )
 
 
 def _seen(crowd: ShuffledEpoch, split: Floats, law: Floats) -> _Seen:

@@ -32,8 +32,8 @@ def _named(row: Mapping[str, Any]) -> str:
 def _ends(row: Mapping[str, Any]) -> str:
     """An interval in words: an end of the range is no end of what may be true."""
     low, high = _figure(row, "low"), _figure(row, "high")
-    written = {"low": f"up to {high}", "high": f"{low} or more", "both": "not known"}
-    return written.get(row["reaches"], f"{low} to {high}")
+    open_ends = {"low": f"up to {high}", "high": f"{low} or more", "both": "not known"}
+    return open_ends.get(row["reaches"], f"{low} to {high}")
 
 
 def _moved(row: Mapping[str, Any]) -> str:

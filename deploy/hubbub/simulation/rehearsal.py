@@ -271,10 +271,10 @@ async def _told(
 
 def _percentiles(rows: Sequence[Row], answer: Estimated) -> Iterator[PercentileRow]:
     """Every percentile beside the part that the true one is in."""
-    held = np.array([row.true for row in rows[: max(len(answer.edges) - 1, 0)]])
-    if not held.sum():
+    people = np.array([row.true for row in rows[: max(len(answer.edges) - 1, 0)]])
+    if not people.sum():
         return
-    below = np.cumsum(held) / held.sum()
+    below = np.cumsum(people) / people.sum()
     for row in answer.percentiles:
         part = int(np.searchsorted(below, row.percentile / 100 - 1e-12))
         yield PercentileRow(

@@ -137,18 +137,18 @@ class FileTotals:
     async def listed(self, streams: Collection[str]) -> dict[Window, list[FileName]]:
         """The files of every window of these streams; several where a writer was interrupted."""
         now = self._clock()
-        known = {
+        fresh = {
             stream: listing
             for stream in streams
             if (listing := self._listed.get(stream)) and now < listing[0] + self._fresh_seconds
         }
-        due = [stream for stream in streams if stream not in known]
+        due = [stream for stream in streams if stream not in fresh]
         listings = await asyncio.to_thread(self._place_calls, self._list, due)
-        made = {stream: (now, own) for stream, own in zip(due, listings, strict=True)}
-        self._listed |= made
+        renewed = {stream: (now, own) for stream, own in zip(due, listings, strict=True)}
+        self._listed |= renewed
         return {
             window: names
-            for _, listing in (known | made).values()
+            for _, listing in (fresh | renewed).values()
             for window, names in listing.items()
         }
 

@@ -49,8 +49,8 @@ def totals_at(place: str, bundle: Path | None = None) -> tuple[FileTotals, Bundl
             f"{where.name}: has no totals of hubbub; name the folder or address that hubbub "
             "aggregator --totals writes"
         )
-    read = read_bundle(bundle) if bundle else newest_bundle(where)
-    return FileTotals(where, lambda: read), read
+    definitions = read_bundle(bundle) if bundle else newest_bundle(where)
+    return FileTotals(where, lambda: definitions), definitions
 
 
 class FileAnswers:
@@ -64,11 +64,13 @@ class FileAnswers:
     def __init__(
         self, place: str, bundle: Path | None = None, clock: Callable[[], float] = time.time
     ) -> None:
-        files, read = totals_at(place, bundle)
+        files, definitions = totals_at(place, bundle)
         self._app = FastAPI()
         handle_problems(self._app)
         self._app.include_router(questions())
-        self._make_engine: Callable[[], QueryEngine] = lambda: QueryEngine(read, files, clock=clock)
+        self._make_engine: Callable[[], QueryEngine] = lambda: QueryEngine(
+            definitions, files, clock=clock
+        )
         # A notebook has a running loop in its own thread.
         self._apart = ThreadPoolExecutor(1, "answers")
 

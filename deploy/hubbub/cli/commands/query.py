@@ -30,9 +30,9 @@ def _percentiles(text: str) -> tuple[float, ...]:
     return tuple(read_percentile(percentile) for percentile in text.split(","))
 
 
-def _joined(_: str, written: tuple[tuple[float, ...], ...]) -> tuple[float, ...]:
+def _joined(_: str, percentiles: tuple[tuple[float, ...], ...]) -> tuple[float, ...]:
     """Those of all words, since the option may be repeated."""
-    return tuple(chain.from_iterable(written))
+    return tuple(chain.from_iterable(percentiles))
 
 
 @options
