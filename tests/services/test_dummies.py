@@ -29,7 +29,7 @@ from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import Stream, StreamTable, read_stream_table
 from tests.conftest import CatalogFiles
 from tests.support import tearing
-from tests.support.mixing import Mixing, a_sink, mixers
+from tests.support.mixing import Mixing, a_sink, crowd_table, mixers
 from tests.support.waiting import HANG_SECONDS
 
 DAY = 86_400
@@ -41,19 +41,9 @@ WINDOW = Window("theme", 7)
 @pytest.fixture(scope="module")
 def table(catalog_files: CatalogFiles, tmp_path_factory: pytest.TempPathFactory) -> StreamTable:
     """As `hubbub catalog build` writes it of a metric with 16 values and 100 dummies in a crowd."""
-    document = json.loads(catalog_files.streams.read_bytes())
-    document["streams"]["theme"] |= {
-        "sealed_bytes": LENGTH,
-        "min_batch": 300,
-        "mix": "epoch",
-        "dummies": 100,
-        "values": VALUES,
-    }
-    for key, own in zip(document["keys"], catalog_files.bundle.keys, strict=True):
-        key["public"] = base64.b64encode(own.public).decode()
-    path = tmp_path_factory.mktemp("dummies") / "streams.json"
-    path.write_text(json.dumps(document))
-    return read_stream_table(path)
+    folder = tmp_path_factory.mktemp("dummies")
+    own = {"min_batch": 300, "dummies": 100, "values": VALUES}
+    return crowd_table(catalog_files.streams, catalog_files.bundle, folder, **own)
 
 
 def _today() -> Window:

@@ -1,7 +1,6 @@
 """How many reports there are is hidden: dummies of a drawn number, once, whatever dies when."""
 
 import asyncio
-import base64
 import json
 import secrets
 from collections import Counter
@@ -36,6 +35,7 @@ from tests.support.mixing import (
     Mixing,
     Sink,
     a_sink,
+    crowd_table,
     law_of,
     mixers,
     sealed_reports,
@@ -55,19 +55,9 @@ MINIMUM = CROWD + NOISE.most
 @pytest.fixture(scope="module")
 def table(catalog_files: CatalogFiles, tmp_path_factory: pytest.TempPathFactory) -> StreamTable:
     """As `hubbub catalog build` writes it of a metric that hides how many reports it has."""
-    document = json.loads(catalog_files.streams.read_bytes())
-    document["streams"]["theme"] |= {
-        "sealed_bytes": 49,
-        "min_batch": MINIMUM,
-        "mix": "epoch",
-        "noise": [NOISE.odds, NOISE.reach],
-        "values": VALUES,
-    }
-    for key, own in zip(document["keys"], catalog_files.bundle.keys, strict=True):
-        key["public"] = base64.b64encode(own.public).decode()
-    path = tmp_path_factory.mktemp("hidden") / "streams.json"
-    path.write_text(json.dumps(document))
-    return read_stream_table(path)
+    folder = tmp_path_factory.mktemp("hidden")
+    own = {"min_batch": MINIMUM, "noise": [NOISE.odds, NOISE.reach], "values": VALUES}
+    return crowd_table(catalog_files.streams, catalog_files.bundle, folder, **own)
 
 
 def _today(stream: str = "theme") -> Window:

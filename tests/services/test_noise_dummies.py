@@ -1,8 +1,6 @@
 """Noise dummies: each value has a secret number of them, drawn once, whatever dies when."""
 
 import asyncio
-import base64
-import json
 from collections import Counter
 from collections.abc import Iterable
 from copy import copy
@@ -25,12 +23,12 @@ from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shown_counts import ShownCounts
 from hubbub.shuffler.side_tasks import SideTasks
-from hubbub.shuffler.streams import Stream, StreamTable, read_stream_table
+from hubbub.shuffler.streams import Stream, StreamTable
 from hubbub.wire.v1.services_pb2 import StatusRequest
 from tests.conftest import CatalogFiles
 from tests.support import tearing
 from tests.support.clocks import FakeClock
-from tests.support.mixing import a_sink, law_of, mixers, sealed_reports, until_empty
+from tests.support.mixing import a_sink, crowd_table, law_of, mixers, sealed_reports, until_empty
 from tests.support.moment import now
 
 DAY = 86_400
@@ -44,19 +42,9 @@ UNCOUNTED = dict.fromkeys(("counted", "duplicate", "rejected", "fillers"), 0)
 @pytest.fixture(scope="module")
 def table(catalog_files: CatalogFiles, tmp_path_factory: pytest.TempPathFactory) -> StreamTable:
     """As `hubbub catalog build` writes it of a metric with noise dummies."""
-    document = json.loads(catalog_files.streams.read_bytes())
-    document["streams"]["theme"] |= {
-        "sealed_bytes": 49,
-        "min_batch": CROWD,
-        "mix": "epoch",
-        "value_noise": [LAW.odds, LAW.reach],
-        "values": VALUES,
-    }
-    for key, own in zip(document["keys"], catalog_files.bundle.keys, strict=True):
-        key["public"] = base64.b64encode(own.public).decode()
-    path = tmp_path_factory.mktemp("noise") / "streams.json"
-    path.write_text(json.dumps(document))
-    return read_stream_table(path)
+    folder = tmp_path_factory.mktemp("noise")
+    own = {"min_batch": CROWD, "value_noise": [LAW.odds, LAW.reach], "values": VALUES}
+    return crowd_table(catalog_files.streams, catalog_files.bundle, folder, **own)
 
 
 def _today() -> Window:

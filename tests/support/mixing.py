@@ -1,16 +1,20 @@
 """Mixers of one real Redis, by a clock that a test moves, before an aggregator that keeps all."""
 
 import asyncio
+import base64
+import json
 import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import grpc
 import grpc.aio
 
+from hubbub.bundles import Bundle
 from hubbub.cli.local.ports import free_port
 from hubbub.conservation import Window
 from hubbub.runtime import Clocks, Server, Stages, channel, connect_redis
@@ -18,7 +22,7 @@ from hubbub.runtime.process import end_tasks
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
-from hubbub.shuffler.streams import StreamTable
+from hubbub.shuffler.streams import StreamTable, read_stream_table
 from hubbub.wire.v1.services_pb2 import Batch, BatchOutcome
 from hubbub.wire.v1.services_pb2_grpc import IngestServicer, add_IngestServicer_to_server
 from tests.support.clocks import FakeClock
@@ -159,3 +163,17 @@ async def mixers(
             await member.close()
         await server.client.flushdb()
         await server.close()
+
+
+def crowd_table(streams: Path, bundle: Bundle, folder: Path, **own: Any) -> StreamTable:
+    """The stream table of a file, but theme leaves as a crowd and has these fields of its own.
+
+    With the keys of the bundle, so that the shuffler can seal dummies.
+    """
+    document = json.loads(streams.read_bytes())
+    document["streams"]["theme"] |= {"sealed_bytes": 49, "mix": "epoch", **own}
+    for key, period in zip(document["keys"], bundle.keys, strict=True):
+        key["public"] = base64.b64encode(period.public).decode()
+    path = folder / "streams.json"
+    path.write_text(json.dumps(document))
+    return read_stream_table(path)
