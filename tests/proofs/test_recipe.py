@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from hubbub.errors import ProofFailed
-from hubbub.mechanisms import AnyMechanism
+from hubbub.mechanisms import REGISTRY, AnyMechanism, build
 from hubbub.privacy.proofs.enumeration import PROOFS
 from tests.support.recipe import example
 
@@ -15,6 +15,16 @@ def test_the_example_keeps_the_contract(proof: Callable[[AnyMechanism], None]) -
     mechanism = example()
     for small in mechanism.SMALL:
         proof(mechanism(**small))
+
+
+def test_the_example_is_built_by_its_name_while_the_registry_has_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mechanism_class = example()
+    with monkeypatch.context() as registered:
+        registered.setitem(REGISTRY, "example", mechanism_class)
+        assert isinstance(build("example", **mechanism_class.SMALL[0]), mechanism_class)
+    assert "example" not in REGISTRY
 
 
 def test_the_example_broken_fails_it() -> None:
