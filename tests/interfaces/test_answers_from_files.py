@@ -141,6 +141,35 @@ def test_the_command_answers_from_files_in_every_format(
     assert "has no totals of hubbub" in capsys.readouterr().err
 
 
+def test_an_answer_without_unreadable_epochs_names_them(
+    home: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = shutil.copytree(_written(home), tmp_path / "copy")
+    [first, second, third, *_] = sorted((copy / "totals" / "theme").iterdir())
+    first.unlink()
+    second.write_bytes(b"x")
+    [tier] = (copy / "totals" / "theme%2F0.5").glob(f"{third.name[:10]}.*")
+    tier.unlink()
+    days = [_days(home, day, day).partition("..")[0] for day in (1, 2, 3)]
+    readable = open_totals(home.files).estimates("theme", epochs=_days(home, 4)).document
+    question = ["--epochs", _days(home), "--totals", str(copy)]
+    assert main(["query", "theme", *question]) == 2
+    refusal = capsys.readouterr().err
+    assert f"totals/theme: the file of {days[0]} is missing, which the index has" in refusal
+    assert "(and so 2 more); or leave its epoch out: --skip-unreadable" in refusal
+    for options in (("query", "theme"), ("export", "theme"), ("trend", "theme", "--value", "dark")):
+        assert main([*options, *question, "--skip-unreadable"]) == 0
+        sentence = " ".join(capsys.readouterr().out.split())
+        assert f"files of totals cannot be read: theme of {days[0]}..{days[2]}." in sentence
+    skipping = open_totals(copy, skip_unreadable=True)
+    answer = skipping.estimates("theme", epochs=_days(home)).document
+    assert answer["notice"].startswith("Left out, because")
+    assert json.dumps({**answer, "notice": ""}) == json.dumps(readable)
+    with pytest.raises(BatchTooSmall, match=f"^Left out.* theme of {days[0]}. .* 0 reports in"):
+        skipping.estimates("theme", epochs=days[0])
+    assert not skipping.estimates("launches", epochs=_days(home)).document["notice"]
+
+
 def test_files_are_compared_with_redis_and_estimated_without_it(
     home: House,
     capsys: pytest.CaptureFixture[str],

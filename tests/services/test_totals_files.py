@@ -206,7 +206,7 @@ def test_a_file_follows_totals_that_changed_after_all(filled: Filled, place: Pla
     asyncio.run(body())
 
 
-STEPS = 11
+STEPS = 15
 
 
 class Killed(BaseException):
@@ -249,6 +249,8 @@ def test_a_writer_that_is_killed_at_any_step_leaves_whole_files_and_the_next_goe
         # A third state of the first, so that its file is replaced; the second's has to be written.
         filled.store._windows[first][0].at += 1  # type: ignore[union-attr]
         await filled.files.delete([second])
+        [entry] = place.entries("index")
+        place.delete(f"index/{entry.name}")
         before = await filled.answer(filled.store)
         with monkeypatch.context() as patch, suppress(Killed):
             calls = _dying(patch, after)
@@ -262,6 +264,10 @@ def test_a_writer_that_is_killed_at_any_step_leaves_whole_files_and_the_next_goe
         assert await filled.answer(filled.filed) == before
         assert len(_names(place)) - sum(name.endswith(".part") for name in _names(place)) == 2
         assert not (await filled.writer().compare()).differences
+        assert len(await filled.files.windows(["theme"])) == 2
+        for name in _names(place):
+            place.delete(f"totals/theme/{name}")
+        assert len(await filled.files.windows(["theme"])) == 2, "the index has both"
 
     asyncio.run(body())
 
@@ -273,7 +279,7 @@ def test_a_damaged_foreign_or_missing_file_is_named_with_its_remedy(
     place = Place.at(str(tmp_path / "totals"))
     if where == "object store":
         objects = fs._MockFileSystem()
-        for folder in ("bundles", "totals/theme"):
+        for folder in ("bundles", "totals/theme", "index"):
             objects.create_dir(f"bucket/{folder}")
         place = Place(objects, "bucket", "s3://bucket")
     own = Filled(filled.bundle, MemoryStore(), place)
@@ -311,8 +317,15 @@ def test_a_damaged_foreign_or_missing_file_is_named_with_its_remedy(
             TotalsUnreadable, match=r"theme:20000 were moved .* has no file of them"
         ):
             await own.answer(own.filed)
+        missing = "totals/theme: the file of 2024-10-04 is missing, which the index has; put it"
+        with pytest.raises(TotalsUnreadable, match=missing):
+            await own.answer(own.files)
         [sentence] = (await own.writer().compare()).differences
         assert sentence.endswith("has no file of theme, 2024-10-04; put back a copy")
+        del own.store._windows[own.windows[0]]  # type: ignore[union-attr]
+        with pytest.raises(TotalsUnreadable, match=missing):
+            await own.answer(own.filed)
+        assert (await own.writer().compare()).differences == [sentence]
         place.write(path, whole[first])
         assert not (await own.writer().compare()).differences
 

@@ -15,7 +15,9 @@ __all__ = ["open_totals"]
 _ADDRESS: Final = "http://127.0.0.1"
 
 
-def open_totals(totals: str | Path, bundle: str | Path | None = None) -> Connection:
+def open_totals(
+    totals: str | Path, bundle: str | Path | None = None, *, skip_unreadable: bool = False
+) -> Connection:
     """A connection that answers from files.
 
     Args:
@@ -23,6 +25,8 @@ def open_totals(totals: str | Path, bundle: str | Path | None = None) -> Connect
             `hubbub aggregator --totals` writes.
         bundle: the file of the bundle that defines the metrics; None for the newest that the
             aggregator has written beside the totals.
+        skip_unreadable: leave out epochs whose files are missing or cannot be read; the notice of
+            an answer names them. Else such a file is an error: TotalsUnreadable.
 
     Raises:
         BadParameter: an address that is none.
@@ -31,5 +35,6 @@ def open_totals(totals: str | Path, bundle: str | Path | None = None) -> Connect
         StoreUnavailable: the place cannot be read.
         MissingDependency: pyarrow is not installed.
     """
-    answers = FileAnswers(str(totals), Path(bundle) if bundle else None)
+    path = Path(bundle) if bundle else None
+    answers = FileAnswers(str(totals), path, skip_unreadable=skip_unreadable)
     return Connection(Service(_ADDRESS, None, answers))

@@ -81,6 +81,7 @@ class TotalsWriter:
                     await self._drop(window)
             except TotalsUnreadable as error:
                 _log.warning("closed totals are not written: %s", error)
+        await self._files.index(self._collected.bundle.streams)
         # Afterwards: what was deleted while it was written goes, too.
         await self._delete()
         if number:
@@ -122,7 +123,7 @@ class TotalsWriter:
                 sentences.append(str(error))
                 continue
             whole += bool(filed.counted)
-            if window in counted and not filed.counted:
+            if not filed.counted:
                 remedy = "hubbub totals write makes it" if own.cells.size else "put back a copy"
                 absent.setdefault((window.stream, remedy), []).append(window.epoch)
             elif window in counted and not _agree(own, filed):
@@ -183,8 +184,8 @@ class TotalsWriter:
         laws = await self._store.report_counts()
         gone = {window for window, terms in laws.items() if terms.get(DELETED)}
         # Also where they were deleted before: another writer may have had them still.
-        listed = await self._files.listed({window.stream for window in gone})
-        await self._files.delete(gone & listed.keys())
+        filed = await self._files.windows({window.stream for window in gone})
+        await self._files.delete(gone & filed.keys())
 
 
 def _agree(own: WindowTotals, filed: WindowTotals) -> bool:

@@ -74,8 +74,8 @@ class FiledStore:
 
         Files that cannot be reached now are deleted by the next look of a TotalsWriter.
         """
-        names = await self._unless_away(self._files.listed([window.stream]), {})
-        filed += max((name.counted.tags for name in names.get(window, ())), default=0)
+        counts = await self._unless_away(self._files.counted([window.stream]), {})
+        filed += counts[window].tags if window in counts else 0
         number = await self._redis.delete(window, filed)
         await self._unless_away(self._files.delete([window]), None)
         return number

@@ -2,6 +2,7 @@
 
 bundles/SERIAL.SUM.hubbub         every bundle whose reports were written, newest serial last
 totals/STREAM/NAME.parquet        a file per closed window (window_file.py)
+index/SUM.json                    which windows have a file (file_index.py)
 """
 
 import asyncio
@@ -17,6 +18,7 @@ import numpy as np
 
 from hubbub.aggregator.place import Place
 from hubbub.aggregator.store.contract import DUMMIES, Counted, WindowTotals
+from hubbub.aggregator.store.file_index import Entries, FileIndex
 from hubbub.aggregator.store.window_file import (
     FileName,
     decode,
@@ -26,8 +28,10 @@ from hubbub.aggregator.store.window_file import (
     stream_of,
 )
 from hubbub.bundles import Bundle, open_bundle
-from hubbub.conservation import Window
+from hubbub.catalog import EPOCH_SECONDS
+from hubbub.conservation import Window, epoch_date
 from hubbub.errors import BundleRefused, TotalsUnreadable, UnknownMetric
+from hubbub.fields.rules import metric_name_of
 
 _log: Final = logging.getLogger("hubbub.aggregator")
 
@@ -80,6 +84,8 @@ class FileTotals:
         bundle: returns the bundle in use, whose definitions the files must be of.
         fresh_seconds: for how long a listing is taken for true; for readers that learn from
             elsewhere which windows there are.
+        left_out: epochs by their metrics that are not answered from. `read` adds the epochs whose
+            files it cannot read; None to leave none out.
     """
 
     def __init__(
@@ -88,47 +94,69 @@ class FileTotals:
         bundle: Callable[[], Bundle],
         fresh_seconds: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
+        left_out: set[tuple[str, int]] | None = None,
     ) -> None:
         self.place = place
+        self.left_out = left_out
+        self._index = FileIndex(place)
+        self._indexed: tuple[float, Entries] = (-float("inf"), {})
         self._bundle = bundle
         self._fresh_seconds = fresh_seconds
         self._clock = clock
         self._listed: dict[str, tuple[float, dict[Window, list[FileName]]]] = {}
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
-        """What every window of these streams holds, where it holds any report."""
-        listed = await self.listed(streams)
+        """What every window of these streams holds, where it holds any report.
+
+        Also of a window whose file is missing, which `read` refuses.
+        """
+        return {
+            window: count
+            for window, count in (await self.windows(streams)).items()
+            if count.reports and _epoch_of(window) not in (self.left_out or ())
+        }
+
+    async def windows(self, streams: Collection[str]) -> dict[Window, Counted]:
+        """What every window of these streams holds that has a file, or should have one."""
+        listed, wanted = await self.listed(streams), set(streams)
         every = {window: names[-1].counted for window, names in listed.items()}
-        return {window: count for window, count in every.items() if count.reports}
+        for window, count in (await self._entries()).items():
+            if count and window.stream in wanted:
+                every.setdefault(window, count)
+        return every
 
     async def read(self, windows: Sequence[Window]) -> list[WindowTotals]:
         """What each of these windows holds, in their order; `last` is that of `counted`.
 
         Raises:
-            TotalsUnreadable: a file is damaged, foreign, or of another definition.
+            TotalsUnreadable: a file is missing, damaged, foreign, or of another definition.
         """
-        names = await self.names(windows)
-        every = await self._decoded(names)
+        listed = await self._listed_or_new(windows)
+        absent = {window for window in windows if window not in listed}
+        if absent:
+            entries = await self._entries()
+            absent = {window for window in absent if entries.get(window)}
+        every = await self._decoded(windows, listed, absent)
         return [
-            replace(every[window], last=names[window].counted.last) if window in names else _NOTHING
-            for window in windows
+            replace(totals, last=listed[window][0].counted.last) if window in listed else totals
+            for window, totals in zip(windows, every, strict=True)
         ]
 
     async def content(self, windows: Sequence[Window]) -> list[WindowTotals]:
-        """As `read`, with `last` as it was in Redis when the file was written."""
-        every = await self._decoded(await self.names(windows))
-        return [every.get(window, _NOTHING) for window in windows]
+        """As `read`, with `last` as it was in Redis when the file was written.
+
+        Of a window without a file nothing, also where its file is missing.
+        """
+        return await self._decoded(windows, await self._listed_or_new(windows))
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
         """Per window, as much of the aggregator's terms of the conservation law as files have."""
-        entries = await asyncio.to_thread(self.place.entries, _TOTALS)
-        counted = await self.counted(
-            [
-                stream
-                for entry in entries
-                if not entry.is_file and (stream := stream_of(entry.name)) is not None
-            ]
-        )
+        folders = await asyncio.to_thread(self.place.entries, _TOTALS)
+        streams = {window.stream for window in await self._entries()}
+        for folder in folders:
+            if not folder.is_file and (stream := stream_of(folder.name)) is not None:
+                streams.add(stream)
+        counted = await self.counted(streams)
         return {
             window: {"counted": count.reports, DUMMIES: count.dummies}
             for window, count in counted.items()
@@ -152,25 +180,20 @@ class FileTotals:
             for window, names in listing.items()
         }
 
-    async def names(self, windows: Sequence[Window]) -> dict[Window, FileName]:
-        """The one file of each of these windows that has any.
-
-        Raises:
-            TotalsUnreadable: a window has two.
-        """
+    async def _listed_or_new(self, windows: Sequence[Window]) -> dict[Window, list[FileName]]:
+        """As `listed`, and anew where these windows are not in a former listing."""
         streams = list(dict.fromkeys(window.stream for window in windows))
         listed = await self.listed(streams)
         if stale := {window.stream for window in windows if window not in listed}:
             self.forget_listing(stale)
             listed = await self.listed(streams)
-        for window in windows:
-            if len(names := listed.get(window, [])) > 1:
-                raise TotalsUnreadable(
-                    f"{self.place.shown(names[0].path)}: beside it is {names[1].name}, another "
-                    f"state of {window.name}; the aggregator deletes the older one while Redis "
-                    "has the window: see hubbub totals verify"
-                )
-        return {window: listed[window][0] for window in windows if window in listed}
+        return listed
+
+    async def _entries(self) -> Entries:
+        now = self._clock()
+        if now >= self._indexed[0] + self._fresh_seconds:
+            self._indexed = (now, await asyncio.to_thread(self._index.entries))
+        return self._indexed[1]
 
     def forget_listing(self, streams: Iterable[str]) -> None:
         """List these streams anew when somebody asks next."""
@@ -195,8 +218,15 @@ class FileTotals:
 
         await asyncio.to_thread(write)
 
-    async def delete(self, windows: Iterable[Window]) -> None:
-        """Delete the files of these windows."""
+    async def index(self, streams: Collection[str]) -> None:
+        """Enter every file of these streams in the index."""
+        listed = await self.listed(streams)
+        await self._update({window: names[-1].counted for window, names in listed.items()})
+
+    async def delete(self, windows: Collection[Window]) -> None:
+        """Delete the files of these windows, once the index has that they are gone."""
+        entries = await self._entries()
+        await self._update({window: None for window in windows if entries.get(window)})
         by_stream: dict[str, set[Window]] = {}
         for window in windows:
             by_stream.setdefault(window.stream, set()).add(window)
@@ -207,6 +237,11 @@ class FileTotals:
                     for name in names:
                         await asyncio.to_thread(self.place.delete, name.path)
             self.forget_listing([stream])
+
+    async def _update(self, changes: Entries) -> None:
+        if changes:
+            await asyncio.to_thread(self._index.update, changes)
+            self._indexed = (-float("inf"), {})
 
     def _write(self, window: Window, totals: WindowTotals) -> bool:
         name, content = encode(window, totals, self._bundle().asked_in(window.stream))
@@ -229,27 +264,64 @@ class FileTotals:
                 listing.setdefault(name.window, []).append(name)
         return listing
 
-    async def _decoded(self, names: Mapping[Window, FileName]) -> dict[Window, WindowTotals]:
-        streams = {window.stream for window in names}
-        definitions = {stream: self._definition(stream) for stream in streams}
+    async def _decoded(
+        self,
+        windows: Sequence[Window],
+        listed: Mapping[Window, list[FileName]],
+        absent: Collection[Window] = (),
+    ) -> list[WindowTotals]:
+        """What the files of these windows have. absent: windows whose files are missing."""
+        definitions = {window.stream: self._definition(window.stream) for window in windows}
 
-        def read() -> dict[Window, WindowTotals]:
-            contents = self._place_calls(self._content, names.values())
-            return {
-                window: decode(content, own, definitions[window.stream], self.place.shown(own.path))
-                for (window, own), content in zip(names.items(), contents, strict=True)
-            }
+        def load(window: Window) -> WindowTotals | TotalsUnreadable:
+            try:
+                if window in absent:
+                    raise self._missing(window)
+                names = listed.get(window, ())
+                return self._load(window, names, definitions[window.stream]) if names else _NOTHING
+            except TotalsUnreadable as error:
+                return error
 
-        return await asyncio.to_thread(read)
+        totals, refusals = [], {}
+        loaded = await asyncio.to_thread(self._place_calls, load, windows)
+        for window, result in zip(windows, loaded, strict=True):
+            if isinstance(result, TotalsUnreadable):
+                refusals[window] = result
+            else:
+                totals.append(result)
+        if refusals:
+            if self.left_out is not None:
+                self.left_out.update(map(_epoch_of, refusals))
+            first, others = min(refusals.items())[1], len(refusals) - 1
+            raise TotalsUnreadable(f"{first} (and so {others:,} more)") if others else first
+        return totals
 
-    def _content(self, own: FileName) -> bytes:
+    def _missing(self, window: Window) -> TotalsUnreadable:
+        return TotalsUnreadable(
+            f"{self.place.shown(folder_of(window.stream))}: the file of {self._date(window)} is "
+            "missing, which the index has; put it back from a copy, or run hubbub totals write, if "
+            "Redis still has the epoch"
+        )
+
+    def _date(self, window: Window) -> str:
+        metric = self._bundle().streams.get(window.stream)
+        return epoch_date(window.epoch, EPOCH_SECONDS[metric.epoch]) if metric else window.name
+
+    def _load(self, window: Window, names: Sequence[FileName], definition: str) -> WindowTotals:
+        place = self.place.shown(names[0].path)
+        if len(names) > 1:
+            raise TotalsUnreadable(
+                f"{place}: beside it is {names[1].name}, another state of {window.name}; the "
+                "aggregator deletes the older one while Redis has the window: see hubbub totals "
+                "verify"
+            )
         try:
-            return self.place.read(own.path)
+            content = self.place.read(names[0].path)
         except FileNotFoundError as error:
             raise TotalsUnreadable(
-                f"{self.place.shown(own.path)}: vanished since it was listed; take it from a copy, "
-                "or ask again"
+                f"{place}: vanished since it was listed; take it from a copy, or ask again"
             ) from error
+        return decode(content, names[0], definition, place)
 
     def _place_calls(
         self, call: Callable[[Subject], Result], subjects: Iterable[Subject]
@@ -268,3 +340,8 @@ class FileTotals:
 
 
 _NOTHING: Final = WindowTotals(cells=np.zeros(0, dtype=np.int64), counted=0, batch_reports=0, at=0)
+
+
+def _epoch_of(window: Window) -> tuple[str, int]:
+    """The epoch of the whole metric that a window is a part of."""
+    return metric_name_of(window.stream), window.epoch

@@ -5,6 +5,7 @@ marks, rounds of models, releases) is not there.
 """
 
 import asyncio
+import json
 import time
 import urllib.parse
 import urllib.request
@@ -25,16 +26,26 @@ from hubbub.aggregator.store.files import FileTotals, newest_bundle
 from hubbub.aggregator.web.problems import handle_problems
 from hubbub.aggregator.web.query_routes import questions
 from hubbub.bundles import Bundle, read_bundle
+from hubbub.catalog import EPOCH_SECONDS
+from hubbub.conservation import epoch_dates
 from hubbub.errors import TotalsUnreadable
 from hubbub.programs.http_calls import Answer
 
 
-def totals_at(place: str, bundle: Path | None = None) -> tuple[FileTotals, Bundle]:
+def totals_at(
+    place: str,
+    bundle: Path | None = None,
+    *,
+    left_out: set[tuple[str, int]] | None = None,
+    fresh_seconds: float = 0.0,
+) -> tuple[FileTotals, Bundle]:
     """The totals in a folder or object store, and the bundle that they are read by.
 
     Args:
         place: that `hubbub aggregator --totals` writes.
         bundle: its file; None for the newest that was written beside the totals.
+        left_out: as FileTotals has it.
+        fresh_seconds: as FileTotals has it.
 
     Raises:
         BadParameter: an address that is none.
@@ -50,7 +61,8 @@ def totals_at(place: str, bundle: Path | None = None) -> tuple[FileTotals, Bundl
             "aggregator --totals writes"
         )
     definitions = read_bundle(bundle) if bundle else newest_bundle(where)
-    return FileTotals(where, lambda: definitions), definitions
+    files = FileTotals(where, lambda: definitions, fresh_seconds, left_out=left_out)
+    return files, definitions
 
 
 class FileAnswers:
@@ -58,13 +70,22 @@ class FileAnswers:
 
     Arguments and errors are those of `totals_at`. Each call reads what the files hold then.
 
-    clock: seconds since 1970.
+    skip_unreadable: leave out epochs whose files are missing or cannot be read, and name them in
+        the answer's notice. clock: seconds since 1970.
     """
 
     def __init__(
-        self, place: str, bundle: Path | None = None, clock: Callable[[], float] = time.time
+        self,
+        place: str,
+        bundle: Path | None = None,
+        *,
+        skip_unreadable: bool = False,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        files, definitions = totals_at(place, bundle)
+        self._left_out: set[tuple[str, int]] = set()
+        left_out = self._left_out if skip_unreadable else None
+        files, definitions = totals_at(place, bundle, left_out=left_out)
+        self._bundle = definitions
         self._app = FastAPI()
         handle_problems(self._app)
         self._app.include_router(questions())
@@ -77,7 +98,30 @@ class FileAnswers:
     def answer(self, request: urllib.request.Request, max_bytes: int) -> Answer:
         """Answer one request. max_bytes: that an answer may have; here it may have any number."""
         del max_bytes
-        return self._apart.submit(asyncio.run, self._answer(request)).result()
+        return self._apart.submit(asyncio.run, self._readable(request)).result()
+
+    async def _readable(self, request: urllib.request.Request) -> Answer:
+        """The answer without the epochs that cannot be read, where they may be left out."""
+        self._left_out.clear()
+        while True:
+            before = len(self._left_out)
+            answer = await self._answer(request)
+            if answer.is_success or len(self._left_out) == before:
+                return self._with_left_out(answer) if self._left_out else answer
+
+    def _with_left_out(self, answer: Answer) -> Answer:
+        """The answer with a sentence that names the epochs that were left out."""
+        epochs: dict[str, list[int]] = {}
+        for name, epoch in sorted(self._left_out):
+            epochs.setdefault(name, []).append(epoch)
+        named = ", ".join(
+            f"{name} of {epoch_dates(own, EPOCH_SECONDS[self._bundle.metric(name).epoch])}"
+            for name, own in epochs.items()
+        )
+        document, field = json.loads(answer.body), "notice" if answer.is_success else "detail"
+        sentence = f"Left out, because their files of totals cannot be read: {named}."
+        document[field] = f"{sentence} {document.get(field, '')}".rstrip()
+        return answer._replace(body=json.dumps(document).encode())
 
     async def _answer(self, request: urllib.request.Request) -> Answer:
         # Both wait within one loop alone.

@@ -12,7 +12,7 @@ from hubbub.aggregator.publishing.table_files import to_csv, to_parquet
 from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.service_client import Endpoints, read_endpoints
-from hubbub.errors import BadParameter, MissingDependency
+from hubbub.errors import BadParameter, MissingDependency, TotalsUnreadable
 from hubbub.errors.installing import install_with
 from hubbub.notebook import Answer, Connection
 from hubbub.notebook.service import MISSHAPEN
@@ -164,6 +164,12 @@ class AnswerOptions:
     bundle: Path | None = option(
         "that defines the metrics (the newest in the folder)", default=None, needs="totals"
     )
+    skip_unreadable: bool = option(
+        "leave out epochs whose files of totals are missing or cannot be read; the answer names "
+        "them",
+        default=False,
+        needs="totals",
+    )
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
@@ -186,7 +192,11 @@ class AnswerOptions:
                 f"--totals needs {missing}, which is not installed here: "
                 f"{install_with('aggregator,tables')}"
             ) from error
-        yield open_totals(self.totals, self.bundle)
+        connection = open_totals(self.totals, self.bundle, skip_unreadable=self.skip_unreadable)
+        try:
+            yield connection
+        except TotalsUnreadable as error:
+            raise TotalsUnreadable(f"{error}; or leave its epoch out: --skip-unreadable") from error
 
     def ask(
         self,
