@@ -12,7 +12,7 @@ import json
 import logging
 import time
 import urllib.request
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -237,11 +237,15 @@ class Webhook:
 
 
 class EpochPublisher:
-    """Looks for epochs that have closed, and gives them to every sink."""
+    """Looks for epochs that have closed, and gives them to every sink.
 
-    def __init__(self, query: QueryEngine, sinks: list[Sink]) -> None:
+    at_once: how many metrics' epochs are given at the same time, each metric's in their order.
+    """
+
+    def __init__(self, query: QueryEngine, sinks: list[Sink], at_once: int = 1) -> None:
         self._query = query
         self._sinks = sinks
+        self._at_once = at_once
 
     async def run(self) -> None:
         """Until cancelled. What cannot be taken now is given again later."""
@@ -265,28 +269,40 @@ class EpochPublisher:
 
     async def give_closed(self) -> tuple[int, list[str]]:
         """Give what is due: how many were taken; which were not and why, a sentence each."""
-        count, missed, away = 0, [], set()
-        async for selection, epoch in self._closed():
-            name, date = selection.metric.name, selection.date(epoch)
-            for sink in self._sinks:
-                if sink in away or not await sink.wants(name, epoch, date):
-                    continue
-                try:
-                    await sink.take(await self._published(selection, epoch))
-                    count += 1
-                except (OSError, TotalsUnreadable) as error:
-                    more = ""
-                    if isinstance(error, ConnectionError):
-                        away.add(sink)
-                        more = ", and none after it was tried"
-                    missed.append(f"{name} of {date}: {error}{more}")
-        return count, missed
+        missed: list[str] = []
+        away: set[Sink] = set()
+        turns = asyncio.Semaphore(self._at_once)
 
-    async def _closed(self) -> AsyncIterator[tuple[EpochSelection, int]]:
-        for selection in await self._query.collected.all():
-            for epoch in selection.epochs:
-                if self._query.collected.is_closed(selection.metric, epoch):
-                    yield selection, epoch
+        async def give(selection: EpochSelection) -> int:
+            async with turns:
+                closed = [
+                    epoch
+                    for epoch in selection.epochs
+                    if self._query.collected.is_closed(selection.metric, epoch)
+                ]
+                return sum([await self._give(selection, epoch, away, missed) for epoch in closed])
+
+        counts = await asyncio.gather(*map(give, await self._query.collected.all()))
+        return sum(counts), missed
+
+    async def _give(
+        self, selection: EpochSelection, epoch: int, away: set[Sink], missed: list[str]
+    ) -> int:
+        """How many sinks took an epoch. away, missed: sinks and sentences, which are added to."""
+        name, date, count = selection.metric.name, selection.date(epoch), 0
+        for sink in self._sinks:
+            if sink in away or not await sink.wants(name, epoch, date):
+                continue
+            try:
+                await sink.take(await self._published(selection, epoch))
+                count += 1
+            except (OSError, TotalsUnreadable) as error:
+                more = ""
+                if isinstance(error, ConnectionError):
+                    away.add(sink)
+                    more = ", and none after it was tried"
+                missed.append(f"{name} of {date}: {error}{more}")
+        return count
 
     async def _published(self, selection: EpochSelection, epoch: int) -> Closed:
         name, reports = selection.metric.name, selection.by_epoch()[epoch]

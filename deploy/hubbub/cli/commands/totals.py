@@ -21,6 +21,8 @@ from hubbub.programs.command_line import Command
 from hubbub.programs.options import argument, option, options
 from hubbub.runtime import Clocks, RedisServer
 
+# A disk synchronizes several files in the time of one, and an object store takes several at once.
+_METRICS_AT_ONCE: Final = 8
 DESCRIPTION: Final = "What `hubbub aggregator --totals PLACE` does by itself, once and by hand."
 
 
@@ -78,9 +80,11 @@ def _verify(options: TotalsOptions) -> int:
 
 
 def _estimates(options: EstimatesOptions) -> int:
-    files, bundle = totals_at(options.place, options.bundle)
+    # Each epoch is a question of its own, and a listing of a year takes longer than its answer.
+    files, bundle = totals_at(options.place, options.bundle, fresh_seconds=LISTED_SECONDS)
     query = QueryEngine(bundle, files)
-    publisher = EpochPublisher(query, [EstimatesTable(Place.at(options.to), query.collected)])
+    table = EstimatesTable(Place.at(options.to), query.collected)
+    publisher = EpochPublisher(query, [table], _METRICS_AT_ONCE)
     number, missed = asyncio.run(publisher.give_closed())
     say(f"{options.to}: {several(number, 'file')} written")
     for sentence in missed:
