@@ -142,3 +142,26 @@ def test_a_terminal_that_ends_at_the_question_for_the_unit_leaves_it_out(
         monkeypatch.setattr(f"sys.{stream}.isatty", lambda: True)
     assert new("wait", *TOLD, "--range", "0", "5")[0] == 0
     assert not read_catalog(tmp_path / "metrics.toml").metrics["wait"].unit
+
+
+def test_all_that_is_missing_is_listed_a_line_each(new: Callable[..., tuple[int, str]]) -> None:
+    code, printed = new("theme", "--owner", "a@example.org")
+    assert code == 2
+    first, *lines = printed.splitlines()
+    assert first == "hubbub: there is no terminal to ask on, so these options are needed:"
+    assert [line.split(" is ")[0].strip() for line in lines] == [
+        "--description",
+        "one of --boolean, --values A,B, --edges LOW:HIGH:PARTS or --range LOW HIGH",
+    ]
+
+
+def test_check_warns_of_expected_reports_that_never_leave(
+    new: Callable[..., tuple[int, str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, reports in (("rare", "999"), ("often", "1000")):
+        given = (*TOLD, "--boolean", "--reports", reports, "--min-batch", "1000")
+        assert new(name, *given)[0] == 0
+    assert main(["catalog", "check", str(tmp_path / "metrics.toml")]) == 0
+    printed = capsys.readouterr().out
+    assert "warning: rare: 999 expected reports in an epoch never leave the shuffler" in printed
+    assert "warning: often" not in printed

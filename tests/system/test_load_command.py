@@ -43,8 +43,8 @@ def test_what_devices_saw_acknowledged_is_what_the_law_holds(
         assert main(arguments) == 0
         output = capsys.readouterr().out
         assert "200 of 200 reports acknowledged" in output
-        assert "devices woke 200 times" in output
-        assert "100 of 300 had no turn" in output
+        assert "200 times a device reported every metric" in output
+        assert "100 of 300 devices sent nothing" in output
         # And over HTTP, where the bundle is too: on the event loop and with the doors of a service.
         assert main([*arguments, "--http", run.http_door]) == 0
         assert "200 of 200 reports acknowledged" in capsys.readouterr().out
@@ -63,7 +63,7 @@ def test_what_devices_saw_acknowledged_is_what_the_law_holds(
     ("arguments", "message"),
     [
         (["--devices", "0"], "--devices 0 is outside (0, 200000]"),
-        (["--rate", "1e9"], "--rate 1e+09 is outside (0, 100000]"),
+        (["--rate", "1e9"], "--rate 1,000,000,000 is outside (0, 100000]"),
         (["--seconds", "nan"], "--seconds nan is outside (0, 3600]"),
         (["--devices", "2", "--rate", "100", "--seconds", "60"], "give --devices 1,500"),
         (["--metric", "nope"], "nope"),

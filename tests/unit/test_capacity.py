@@ -166,7 +166,7 @@ def test_the_command_counts_a_catalogs_limits_and_names_the_bottleneck(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--devices", "0"], "--devices 0 is outside [1, 1e+11]"),
+        (["--devices", "0"], "--devices 0 is outside [1, 100,000,000,000]"),
         (["--peak", "nan"], "--peak nan is outside [1, 24]"),
         (["--machine-gb", "0"], "--machine-gb 0 is outside"),
         (["--per-day", "-1"], "--per-day -1 is outside"),

@@ -93,4 +93,6 @@ def metric_name_of(stream: str) -> str:
 
 
 def _figure(number: float) -> str:
-    return f"{number:g}" if abs(number) > _LONG else str(number)
+    if abs(number) <= _LONG:
+        return str(number)
+    return f"{number:,}" if is_whole(number) else f"{number:g}"

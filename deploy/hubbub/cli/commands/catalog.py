@@ -1,5 +1,6 @@
 """`hubbub catalog`: check it, build what is shipped of it, and the schema for editors."""
 
+from collections.abc import Iterator, Sequence
 from math import ceil, isfinite
 from pathlib import Path
 from typing import Final
@@ -102,12 +103,23 @@ def _check(options: CheckOptions) -> int:
     say_expired(catalog)
     metrics = [*catalog.metrics.values()]
     explain(year_of_reports(metrics))
-    warnings = loud_reports(metrics)
+    warnings = [*loud_reports(metrics), *_too_few_reports(metrics)]
     for warning in warnings:
         explain(f"warning: {warning}")
     result = several(len(warnings), "warning") if warnings else "no problem found"
     explain(f"{options.catalog}: {several(len(rows), 'metric')}, {result}")
     return 0
+
+
+def _too_few_reports(metrics: Sequence[Metric]) -> Iterator[str]:
+    """A warning for each metric that expects too few reports to be answered."""
+    for metric in metrics:
+        if metric.choice and metric.choice.reports < metric.fewest:
+            yield (
+                f"{metric.name}: {metric.choice.reports:,} expected reports in an epoch never "
+                f"leave the shuffler, which waits for {metric.fewest:,}: lower min_batch, or write "
+                "a longer epoch and the reports of it"
+            )
 
 
 def _say_promise(metric: Metric) -> None:

@@ -7,6 +7,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from importlib.resources import files
 from math import inf
@@ -36,12 +37,6 @@ _ENDS_AND_PARTS: Final = 3
 _KIND: Final = "number"
 _OPTIONS: Final = {"low": "--range", "high": "--range", "outside": "--refuse"}
 """Of fields whose option has another name."""
-_WHAT: Final = (
-    "what apps report: --boolean, --values A,B, --edges LOW:HIGH:PARTS or --range LOW HIGH (texts "
-    'that cannot be listed, such as error texts, are written by hand, with mechanism = "tree": '
-    "docs/discover.md)"
-)
-"""The options of which a new metric takes one."""
 _VALUES: Final = Exclusive()
 
 
@@ -196,10 +191,13 @@ def _metrics(text: str) -> Mapping[str, object]:
 
 def _fields(options: NewOptions) -> dict[str, str]:
     """Each field as TOML writes it: of an option, of an answer, or as is usual."""
-    ask = sys.stdin.isatty() and sys.stdout.isatty()
-    description = _asked(options.description, "--description", "What is asked, in a line?", ask)
-    owner = _asked(options.owner, "--owner", "Who answers for it (an address)?", ask)
-    values = _reported(options, ask=ask)
+    description, owner = options.description, options.owner
+    try:
+        description = _asked(description, "What is asked, in a line?")
+        owner = _asked(owner, "Who answers for it (an address)?")
+        reported = _reported(options)
+    except EOFError:
+        raise BadParameter(_missing(options)) from None
     today = datetime.now(UTC).date()
     expires = options.expires or today + _YEAR
     if expires < today:
@@ -213,7 +211,7 @@ def _fields(options: NewOptions) -> dict[str, str]:
         "owner": _quoted(owner),
         "expires": str(expires),
         "epoch": _quoted(options.epoch),
-        **values,
+        **reported,
         "mechanism": _quoted(AUTO),
         "reports": str(options.reports),
         "epsilon": repr(options.epsilon),
@@ -222,14 +220,32 @@ def _fields(options: NewOptions) -> dict[str, str]:
     }
 
 
-def _asked(text: str, option: str, question: str, ask: bool) -> str:  # noqa: FBT001 whether there is somebody to ask
+def _missing(options: NewOptions) -> str:
+    """The options that are needed where no terminal answers: a line for each."""
+    lines = ["there is no terminal to ask on, so these options are needed:"]
+    if not options.description.strip():
+        lines.append("  --description is needed: what the metric asks, in a line")
+    if not options.owner.strip():
+        lines.append("  --owner is needed: the address of who is responsible for the metric")
+    if not (options.boolean or options.range or options.edges or options.values.strip()):
+        lines.append(
+            "  one of --boolean, --values A,B, --edges LOW:HIGH:PARTS or --range LOW HIGH is "
+            "needed: what apps report (write texts that cannot be listed, such as error texts, "
+            'into the file, with mechanism = "tree": docs/discover.md)'
+        )
+    return "\n".join(lines)
+
+
+def _is_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _asked(text: str, question: str) -> str:
+    """The text, or the answer to a question. Raises EOFError where nobody answers."""
     while not text.strip():
-        if not ask:
-            raise BadParameter(f"{option} is needed: there is no terminal to ask on; give it")
-        try:
-            text = input(f"{question} ")
-        except EOFError:
-            ask = False
+        if not _is_terminal():
+            raise EOFError
+        text = input(f"{question} ")
     return text.strip()
 
 
@@ -247,7 +263,7 @@ def _values(text: str) -> str:
     return f"[{', '.join(map(_quoted, values))}]"
 
 
-def _reported(options: NewOptions, *, ask: bool) -> dict[str, str]:
+def _reported(options: NewOptions) -> dict[str, str]:
     """The fields that say what can be reported."""
     if options.boolean:
         return {"kind": _quoted("boolean")}
@@ -258,14 +274,12 @@ def _reported(options: NewOptions, *, ask: bool) -> dict[str, str]:
         number = {"edges": options.edges}
     else:
         question = "What can be reported (values with commas between)?"
-        values = _asked(options.values, _WHAT, question, ask)
+        values = _asked(options.values, question)
         return {"values": _values(values)} | ({"other": "true"} if options.other else {})
     unit = options.unit
-    if unit is None and ask:
-        try:
+    if unit is None and _is_terminal():
+        with suppress(EOFError):
             unit = input("What is it measured in, as ms (nothing: no unit)? ").strip()
-        except EOFError:
-            unit = None
     fields = {"kind": _quoted(options.kind), **number}
     if unit:
         fields["unit"] = _quoted(unit)

@@ -17,9 +17,9 @@ from hubbub.runtime.tls import is_loopback
 from hubbub.simulation.load import Load, Seen, Times, drive
 
 _EPILOG: Final = """
-Every device is the SDK's own client with a secret of its own, and keeps to the limits of its
-metrics; what it reports is drawn at random and counted like anything else: use an installation of
-its own, or metrics made for it.
+Every device is a client of the SDK with its own secret, and keeps to the limits of its metrics. It
+reports random values, which are counted like all others: use a separate installation, or metrics
+that are made for this purpose.
 
 examples:
   hubbub load --devices 10000 --rate 1000 --seconds 30      beside `hubbub up`
@@ -33,31 +33,36 @@ _SHARES: Final = (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), (
 class LoadOptions:
     """Options of `hubbub load`."""
 
-    home: Path = option("of hubbub up", default=Path(".hubbub"))
-    bundle: Path | None = option("bundle (app.hubbub of --home)", default=None)
+    home: Path = option("folder of `hubbub up` (%(default)s)", default=Path(".hubbub"))
+    bundle: Path | None = option("bundle that devices have (app.hubbub of --home)", default=None)
     metrics: tuple[str, ...] = option(
-        "that devices report (repeat; all)", name="--metric", metavar="METRIC", default=()
+        "metric that devices report (repeat; without it all metrics)",
+        name="--metric",
+        metavar="METRIC",
+        default=(),
     )
     devices: int = option(
         "number of devices (%(default)s)", default=1000, within=Interval(0, 200_000, "(]")
     )
     rate: float = option(
-        "reports a second (%(default)s)", default=500.0, within=Interval(0, 100_000, "(]")
+        "average number of reports per second (%(default)s)",
+        default=500.0,
+        within=Interval(0, 100_000, "(]"),
     )
     seconds: float = option(
-        "for so long (%(default)s)", default=10.0, within=Interval(0, 3600, "(]")
+        "duration in seconds (%(default)s)", default=10.0, within=Interval(0, 3600, "(]")
     )
     processes: int = option(
-        "that the devices are spread over (half the cores: %(default)s)",
+        "number of processes that the devices are spread over (half the cores: %(default)s)",
         default=max(1, (os.cpu_count() or 2) // 2),
         within=Interval(0, 64, "(]"),
     )
-    dial: bool = option("a connection for each device, not for each process", default=False)
+    dial: bool = option("open a connection for each device instead of each process", default=False)
     http: str = option(
-        "over HTTP, to this door of the bundle's shuffler", default="", metavar="HOST:PORT"
+        "report over HTTP to this address of the bundle's shuffler", default="", metavar="HOST:PORT"
     )
     other_machine: bool = option(
-        "the shuffler may be on another machine; it must be yours to load", default=False
+        "the shuffler may be on another machine, which you must be allowed to load", default=False
     )
     format: Literal["table", "json"] = option("format of the output (%(default)s)", default="table")
 
@@ -70,8 +75,8 @@ def _run(options: LoadOptions) -> int:
     shuffler = f"https://{options.http}" if options.http else bundle.shuffler
     if not options.other_machine and not is_loopback(shuffler.removeprefix("https://")):
         raise BadParameter(
-            f"the shuffler, {shuffler}, is not on this machine; if it is yours to "
-            "load, say so with --other-machine"
+            f"the shuffler, {shuffler}, is not on this machine; if you are allowed to load it, "
+            "add --other-machine"
         )
     metrics = tuple(options.metrics or bundle.metrics)
     _check_limits(bundle, metrics, options)
@@ -141,16 +146,14 @@ def _show(figures: dict[str, Any]) -> None:
         ],
     )
     devices, wakes = figures["devices"], figures["wakes"]
-    idle = (
-        f"; {devices - wakes:,} of {devices:,} had no turn in this time" if wakes < devices else ""
-    )
-    say(f"  devices woke {wakes:,} times, each time with a report of every metric{idle}")
+    idle = f"; {devices - wakes:,} of {devices:,} devices sent nothing" if wakes < devices else ""
+    say(f"  {wakes:,} times a device reported every metric{idle}")
     for reason, number in figures["not_sent"].items():
         say(f"  {number:,} not acknowledged: {reason.replace('_', ' ')}")
     if figures["behind"]:
         say(
-            f"  {figures['behind']:,} of {figures['wakes']:,} devices woke over .1 s late: this "
-            "machine has not the time to make so much load"
+            f"  {figures['behind']:,} of {wakes:,} times a device was over .1 s late: this machine "
+            "is too slow for so much load"
         )
 
 

@@ -97,14 +97,15 @@ class PlanOptions:
     reports: int | None = option("number of reports", default=None, metavar="N", group=_FIGURES)
     epsilon: float | None = option("privacy loss of one report, nats", default=None, group=_FIGURES)
     error: float | None = option(
-        "standard error of a share that you want",
+        "standard error that you want, as a share of all reports; of a mean, as a share of the "
+        "width of its range",
         default=None,
         metavar="SHARE",
         group=_FIGURES,
         exclusive=_GOAL,
     )
     detect: float | None = option(
-        "smallest share that should be detected",
+        "smallest share that should be detected; of a mean, half the width of its 95%% interval",
         default=None,
         metavar="SHARE",
         group=_FIGURES,

@@ -37,6 +37,7 @@ from hubbub.programs.command_line import Command
 from hubbub.programs.options import option, options
 
 _MEASURE_SECONDS: Final = 2.0
+_DEVICES: Final = 1e8
 _EPILOG: Final = """
 examples:
   hubbub plan capacity metrics.toml --devices 1e8
@@ -49,7 +50,11 @@ class CapacityOptions:
     """Options of `hubbub plan capacity`."""
 
     chosen: MetricsOptions
-    devices: float = option("that report (%(default).0e)", default=1e8, within=Interval(1, 1e11))
+    devices: float = option(
+        f"number of devices that report ({_DEVICES:,.0f})",
+        default=_DEVICES,
+        within=Interval(1, 10**11),
+    )
     per_day: float | None = option(
         "reports per device and day, in epochs of --epoch; without it as many as the metrics "
         "of the catalog allow",

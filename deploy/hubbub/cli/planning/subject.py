@@ -174,7 +174,7 @@ def _size(number: float, least: int) -> int:
     if not float(number).is_integer():
         raise BadParameter(f"{number:g} is no whole number")
     if not least <= number <= _MAX_VALUES:  # as many as a bundle may list
-        raise BadParameter(f"{number:g} values are outside [{least}, {_MAX_VALUES}]")
+        raise BadParameter(f"{number:,.0f} values are outside [{least}, {_MAX_VALUES:,}]")
     return int(number)
 
 
