@@ -42,8 +42,16 @@ EVERYTHING: dict[str, Any] = {
         "autoscaling": {"unwrittenReports": 10_000},
         "service": {"annotations": {"example.org/balancer": "tcp"}, "httpPort": 8443},
     },
-    "secrets": {"access": "hubbub-access"},
-    "aggregator": {"shards": 4, "redisReplicas": 1, "autoscaling": {"waitingReports": 50_000}},
+    "secrets": {"access": "hubbub-access", "objectStore": "hubbub-store"},
+    "aggregator": {
+        "shards": 4,
+        "redisReplicas": 1,
+        "totals": "/files/totals",
+        "redisDays": 30,
+        "estimates": "/files",
+        "filesClaim": "hubbub-files",
+        "autoscaling": {"waitingReports": 50_000},
+    },
     "monitoring": {
         "enabled": True,
         "labels": {"release": "prometheus"},
@@ -443,6 +451,12 @@ def test_an_aggregator_reaches_the_provider_where_people_log_in_and_otherwise_no
     provider = [{"ipBlock": {"cidr": "192.0.2.0/24"}}]
     policies = {"networkPolicies": {"provider": provider, "providerPort": 8443}}
     assert outward(EVERYTHING | policies) == [{"ports": [{"port": 8443}], "to": provider}]
+    filed = {"aggregator": {"totals": "s3://stats/hubbub", "redisDays": 30}}
+    assert outward(NEEDED | filed) == [{"ports": [{"port": 443}]}]
+    collector = {"aggregator": {"totals": "/files", "otlp": "http://collector:4318/v1/metrics"}}
+    policies = {"networkPolicies": {"outlets": provider, "outletPorts": [4318]}}
+    assert outward(NEEDED | collector | policies) == [{"ports": [{"port": 4318}], "to": provider}]
+    assert outward(NEEDED | {"aggregator": {"totals": "/files"}}) == []
 
 
 def _projected(pod: dict[str, Any]) -> list[dict[str, Any]]:

@@ -70,7 +70,8 @@ class Machine:
         answering(self.children[name], self.ports[name, 6379], tls=True)
 
     def here(self, name: str, text: str) -> str:
-        """Paths and addresses of a container, on this machine."""
+        """Paths and addresses of a container, on this machine; variables have their defaults."""
+        text = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text)
         for place in ("/etc/hubbub", "/etc/redis", "/etc/prometheus"):
             text = text.replace(place, f"{self.root(name)}{place}")
         for (host, inner), outer in self.ports.items():

@@ -5,14 +5,18 @@ of the test's own: their dependencies do not go with ours.
 """
 
 import asyncio
+import io
+import itertools
 import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import httpx2
@@ -86,6 +90,40 @@ def test_dbt_builds_its_models_and_grafana_asks_them(tools: dict[str, str], tmp_
         assert not wrong.fetchall()
 
 
+class Killed(BaseException):
+    """The process ended here."""
+
+
+class DyingStore:
+    """An object store whose writer is killed at a step: what it has not finished never appears."""
+
+    def __init__(self, files: Any, after: int) -> None:
+        self._files = files
+        self.steps, self._after = 0, after
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._files, name)
+
+    def step(self) -> None:
+        """Count a step. Raises Killed at the last one and at every later one."""
+        self.steps += 1
+        if self.steps > self._after:
+            raise Killed
+
+    def delete_file(self, path: str) -> None:
+        self.step()
+        self._files.delete_file(path)
+
+    @contextmanager
+    def open_output_stream(self, path: str) -> Iterator[Any]:
+        self.step()
+        content = io.BytesIO()
+        yield content
+        self.step()
+        with self._files.open_output_stream(path) as stream:
+            stream.write(content.getvalue())
+
+
 @contextmanager
 def _object_store(tools: dict[str, str]) -> Iterator[str]:
     """The address of an S3 server with an empty bucket."""
@@ -109,13 +147,20 @@ def _object_store(tools: dict[str, str]) -> Iterator[str]:
         process.wait()
 
 
-def test_an_object_store_keeps_totals_and_answers_from_them(
-    tools: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    every = EstimateQuery(range=EpochRange(epochs="closed"))
+
+
+EVERY = EstimateQuery(range=EpochRange(epochs="closed"))
+
+
+@pytest.mark.usefixtures("_credentials")
+def test_an_object_store_keeps_totals_and_answers_from_them(
+    tools: dict[str, str], tmp_path: Path
+) -> None:
 
     async def body(place: Place) -> None:
         query = await _engine(tmp_path)
@@ -127,7 +172,7 @@ def test_an_object_store_keeps_totals_and_answers_from_them(
         assert not (await writer.compare()).differences
         clock = query.collected.now
         filed = QueryEngine(newest_bundle(place), files, clock=clock)
-        assert await filed.estimate("shape", every) == await query.estimate("shape", every)
+        assert await filed.estimate("shape", EVERY) == await query.estimate("shape", EVERY)
         [name, *_] = place.entries("totals/shape")
         place.write(f"totals/shape/{name.name}", b"x")
         with pytest.raises(TotalsUnreadable, match=r"s3://bucket/hubbub/totals/shape/.* damaged"):
@@ -142,3 +187,44 @@ def test_an_object_store_keeps_totals_and_answers_from_them(
         with pytest.raises(StoreUnavailable, match=r"s3://nothing/x/a: cannot be written") as it:
             Place.at(f"s3://nothing/x?{more}").write("a", b"x")
         assert "hunter2" not in str(it.value)
+
+
+@pytest.mark.usefixtures("_credentials")
+def test_a_writer_of_an_object_store_that_is_killed_at_any_step_leaves_whole_files(
+    tools: dict[str, str], tmp_path: Path
+) -> None:
+    async def body(address: str) -> int:
+        """Write a bucket's folder anew for every step that the writer is killed at: their number.
+
+        Every time the first window's file is written before, of fewer reports, and then replaced.
+        """
+        query = await _engine(tmp_path)
+        bundle, store = query.collected.bundle, query.collected._store
+        expected = await query.estimate("shape", EVERY)
+        first, *_ = sorted(await store.counted(bundle.streams))
+        [totals] = await store.read([first])
+        for after in itertools.count():
+            place = Place.at(f"s3://bucket/{after}?{address}")
+            files = FileTotals(place, lambda: bundle)
+            await files.write(first, replace(totals, counted=totals.counted - 1))
+            dying = DyingStore(place._files, after)
+            place._files = dying
+            with suppress(Killed):
+                await TotalsWriter(query.collected, store, files).look()  # type: ignore[arg-type]
+            place._files = dying._files
+            for window in await files.listed(bundle.streams):
+                with suppress(TotalsUnreadable):  # two states of one window: never a part of one
+                    await files.read([window])
+            writer = TotalsWriter(query.collected, store, files)  # type: ignore[arg-type]
+            await writer.look()
+            assert not (await writer.compare()).differences
+            filed = QueryEngine(newest_bundle(place), files, clock=query.collected.now)
+            assert await filed.estimate("shape", EVERY) == expected
+            if dying.steps <= after:
+                return after
+        raise AssertionError
+
+    with _object_store(tools) as address:
+        more = f"endpoint_override={address}&scheme=http&region=us-east-1"
+        # The bundle, 9 windows, one of them in place of another, and the index.
+        assert asyncio.run(body(more)) == 2 * (1 + 9 + 1) + 1

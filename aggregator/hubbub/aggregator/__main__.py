@@ -159,9 +159,9 @@ def _totals(
     settings: Settings, store: RedisStore, bundle: Callable[[], Bundle]
 ) -> tuple[TotalsStore, FileTotals | None]:
     """The totals to be asked about, and their files, if they are asked for."""
-    if not settings.totals:
+    if not settings.outlets.totals:
         return store, None
-    files = FileTotals(Place.at(settings.totals), bundle, fresh_seconds=LISTED_SECONDS)
+    files = FileTotals(Place.at(settings.outlets.totals), bundle, fresh_seconds=LISTED_SECONDS)
     return FiledStore(store, files), files
 
 
@@ -171,7 +171,7 @@ def _writers(
     """What writes files of totals, if they are asked for."""
     if files is None:
         return []
-    return [TotalsWriter(query.collected, store, files, settings.redis_days).run]
+    return [TotalsWriter(query.collected, store, files, settings.outlets.redis_days).run]
 
 
 def _of_analysts(server: RedisServer) -> dict[str, Any]:
@@ -282,10 +282,10 @@ def _outlets(settings: Settings, query: QueryEngine, server: RedisServer) -> lis
     sinks: list[Sink] = []
     if settings.export_dir:
         sinks.append(Folder(settings.export_dir))
-    if settings.estimates:
-        sinks.append(EstimatesTable(Place.at(settings.estimates), query.collected))
-    if settings.otlp:
-        sinks.append(Collector(settings.otlp, RedisDeliveryLog(server)))
+    if settings.outlets.estimates:
+        sinks.append(EstimatesTable(Place.at(settings.outlets.estimates), query.collected))
+    if settings.outlets.otlp:
+        sinks.append(Collector(settings.outlets.otlp, RedisDeliveryLog(server)))
     if settings.webhook:
         webhook = Webhook(settings.webhook, settings.webhook_secret, RedisDeliveryLog(server))
         sinks.append(webhook)

@@ -119,25 +119,9 @@ class HttpSettings:
 
 
 @options
-class Settings:
-    """Everything the aggregator is told."""
+class Outlets:
+    """Where closed epochs go, for years and for other programs."""
 
-    bundle: Path = option(
-        "bundle of the operator (operator.hubbub), or the bundle of the apps, which "
-        "contains no candidates and alerts"
-    )
-    keys: Path = option("file of the opening keys (opening.keys.json)")
-    listen: str = address_option("address for the shuffler (%(default)s)", "127.0.0.1:7071")
-    query_listen: str | None = option(argparse.SUPPRESS, default=None, parse=_over_http_alone)
-    shuffler_status: str = address_option(
-        "HOST:PORT of the shuffler's status, for the number of waiting reports; without "
-        "it the conservation law cannot be checked",
-        "",
-    )
-    http: HttpSettings
-    export_dir: Path | None = option(
-        "folder for a JSON and a CSV file of every epoch that has closed", default=None
-    )
     totals: str = option(
         "folder, or address such as s3://BUCKET/PREFIX, for the totals of every epoch that has "
         "closed, as Parquet; answers from them need no Redis (needs hubbub[tables])",
@@ -164,6 +148,29 @@ class Settings:
         default="",
         metavar="URL",
     )
+
+
+@options
+class Settings:
+    """Everything the aggregator is told."""
+
+    bundle: Path = option(
+        "bundle of the operator (operator.hubbub), or the bundle of the apps, which "
+        "contains no candidates and alerts"
+    )
+    keys: Path = option("file of the opening keys (opening.keys.json)")
+    listen: str = address_option("address for the shuffler (%(default)s)", "127.0.0.1:7071")
+    query_listen: str | None = option(argparse.SUPPRESS, default=None, parse=_over_http_alone)
+    shuffler_status: str = address_option(
+        "HOST:PORT of the shuffler's status, for the number of waiting reports; without "
+        "it the conservation law cannot be checked",
+        "",
+    )
+    http: HttpSettings
+    export_dir: Path | None = option(
+        "folder for a JSON and a CSV file of every epoch that has closed", default=None
+    )
+    outlets: Outlets
     kept_epochs: int = option(
         "keep the finished estimates of the newest N epochs of each metric, and of the "
         "usual ranges, in Redis, for all aggregators and other programs; 0 for none "

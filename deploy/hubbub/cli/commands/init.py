@@ -253,6 +253,7 @@ def _settle(folder: Path, services: Sequence[str], peer: str = "", *, more: str 
             (folder / "passwords").mkdir(mode=0o700)
         _write_redis(folder, services, more)
         data = [f"data/{_HOSTS[service]}" for service in services]
+        data += ["data/files"] if "aggregator" in services else []
         changing = ("issuer",) if "issuer" in services else ("notice", "tokens")
         for name in (*changing, *data, *(_WATCHING if services == _BOTH else ())):
             (folder / name).mkdir(parents=True, exist_ok=True, mode=0o700)

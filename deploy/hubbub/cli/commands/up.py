@@ -7,6 +7,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Final
 
+from hubbub.aggregator.settings import Outlets
 from hubbub.authoring import Catalog
 from hubbub.cli.local.local_run import LAST_BASE, LocalRun, Ports
 from hubbub.cli.terminal.catalog_reading import read_aloud
@@ -38,6 +39,7 @@ class UpOptions:
         "nobody, and the catalog is read again when it changes",
         default=False,
     )
+    outlets: Outlets
 
 
 def demo_catalog() -> Catalog:
@@ -54,7 +56,7 @@ def _up(options: UpOptions) -> int:
     catalog = read_aloud(path) if path else demo_catalog()
     home = options.home.absolute()
     ports = Ports.from_base(options.port)
-    with LocalRun(home, catalog, ports, development=options.dev) as run:
+    with LocalRun(home, catalog, ports, development=options.dev, outlets=options.outlets) as run:
         if options.dev:
             say(PROTECTS_NOBODY)
         say(f"hubbub is up, with {path or 'the catalog of the demo'}; state in {options.home}")

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import asdict, astuple, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -23,6 +23,7 @@ from typing import Final, Self
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from hubbub.aggregator.settings import Outlets
 from hubbub.authoring import Catalog
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.bundles.opening_keys import is_development
@@ -105,6 +106,7 @@ class LocalRun:
     home: keys, certificates, bundle, both Redis servers' files, logs.
     notice: what its pages say first, now and when it is started there again.
     development: a single report is counted, and its numbers protect nobody.
+    outlets: where the aggregator writes and sends closed epochs.
 
     Raises:
         ServiceUnavailable: a port is taken, no Redis server program, or a service does not start.
@@ -120,8 +122,10 @@ class LocalRun:
         *,
         notice: str = "",
         development: bool = False,
+        outlets: Outlets | None = None,
     ) -> None:
         self.home = home
+        self._outlets = asdict(outlets) if outlets else {}
         self._notice = notice
         self._development = development
         self.bundle_path = home / "app.hubbub"
@@ -322,6 +326,7 @@ class LocalRun:
             self._said(),
             "--shuffler-status",
             self.shuffler_status,
+            *(f"--{name.replace('_', '-')}={place}" for name, place in self._outlets.items()),
             *tls,
             redis_url=self.aggregator_redis,
         )
