@@ -51,6 +51,10 @@ _DEPLOY = """## Files of deploy/
 - `HUBBUB_USER`: compose file, in `.env`: the user that containers run as
 - `HUBBUB_GATEWAY`: compose file of a relay: the shuffler that it forwards to
 - `HUBBUB_PEER`: compose files of two parties, in `.env`: address of the other party's service
+- `HUBBUB_TOTALS`, `HUBBUB_REDIS_DAYS`, `HUBBUB_ESTIMATES`, `HUBBUB_OTLP`: compose files, in `.env`: \
+the aggregator's options of these names
+- `HUBBUB_AGGREGATOR`: compose file, in `.env`: lock of the aggregator's image; these options need \
+`aggregator-all`
 - `HUBBUB_OIDC`, `HUBBUB_OIDC_AUDIENCE`: compose file of an issuer, in `.env`: its `--oidc` and `--oidc-audience`
 
 ## Commands that query a service
