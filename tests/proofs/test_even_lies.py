@@ -1,11 +1,11 @@
 """Mechanisms that a crowd accounts for as `grr`: every report is a mixture of its reports."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
-from itertools import combinations, combinations_with_replacement, product
-from math import exp, inf, nextafter
+from itertools import combinations, combinations_with_replacement, permutations, product
+from math import exp, inf, lcm, nextafter
 from typing import Any
 
 import pytest
@@ -84,16 +84,6 @@ def test_what_noise_hits_of_a_geometry_is_no_less_than_its_account_says(
         assert first is other or Fraction(alone, points) >= Fraction(1, int(lies.categories))
 
 
-def _epochs(mechanism: Any, values: tuple[Any, ...]) -> Iterator[tuple[tuple[int, ...], Fraction]]:
-    """What these people's reports may be, shuffled, with the chance of each order."""
-    space = [range(mechanism.layout.size)] * len(values)
-    for outcome in product(*space):
-        chance = Fraction(1)
-        for value, cell in zip(values, outcome, strict=True):
-            chance *= mechanism.likelihood(value, {cell: 1}) / mechanism.groups
-        yield tuple(sorted(outcome)), chance
-
-
 def _tree(local: float, others: int) -> tuple[PrefixTree, list[str]]:
     tree = PrefixTree(epsilon=local, bits=2, cells=4, hashes=1)
     strings: dict[tuple[int, ...], str] = {}
@@ -127,20 +117,19 @@ def test_a_crowd_of_a_geometry_is_never_told_less_than_all_outcomes_give(
         epsilon_local=lies.epsilon,
         groups=lies.groups,
     )
-    shares = (0.1, 0.4, 0.8)
-    deltas = [delta_of(crowd, share * local) for share in shares]
-    for rest in combinations_with_replacement(values, others):
-        laws = []
-        for own in values:
-            law: defaultdict[tuple[int, ...], Fraction] = defaultdict(Fraction)
-            for outcome, chance in _epochs(mechanism, (own, *rest)):
-                law[outcome] += chance
-            laws.append(law)
-        for first, other in product(laws, laws):
-            for share, most in zip(shares, deltas, strict=True):
-                t = Fraction(nextafter(exp(share * local), inf))
-                over = (first[outcome] - t * other[outcome] for outcome in first)
-                assert sum((more for more in over if more > 0), Fraction(0)) <= most
+    deltas = {share * local: delta_of(crowd, share * local) for share in (0.1, 0.4, 0.8)}
+    cells = range(mechanism.layout.size)
+    rows = _integers(
+        [
+            [mechanism.likelihood(value, {cell: 1}) / mechanism.groups for cell in cells]
+            for value in values
+        ]
+    )
+    for rest in combinations_with_replacement(rows, others):
+        laws = [_histograms([own, *rest]) for own in rows]
+        for first, other in permutations(laws, 2):
+            for epsilon, most in deltas.items():
+                assert _delta(first, other, epsilon) <= most
 
 
 def test_windows_of_several_cells_and_sets_of_bits_are_not_even() -> None:
@@ -182,41 +171,54 @@ def test_a_crowd_of_codes_is_never_told_less_than_all_outcomes_give(
     assert 0 < lies.categories - codes.words / codes.near < 1e-14 * codes.words
     near, far = codes.channel.p / codes.books, codes.channel.q / codes.books
     one_book = [set(words) for words in combinations(range(codes.words), codes.near)]
-    rows = [
-        [near if cell % codes.words in own[cell // codes.words] else far for cell in cells]
-        for own in product(one_book, repeat=codes.books)
-        for cells in [range(codes.words * codes.books)]
-    ]
+    cells = range(codes.words * codes.books)
+    rows = _integers(
+        [
+            [near if cell % codes.words in own[cell // codes.words] else far for cell in cells]
+            for own in product(one_book, repeat=codes.books)
+        ]
+    )
     crowd = ShuffledEpoch(
         reports=others + 1, categories=lies.categories, epsilon_local=lies.epsilon
     )
-    shares = (0.1, 0.4, 0.8)
-    deltas = [delta_of(crowd, share * codes.epsilon) for share in shares]
-    largest = [Fraction(0)] * len(shares)
+    largest = {share * codes.epsilon: Fraction(0) for share in (0.1, 0.4, 0.8)}
     # Which word is which is a name: one of the pair may be the first row.
     for rest in combinations_with_replacement(rows, others):
         histograms = [_histograms([own, *rest]) for own in rows]
         for other in histograms[1:]:
-            for place, share in enumerate(shares):
-                t = Fraction(nextafter(exp(share * codes.epsilon), inf))
-                over = (chance - t * other[counts] for counts, chance in histograms[0].items())
-                total = sum((more for more in over if more > 0), Fraction(0))
-                largest[place] = max(largest[place], total)
-    for most, exact in zip(deltas, largest, strict=True):
+            for epsilon, exact in largest.items():
+                largest[epsilon] = max(exact, _delta(histograms[0], other, epsilon))
+    for epsilon, exact in largest.items():
+        most = delta_of(crowd, epsilon)
         assert most >= exact
         assert most <= 1.35 * float(exact) + 1e-3, "a small crowd shows how many lied"
 
 
-def _histograms(rows: list[list[Fraction]]) -> dict[tuple[int, ...], Fraction]:
+def _integers(rows: list[list[Fraction]]) -> list[list[int]]:
+    """Chances over one denominator, which are added and multiplied without being reduced."""
+    whole = lcm(*(chance.denominator for row in rows for chance in row))
+    return [[int(chance * whole) for chance in row] for row in rows]
+
+
+def _histograms(rows: list[list[int]]) -> dict[tuple[int, ...], int]:
     """How many reports may be of each cell, of people with these chances of each."""
-    chances = {(0,) * len(rows[0]): Fraction(1)}
+    chances = {(0,) * len(rows[0]): 1}
     for row in rows:
-        grown: defaultdict[tuple[int, ...], Fraction] = defaultdict(Fraction)
+        grown: defaultdict[tuple[int, ...], int] = defaultdict(int)
         for counts, chance in chances.items():
             for cell, own in enumerate(row):
                 grown[(*counts[:cell], counts[cell] + 1, *counts[cell + 1 :])] += chance * own
         chances = grown
     return chances
+
+
+def _delta(
+    first: dict[tuple[int, ...], int], other: dict[tuple[int, ...], int], epsilon: float
+) -> Fraction:
+    """How much likelier the first is than e^epsilon times the other, over all outcomes."""
+    ratio, whole = nextafter(exp(epsilon), inf).as_integer_ratio()
+    over = (whole * chance - ratio * other[counts] for counts, chance in first.items())
+    return Fraction(sum(more for more in over if more > 0), whole * sum(first.values()))
 
 
 def test_half_of_the_words_are_too_many_to_be_accounted_for() -> None:

@@ -6,9 +6,11 @@ the same code at every size.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cache
+from itertools import combinations
 
 from hubbub.errors import ProofFailed
 from hubbub.mechanisms import (
@@ -66,25 +68,16 @@ def ratios_are_within_the_claim(
     law: Sequence[Mapping[bytes, Fraction]], mechanism: AnyMechanism
 ) -> None:
     """The same, of distributions of payloads that are given, one for each value."""
-    lowest, highest = dict(law[0]), dict(law[0])
-    for row in law:
-        hold(row.keys() == lowest.keys(), "a payload only some values can send tells them apart")
-        for payload, chance in row.items():
-            lowest[payload] = min(lowest[payload], chance)
-            highest[payload] = max(highest[payload], chance)
-    loss = log_at_least(max(highest[payload] / lowest[payload] for payload in lowest))
+    same = all(row.keys() == law[0].keys() for row in law)
+    hold(same, "a payload only some values can send tells them apart")
+    loss = log_at_least(_worst_ratio(law))
     claim = mechanism.privacy_loss()
     hold(loss <= claim * (1 + 2**-49), f"a report loses {loss:.6g} nats, above {claim:.6g}")
 
 
 def claim_is_not_looser_than_a_thousandth(mechanism: AnyMechanism) -> None:
     """A claim far above the truth wastes accuracy: the peers' mistakes 4 and 5."""
-    worst = max(
-        row[payload] / other[payload]
-        for row in rows(mechanism)
-        for other in rows(mechanism)
-        for payload in row.keys() & other.keys()
-    )
+    worst = _worst_ratio(rows(mechanism))
     claim = mechanism.privacy_loss()
     hold(math.log(worst) >= claim * 0.999, f"loses {math.log(worst):.6g}, claims {claim:.6g}")
     if hasattr(mechanism, "epsilon"):
@@ -124,11 +117,17 @@ def likelihood_is_the_chance_up_to_a_factor(mechanism: AnyMechanism) -> None:
 
 def total_variation_is_within_the_claim(mechanism: AnyMechanism) -> None:
     """And no looser than it need be, but where values are hashed: there some differ in less."""
-    worst = max(
-        sum((max(chance - other.get(payload, 0), Fraction()) for payload, chance in row.items()))
-        for row in rows(mechanism)
-        for other in rows(mechanism)
+    chances = [chance for row in rows(mechanism) for chance in row.values()]
+    # Over one denominator they are integers, whose differences need not be reduced.
+    whole = math.lcm(*(chance.denominator for chance in chances))
+    law = [
+        {payload: int(chance * whole) for payload, chance in row.items()} for row in rows(mechanism)
+    ]
+    differences = (
+        sum(max(chance - other.get(payload, 0), 0) for payload, chance in row.items())
+        for row, other in combinations(law, 2)
     )
+    worst = Fraction(max(differences), whole)
     hold(worst <= mechanism.total_variation(), "two values differ by more than is claimed")
     if mechanism.VALUES == "categories":
         hold(worst == mechanism.total_variation(), "two values differ by less than is claimed")
@@ -144,9 +143,7 @@ def permanent_response_bounds_every_report(mechanism: AnyMechanism) -> None:
         for value in mechanism.probes()
     ]
     hold(all(row.keys() == rows[0].keys() for row in rows), "permanent bits tell values apart")
-    worst = log_at_least(
-        max(row[bits] / other[bits] for row in rows for other in rows for bits in row)
-    )
+    worst = log_at_least(_worst_ratio(rows))
     claim = mechanism.permanent_loss()
     hold(worst <= claim * (1 + 2**-49), f"all reports lose {worst:.6g} nats, above {claim:.6g}")
 
@@ -184,6 +181,16 @@ def hold(holds: bool, otherwise: str) -> None:  # noqa: FBT001 what must hold
         raise ProofFailed(otherwise)
 
 
+def _worst_ratio(law: Sequence[Mapping[bytes, Fraction]]) -> Fraction:
+    """Of the chances of one payload from two values that can send it, the largest ratio."""
+    chances = defaultdict(list)
+    for row in law:
+        for payload, chance in row.items():
+            chances[payload].append(chance)
+    return max(max(same) / min(same) for same in chances.values())
+
+
+@cache
 def _moments(mechanism: AnyMechanism) -> list[list[tuple[float, float]]]:
     """Per probed value and estimate: mean and mean square over one report's payloads."""
     every_payload = {payload for row in rows(mechanism) for payload in row}

@@ -3,12 +3,13 @@
 The randomizer under test is the shipping one; only its coins are answered from here.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from fractions import Fraction
 from math import prod
 
 from hubbub.mechanisms import Probability
+from hubbub.mechanisms.probability import DIGITS
 
 
 class Replay:
@@ -17,7 +18,8 @@ class Replay:
     def __init__(self, path: list[int]) -> None:
         self.path = path
         self.taken: list[tuple[int, int]] = []  # (branch, number of branches)
-        self.weight = Fraction(1)
+        # The chance of the path. Integers: a fraction would be reduced at every question.
+        self.numerator = self.denominator = 1
 
     def _branch(self, branches: int) -> int:
         depth = len(self.taken)
@@ -31,15 +33,17 @@ class Replay:
         return bool(self.mask(probability, 1))
 
     def below(self, limit: int, /) -> int:
-        self.weight /= limit
+        self.denominator *= limit
         return self._branch(limit)
 
     def mask(self, probability: Probability, width: int, /) -> int:
-        if probability.exact in (0, 1):  # no coin: no fork
-            return ((1 << width) - 1) * int(probability.exact)
+        threshold, whole = probability.threshold, 1 << DIGITS
+        if threshold in (0, whole):  # no coin: no fork
+            return ((1 << width) - 1) * (threshold >> DIGITS)
         bits = self._branch(1 << width)
         ones = bits.bit_count()
-        self.weight *= probability.exact**ones * (1 - probability.exact) ** (width - ones)
+        self.numerator *= threshold**ones * (whole - threshold) ** (width - ones)
+        self.denominator <<= DIGITS * width
         return bits
 
 
@@ -48,26 +52,30 @@ class TooMany(Exception):
 
 
 def distribution(run: Callable[[Replay], bytes], most: int | None = None) -> dict[bytes, Fraction]:
-    """The exact chance of every output that `run` can give, zero chances left out.
+    """The exact chance of every output that `run` can give; none is zero, for no branch is.
 
     Raises:
         TooMany: more than `most` runs would be needed.
     """
-    chances: dict[bytes, Fraction] = defaultdict(Fraction)
+    chances: dict[bytes, Counter[int]] = defaultdict(Counter)  # numerators by denominator
     path: list[int] = []
     walked = 0
     while True:
         source = Replay(path)
         output = run(source)
         walked += 1
-        outcomes = prod(branches for _, branches in source.taken)
-        if most is not None and max(walked, outcomes) > most:
-            raise TooMany
-        chances[output] += source.weight
+        if most is not None:
+            outcomes = prod(branches for _, branches in source.taken)
+            if max(walked, outcomes) > most:
+                raise TooMany
+        chances[output][source.denominator] += source.numerator
         choices = source.taken
         while choices and choices[-1][0] == choices[-1][1] - 1:
             choices.pop()
         if not choices:
-            return {output: chance for output, chance in chances.items() if chance}
+            return {
+                output: sum((Fraction(*term[::-1]) for term in terms.items()), Fraction())
+                for output, terms in chances.items()
+            }
         path = [branch for branch, _ in choices]
         path[-1] += 1
