@@ -170,7 +170,9 @@ ANSWERS: list[Any] = [
 
 
 # Together they make every statement, in the least time, and percentiles near an end of the range:
-# `make test` runs these alone.
+# `make test` runs these alone, and of so many drawings: what holds in four of five, and says 95%,
+# is noticed.
+DRAWINGS = 60
 QUICKEST = {
     "a count released, rr 4 and 0.5, 20% at the smaller",
     "flat, 60 days, 100,000 people once, epsilon 1",
@@ -210,7 +212,10 @@ def test_the_quickest_settings_are_settings() -> None:
 
 @pytest.mark.parametrize("setting", [_case(setting) for setting in SETTINGS])
 def test_what_is_said_holds(setting: Setting) -> None:
-    for result in measure(setting, setting.runs):
+    answer_fields = set(_said())
+    runs = min(setting.runs, DRAWINGS) if setting.name in QUICKEST else setting.runs
+    for result in measure(setting, runs):
+        assert set(result.statement.fields) <= answer_fields, "a row for what no answer says"
         assert result.holds(ERRORS), result
 
 
@@ -224,16 +229,15 @@ def _said() -> Iterator[str]:
 
 
 def test_no_statement_goes_untried() -> None:
-    """Every figure of an answer has a row here, or a proof."""
+    """Every figure of an answer has a row in a setting that `make test` runs, or a proof."""
     tried = {
         field
         for setting in SETTINGS
+        if setting.name in QUICKEST
         for result in measure(setting, 1)
         for field in result.statement.fields
     }
-    answer_fields = set(_said())
-    assert answer_fields - tried - set(PROVEN) == set()
-    assert tried - answer_fields == set(), "a row for what no answer says"
+    assert set(_said()) - tried - set(PROVEN) == set()
     text = "\n".join(path.read_text() for path in TESTS.rglob("test_*.py"))
     test_names = set(re.findall(r"def (test_\w+)", text))
     assert set(PROVEN.values()) - test_names == set()

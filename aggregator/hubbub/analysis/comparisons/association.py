@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from scipy.linalg import block_diag
 from scipy.special import gammaincc
 
 from hubbub.analysis.arrays import Floats
@@ -99,8 +98,10 @@ def associated_within(
         interactions.append(basis.T @ own.reshape(-1))
         lines.append(basis.T @ _line(table.likely) @ turn)
         spreads.append(basis.T @ spread @ basis)
-    every = block_diag(*lines)
-    covariance = every @ independent @ every.T
+    rows = np.vsplit(independent, len(slices))
+    half = np.vstack([line @ own for line, own in zip(lines, rows, strict=True)])
+    columns = np.hsplit(half, len(slices))
+    covariance = np.hstack([own @ line.T for line, own in zip(lines, columns, strict=True)])
     size = len(interactions[0])
     for place, spread in enumerate(spreads):  # which has what margins' errors add, too
         block = slice(place * size, (place + 1) * size)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from scipy.special import expit, logsumexp
+from scipy.special import expit
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.numbers import Mean
@@ -207,7 +207,7 @@ class _Fit:
             likely[:, 0] += np.log(_NONE)
             likely[:, 1:] += np.log((1 - _NONE) / (len(model.weekdays) - 1))
         likely += model.prior()[:, None]
-        self._logs: Floats = likely - logsumexp(likely)
+        self._logs: Floats = likely - _log_sum(likely)
         self.weights: Floats = np.exp(self._logs)
 
     def _less_weekdays(self, of: Floats, square: Floats, pair: int) -> tuple[Floats, Floats]:
@@ -272,7 +272,7 @@ class _Fit:
         """What speaks for a step where the level may not jump yet, on average over all points."""
         logs = self._evidence()
         logs[jumps > 0] = logs[0] = -np.inf
-        whole = float(logsumexp(logs))
+        whole = float(_log_sum(logs))
         chances = np.exp(logs - whole) if np.isfinite(whole) else np.zeros_like(logs)
         return _NextStep(whole - float(np.log(len(logs) - 1)), chances)
 
@@ -317,7 +317,7 @@ class _Fit:
                 break
             logs = _likelier(signals[:, counts, None], within[:, counts, None], sizes)
             logs += self._logs[pair, counts, None] - np.log(len(sizes))
-            evidence = np.logaddexp(evidence, logsumexp(logs, axis=(1, 2)))
+            evidence = np.logaddexp(evidence, _log_sum(logs, axis=(1, 2)))
         return evidence
 
     def _size(self, place: int) -> tuple[float, float]:
@@ -332,9 +332,15 @@ class _Fit:
             logs = self._logs[pair] + _likelier(signals[0], within[0], prior)
             laws.append((logs, signals[0] * spread, spread))
         logs, middle, variance = (np.concatenate(column) for column in zip(*laws, strict=True))
-        weights = np.exp(logs - logsumexp(logs))
+        weights = np.exp(logs - _log_sum(logs))
         mean = float(weights @ middle)
         return mean, float(np.sqrt(weights @ (variance + (middle - mean) ** 2)))
+
+
+def _log_sum(logs: Floats, axis: tuple[int, ...] | None = None) -> Any:
+    """The log of the sum of what these are the logs of; scipy's takes three times as long."""
+    most = logs.max(axis=axis, keepdims=True)
+    return most.squeeze(axis) + np.log(np.exp(logs - most).sum(axis=axis))
 
 
 def _likelier(signals: Floats, within: Floats, size: Any) -> Floats:
