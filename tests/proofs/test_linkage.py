@@ -20,10 +20,10 @@ class Remembered:
     """A source that asks its coins once and gives the same answers ever after."""
 
     def __init__(self, source: BitSource) -> None:
-        self._source, self._answers, self.place = source, list[int](), 0
+        self._source, self.answers, self.place = source, list[int](), 0
 
     def _answer(self, ask: int) -> int:
-        self._answers.append(ask)
+        self.answers.append(ask)
         return ask
 
     def chance(self, probability: Probability, /) -> bool:
@@ -31,14 +31,14 @@ class Remembered:
 
     def below(self, limit: int, /) -> int:
         self.place += 1
-        if self.place <= len(self._answers):
-            return self._answers[self.place - 1]
+        if self.place <= len(self.answers):
+            return self.answers[self.place - 1]
         return self._answer(self._source.below(limit))
 
     def mask(self, probability: Probability, width: int, /) -> int:
         self.place += 1
-        if self.place <= len(self._answers):
-            return self._answers[self.place - 1]
+        if self.place <= len(self.answers):
+            return self.answers[self.place - 1]
         return self._answer(self._source.mask(probability, width))
 
 
@@ -53,6 +53,10 @@ class Memory:
         record = self._kept.setdefault(purpose, Remembered(self._source))
         record.place = 0
         return record
+
+    def content(self) -> bytes:
+        """All answers that it keeps."""
+        return repr([(purpose, kept.answers) for purpose, kept in self._kept.items()]).encode()
 
 
 def _pairs(mechanism: BasicRappor | BucketFlips, value: int) -> dict[bytes, Fraction]:
