@@ -59,9 +59,10 @@ test-rest: .venv/ready
 test-all: test
 	@$(MAKE) --no-print-directory test-rest
 
-# Records what tests cost, of all or of ARGS, and writes the tables of tests/README.md.
+# Records what tests cost, of all anew or of ARGS beside what was recorded, and writes the tables of
+# tests/README.md.
 test-times: .venv/ready
-	@rm -rf build/test-times
+	@$(if $(ARGS),,rm -rf build/test-times)
 	@$(PYTEST) -p tests.support.times -q $(ARGS) || true
 	@$(BIN)/python -m tests.support.times
 

@@ -207,7 +207,12 @@ def test_of_several_epochs_each_has_a_number_of_its_own() -> None:
 
 @pytest.mark.parametrize(
     ("values", "people", "share"),
-    [(20, 1000, 0.98), (3, 1000, 0.98), (100, 1000, 0.9), (3, 500, 0.5)],
+    [
+        (20, 1000, 0.98),
+        (3, 500, 0.5),
+        pytest.param(3, 1000, 0.98, marks=pytest.mark.thorough),
+        pytest.param(100, 1000, 0.9, marks=pytest.mark.thorough),
+    ],
 )
 def test_a_share_holds_though_what_it_is_of_is_an_estimate(
     values: int, people: int, share: float
@@ -241,8 +246,15 @@ def test_a_share_holds_though_what_it_is_of_is_an_estimate(
     assert np.mean(np.square(errors)) == pytest.approx(np.mean(np.square(stderrs)), rel=0.33)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 0.5])
-@pytest.mark.parametrize("share", [1.0, 0.98])
+@pytest.mark.parametrize(
+    ("epsilon", "share"),
+    [
+        (0.1, 1.0),
+        (0.5, 0.98),
+        pytest.param(0.5, 1.0, marks=pytest.mark.thorough),
+        pytest.param(0.1, 0.98, marks=pytest.mark.thorough),
+    ],
+)
 def test_intervals_hold_what_nearly_everybody_holds_though_nobody_knows_how_many_there_are(
     epsilon: float, share: float
 ) -> None:

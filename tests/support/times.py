@@ -115,14 +115,16 @@ def tables(records: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    """Write the tables of the recorded run into tests/README.md."""
-    records = [
-        json.loads(line)
-        for path in RECORDS.glob("*.jsonl")
-        for line in path.read_text().splitlines()
-    ]
+    """Write the tables of what was recorded into tests/README.md: of each test the latest run."""
+    records = {
+        (record["test"], record["phase"]): record
+        for path in sorted(RECORDS.glob("*.jsonl"), key=lambda path: path.stat().st_mtime)
+        for record in map(json.loads, path.read_text().splitlines())
+    }
     before, _, rest = README.read_text().partition(BEGIN)
-    README.write_text(f"{before}{BEGIN}\n\n{tables(records)}\n{END}{rest.partition(END)[2]}")
+    README.write_text(
+        f"{before}{BEGIN}\n\n{tables([*records.values()])}\n{END}{rest.partition(END)[2]}"
+    )
 
 
 if __name__ == "__main__":

@@ -24,9 +24,9 @@ DECODERS += ["redis_url"]
 DECODERS += [f"payload_{name}" for name in REGISTRY]
 # What takes longer than a decoder: a device lives, a page is asked. And how many inputs of it.
 LONGER = {
-    "state_file": 300,
-    "state_rows": 300,
-    "witness": 300,
+    "state_file": 100,
+    "state_rows": 100,
+    "witness": 100,
     "journal_life": 600,
     "journal_noted": 600,
     "bundle_signed": 600,
