@@ -18,7 +18,9 @@ def clone_to(clone: Path) -> None:
     venv, own = ROOT / ".venv", clone / ".venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", own], check=True)
     [packages] = venv.glob("lib/python*/site-packages")
-    paths = (packages / "_hubbub.pth").read_text().replace(str(ROOT), str(clone))
+    # One file of each distribution.
+    paths = "\n".join(path.read_text() for path in packages.glob("_hubbub*.pth"))
+    paths = paths.replace(str(ROOT), str(clone))
     (own / packages.relative_to(venv) / "clone.pth").write_text(f"{paths}\n{packages}\n")
     for program in (venv / "bin").iterdir():
         copy = own / "bin" / program.name
