@@ -6,6 +6,7 @@ import os
 import re
 import resource
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -49,6 +50,20 @@ def _fails(done: subprocess.CompletedProcess[str], *words: str) -> None:
     assert "Traceback" not in done.stderr
     for word in words:
         assert word in done.stderr
+
+
+def test_the_doctor_finds_an_installation_well_and_names_what_is_away(
+    hubbub: Hubbub, home: Path, tmp_path: Path
+) -> None:
+    done = hubbub("doctor", "--home", str(home))
+    assert done.returncode == 0, done.stdout
+    subjects = {line.split()[1] for line in done.stdout.splitlines()}
+    assert subjects >= {"shuffler", "clock", "certificates", "aggregator", "redis", "queues"}
+    shutil.copytree(home / "tls", tmp_path / "away" / "tls")
+    done = hubbub("doctor", "--home", str(tmp_path / "away"))
+    assert done.returncode == 1
+    faults = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("fault")]
+    assert faults == ["bundle", "aggregator", "queues"]
 
 
 REDIRECTED = {

@@ -7,6 +7,7 @@ from typing import Any
 
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.values.part_values import name_of
+from hubbub.catalog.values.value_kinds import part_of
 from hubbub.catalog.values.vectors import VECTOR
 from hubbub.errors import BadPayload
 
@@ -36,6 +37,26 @@ def meanings_of(
     return sorted(meant, key=lambda pair: -pair[1])
 
 
+def label_of(metric: Metric, code: Any) -> str:
+    """What people call a value of the mechanism: of numbers the part that it is in.
+
+    Every vector has the same name.
+    """
+    randomizer: Any = metric.randomizer
+    if metric.values is None:
+        if randomizer.VALUES == "strings":
+            return str(code)
+        edges = _edges(metric)
+        place = part_of(edges, code, clamps=True)
+        return _between(edges[place], edges[place + 1])
+    if metric.parts:
+        return name_of(randomizer, metric.values, code)
+    if metric.kind == "set":
+        members = [name for place, name in enumerate(metric.values) if code >> place & 1]
+        return ", ".join(members) or "none"
+    return "vectors" if metric.kind == VECTOR else metric.values[code]
+
+
 def _values(metric: Metric, candidates: Sequence[str]) -> dict[str, Any]:
     """What to weigh: a name for people, and the mechanism's own value."""
     randomizer: Any = metric.randomizer
@@ -52,10 +73,18 @@ def _values(metric: Metric, candidates: Sequence[str]) -> dict[str, Any]:
         return {name: index for index, name in enumerate(metric.values)}
     if randomizer.VALUES == "strings":
         return {string: string for string in candidates}
-    edges = randomizer.edges() if hasattr(randomizer, "edges") else _slices(metric)
-    return {f"{low:.6g} to {high:.6g}": (low + high) / 2 for low, high in pairwise(edges)}
+    return {_between(low, high): (low + high) / 2 for low, high in pairwise(_edges(metric))}
 
 
-def _slices(metric: Metric) -> list[float]:
+def _between(low: float, high: float) -> str:
+    return f"{low:.6g} to {high:.6g}"
+
+
+def _edges(metric: Metric) -> Sequence[float]:
+    """The ends of a number's parts, ascending: of its mechanism, else of slices of its range."""
+    randomizer: Any = metric.randomizer
+    if hasattr(randomizer, "edges"):
+        edges: Sequence[float] = randomizer.edges()
+        return edges
     low, high = metric.parameters["low"], metric.parameters["high"]
     return [low + (high - low) * i / _SLICES for i in range(_SLICES + 1)]

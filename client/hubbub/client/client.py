@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 _EXIT_SECONDS: Final = 2.0
 _STOP_SECONDS: Final = 2.0
 _NO_TRIES: Final = 4  # of 5 s each, where other processes write all the time
+_WAKING: Final = frozenset({Outcome.QUEUED, Outcome.AWAITS_STATE, Outcome.COUNTED})
 
 
 class Client:
@@ -59,6 +60,7 @@ class Client:
     Args:
         hold_seconds: reports wait a random time up to this before they go; None for no background
             thread at all: then only flush() and close() send.
+        local: send nothing, and count on this device what is reported, for its person to see.
         strict: raise for the programmer's mistakes; otherwise they are outcomes, counted and
             logged.
         on_drop: called from the background with metric and reason of every payload given up.
@@ -78,6 +80,7 @@ class Client:
         hold_seconds: float | None = 3600.0,
         strict: bool = True,
         disabled: bool = False,
+        local: bool = False,
         max_epsilon: float = math.inf,
         on_drop: OnDrop | None = None,
         public: Public | None = None,
@@ -98,10 +101,20 @@ class Client:
         if missing := public_values.missing(bundle):
             self._say_missing(missing)
         self._reporter = Reporter(
-            bundle, state, coins or SystemBits(), clock.now, max_epsilon, public=public_values
+            bundle,
+            state,
+            coins or SystemBits(),
+            clock.now,
+            max_epsilon,
+            public=public_values,
+            local=local,
         )
         self._timing: Any = {"clock": clock, "diagnostics": self._diagnostics}
-        self._purse = Purse(bundle, state, ask_issuer, **self._timing) if bundle.tokens else None
+        self._purse = (
+            Purse(bundle, state, ask_issuer, **self._timing)
+            if bundle.tokens and not local
+            else None
+        )
         self._sender = Sender(
             self._reporter, state, bundle, transport, purse=self._purse, **self._timing
         )
@@ -145,8 +158,9 @@ class Client:
             account: where the bundle names an issuer of tokens: the key of an account there, before
                 HUBBUB_ACCOUNT; or what takes the bytes of a request to the issuer, by the app's own
                 server, and returns those of the answer.
-            **settings: app, state_dir, disabled, strict, shuffler, transport, relay, max_epsilon,
-                hold_seconds, log; each before its environment variable (HUBBUB_STATE_DIR, ...).
+            **settings: app, state_dir, disabled, local, strict, shuffler, transport, relay,
+                max_epsilon, hold_seconds, log; each before its environment variable
+                (HUBBUB_STATE_DIR, ...).
 
         Raises:
             BundleRefused: unreadable, altered, another operator's, older than one before, or more
@@ -166,6 +180,7 @@ class Client:
             hold_seconds=config.hold_seconds,
             strict=config.is_strict(development=bundle.development),
             disabled=config.disabled,
+            local=config.local,
             max_epsilon=config.max_epsilon,
             on_drop=on_drop,
             public=public,
@@ -292,7 +307,7 @@ class Client:
         from hubbub.client.ledger_view import view  # noqa: PLC0415 for who looks
 
         state = self._kept()
-        if self._reporter.drawn():  # a moment ago; what a person looks at has it already
+        if self._reporter.drawn() or self._reporter.is_local:  # a moment ago: a person sees it
             self._sender.enter()
         return view(self._bundle, state.device_state(), state.payload_records(), self._clock.now())
 
@@ -338,7 +353,7 @@ class Client:
     def _counted(self, outcome: Outcome) -> Outcome:
         """Count an outcome, and wake the thread that sends where there is something to send."""
         self._diagnostics.outcomes[outcome] += 1
-        if self._background and outcome in {Outcome.QUEUED, Outcome.AWAITS_STATE}:
+        if self._background and outcome in _WAKING:
             self._background.wake()
         return outcome
 

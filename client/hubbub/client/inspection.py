@@ -44,6 +44,11 @@ def peek(folder: Path) -> "LedgerView":
         raise StateUnusable(f"{path}: cannot be read: {error}; {remedy}") from error
 
 
+def state_folders(home: Path) -> list[Path]:
+    """The state folders of this user, one for each operator. home: as `startup.state_home()`."""
+    return sorted(path.parent for path in home.glob(f"*/{FILE_NAME}"))
+
+
 def vouched(folder: Path) -> Vouched | None:
     """What a state folder says of who used it; None if it says nothing that can be read."""
     path = folder / FILE_NAME

@@ -24,7 +24,7 @@ from hubbub.client.cover import FILLER
 from hubbub.client.ledger import crowds_since, reported_of
 from hubbub.client.notices import kept_notice
 from hubbub.client.state.contract import PayloadRecord
-from hubbub.client.state.device_state import DeviceState
+from hubbub.client.state.device_state import DeviceState, own_counts_of
 
 _DAY_SECONDS: Final = EPOCH_SECONDS["day"]
 
@@ -126,6 +126,8 @@ class LedgerView:
             it holds, in seconds since 1970; None where there is none.
         runs: who runs the shuffler and the aggregator, as the operator signed it; None where it
             does not say.
+        own_counts: what local mode counted, which was never sent: by metric, how often each value
+            was reported.
         tokens: who issues the tokens that reports go with, as the bundle names it; "" for nobody.
     """
 
@@ -139,6 +141,7 @@ class LedgerView:
     notice_until: int | None = None
     runs: Runs | None = None
     tokens: str = ""
+    own_counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 def view(
@@ -163,13 +166,14 @@ def view(
         costs = crowds_since(standing.accounts.values(), int(now // _DAY_SECONDS) - SPANS["year"])
         spent = spent_of(bundle.caps, costs)
     number, until = (notice.number, notice.until) if notice else (None, None)
-    counts = dict(standing.counts)
+    counts, own_counts = own_counts_of(standing.counts)
     issuer = bundle.tokens.terms.issuer if bundle.tokens else ""
     return LedgerView(
         on=standing.on,
         metrics=metrics,
         payloads=payloads,
         counts=counts,
+        own_counts=own_counts,
         crowds_in_year=spent,
         crowds_cap=cap,
         notice=number,

@@ -12,6 +12,8 @@ class Outcome(Enum):
     """The metric's reports for this epoch are out."""
     OVER_BUDGET = "over_budget"
     """The metric's lifetime epsilon would be passed."""
+    COUNTED = "counted"
+    """In local mode: counted on this device, for its person alone; nothing is sent."""
     DECLINED = "declined"
     """The person allows less epsilon than any tier of the metric has."""
     NOT_SAMPLED = "not_sampled"

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 from hubbub.bundles import Bundle, Notice, key_at
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
 from hubbub.catalog.discovery import finder_in, spoken
+from hubbub.catalog.meanings import label_of
 from hubbub.catalog.models.learning import Learning
 from hubbub.client.asked_metric import AskedMetric
 from hubbub.client.cover import FILLER, fills, is_filled_up, unanswered
@@ -23,7 +24,7 @@ from hubbub.client.notices import kept_notice
 from hubbub.client.outcome import Outcome
 from hubbub.client.public_values import PublicValues
 from hubbub.client.state.contract import DISABLED, Dropped, PendingPayload, State
-from hubbub.client.state.device_state import DeviceState
+from hubbub.client.state.device_state import DeviceState, own_count
 from hubbub.client.state.secret import SECRET_BYTES, DeviceMemo
 from hubbub.epochs import begins, holding
 from hubbub.errors import StateUnusable, UnknownMetric, ValueOutOfDomain
@@ -38,6 +39,7 @@ class Reporter:
 
     max_epsilon: what the app allows a report at most; the person's preference may be less.
     public: what the app says in the clear of this device.
+    local: count values for this device's person, and draw nothing.
     """
 
     def __init__(
@@ -49,7 +51,10 @@ class Reporter:
         max_epsilon: float = math.inf,
         *,
         public: PublicValues | None = None,
+        local: bool = False,
     ) -> None:
+        self.is_local = local
+        self._own: Counter[str] = Counter()
         self._bundle = bundle
         self._public = public or PublicValues()
         self._state = state
@@ -96,6 +101,8 @@ class Reporter:
             raise
         except Exception as error:  # noqa: BLE001 the app's own may raise anything
             raise unreadable(f'metric "{name}"', error) from None
+        if self.is_local:
+            return self._count(name, text or label_of(metric, code))
         cell = self._public.stream(metric) if metric.breakdown else metric.name
         with self._entered() as is_entered:
             if not is_entered:
@@ -119,6 +126,8 @@ class Reporter:
             raise ValueOutOfDomain(f'model "{name}": {error}') from None
         except Exception as error:  # noqa: BLE001 the app's own may raise anything
             raise unreadable(f'model "{name}": features and label', error) from None
+        if self.is_local:
+            return self._count(name, "examples")
         with self._entered() as is_entered:
             if not is_entered:
                 return Outcome.OVERFLOWED
@@ -126,6 +135,28 @@ class Reporter:
             self._learner.settle(name, example, outcome)
             clipped[name] += example.clipped
             return outcome
+
+    def _count(self, name: str, label: str) -> Outcome:
+        """Count a value for this device's person; nothing is drawn, charged or kept to be sent."""
+        with self._entered() as is_entered:
+            if not is_entered:
+                return Outcome.OVERFLOWED
+            if not self.is_on:
+                return Outcome.DISABLED
+            self._own[own_count(name, label)] += 1
+            return Outcome.COUNTED
+
+    def keep_own(self) -> None:
+        """Move what was counted here into the state. Raises StateUnusable: it stays here."""
+        with self.lock.within():
+            own, self._own = self._own, Counter()
+        try:
+            if own:
+                self._state.count(own)
+        except StateUnusable:
+            with self.lock.within():
+                self._own += own
+            raise
 
     @property
     def awaits_models(self) -> bool:
@@ -175,7 +206,7 @@ class Reporter:
 
     def _covered(self) -> list[tuple[AskedMetric, Metric]]:
         """Those that this person lets report, and that have a default."""
-        if not (self.is_on and self._standing.may_send):
+        if self.is_local or not (self.is_on and self._standing.may_send):
             return []
         return [
             (question, metric)
@@ -215,6 +246,7 @@ class Reporter:
         examples = self._forget_examples(DISABLED)
         with self.lock.within():
             drawn, self._drawn = self._drawn, []
+            self._own.clear()
         last = drawn[-1][0] if drawn else 0
         return last, [*(Dropped(report.stream, DISABLED) for _, report in drawn), *examples]
 
@@ -250,7 +282,7 @@ class Reporter:
     def after_fork_in_child(self) -> None:
         """After a fork, in the child: what was drawn, and what waits, is the parent's to send."""
         self.lock = NoReentryLock()
-        self._drawn = []
+        self._drawn, self._own = [], Counter()
         self._learner.awaited.clear()
 
     def _stand(self, standing: DeviceState) -> None:

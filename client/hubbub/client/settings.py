@@ -36,6 +36,8 @@ class Settings:
             own.
         state_dir: the device's folder; None for this user's own, by operator.
         disabled: report nothing and send nothing in this run.
+        local: send nothing in this run, and count on this device what is reported, for its person
+            to see in `ledger()`.
         strict: raise for the programmer's mistakes instead of counting them; None for strict in
             Python's development mode (python -X dev), and with a bundle of `hubbub up --dev`.
         shuffler: HOST:PORT to dial instead of the bundle's; its certificate must fit all the same.
@@ -54,6 +56,7 @@ class Settings:
     app: str | None = None
     state_dir: Path | None = None
     disabled: bool = False
+    local: bool = False
     strict: bool | None = None
     shuffler: str | None = None
     transport: str | None = None
@@ -156,6 +159,7 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "app": str,
     "state_dir": Path,
     "disabled": _switch,
+    "local": _switch,
     "strict": _switch,
     "shuffler": str,
     "transport": str.lower,

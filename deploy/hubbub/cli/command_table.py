@@ -59,6 +59,9 @@ COMMANDS: Final = {
     "mark": Entry("mark", "mark days on which something happened; every trend shows them"),
     "metrics": Entry("status", "show the metrics, and the stored epochs of each"),
     "status": Entry("status", "show where every report is (the conservation law)"),
+    "doctor": Entry(
+        "doctor", "examine a device and its services: reachable, trusted, waiting, refused, ending"
+    ),
     "forget": Entry("forget", "delete a metric's totals of before a day", "aggregator,cli"),
     "totals": Entry(
         "totals", "files of totals: write, verify, estimate without Redis", "aggregator,cli,tables"

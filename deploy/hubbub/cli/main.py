@@ -34,7 +34,7 @@ _GROUPS: Final = {
     "look, mark": ("metrics", "status", "watch", "candidates", "mark"),
     "keep": ("notice", "log", "forget", "totals", "backup", "verify", "restore"),
     "run": ("shuffler", "aggregator", "relay", "issuer", "load"),
-    "anywhere": ("ledger", "completion"),
+    "anywhere": ("doctor", "ledger", "completion"),
 }
 """What each command is for; as the help says it, and every command is in one."""
 

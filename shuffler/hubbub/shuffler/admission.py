@@ -7,7 +7,7 @@ network, for the limiter alone.
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -50,10 +50,13 @@ class Taken:
     refused: tuple[Refusal, ...]
     notice: bytes = b""
     models: bytes = b""
+    time: int = 0
 
     def response(self) -> SubmitResponse:
         """It as every door sends it."""
-        return SubmitResponse(refused=self.refused, notice=self.notice, models=self.models)
+        return SubmitResponse(
+            refused=self.refused, notice=self.notice, models=self.models, time=self.time
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +172,10 @@ class Admission:
             self.refusals["stream_full"] += 1
             return ComeBack("no room for one of these metrics now", _CROWDED_SECONDS)
         # PRIVACY: whoever asks, and whatever it knows already: it must not mark anybody.
-        return Taken(tuple(refused), self.notice, b"" if reports else self.models)
+        taken = Taken(tuple(refused), self.notice)
+        if not reports:
+            taken = replace(taken, models=self.models, time=int(self._clocks.latest()))
+        return taken
 
     async def _admitted(
         self, reports: Sequence[SealedReport], tokens: Sequence[bytes]

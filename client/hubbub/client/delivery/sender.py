@@ -101,6 +101,10 @@ class Sender:
             StateUnusable: nothing was lost; try again.
         """
         with self._entering.within():
+            if self._reporter.is_local:
+                self._reporter.keep_own()
+                self._reporter.refresh()
+                return
             self._keep_running(self._clock.now())
             standing = self._enter_own(gently=gently)
             orphans = False
@@ -126,7 +130,7 @@ class Sender:
 
     def waiting(self) -> int:
         """How many reports wait that may be sent."""
-        return self._state.waiting(self._held_back())
+        return 0 if self._reporter.is_local else self._state.waiting(self._held_back())
 
     def has_covered(self) -> bool:
         """Whether reports wait of epochs that are over, of metrics with a default."""
@@ -315,7 +319,7 @@ class Sender:
         )
 
     def _attempt(self, timeout_seconds: float) -> float | None:
-        if self._stopped.is_set():
+        if self._stopped.is_set() or self._reporter.is_local:
             self._waiting = self._state.waiting()
             return None
         most = _PROBE if self._failures else _BATCH

@@ -192,6 +192,10 @@ class State(Protocol):
         """Keep an operator's notice, if it `follows` the one that is kept; b"" if none is."""
         ...
 
+    def count(self, counts: Mapping[str, int]) -> None:
+        """Keep what local mode counted, by `own_count`; of too many values the most frequent."""
+        ...
+
     def wallet(self, change: Callable[[Wallet], Result]) -> Result:
         """What a change of the device's tokens says, once it is kept; alone among processes."""
         ...

@@ -2,11 +2,33 @@
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from hubbub.catalog import Metric, epoch_at
 from hubbub.client.ledger import Account
 from hubbub.client.state.consent import Consent, is_on
+
+_OWN: Final = ": "
+
+
+def own_count(metric: str, label: str) -> str:
+    """The name among `counts` of what local mode counts; no reason or mishap contains its mark."""
+    return f"{metric}{_OWN}{label if label.isprintable() else 'unprintable'}"
+
+
+def own_counts_of(counts: Mapping[str, int]) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
+    """Reasons and mishaps; and what local mode counted, by metric and value."""
+    others: dict[str, int] = {}
+    own_counts: dict[str, dict[str, int]] = {}
+    for name, number in counts.items():
+        metric, mark, label = name.partition(_OWN)
+        if mark:
+            own_counts.setdefault(metric, {})[label] = number
+        else:
+            others[name] = number
+    return others, own_counts
 
 
 @dataclass(slots=True, kw_only=True)
@@ -19,7 +41,8 @@ class DeviceState:
     since: when the person had everything forgotten, or 0: epochs then running are over.
     may_send: whether what is spent can be written down; nothing may leave if not.
     notice: the operator's newest that was heard here, as it was signed; empty for none.
-    counts: payloads given up by reason, and mishaps of the state itself by name.
+    counts: payloads given up by reason, mishaps of the state itself by name, and what local mode
+        counted by `own_count`.
     """
 
     secret: bytes = field(repr=False)

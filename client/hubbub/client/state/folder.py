@@ -225,6 +225,11 @@ class FolderState:
             if follows(sealed_tables.notice(rows)):
                 queries.set_meta(rows, notice=notice)
 
+    def count(self, counts: Mapping[str, int]) -> None:
+        """Keep what local mode counted."""
+        with self._transaction() as rows:
+            queries.count_own(rows, counts)
+
     def wallet(self, change: Callable[[Wallet], Result]) -> Result:
         """What a change of the device's tokens says, once it is kept."""
         with self._transaction(durable=True) as rows:

@@ -218,6 +218,11 @@ class MemoryState:
             if follows(self._standing.notice):
                 self._standing.notice = notice
 
+    def count(self, counts: Mapping[str, int]) -> None:
+        """Keep what local mode counted, for this process."""
+        with self._lock:
+            self._standing.counts.update(counts)
+
     def wallet(self, change: Callable[[Wallet], Result]) -> Result:
         """What a change of the tokens says; kept with this process."""
         with self._lock:

@@ -65,6 +65,16 @@ def count(rows: Rows, names: Iterable[str]) -> None:
     _change(rows, Counter(names))
 
 
+def count_own(rows: Rows, counts: Mapping[str, int]) -> None:
+    """Keep what local mode counted; of too many values the most frequent."""
+    _change(rows, Counter(counts))
+    rows.execute(
+        "DELETE FROM counts WHERE name IN (SELECT name FROM counts WHERE instr(name, ': ')"
+        " ORDER BY number DESC LIMIT -1 OFFSET ?)",
+        (HISTORY,),
+    )
+
+
 def insert(rows: Rows, entries: Iterable[OutboxEntry]) -> None:
     """Let reports wait to be sent."""
     rows.executemany(

@@ -41,11 +41,14 @@ class Submitted:
         results: of each report, in their order: None for taken, else why it is refused for good.
         notice: the operator's newest, signed; empty for none.
         models: to a submission without a report, the state of all models, signed; empty for none.
+        time: to such a submission, the shuffler's clock, in seconds since 1970; 0 where it does
+            not say.
     """
 
     results: Sequence[str | None]
     notice: bytes = b""
     models: bytes = b""
+    time: int = 0
 
 
 class NotSent(HubbubError):

@@ -36,7 +36,7 @@ def answer_of(response: SubmitResponse, reports: int) -> Submitted:
             results[refusal.index] = _reason(refusal.reason)
     if any(refusal.index >= reports for refusal in response.refused):
         _warn_of_strays()
-    return Submitted(results, response.notice, response.models)
+    return Submitted(results, response.notice, response.models, response.time)
 
 
 @cache

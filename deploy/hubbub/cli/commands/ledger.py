@@ -13,11 +13,10 @@ from hubbub.catalog import X_WING
 from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.payloads import likeliest, sent
-from hubbub.client.inspection import peek
+from hubbub.client.inspection import peek, state_folders
 from hubbub.client.ledger_view import LedgerView, MetricView, PayloadView
 from hubbub.client.settings import Settings
 from hubbub.client.startup import state_home
-from hubbub.client.state.database import FILE_NAME
 from hubbub.client.trust.bundles import Trust
 from hubbub.client.trust.store import beside, look
 from hubbub.errors import StateUnusable
@@ -72,7 +71,7 @@ def _trusted(trust: Trust, folder: str) -> Iterator[str]:
 
 def _own_folders() -> list[Path]:
     home = state_home()
-    folders = sorted(path.parent for path in home.glob(f"*/{FILE_NAME}"))
+    folders = state_folders(home)
     if not folders:
         raise StateUnusable(f"{home}: no app has reported for this user; give --state-dir")
     return folders
@@ -120,6 +119,14 @@ def _show(folder: str, view: LedgerView, candidates: Sequence[str]) -> None:
     )
     if len(view.payloads) > _ROWS:
         say(f"... and {len(view.payloads) - _ROWS:,} before: --format json shows them all")
+    own_counts = [
+        (metric, value, f"{number:,}")
+        for metric, numbers in view.own_counts.items()
+        for value, number in sorted(numbers.items(), key=lambda pair: -pair[1])
+    ]
+    if own_counts:
+        title = "What was counted here for you alone, in local mode: it was sent to nobody"
+        table(title, ("metric", "value", "times"), own_counts, text_columns=2)
     for reason, number in sorted(view.counts.items()):
         if number:
             say(f"{number:,} {reason.replace('_', ' ')}")
@@ -249,6 +256,7 @@ def _json(view: LedgerView, candidates: Sequence[str]) -> dict[str, Any]:
             for payload in view.payloads
         ],
         "counts": dict(view.counts),
+        "own_counts": view.own_counts,
         "crowds_in_year": view.crowds_in_year,
         "crowds_cap": view.crowds_cap,
         "notice": view.notice,

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from hubbub.wire.v1 import report_pb2 as hubbub_dot_wire_dot_v1_dot_report__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dhubbub/wire/v1/services.proto\x12\x0ehubbub.wire.v1\x1a\x1bhubbub/wire/v1/report.proto\"N\n\rSubmitRequest\x12-\n\x07reports\x18\x01 \x03(\x0b\x32\x1c.hubbub.wire.v1.SealedReport\x12\x0e\n\x06tokens\x18\x02 \x03(\x0c\"Z\n\x0eSubmitResponse\x12(\n\x07refused\x18\x01 \x03(\x0b\x32\x17.hubbub.wire.v1.Refusal\x12\x0e\n\x06notice\x18\x02 \x01(\x0c\x12\x0e\n\x06models\x18\x03 \x01(\x0c\"@\n\x07Refusal\x12\r\n\x05index\x18\x01 \x01(\r\x12&\n\x06reason\x18\x02 \x01(\x0e\x32\x16.hubbub.wire.v1.Reason\"<\n\x0cTokenRequest\x12,\n\x06wanted\x18\x01 \x03(\x0b\x32\x1c.hubbub.wire.v1.WantedTokens\">\n\x0cWantedTokens\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\r\x12\x0f\n\x07\x62linded\x18\x03 \x03(\x0c\"=\n\rTokenResponse\x12,\n\x06issued\x18\x01 \x03(\x0b\x32\x1c.hubbub.wire.v1.IssuedTokens\"C\n\x0cIssuedTokens\x12\x11\n\tevaluated\x18\x01 \x03(\x0c\x12\r\n\x05proof\x18\x02 \x01(\x0c\x12\x11\n\tnot_given\x18\x03 \x01(\x08\"i\n\x05\x42\x61tch\x12\x10\n\x08\x62\x61tch_id\x18\x01 \x01(\x0c\x12\x0e\n\x06stream\x18\x02 \x01(\t\x12\r\n\x05\x65poch\x18\x03 \x01(\r\x12\x0e\n\x06key_id\x18\x04 \x01(\r\x12\x0e\n\x06sealed\x18\x05 \x03(\x0c\x12\x0f\n\x07\x64ummies\x18\x06 \x01(\r\"\'\n\x0c\x42\x61tchOutcome\x12\x17\n\x0f\x61lready_applied\x18\x01 \x01(\x08\"\x0f\n\rStatusRequest\"\xb8\x01\n\x0eStatusResponse\x12-\n\x07windows\x18\x01 \x03(\x0b\x32\x1c.hubbub.wire.v1.WindowStatus\x12\x0f\n\x07reserve\x18\x02 \x01(\x01\x12\x38\n\x05total\x18\x03 \x03(\x0b\x32).hubbub.wire.v1.StatusResponse.TotalEntry\x1a,\n\nTotalEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\"\x93\x01\n\x0cWindowStatus\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\r\x12\x36\n\x05terms\x18\x03 \x03(\x0b\x32\'.hubbub.wire.v1.WindowStatus.TermsEntry\x1a,\n\nTermsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01*\xd9\x01\n\x06Reason\x12\x16\n\x12REASON_UNSPECIFIED\x10\x00\x12\x19\n\x15REASON_UNKNOWN_STREAM\x10\x01\x12\x17\n\x13REASON_WRONG_LENGTH\x10\x02\x12\x14\n\x10REASON_WRONG_KEY\x10\x03\x12\x12\n\x0eREASON_EXPIRED\x10\x04\x12\x12\n\x0eREASON_NOT_YET\x10\x05\x12\x18\n\x14REASON_UNKNOWN_FIELD\x10\x06\x12\x13\n\x0fREASON_NO_TOKEN\x10\x07\x12\x16\n\x12REASON_TOKEN_SPENT\x10\x08\x32S\n\x08Shuffler\x12G\n\x06Submit\x12\x1d.hubbub.wire.v1.SubmitRequest\x1a\x1e.hubbub.wire.v1.SubmitResponse2F\n\x06Ingest\x12<\n\x05\x41pply\x12\x15.hubbub.wire.v1.Batch\x1a\x1c.hubbub.wire.v1.BatchOutcome2S\n\x08Operator\x12G\n\x06Status\x12\x1d.hubbub.wire.v1.StatusRequest\x1a\x1e.hubbub.wire.v1.StatusResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dhubbub/wire/v1/services.proto\x12\x0ehubbub.wire.v1\x1a\x1bhubbub/wire/v1/report.proto\"N\n\rSubmitRequest\x12-\n\x07reports\x18\x01 \x03(\x0b\x32\x1c.hubbub.wire.v1.SealedReport\x12\x0e\n\x06tokens\x18\x02 \x03(\x0c\"h\n\x0eSubmitResponse\x12(\n\x07refused\x18\x01 \x03(\x0b\x32\x17.hubbub.wire.v1.Refusal\x12\x0e\n\x06notice\x18\x02 \x01(\x0c\x12\x0e\n\x06models\x18\x03 \x01(\x0c\x12\x0c\n\x04time\x18\x04 \x01(\x03\"@\n\x07Refusal\x12\r\n\x05index\x18\x01 \x01(\r\x12&\n\x06reason\x18\x02 \x01(\x0e\x32\x16.hubbub.wire.v1.Reason\"<\n\x0cTokenRequest\x12,\n\x06wanted\x18\x01 \x03(\x0b\x32\x1c.hubbub.wire.v1.WantedTokens\">\n\x0cWantedTokens\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\r\x12\x0f\n\x07\x62linded\x18\x03 \x03(\x0c\"=\n\rTokenResponse\x12,\n\x06issued\x18\x01 \x03(\x0b\x32\x1c.hubbub.wire.v1.IssuedTokens\"C\n\x0cIssuedTokens\x12\x11\n\tevaluated\x18\x01 \x03(\x0c\x12\r\n\x05proof\x18\x02 \x01(\x0c\x12\x11\n\tnot_given\x18\x03 \x01(\x08\"i\n\x05\x42\x61tch\x12\x10\n\x08\x62\x61tch_id\x18\x01 \x01(\x0c\x12\x0e\n\x06stream\x18\x02 \x01(\t\x12\r\n\x05\x65poch\x18\x03 \x01(\r\x12\x0e\n\x06key_id\x18\x04 \x01(\r\x12\x0e\n\x06sealed\x18\x05 \x03(\x0c\x12\x0f\n\x07\x64ummies\x18\x06 \x01(\r\"\'\n\x0c\x42\x61tchOutcome\x12\x17\n\x0f\x61lready_applied\x18\x01 \x01(\x08\"\x0f\n\rStatusRequest\"\xb8\x01\n\x0eStatusResponse\x12-\n\x07windows\x18\x01 \x03(\x0b\x32\x1c.hubbub.wire.v1.WindowStatus\x12\x0f\n\x07reserve\x18\x02 \x01(\x01\x12\x38\n\x05total\x18\x03 \x03(\x0b\x32).hubbub.wire.v1.StatusResponse.TotalEntry\x1a,\n\nTotalEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\"\x93\x01\n\x0cWindowStatus\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\r\x12\x36\n\x05terms\x18\x03 \x03(\x0b\x32\'.hubbub.wire.v1.WindowStatus.TermsEntry\x1a,\n\nTermsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01*\xd9\x01\n\x06Reason\x12\x16\n\x12REASON_UNSPECIFIED\x10\x00\x12\x19\n\x15REASON_UNKNOWN_STREAM\x10\x01\x12\x17\n\x13REASON_WRONG_LENGTH\x10\x02\x12\x14\n\x10REASON_WRONG_KEY\x10\x03\x12\x12\n\x0eREASON_EXPIRED\x10\x04\x12\x12\n\x0eREASON_NOT_YET\x10\x05\x12\x18\n\x14REASON_UNKNOWN_FIELD\x10\x06\x12\x13\n\x0fREASON_NO_TOKEN\x10\x07\x12\x16\n\x12REASON_TOKEN_SPENT\x10\x08\x32S\n\x08Shuffler\x12G\n\x06Submit\x12\x1d.hubbub.wire.v1.SubmitRequest\x1a\x1e.hubbub.wire.v1.SubmitResponse2F\n\x06Ingest\x12<\n\x05\x41pply\x12\x15.hubbub.wire.v1.Batch\x1a\x1c.hubbub.wire.v1.BatchOutcome2S\n\x08Operator\x12G\n\x06Status\x12\x1d.hubbub.wire.v1.StatusRequest\x1a\x1e.hubbub.wire.v1.StatusResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,40 +36,40 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_STATUSRESPONSE_TOTALENTRY']._serialized_options = b'8\001'
   _globals['_WINDOWSTATUS_TERMSENTRY']._loaded_options = None
   _globals['_WINDOWSTATUS_TERMSENTRY']._serialized_options = b'8\001'
-  _globals['_REASON']._serialized_start=1077
-  _globals['_REASON']._serialized_end=1294
+  _globals['_REASON']._serialized_start=1091
+  _globals['_REASON']._serialized_end=1308
   _globals['_SUBMITREQUEST']._serialized_start=78
   _globals['_SUBMITREQUEST']._serialized_end=156
   _globals['_SUBMITRESPONSE']._serialized_start=158
-  _globals['_SUBMITRESPONSE']._serialized_end=248
-  _globals['_REFUSAL']._serialized_start=250
-  _globals['_REFUSAL']._serialized_end=314
-  _globals['_TOKENREQUEST']._serialized_start=316
-  _globals['_TOKENREQUEST']._serialized_end=376
-  _globals['_WANTEDTOKENS']._serialized_start=378
-  _globals['_WANTEDTOKENS']._serialized_end=440
-  _globals['_TOKENRESPONSE']._serialized_start=442
-  _globals['_TOKENRESPONSE']._serialized_end=503
-  _globals['_ISSUEDTOKENS']._serialized_start=505
-  _globals['_ISSUEDTOKENS']._serialized_end=572
-  _globals['_BATCH']._serialized_start=574
-  _globals['_BATCH']._serialized_end=679
-  _globals['_BATCHOUTCOME']._serialized_start=681
-  _globals['_BATCHOUTCOME']._serialized_end=720
-  _globals['_STATUSREQUEST']._serialized_start=722
-  _globals['_STATUSREQUEST']._serialized_end=737
-  _globals['_STATUSRESPONSE']._serialized_start=740
-  _globals['_STATUSRESPONSE']._serialized_end=924
-  _globals['_STATUSRESPONSE_TOTALENTRY']._serialized_start=880
-  _globals['_STATUSRESPONSE_TOTALENTRY']._serialized_end=924
-  _globals['_WINDOWSTATUS']._serialized_start=927
-  _globals['_WINDOWSTATUS']._serialized_end=1074
-  _globals['_WINDOWSTATUS_TERMSENTRY']._serialized_start=1030
-  _globals['_WINDOWSTATUS_TERMSENTRY']._serialized_end=1074
-  _globals['_SHUFFLER']._serialized_start=1296
-  _globals['_SHUFFLER']._serialized_end=1379
-  _globals['_INGEST']._serialized_start=1381
-  _globals['_INGEST']._serialized_end=1451
-  _globals['_OPERATOR']._serialized_start=1453
-  _globals['_OPERATOR']._serialized_end=1536
+  _globals['_SUBMITRESPONSE']._serialized_end=262
+  _globals['_REFUSAL']._serialized_start=264
+  _globals['_REFUSAL']._serialized_end=328
+  _globals['_TOKENREQUEST']._serialized_start=330
+  _globals['_TOKENREQUEST']._serialized_end=390
+  _globals['_WANTEDTOKENS']._serialized_start=392
+  _globals['_WANTEDTOKENS']._serialized_end=454
+  _globals['_TOKENRESPONSE']._serialized_start=456
+  _globals['_TOKENRESPONSE']._serialized_end=517
+  _globals['_ISSUEDTOKENS']._serialized_start=519
+  _globals['_ISSUEDTOKENS']._serialized_end=586
+  _globals['_BATCH']._serialized_start=588
+  _globals['_BATCH']._serialized_end=693
+  _globals['_BATCHOUTCOME']._serialized_start=695
+  _globals['_BATCHOUTCOME']._serialized_end=734
+  _globals['_STATUSREQUEST']._serialized_start=736
+  _globals['_STATUSREQUEST']._serialized_end=751
+  _globals['_STATUSRESPONSE']._serialized_start=754
+  _globals['_STATUSRESPONSE']._serialized_end=938
+  _globals['_STATUSRESPONSE_TOTALENTRY']._serialized_start=894
+  _globals['_STATUSRESPONSE_TOTALENTRY']._serialized_end=938
+  _globals['_WINDOWSTATUS']._serialized_start=941
+  _globals['_WINDOWSTATUS']._serialized_end=1088
+  _globals['_WINDOWSTATUS_TERMSENTRY']._serialized_start=1044
+  _globals['_WINDOWSTATUS_TERMSENTRY']._serialized_end=1088
+  _globals['_SHUFFLER']._serialized_start=1310
+  _globals['_SHUFFLER']._serialized_end=1393
+  _globals['_INGEST']._serialized_start=1395
+  _globals['_INGEST']._serialized_end=1465
+  _globals['_OPERATOR']._serialized_start=1467
+  _globals['_OPERATOR']._serialized_end=1550
 # @@protoc_insertion_point(module_scope)

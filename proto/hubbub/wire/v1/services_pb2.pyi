@@ -92,6 +92,7 @@ class SubmitResponse(_message.Message):
     REFUSED_FIELD_NUMBER: _builtins.int
     NOTICE_FIELD_NUMBER: _builtins.int
     MODELS_FIELD_NUMBER: _builtins.int
+    TIME_FIELD_NUMBER: _builtins.int
     notice: _builtins.bytes
     """The operator's newest notice as it was signed, the same bytes for everybody; empty for none.
     It may ask fewer devices, or none. What device asks, or what it knows already, is not looked at.
@@ -100,6 +101,8 @@ class SubmitResponse(_message.Message):
     """To a submission without a report: the state of all models as it was signed, the same bytes for
     everybody; empty for none.
     """
+    time: _builtins.int
+    """To a submission without a report: the shuffler's clock, in seconds since 1970."""
     @_builtins.property
     def refused(self) -> _containers.RepeatedCompositeFieldContainer[Global___Refusal]:
         """The reports not taken; every other one is acknowledged."""
@@ -110,10 +113,11 @@ class SubmitResponse(_message.Message):
         refused: _abc.Iterable[Global___Refusal] | None = ...,
         notice: _builtins.bytes = ...,
         models: _builtins.bytes = ...,
+        time: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["models", b"models", "notice", b"notice", "refused", b"refused"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["models", b"models", "notice", b"notice", "refused", b"refused", "time", b"time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,217 @@
+"""What stands between this device and the shuffler: `python -m hubbub.client.doctor [app.hubbub]`.
+
+It changes nothing that is kept here, shows no value, and works where any of it is broken. `hubbub
+doctor` prints the same findings, and those of the services.
+"""
+
+import argparse
+import json
+import platform
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from hubbub.bundles import Bundle, key_at, read_bundle
+from hubbub.bundles.encoding import to_text
+from hubbub.catalog import EPOCH_SECONDS
+from hubbub.client.inspection import peek, state_folders
+from hubbub.client.settings import Settings
+from hubbub.client.startup import state_home, transport_of
+from hubbub.client.state.contract import SENT
+from hubbub.client.transport.contract import NotSent
+from hubbub.client.trust.store import beside, look
+from hubbub.errors import HubbubError
+from hubbub.errors.printable import visible
+
+Verdict = Literal["ok", "note", "fault"]
+Check = Callable[[], Iterator["Finding"]]
+
+_CALL_SECONDS: Final = 10.0
+_CLOCK_SECONDS: Final = 60.0
+_KEYS_SECONDS: Final = 14 * EPOCH_SECONDS["day"]
+_LIBRARIES: Final = ("cryptography", "grpcio", "protobuf", "rbcl", "pyhpke")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the examination: what was looked at, whether it is well, and what was seen.
+
+    A "fault" keeps reports or answers from arriving; a "note" is for a person to judge.
+    """
+
+    subject: str
+    verdict: Verdict
+    text: str
+
+
+def examine(checks: Sequence[tuple[str, Check]]) -> list[Finding]:
+    """The findings of all checks; one that cannot be made is a fault, and the others go on."""
+    findings: list[Finding] = []
+    for subject, check in checks:
+        try:
+            findings += check()
+        except HubbubError as error:
+            findings.append(Finding(subject, "fault", str(error)))
+        except Exception as error:  # noqa: BLE001 a broken device must not end its examination
+            findings.append(Finding(subject, "fault", f"cannot be examined: {_cause(error)}"))
+    return findings
+
+
+def device_checks(**settings: Any) -> list[tuple[str, Check]]:
+    """What a client of these settings would meet. settings: as of `Client.from_bundle()`."""
+    bundles: list[Bundle] = []
+
+    def bundle() -> Iterator[Finding]:
+        bundles.append(read_bundle(Settings.read(**settings).bundle))
+        yield from _bundle(bundles[0], time.time())
+
+    def trust() -> Iterator[Finding]:
+        if bundles:
+            yield from _trust(bundles[0], Settings.read(**settings))
+
+    def shuffler() -> Iterator[Finding]:
+        if bundles:
+            yield from _shuffler(bundles[0], Settings.read(**settings))
+
+    return [
+        ("versions", _versions),
+        ("bundle", bundle),
+        ("trust", trust),
+        ("state", lambda: _states(Settings.read(**settings))),
+        ("shuffler", shuffler),
+    ]
+
+
+def show(findings: Sequence[Finding], *, as_json: bool) -> int:
+    """Print the findings; the exit code: 0 if none is a fault, else 1."""
+    if as_json:
+        print(json.dumps([asdict(finding) for finding in findings], indent=1))  # noqa: T201
+    for finding in findings if not as_json else ():
+        line = f"{finding.verdict:<5}  {finding.subject:<12}  {finding.text}"
+        print(visible(line))  # noqa: T201 what was requested
+    return 1 if any(finding.verdict == "fault" for finding in findings) else 0
+
+
+def _versions() -> Iterator[Finding]:
+    names = ("hubbub-client", *_LIBRARIES)
+    here = [f"{name} {found}" for name in names if (found := _version(name))]
+    text = f"Python {platform.python_version()} on {sys.platform}: {', '.join(here)}"
+    yield Finding("versions", "ok", text)
+
+
+def _bundle(bundle: Bundle, now: float) -> Iterator[Finding]:
+    kind = "development, where the privacy settings protect nobody, " if bundle.development else ""
+    yield Finding(
+        "bundle",
+        "ok",
+        f"serial {bundle.serial}, {kind}{len(bundle.metrics)} metrics, signed by "
+        f"{to_text(bundle.operator)}",
+    )
+    expired = [m.name for m in bundle.metrics.values() if m.expires < _day(now).date()]
+    if expired:
+        text = f"expired, so that no device reports them: {', '.join(expired)}"
+        yield Finding("metrics", "note", text)
+    until = max((key.end for key in bundle.keys), default=0)
+    left = until - now
+    verdict: Verdict = "ok" if left > _KEYS_SECONDS else "note" if left > 0 else "fault"
+    if key_at(bundle.keys, int(now)) is None:
+        verdict = "fault"
+    remedy = "" if verdict == "ok" else "; ship a bundle with newer keys: hubbub catalog build"
+    text = f"reports are sealed to keys until {_day(until):%Y-%m-%d}{remedy}"
+    yield Finding("keys", verdict, text)
+
+
+def _trust(bundle: Bundle, settings: Settings) -> Iterator[Finding]:
+    """Whether each app that is known here would take this bundle; the one of `settings.app`."""
+    places = beside(state_home(), settings.state_dir)
+    known = [name for name in look(places).pins if settings.app in (None, name)]
+    if not known:
+        text = "no app has started here with a bundle: it will trust the first operator it sees"
+        yield Finding("trust", "note", text)
+    for name in known:
+        # A copy decides: what this learns is not kept.
+        look(places).admit(name, bundle, None, ())
+        yield Finding("trust", "ok", f'"{name}" takes this bundle' if name else "it is taken")
+
+
+def _states(settings: Settings) -> Iterator[Finding]:
+    folders = [settings.state_dir] if settings.state_dir else state_folders(state_home())
+    if not folders:
+        yield Finding("state", "note", f"{state_home()}: no app has reported for this user yet")
+    for folder in folders:
+        yield from examine([("state", lambda folder=folder: _state(folder))])  # type: ignore[misc]
+
+
+def _state(folder: Path) -> Iterator[Finding]:
+    view = peek(folder)
+    fates = Counter(payload.fate for payload in view.payloads)
+    counts = [f"{fates.pop(SENT, 0):,} sent, {fates.pop('waiting', 0):,} waiting"]
+    counts += [f"{n:,} {name.replace('_', ' ')}" for name, n in sorted(view.counts.items()) if n]
+    is_on = "reporting is on" if view.on else "reporting is off, as the person said"
+    yield Finding(
+        "state", "ok" if view.on else "note", f"{folder}: {is_on}; of {', '.join(counts)}"
+    )
+
+
+def _shuffler(bundle: Bundle, settings: Settings) -> Iterator[Finding]:
+    """Whether it answers a submission without a report, and how far apart the clocks are."""
+    address = settings.relay or settings.shuffler or bundle.shuffler
+    transport = transport_of(bundle, settings, insecure=False)
+    begun = time.monotonic()
+    try:
+        answer = transport.submit([], _CALL_SECONDS)
+    except NotSent as error:
+        cause = f" ({error.cause})" if error.cause else ""
+        yield Finding("shuffler", "fault", f"{address} takes no reports: {error.reason}{cause}")
+        return
+    finally:
+        transport.close()
+    took = time.monotonic() - begun
+    yield Finding("shuffler", "ok", f"{address} answers, in {1000 * took:.0f} ms")
+    if answer.time:
+        # The answer was made within the call: the clocks are apart by at least this.
+        apart = max(0.0, abs(time.time() - took / 2 - answer.time) - took / 2 - 1)
+        text = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC, {apart:,.0f} s from the shuffler's"
+        if apart <= _CLOCK_SECONDS:
+            yield Finding("clock", "ok", text)
+        else:
+            text += "; a wrong clock reports for a wrong day: set it, or use a time service"
+            yield Finding("clock", "fault", text)
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
+
+
+def _day(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _cause(error: Exception) -> str:
+    """The type alone may be shown: a text may contain what somebody reported."""
+    return error.strerror or "" if isinstance(error, OSError) else type(error).__name__
+
+
+def main() -> int:
+    """Examine this device: 0 if nothing is wrong."""
+    parser = argparse.ArgumentParser(prog="python -m hubbub.client.doctor", description=__doc__)
+    parser.add_argument("bundle", nargs="?", help="the app's bundle (HUBBUB_BUNDLE)")
+    parser.add_argument("--app", help="name of the app whose trust is examined (HUBBUB_APP)")
+    parser.add_argument("--state-dir", help="the app's state folder (HUBBUB_STATE_DIR)")
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+    options = vars(parser.parse_args())
+    as_json = options.pop("json")
+    return show(examine(device_checks(**options)), as_json=as_json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,111 @@
+"""`hubbub doctor`: what is reachable, trusted, waiting, refused and about to end, on one screen."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+
+from hubbub.cli.terminal.output import several
+from hubbub.cli.terminal.query_options import ServiceOptions
+from hubbub.client.doctor import Finding, Verdict, device_checks, examine, show
+from hubbub.errors import ServiceUnavailable
+from hubbub.programs.command_line import Command
+from hubbub.programs.options import option, options
+
+_SOON: Final = timedelta(days=30)
+
+
+@options
+class DoctorOptions:
+    """Options of `hubbub doctor`."""
+
+    bundle: Path | None = option(
+        "the app's bundle (app.hubbub of --home, where it is; else as the app finds it)",
+        default=None,
+    )
+    state_dir: Path | None = option("the app's state folder (all of this user's)", default=None)
+    app: str | None = option("name of the app whose trust is examined (all)", default=None)
+    tls: Path | None = option("folder of certificates (tls in --home)", default=None)
+    json: bool = option("print the findings as JSON", default=False)
+    service: ServiceOptions
+
+
+def _doctor(options: DoctorOptions) -> int:
+    service, home = options.service, options.service.home
+    bundle = options.bundle
+    if bundle is None and (home / "app.hubbub").exists():
+        bundle = home / "app.hubbub"
+    tls = options.tls or home / "tls"
+    checks = device_checks(bundle=bundle, state_dir=options.state_dir, app=options.app)
+    checks.append(("certificates", lambda: _certificates(tls)))
+    if service.url or home.exists():
+        checks.append(("aggregator", lambda: _aggregator(service)))
+        checks.append(("queues", lambda: _queues(service)))
+    return show(examine(checks), as_json=options.json)
+
+
+def _certificates(folder: Path) -> Iterator[Finding]:
+    """Each file that ends soon; where none does, the first that ends."""
+    by_end = sorted((_end(path), path) for path in folder.glob("*.pem"))
+    for end, path in by_end:
+        left = end - datetime.now(UTC)
+        text = f"{path}: until {end:%Y-%m-%d}"
+        if left > _SOON:
+            yield Finding("certificates", "ok", f"{text}, the first of {len(by_end)} to end")
+            return
+        verdict: Verdict = "note" if left > timedelta() else "fault"
+        yield Finding(
+            "certificates", verdict, f"{text}; make new ones: hubbub keys tls {folder} --renew"
+        )
+
+
+def _end(path: Path) -> datetime:
+    """When the first of a file's certificates ends."""
+    certificates = x509.load_pem_x509_certificates(path.read_bytes())
+    return min(certificate.not_valid_after_utc for certificate in certificates)
+
+
+def _aggregator(service: ServiceOptions) -> Iterator[Finding]:
+    with service.connection() as connection:
+        url, its = connection.service.url, connection.service.ask("/health")["version"]
+        own = version("hubbub")
+        same = "the same as here" if its == own else f"and {own} here"
+        verdict: Verdict = "ok" if its == own else "note"
+        yield Finding("aggregator", verdict, f"{url} answers: version {its}, {same}")
+        connection.service.ask("/ready")
+        yield Finding("redis", "ok", "the aggregator's Redis answers")
+
+
+def _queues(service: ServiceOptions) -> Iterator[Finding]:
+    """What waits and what was refused, by the law of conservation."""
+    with service.connection() as connection:
+        law = connection.status().document
+    if not law["complete"]:
+        raise ServiceUnavailable(
+            "the shuffler or its Redis does not say what waits: see its log, and whether the "
+            "aggregator was started with --shuffler-status"
+        )
+    total = law["total"]
+    waiting = total["pooled"] + total["in_flight"]
+    text = f"{several(waiting, 'report')} between devices and totals, {total['counted']:,} counted"
+    yield Finding("queues", "ok", text)
+    if total["rejected"]:
+        text = f"{several(total['rejected'], 'report')} refused by the aggregator: hubbub status"
+        yield Finding("refused", "note", text)
+    if not law["balanced"]:
+        yield Finding("law", "fault", "reports are missing or too many: hubbub status --all")
+
+
+COMMANDS: Final = (
+    Command(
+        name="doctor",
+        run=_doctor,
+        description="Examines this machine as a device and, where --home or --url names an "
+        "installation, its services. It shows no value, and exits with 1 if something keeps "
+        "reports or answers from arriving. A device that has hubbub-client alone: python -m "
+        "hubbub.client.doctor",
+    ),
+)

@@ -1,0 +1,122 @@
+"""The doctor of a device: it finds what is broken, goes on past it, and shows no value."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+import hubbub.client.doctor
+from hubbub.client import Client, SealedReport, Submitted
+from hubbub.client.doctor import Finding, device_checks, examine, show
+from hubbub.client.testing import FakeShuffler
+from hubbub.signing import sign_bundle
+from tests.support.bundles import Signed
+
+
+class Answering(FakeShuffler):
+    """Answers with a clock that differs from this machine's, in seconds."""
+
+    apart = 0.0
+
+    def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
+        results = super().submit(reports, timeout_seconds).results
+        return Submitted(results, time=int(time.time() + self.apart))
+
+
+@pytest.fixture
+def shuffler(monkeypatch: pytest.MonkeyPatch) -> Answering:
+    answering = Answering()
+    monkeypatch.setattr(hubbub.client.doctor, "transport_of", lambda *_, **__: answering)
+    return answering
+
+
+def start(signed: Signed, folder: Path) -> Client:
+    """A client whose shuffler is away."""
+    return Client.from_bundle(signed.path, state_dir=folder, shuffler="http://127.0.0.1:1")
+
+
+def found(bundle: Path, folder: Path) -> dict[str, Finding]:
+    checks = device_checks(bundle=bundle, state_dir=folder)
+    return {finding.subject: finding for finding in examine(checks)}
+
+
+@pytest.mark.usefixtures("shuffler")
+def test_a_device_that_reports_is_well_and_no_value_is_shown(
+    signed: Signed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "device"
+    with start(signed, folder) as client:
+        client.report("theme", "dark")
+        client.close(timeout=0)
+    findings = found(signed.path, folder)
+    assert {finding.verdict for finding in findings.values()} == {"ok"}
+    assert "0 sent, 1 waiting" in findings["state"].text
+    assert show([*findings.values()], as_json=False) == 0
+    assert "dark" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("apart", "verdict"), [(0, "ok"), (3700, "fault"), (-3700, "fault")])
+def test_a_clock_that_is_wrong_is_a_fault(
+    signed: Signed, tmp_path: Path, shuffler: Answering, apart: float, verdict: str
+) -> None:
+    shuffler.apart = apart
+    assert found(signed.path, tmp_path / "none")["clock"].verdict == verdict
+
+
+@pytest.mark.usefixtures("shuffler")
+def test_a_no_of_the_person_is_noted(signed: Signed, tmp_path: Path) -> None:
+    folder = tmp_path / "device"
+    with start(signed, folder) as client:
+        client.disable()
+    assert found(signed.path, folder)["state"].verdict == "note"
+
+
+@pytest.mark.usefixtures("shuffler")
+def test_another_operators_bundle_is_a_fault_that_changes_nothing(
+    signed: Signed, tmp_path: Path
+) -> None:
+    folder = tmp_path / "device"
+    start(signed, folder).close(0)
+    trust = (tmp_path / "device.trust.json").read_bytes()
+    other = tmp_path / "other.hubbub"
+    other.write_bytes(sign_bundle(signed.bundle, Ed25519PrivateKey.generate()))
+    finding = found(other, folder)["trust"]
+    assert finding.verdict == "fault"
+    assert "signed by" in finding.text
+    assert (tmp_path / "device.trust.json").read_bytes() == trust
+    assert found(signed.path, folder)["trust"].verdict == "ok"
+
+
+@pytest.mark.usefixtures("shuffler")
+def test_keys_that_end_soon_are_noted_and_keys_that_ended_are_a_fault(
+    signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = signed.bundle.keys[-1].end
+    for moment, verdict in ((end - 86_400, "note"), (end + 1, "fault")):
+        monkeypatch.setattr("time.time", lambda moment=moment: moment)
+        assert found(signed.path, tmp_path)["keys"].verdict == verdict
+
+
+def test_what_is_broken_is_named_and_the_rest_is_examined_all_the_same(tmp_path: Path) -> None:
+    folder = tmp_path / "device"
+    folder.mkdir()
+    (folder / "hubbub.sqlite3").write_bytes(b"no database")
+    program = [sys.executable, "-m", "hubbub.client.doctor", str(tmp_path / "none"), "--json"]
+    run = subprocess.run(
+        [*program, "--state-dir", str(folder)], capture_output=True, text=True, check=False
+    )
+    verdicts = {entry["subject"]: entry["verdict"] for entry in json.loads(run.stdout)}
+    assert (run.returncode, run.stderr) == (1, "")
+    assert verdicts == {"versions": "ok", "bundle": "fault", "state": "fault"}
+
+
+def test_a_shuffler_that_is_away_is_a_fault(signed: Signed, tmp_path: Path) -> None:
+    away = {"state_dir": tmp_path / "none", "shuffler": "https://127.0.0.1:1"}
+    findings = examine(device_checks(bundle=signed.path, **away))
+    finding = {finding.subject: finding for finding in findings}["shuffler"]
+    assert (finding.verdict, "unavailable" in finding.text) == ("fault", True)
