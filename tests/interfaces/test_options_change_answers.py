@@ -367,10 +367,12 @@ NO_QUESTIONS = {
         "writes or checks files and lists",
     ),
     **dict.fromkeys(
-        ("privacy review", "privacy leaflet", "privacy diff"), "has catalogs alone, and no option"
+        ("privacy review", "privacy leaflet", "privacy papers", "privacy diff"),
+        "has catalogs alone, and where to write",
     ),
     **dict.fromkeys(("metrics", "status", "watch"), "shows what arrived; its options are of form"),
     "audit": "tests the installed code; test_audit.py tries it",
+    "doctor": "examines what runs and asks nothing",
     "ledger": "shows what this device sent",
     "model": "the HTTP parameter is tried below",
     "release": "publishes and is charged; test_releases.py has its options",

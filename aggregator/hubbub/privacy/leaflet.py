@@ -79,7 +79,7 @@ def leaflet(catalog: Catalog) -> Leaflet:
         questions=tuple(_question(metric) for metric in metrics[:_MOST]),
         more=max(0, len(metrics) - _MOST),
         year=_WORDS[verdict(year)],
-        year_right=_right(year),
+        year_right=right_of_100(year),
         sentences=_sentences(metrics),
     )
 
@@ -101,13 +101,13 @@ def _question(metric: Metric) -> LeafletRow:
         asks=metric.description,
         often=often,
         verdict=_WORDS[verdict(metric.report_loss)],
-        right=_right(metric.report_loss),
+        right=right_of_100(metric.report_loss),
         until=metric.expires.isoformat(),
         owner=metric.owner,
     )
 
 
-def _right(epsilon: float) -> int:
+def right_of_100(epsilon: float) -> int:
     """Of 100, rounded up: never fewer than may be."""
     return ceil(100 * max_posterior(epsilon))
 
@@ -122,7 +122,7 @@ def _sentences(metrics: list[Metric]) -> tuple[str, ...]:
             + "."
         )
     if crowds := [(metric, metric.central) for metric in metrics if metric.central]:
-        most = max(_right(promise.epsilon) for _, promise in crowds)
+        most = max(right_of_100(promise.epsilon) for _, promise in crowds)
         rare = max(promise.delta for _, promise in crowds)
         sentences.append(
             "Some answers are counted only all together, mixed with those of many others, or not "

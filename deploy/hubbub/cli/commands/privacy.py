@@ -24,11 +24,13 @@ from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, amplified
 from hubbub.privacy.card import Card, card, max_posterior, meaning
 from hubbub.privacy.composition import Event, compose
 from hubbub.privacy.leaflet import leaflet
+from hubbub.privacy.papers import DECIDE, papers, play_answers, privacy_manifest
 from hubbub.privacy.review import claims
 from hubbub.privacy.verdict import verdict
 from hubbub.programs.command_line import Command
 from hubbub.programs.options import argument, option, options
 from hubbub.programs.text_files import read_text
+from hubbub.programs.unwritable import refuse_unwritable
 from hubbub.signing.difference import differences
 
 _BAR: Final = 20
@@ -92,6 +94,35 @@ class ComposeOptions:
     )
     delta: float = option("delta of all events together")
     json: bool = option("as JSON", default=False)
+
+
+@options
+class PapersOptions:
+    """Options of `hubbub privacy papers`."""
+
+    catalog: Path = argument("the catalog (%(default)s)", default=Path("metrics.toml"))
+    out: Path = option("folder to write the papers into (%(default)s)", default=Path("papers"))
+
+
+def _papers(options: PapersOptions) -> int:
+    catalog = read_aloud(options.catalog)
+    files: dict[str, bytes] = {
+        "PrivacyInfo.xcprivacy": privacy_manifest(),
+        "google-play.csv": play_answers().encode(),
+    }
+    for paper in papers(catalog):
+        rows = [(each.subject, each.text, each.source) for each in paper.statements]
+        statements = Table("Statements", ("subject", "statement", "source"), rows, text_columns=3)
+        document = Document(paper.title, [paper.purpose, statements])
+        files[f"{paper.name}.md"] = document.markdown().encode()
+        files[f"{paper.name}.html"] = document.html().encode()
+    with refuse_unwritable(options.out, BadParameter):
+        options.out.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            (options.out / name).write_bytes(content)
+    say(f"{options.out}: {', '.join(sorted(files))}")
+    explain(f'They are drafts: search them for "{DECIDE}", and let a lawyer read them.')
+    return 0
 
 
 def _review(options: PageOptions) -> int:
@@ -337,6 +368,12 @@ COMMANDS: Final = (
         name="privacy leaflet",
         run=_leaflet,
         text="write a leaflet to print, for the people who are asked, as HTML",
+    ),
+    Command(
+        name="privacy papers",
+        run=_papers,
+        text="write drafts of what ships with an app: record of processing, impact assessment, "
+        "consent text, answers for the App Store and Google Play",
     ),
     Command(
         name="privacy diff",

@@ -1,0 +1,364 @@
+"""The papers that a catalog needs before an app ships: drafts in the GDPR's and the stores' terms.
+
+Every statement comes from the catalog or from what the mechanisms prove, and names its source. What
+neither can contain is a `decision`: a person who answers for it, often a lawyer, must write it.
+Articles are of Regulation (EU) 2016/679. The stores' identifiers are those of Apple's privacy
+manifest and of the file that the Play Console's data-safety form exports and imports.
+"""
+
+import csv
+import io
+import plistlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hubbub.authoring import Catalog
+from hubbub.catalog import Metric, grace_seconds
+from hubbub.privacy.card import Card, card
+from hubbub.privacy.leaflet import leaflet, right_of_100
+from hubbub.privacy.verdict import verdict
+
+DECIDE: Final = "TO DECIDE"
+_HIDDEN: Final = ("strong", "fair")
+_DAY_SECONDS: Final = 86_400
+_PLAY_HEADER: Final = (
+    "Question ID (machine readable)",
+    "Response ID (machine readable)",
+    "Response value",
+    "Answer requirement",
+    "Human-friendly question label",
+)
+_PLAY_TYPE: Final = "PSL_USER_INTERACTION"
+_APPLE_TYPE: Final = "NSPrivacyCollectedDataTypeProductInteraction"
+_TYPE: Final = (
+    "usage data (Apple: Product Interaction; Google: App interactions). Another type applies where "
+    "a question is about health, money, place, contacts or the like; change the files then"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One row of a paper. source: where in the catalog or the proofs it comes from, or DECIDE."""
+
+    subject: str
+    text: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """A document of statements. purpose: what it is for, and what it is not."""
+
+    name: str
+    title: str
+    purpose: str
+    statements: tuple[Statement, ...]
+
+
+def papers(catalog: Catalog) -> list[Paper]:
+    """All papers of a catalog."""
+    privacy_card = card(catalog)
+    draft = f'A draft, generated from the catalog. Rows with "{DECIDE}" need a person\'s decision.'
+    return [
+        Paper(
+            "record-of-processing",
+            "Record of processing activities (Article 30 GDPR)",
+            draft,
+            _record(catalog, privacy_card),
+        ),
+        Paper(
+            "impact-assessment",
+            "Data protection impact assessment (Article 35 GDPR)",
+            draft,
+            _assessment(catalog, privacy_card),
+        ),
+        Paper(
+            "consent",
+            "Text that asks people for consent (Articles 7 and 13 GDPR)",
+            f"{draft} The other rows may be shown to people as they are.",
+            _consent(catalog),
+        ),
+        Paper("stores", "Answers for the App Store and Google Play", draft, _stores(catalog)),
+    ]
+
+
+def privacy_manifest() -> bytes:
+    """PrivacyInfo.xcprivacy of what hubbub collects, for Apple: to merge with the app's own."""
+    collected = {
+        "NSPrivacyCollectedDataType": _APPLE_TYPE,
+        "NSPrivacyCollectedDataTypeLinked": False,
+        "NSPrivacyCollectedDataTypeTracking": False,
+        "NSPrivacyCollectedDataTypePurposes": ["NSPrivacyCollectedDataTypePurposeAnalytics"],
+    }
+    manifest: Mapping[str, Any] = {
+        "NSPrivacyTracking": False,
+        "NSPrivacyTrackingDomains": [],
+        "NSPrivacyCollectedDataTypes": [collected],
+        "NSPrivacyAccessedAPITypes": [],
+    }
+    return plistlib.dumps(dict(manifest), sort_keys=False)
+
+
+def play_answers() -> str:
+    """Rows of Google Play's data-safety file that hubbub answers: to merge with the app's own."""
+    usage = f"PSL_DATA_USAGE_RESPONSES:{_PLAY_TYPE}:"
+    rows = [
+        ("PSL_DATA_COLLECTION_COLLECTS_PERSONAL_DATA", "", "true", "REQUIRED", "Collects data"),
+        ("PSL_DATA_COLLECTION_ENCRYPTED_IN_TRANSIT", "", "true", "MAYBE_REQUIRED", "Encrypted"),
+        ("PSL_DATA_TYPES_APP_ACTIVITY", _PLAY_TYPE, "true", "MULTIPLE_CHOICE", "Interactions"),
+        (
+            f"{usage}PSL_DATA_USAGE_COLLECTION_AND_SHARING",
+            "PSL_DATA_USAGE_ONLY_COLLECTED",
+            "true",
+            "MULTIPLE_CHOICE",
+            "Collected, not shared",
+        ),
+        (f"{usage}PSL_DATA_USAGE_EPHEMERAL", "", "false", "MAYBE_REQUIRED", "Not ephemeral"),
+        (
+            f"{usage}DATA_USAGE_USER_CONTROL",
+            "PSL_DATA_USAGE_USER_CONTROL_OPTIONAL",
+            "true",
+            "SINGLE_CHOICE",
+            "People can switch it off",
+        ),
+        (
+            f"{usage}DATA_USAGE_COLLECTION_PURPOSE",
+            "PSL_ANALYTICS",
+            "true",
+            "MULTIPLE_CHOICE",
+            "Analytics",
+        ),
+    ]
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows([_PLAY_HEADER, *rows])
+    return file.getvalue()
+
+
+def _record(catalog: Catalog, privacy_card: Card) -> tuple[Statement, ...]:
+    metrics = catalog.metrics.values()
+    return (
+        _decision("Controller, representative, data protection officer", "names and contacts"),
+        *(
+            Statement(
+                f"Purpose: {metric.name}",
+                f"{metric.description}; requested by {metric.owner}; until {metric.expires}.",
+                f"metrics.{metric.name}: description, owner, expires",
+            )
+            for metric in metrics
+        ),
+        _decision("Categories of persons", "who uses the app; whether children are among them"),
+        *(
+            Statement(f"Data: {metric.name}", _data(metric), f"metrics.{metric.name}")
+            for metric in metrics
+        ),
+        *_recipients(catalog),
+        _decision("Transfers to third countries", "where the shuffler and the aggregator run"),
+        *(
+            Statement(f"Erasure: {metric.name}", _erasure(metric), f"metrics.{metric.name}.keep")
+            for metric in metrics
+        ),
+        Statement(
+            "Erasure on the device",
+            "It remembers its last payloads until the person has them forgotten.",
+            "the client",
+        ),
+        _decision("Erasure from backups", "how long backups of the services are kept"),
+        *_measures(catalog, privacy_card),
+    )
+
+
+def _assessment(catalog: Catalog, privacy_card: Card) -> tuple[Statement, ...]:
+    metrics = catalog.metrics.values()
+    year = privacy_card.together["year"]
+    weak = [metric.name for metric in metrics if verdict(metric.report_loss) not in _HIDDEN]
+    if verdict(year) not in _HIDDEN:
+        weak.append("all answers of a year together")
+    residual = (
+        "Poorly hidden, or not at all, from a shuffler and an aggregator that work together and "
+        f"link reports: {', '.join(weak)}."
+        if weak
+        else "All answers, of a year too, stay hidden even from all operators together."
+    )
+    return (
+        Statement(
+            "Description of the processing",
+            "Each device changes its answer at random, encrypts it and sends it through a shuffler "
+            "to an aggregator, which adds answers up and publishes estimates. No report contains a "
+            "name, an address or a device id.",
+            "the protocol",
+        ),
+        _decision("Necessity and proportionality", "why each question is needed for its purpose"),
+        _decision(
+            "Legal basis",
+            "consent, or another basis of Article 6; for reading the device also the national law "
+            "under Article 5(3) of Directive 2002/58/EC",
+        ),
+        _decision(
+            "Are the reports personal data?",
+            "a randomized answer without an identifier may be anonymous (Recital 26); the figures "
+            "below are what this question rests on",
+        ),
+        _decision("Special categories (Article 9)", "whether a question reveals any of them"),
+        *(
+            Statement(
+                f"Risk: {metric.name}",
+                f"Epsilon {metric.report_loss:.3f} a report: an observer who started from 50:50 is "
+                f"right {right_of_100(metric.report_loss)} times in 100 at most after one answer "
+                f"(protection: {verdict(metric.report_loss)}). For life at most "
+                f"{metric.limits.lifetime_epsilon:g} nats.",
+                f"metrics.{metric.name}: mechanism, epsilon, limits",
+            )
+            for metric in metrics
+        ),
+        Statement(
+            "Risk: all answers of a year",
+            f"At most {year:.4g} nats (protection: {verdict(year)}), if one party links them; "
+            "reports contain nothing that links them.",
+            "epsilon, limits and caps of all metrics",
+        ),
+        *_measures(catalog, privacy_card),
+        Statement("Residual risk", residual, "mechanism and epsilon of all metrics"),
+        _decision(
+            "Prior consultation (Article 36)",
+            "whether the residual risk is high" + (", as the row above suggests" if weak else ""),
+        ),
+        _decision(
+            "Views of the data subjects and advice of the officer", "who was asked, and when"
+        ),
+    )
+
+
+def _consent(catalog: Catalog) -> tuple[Statement, ...]:
+    page = leaflet(catalog)
+    return (
+        _decision("Who asks", "name and contact of the controller, and of its officer"),
+        *(
+            Statement(
+                "We would like to know",
+                f"{metric.description}. Until {metric.expires}. Questions: {metric.owner}.",
+                f"metrics.{metric.name}: description, expires, owner",
+            )
+            for metric in catalog.metrics.values()
+        ),
+        *(
+            Statement("How you are protected", sentence, "the protocol")
+            for sentence in page.sentences
+        ),
+        Statement(
+            "How much one year can say",
+            f"{page.year}: who sees all your answers of a year, and started from 50:50, is right "
+            f"{page.year_right} times in 100 at most.",
+            "epsilon, limits and caps of all metrics",
+        ),
+        _decision("Your rights", "access, erasure, objection, complaint: how, and to whom"),
+        _decision("Buttons", "yes and no of equal weight; no effect of a no on the app"),
+    )
+
+
+def _stores(catalog: Catalog) -> tuple[Statement, ...]:
+    source = "the protocol"
+    names = ", ".join(catalog.metrics)
+    linked = "No: a report contains no name, address, account or device id."
+    if catalog.tokens:
+        linked += (
+            f" The issuer of tokens, {catalog.tokens.issuer}, knows that an account requested them."
+        )
+    return (
+        Statement("Is data collected?", f"Yes, randomized: {names}.", "names of all metrics"),
+        _decision("Type of data", _TYPE),
+        Statement("Purpose", "Analytics.", source),
+        Statement("Apple: linked to the user?", linked, "the protocol, and tokens"),
+        Statement("Apple: used for tracking?", "No: nothing joins it with other data.", source),
+        Statement("Google: shared?", _shared(catalog), "runs"),
+        Statement("Google: encrypted in transit?", "Yes: TLS, and sealed within.", source),
+        Statement("Google: processed ephemerally?", "No: totals are stored.", source),
+        Statement("Google: optional?", "Yes, where the app offers disable().", source),
+        _decision("Google: can people request deletion?", "sent reports cannot be told apart"),
+        _decision(
+            "Files",
+            "merge PrivacyInfo.xcprivacy with the app's own manifest, and the rows of "
+            "google-play.csv with an export of the app's own form; both are of hubbub alone",
+        ),
+    )
+
+
+def _shared(catalog: Catalog) -> str:
+    runs = catalog.runs
+    if runs is None:
+        return f"{DECIDE}: who runs the shuffler and the aggregator ([runs] of the catalog)."
+    if runs.apart:
+        return (
+            f"{runs.shuffler} and {runs.aggregator} process it; it is not shared if both do so on "
+            f"your behalf: {DECIDE}."
+        )
+    return f"No: {runs.aggregator} runs both services."
+
+
+def _data(metric: Metric) -> str:
+    of = "text or numbers" if metric.values is None else f"one of {len(metric.values):,} values"
+    often = f"at most {metric.limits.reports_per_epoch} a {metric.epoch} and device"
+    public = f"; in the clear beside it: {', '.join(metric.breakdown)}" if metric.breakdown else ""
+    return f"A randomized answer ({of}; mechanism {metric.mechanism}), {often}{public}."
+
+
+def _erasure(metric: Metric) -> str:
+    kept = f"{metric.keep} after their epoch" if metric.keep else "until an operator deletes them"
+    days = grace_seconds(metric.epoch) / _DAY_SECONDS
+    return (
+        f"Reports: the aggregator deletes them once it has added them up; the shuffler takes none "
+        f"later than {days:.3g} days after their {metric.epoch}. Totals: {kept}."
+    )
+
+
+def _recipients(catalog: Catalog) -> Sequence[Statement]:
+    runs = catalog.runs
+    if runs is None:
+        return [_decision("Recipients", "who runs the shuffler and the aggregator ([runs])")]
+    apart = "Only both together could tell whose an answer is." if runs.apart else "Both are one."
+    return [
+        Statement(
+            "Recipients",
+            f"{runs.shuffler} runs the shuffler, which sees addresses and no answer; "
+            f"{runs.aggregator} runs the aggregator, which sees randomized answers and no address. "
+            f"{apart}",
+            "runs",
+        ),
+        _decision("Contracts", "processing on behalf (Article 28), or joint control (Article 26)"),
+    ]
+
+
+def _measures(catalog: Catalog, privacy_card: Card) -> Sequence[Statement]:
+    metrics = catalog.metrics.values()
+    fewest = min(metric.fewest for metric in metrics)
+    caps = [f"{cap:g} nats a {span}" for span, cap in privacy_card.caps.items() if cap is not None]
+    kems = sorted({metric.kem for metric in metrics})
+    return [
+        Statement(
+            "Measure: randomization on the device",
+            "Mechanisms "
+            + ", ".join(sorted({metric.mechanism for metric in metrics}))
+            + "; the loss is proven, and the device's ledger enforces the limits"
+            + (f", and caps of {', '.join(caps)}." if caps else "; no cap on all metrics is set."),
+            "mechanism, epsilon, limits, caps",
+        ),
+        Statement(
+            "Measure: encryption",
+            f"Sealed to the aggregator ({', '.join(kems)}), and TLS on every connection.",
+            "kem",
+        ),
+        Statement(
+            "Measure: a crowd",
+            f"The shuffler passes on at least {fewest:,} reports of a metric together.",
+            "min_batch",
+        ),
+        Statement(
+            "Measure: control",
+            "Every device shows what left it, and a no holds at once and after a restart.",
+            "the client",
+        ),
+    ]
+
+
+def _decision(subject: str, what: str) -> Statement:
+    return Statement(subject, f"{DECIDE}: {what}.", DECIDE)

@@ -1,0 +1,136 @@
+"""The papers of a catalog: each statement follows the catalog, and what it cannot say is marked."""
+
+import csv
+import io
+import plistlib
+from pathlib import Path
+
+import pytest
+
+from hubbub.catalog import Metric
+from hubbub.cli.main import main
+from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.privacy.leaflet import right_of_100
+from hubbub.privacy.papers import DECIDE, Paper, papers, play_answers, privacy_manifest
+
+CATALOG = """
+shuffler = "shuffler.example.org:7070"
+
+[metrics.theme]
+description = "Colour theme in use"
+owner = "desktop@example.org"
+expires = 2098-06-30
+epoch = "week"
+mechanism = "grr"
+epsilon = 1.0
+values = ["light", "dark", "system"]
+min_batch = 150
+keep = "400d"
+limits = { reports_per_epoch = 2, lifetime_epsilon = 40.0 }
+
+[caps]
+epsilon_per_year = 300.0
+
+[runs]
+shuffler = "Example Foundation, Oslo"
+aggregator = "Example Ltd, Dublin"
+"""
+
+
+def written(folder: Path, text: str = CATALOG) -> dict[str, Paper]:
+    path = folder / "metrics.toml"
+    path.write_text(text)
+    return {paper.name: paper for paper in papers(read_with_promises(path))}
+
+
+def lines(found: dict[str, Paper]) -> set[tuple[str, str, str]]:
+    return {
+        (name, statement.subject, statement.text)
+        for name, paper in found.items()
+        for statement in paper.statements
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        ("Colour theme in use", "Colours", {"record-of-processing", "consent"}),
+        ("desktop@example.org", "web@example.org", {"record-of-processing", "consent"}),
+        ("2098-06-30", "2097-06-30", {"record-of-processing", "consent"}),
+        ('"week"', '"day"', {"record-of-processing"}),
+        ('"grr"', '"unary.oue"', {"record-of-processing", "impact-assessment"}),
+        ("epsilon = 1.0", "epsilon = 0.5", {"impact-assessment"}),
+        ("epsilon = 1.0", "epsilon = 5.0", {"impact-assessment"}),
+        ('"system"]', '"system", "other"]', {"record-of-processing"}),
+        ("min_batch = 150", "min_batch = 300", {"record-of-processing", "impact-assessment"}),
+        ('keep = "400d"', 'keep = "30d"', {"record-of-processing"}),
+        ('keep = "400d"\n', "", {"record-of-processing"}),
+        ("reports_per_epoch = 2", "reports_per_epoch = 1", {"record-of-processing"}),
+        ("lifetime_epsilon = 40.0", "lifetime_epsilon = 2.0", {"impact-assessment", "consent"}),
+        ("epsilon_per_year = 300.0", "epsilon_per_year = 90.0", {"impact-assessment"}),
+        ("Foundation, Oslo", "Foundation, Bern", {"record-of-processing", "stores"}),
+        ("Example Ltd, Dublin", "Example Foundation, Oslo", {"record-of-processing", "stores"}),
+        ('description = "Col', 'kem = "x-wing"\ndescription = "Col', {"impact-assessment"}),
+    ],
+)
+def test_a_field_that_changes_changes_what_is_said(
+    tmp_path: Path, old: str, new: str, where: set[str]
+) -> None:
+    assert old in CATALOG
+    before = lines(written(tmp_path))
+    after = lines(written(tmp_path, CATALOG.replace(old, new)))
+    assert {name for name, _, _ in before ^ after} >= where
+
+
+def test_the_figures_are_those_that_the_mechanism_proves(tmp_path: Path) -> None:
+    (tmp_path / "metrics.toml").write_text(CATALOG)
+    metric: Metric = read_with_promises(tmp_path / "metrics.toml").metrics["theme"]
+    risk = next(
+        statement.text
+        for statement in written(tmp_path)["impact-assessment"].statements
+        if statement.subject == "Risk: theme"
+    )
+    assert f"{metric.report_loss:.3f}" in risk
+    assert f"right {right_of_100(metric.report_loss)} times in 100 at most" in risk
+
+
+def test_an_answer_that_is_hardly_hidden_is_named_a_residual_risk(tmp_path: Path) -> None:
+    weak = CATALOG.replace("epsilon = 1.0", "epsilon = 8.0")
+    texts = {s.subject: s.text for s in written(tmp_path, weak)["impact-assessment"].statements}
+    assert "theme" in texts["Residual risk"]
+    strong = CATALOG.replace("epsilon = 1.0", "epsilon = 0.1").replace("= 40.0", "= 0.5")
+    texts = {s.subject: s.text for s in written(tmp_path, strong)["impact-assessment"].statements}
+    assert "stay hidden" in texts["Residual risk"]
+
+
+def test_each_statement_names_its_source_and_each_paper_has_decisions(tmp_path: Path) -> None:
+    for paper in written(tmp_path).values():
+        assert all(statement.source and statement.text for statement in paper.statements)
+        assert any(statement.source == DECIDE for statement in paper.statements)
+
+
+def test_without_runs_nobody_is_named_and_sharing_is_to_be_decided(tmp_path: Path) -> None:
+    found = written(tmp_path, CATALOG[: CATALOG.index("[runs]")])
+    text = {statement.subject: statement.text for statement in found["stores"].statements}
+    assert text["Google: shared?"].startswith(DECIDE)
+
+
+def test_the_files_of_the_stores_are_read_by_their_own_formats(tmp_path: Path) -> None:
+    manifest = plistlib.loads(privacy_manifest())
+    assert manifest["NSPrivacyTracking"] is False
+    [collected] = manifest["NSPrivacyCollectedDataTypes"]
+    assert collected["NSPrivacyCollectedDataTypeLinked"] is False
+    rows = list(csv.DictReader(io.StringIO(play_answers())))
+    questions = {
+        (r["Question ID (machine readable)"], r["Response ID (machine readable)"]) for r in rows
+    }
+    assert len(questions) == len(rows)
+    assert {row["Response value"] for row in rows} == {"true", "false"}
+    written(tmp_path)
+    assert (
+        main(["privacy", "papers", str(tmp_path / "metrics.toml"), "--out", str(tmp_path / "p")])
+        == 0
+    )
+    names = {path.name for path in (tmp_path / "p").iterdir()}
+    assert names >= {"PrivacyInfo.xcprivacy", "google-play.csv", "consent.md", "stores.html"}
+    assert (tmp_path / "p" / "PrivacyInfo.xcprivacy").read_bytes() == privacy_manifest()
