@@ -12,6 +12,7 @@ from hubbub.cli.main import main
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.leaflet import right_of_100
 from hubbub.privacy.papers import DECIDE, Paper, papers, play_answers, privacy_manifest
+from tests.support.bundles import crowd_text
 
 CATALOG = """
 shuffler = "shuffler.example.org:7070"
@@ -92,6 +93,12 @@ def test_the_figures_are_those_that_the_mechanism_proves(tmp_path: Path) -> None
     )
     assert f"{metric.report_loss:.3f}" in risk
     assert f"right {right_of_100(metric.report_loss)} times in 100 at most" in risk
+
+
+def test_the_promise_of_a_crowd_stands_beside_the_local_one(tmp_path: Path) -> None:
+    found = written(tmp_path, 'shuffler = "shuffler.example.org:7070"\n' + crowd_text(20_000))
+    texts = {s.subject: s.text for s in found["impact-assessment"].statements}
+    assert "epsilon 1 at delta 1e-08, 74 times in 100" in texts["Risk: theme"]
 
 
 def test_an_answer_that_is_hardly_hidden_is_named_a_residual_risk(tmp_path: Path) -> None:

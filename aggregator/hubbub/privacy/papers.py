@@ -21,7 +21,6 @@ from hubbub.privacy.verdict import verdict
 
 DECIDE: Final = "TO DECIDE"
 _HIDDEN: Final = ("strong", "fair")
-_DAY_SECONDS: Final = 86_400
 _PLAY_HEADER: Final = (
     "Question ID (machine readable)",
     "Response ID (machine readable)",
@@ -59,7 +58,7 @@ class Paper:
 def papers(catalog: Catalog) -> list[Paper]:
     """All papers of a catalog."""
     privacy_card = card(catalog)
-    draft = f'A draft, generated from the catalog. Rows with "{DECIDE}" need a person\'s decision.'
+    draft = f'A draft, generated from the catalog. What "{DECIDE}" marks needs a person.'
     return [
         Paper(
             "record-of-processing",
@@ -148,16 +147,10 @@ def _record(catalog: Catalog, privacy_card: Card) -> tuple[Statement, ...]:
             for metric in metrics
         ),
         _decision("Categories of persons", "who uses the app; whether children are among them"),
-        *(
-            Statement(f"Data: {metric.name}", _data(metric), f"metrics.{metric.name}")
-            for metric in metrics
-        ),
+        *_grouped("Data", {metric.name: _data(metric) for metric in metrics}),
         *_recipients(catalog),
         _decision("Transfers to third countries", "where the shuffler and the aggregator run"),
-        *(
-            Statement(f"Erasure: {metric.name}", _erasure(metric), f"metrics.{metric.name}.keep")
-            for metric in metrics
-        ),
+        *_grouped("Erasure", {metric.name: _erasure(metric) for metric in metrics}),
         Statement(
             "Erasure on the device",
             "It remembers its last payloads until the person has them forgotten.",
@@ -206,8 +199,8 @@ def _assessment(catalog: Catalog, privacy_card: Card) -> tuple[Statement, ...]:
                 f"Epsilon {metric.report_loss:.3f} a report: an observer who started from 50:50 is "
                 f"right {right_of_100(metric.report_loss)} times in 100 at most after one answer "
                 f"(protection: {verdict(metric.report_loss)}). For life at most "
-                f"{metric.limits.lifetime_epsilon:g} nats.",
-                f"metrics.{metric.name}: mechanism, epsilon, limits",
+                f"{metric.limits.lifetime_epsilon:g} nats.{_in_a_crowd(metric)}",
+                f"metrics.{metric.name}: mechanism, epsilon, limits, central_epsilon",
             )
             for metric in metrics
         ),
@@ -295,6 +288,17 @@ def _shared(catalog: Catalog) -> str:
     return f"No: {runs.aggregator} runs both services."
 
 
+def _grouped(subject: str, texts: Mapping[str, str]) -> Sequence[Statement]:
+    """A statement for each different text; texts: by metric."""
+    names: dict[str, list[str]] = {}
+    for name, text in texts.items():
+        names.setdefault(text, []).append(name)
+    return [
+        Statement(f"{subject}: {', '.join(own)}", text, ", ".join(f"metrics.{n}" for n in own))
+        for text, own in names.items()
+    ]
+
+
 def _data(metric: Metric) -> str:
     of = "text or numbers" if metric.values is None else f"one of {len(metric.values):,} values"
     often = f"at most {metric.limits.reports_per_epoch} a {metric.epoch} and device"
@@ -302,12 +306,23 @@ def _data(metric: Metric) -> str:
     return f"A randomized answer ({of}; mechanism {metric.mechanism}), {often}{public}."
 
 
+def _in_a_crowd(metric: Metric) -> str:
+    """What holds besides while the shuffler keeps its part; empty without a central promise."""
+    promise = metric.central
+    if promise is None:
+        return ""
+    return (
+        f" While the shuffler does not work with the aggregator: epsilon {promise.epsilon:g} at "
+        f"delta {promise.delta:g}, {right_of_100(promise.epsilon)} times in 100."
+    )
+
+
 def _erasure(metric: Metric) -> str:
     kept = f"{metric.keep} after their epoch" if metric.keep else "until an operator deletes them"
-    days = grace_seconds(metric.epoch) / _DAY_SECONDS
+    hours = grace_seconds(metric.epoch) / 3600
     return (
         f"Reports: the aggregator deletes them once it has added them up; the shuffler takes none "
-        f"later than {days:.3g} days after their {metric.epoch}. Totals: {kept}."
+        f"later than {hours:,.3g} h after their {metric.epoch}. Totals: {kept}."
     )
 
 

@@ -111,9 +111,19 @@ def _papers(options: PapersOptions) -> int:
         "google-play.csv": play_answers().encode(),
     }
     for paper in papers(catalog):
-        rows = [(each.subject, each.text, each.source) for each in paper.statements]
-        statements = Table("Statements", ("subject", "statement", "source"), rows, text_columns=3)
-        document = Document(paper.title, [paper.purpose, statements])
+        stated = [each for each in paper.statements if each.source != DECIDE]
+        rows = [(each.subject, each.text, each.source) for each in stated]
+        open_rows = [(each.subject, each.text) for each in paper.statements if each not in stated]
+        tables = [
+            Table("What a person must decide", ("subject", "decision"), open_rows, text_columns=2),
+            Table(
+                "What the catalog and the proofs state",
+                ("subject", "statement", "source"),
+                rows,
+                text_columns=3,
+            ),
+        ]
+        document = Document(paper.title, [paper.purpose, *tables])
         files[f"{paper.name}.md"] = document.markdown().encode()
         files[f"{paper.name}.html"] = document.html().encode()
     with refuse_unwritable(options.out, BadParameter):
