@@ -111,7 +111,7 @@ def _papers(options: PapersOptions) -> int:
         "google-play.csv": play_answers().encode(),
     }
     for paper in papers(catalog):
-        stated = [each for each in paper.statements if each.source != DECIDE]
+        stated = [each for each in paper.statements if DECIDE not in each.text]
         rows = [(each.subject, each.text, each.source) for each in stated]
         open_rows = [(each.subject, each.text) for each in paper.statements if each not in stated]
         tables = [
