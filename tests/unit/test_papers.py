@@ -3,12 +3,13 @@
 import csv
 import io
 import plistlib
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from hubbub.catalog import Metric
-from hubbub.cli.main import main
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.leaflet import right_of_100
 from hubbub.privacy.papers import DECIDE, Paper, papers, play_answers, privacy_manifest
@@ -134,10 +135,8 @@ def test_the_files_of_the_stores_are_read_by_their_own_formats(tmp_path: Path) -
     assert len(questions) == len(rows)
     assert {row["Response value"] for row in rows} == {"true", "false"}
     written(tmp_path)
-    assert (
-        main(["privacy", "papers", str(tmp_path / "metrics.toml"), "--out", str(tmp_path / "p")])
-        == 0
-    )
+    command = [sys.executable, "-m", "hubbub.cli", "privacy", "papers", "metrics.toml"]
+    subprocess.run([*command, "--out", "p"], cwd=tmp_path, check=True, capture_output=True)
     names = {path.name for path in (tmp_path / "p").iterdir()}
     assert names >= {"PrivacyInfo.xcprivacy", "google-play.csv", "consent.md", "stores.html"}
     assert (tmp_path / "p" / "PrivacyInfo.xcprivacy").read_bytes() == privacy_manifest()
