@@ -85,14 +85,16 @@ def test_files_answer_as_the_service_does(
     assert json.dumps(ask(filed, home, metric).document) == json.dumps(served)
 
 
-def test_crosses_breakdowns_and_the_list_of_metrics_are_answered_too(
+def test_crosses_breakdowns_percentiles_and_the_list_of_metrics_are_answered_too(
     home: House, filed: Connection
 ) -> None:
     served = hubbub.notebook.connect(home.page)
     days = _days(home)
     crosses = [c.cross("profile", "theme", "country", epochs=days) for c in (served, filed)]
     breakdowns = [c.breakdown("crashed", "os", epochs=days) for c in (served, filed)]
-    for of_service, of_files in (crosses, breakdowns):
+    ranks = [c.percentiles("launches", below=[6.0], epochs=days) for c in (served, filed)]
+    followed = [c.trend("launches", percentiles=[50.0], epochs=days) for c in (served, filed)]
+    for of_service, of_files in (crosses, breakdowns, ranks, followed):
         assert of_files.document == of_service.document
     lines = {line["name"]: line for line in filed.metrics().document["metrics"]}
     assert lines["theme"]["reports"] == 11 * (20_000 + 2000)
