@@ -33,6 +33,8 @@ def test_the_spread_of_dummies_is_the_variance_over_all_of_their_draws(evenly: i
         value_law=tuple(NUMBERS.values()),
     )
     assert totals.evenly() == evenly
+    of_share = totals.weighted_variance([2 / 3, -1 / 3, -1 / 3])
+    assert isclose(of_share, variance, rel_tol=1e-12)
     assert isclose(totals.spread(), variance, rel_tol=1e-12)
 
 

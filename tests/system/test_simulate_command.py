@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import re
 import subprocess
 import sys
 from contextlib import chdir, redirect_stderr, redirect_stdout
@@ -212,6 +213,24 @@ def test_a_rehearsal_with_dummies_is_told_as_exactly_as_one_without(
         spread = sqrt(sum(deviation**2 for deviation in off) / len(off))
         assert spread > 0.6 * sqrt(2 * variance), "which is the dummies' own of two epochs"
         assert abs(sum(off) / len(off)) < Z * spread / sqrt(len(off))
+
+
+def test_a_rehearsed_mean_with_noise_dummies_has_the_error_that_is_stated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    number = 'domain = "number"\nlow = 0\nhigh = 8'
+    crowded = re.sub(r"values = .*", number, CROWDED).replace("sampling = 0.5", 'dummies = "noise"')
+    (tmp_path / "metrics.toml").write_text(CATALOG + crowded)
+    monkeypatch.chdir(tmp_path)
+    _written(tmp_path, "1,6000\n2.25,3990\n7,10\n")
+    arguments = ["simulate", "zoom", "--values", "truth.csv", "--epochs", "2", "--seed", "3"]
+    assert main([*arguments, "--runs", "60", "--json"]) == 0
+    rows = [run["values"][0] for run in json.loads(capsys.readouterr().out)["runs"]]
+    assert sum(row["low"] <= row["true"] <= row["high"] for row in rows) >= 60 * 0.95 - Z * sqrt(3)
+    off = [row["estimate"] - row["true"] for row in rows]
+    spread = sqrt(sum(deviation**2 for deviation in off) / len(off))
+    assert abs(sum(off) / len(off)) < Z * spread / sqrt(len(off))
+    assert 0.4 < spread / rows[0]["stderr"] < 1.5
 
 
 def test_a_seed_repeats_a_rehearsal_and_none_does_not(folder: Path) -> None:

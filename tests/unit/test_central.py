@@ -19,6 +19,7 @@ from hubbub.bundles import read_bundle
 from hubbub.catalog import Metric
 from hubbub.catalog.crowds.central_promise import CentralPromise
 from hubbub.catalog.crowds.hidden_counts import count_noise
+from hubbub.catalog.crowds.noise_dummies import named_dummies
 from hubbub.cli.main import main
 from hubbub.cli.terminal import long_work
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid
@@ -165,8 +166,8 @@ def test_of_a_promise_that_is_written_wrong_only_this_is_told(
         ("limits", "dummies_scale = 0.01\ndummies_shift = 3\nlimits", r"0.01 is below 0.0625"),
         (
             'values = ["light", "dark", "system", "contrast"]',
-            'domain = "number"\nlow = 0\nhigh = 9\ndummies_scale = 2.02\ndummies_shift = 36',
-            r'field "dummies_scale": go with listed values alone',
+            'domain = "string"\ndummies_scale = 2.02\ndummies_shift = 36',
+            r'field "dummies_scale": go with listed values alone, and noise dummies also with',
         ),
         ("limits", "dummies_each = 101\nlimits", r'field "dummies_each": must be a number of'),
         (
@@ -246,6 +247,29 @@ def test_noise_dummies_are_chosen_and_the_shuffler_gets_their_law(
     odds, shift = own["value_noise"]
     assert odds == pytest.approx(2**32 * exp(1 / 2.02), rel=1e-9)
     assert (shift, own["values"], own["min_batch"]) == (61, 4, 30_000)
+
+
+@pytest.mark.parametrize("word", ["noise", "auto"])
+def test_noise_dummies_of_a_mean_name_each_of_its_steps(tmp_path: Path, word: str) -> None:
+    values = 'values = ["light", "dark", "system", "contrast"]'
+    text = THEME.replace(values, 'domain = "number"\nlow = 0\nhigh = 9')
+    noisy = _read(tmp_path, text + f'dummies = "{word}"\n')
+    steps = int(noisy.parameters["steps"])
+    assert (noisy.mechanism, noisy.epsilon, noisy.dummies) == ("mean.piecewise", 8, 0)
+    assert noisy.randomizer.layout.size == steps + 1
+    assert named_dummies(noisy) == (steps + 1) * noisy.dummies_shift
+    promise = central_of(noisy, 30_000)
+    assert promise is not None
+    assert 0.98 <= promise.epsilon <= 1.0
+    plain, law = _read(tmp_path, text), noisy.central.noise  # type: ignore[union-attr]  # it has both
+    assert law is not None
+    contributions = noisy.randomizer.contributions  # type: ignore[attr-defined]  # of a mean
+    drawn = law.variance * sum((share - 0.5) ** 2 for share in contributions)
+    middle = noisy.randomizer.variance(15_000, 30_000) + drawn
+    assert middle < 0.5 * plain.randomizer.variance(15_000, 30_000)
+    many = text.replace('"auto"', '"mean.piecewise"\nsteps = 60')
+    with pytest.raises(CatalogInvalid, match="seal more than 500,000 of them an epoch; use fewer"):
+        _read(tmp_path, many + "dummies_scale = 1000\ndummies_shift = 20000\n")
 
 
 def test_a_rehearsed_epoch_with_secret_numbers_leaves_when_the_shuffler_lets_it(
@@ -519,6 +543,14 @@ def test_a_plan_of_numbers_shows_the_same_trade(
     assert "crowd = 30000" in capsys.readouterr().out
     assert main([*command, "--dummies", "9"]) == 2
     assert "--dummies go with listed values alone" in capsys.readouterr().err
+    noisy = main([*command, "--dummies", "noise", "--max-local", "8"])
+    output = capsys.readouterr()
+    if options[0] == "--mean":
+        assert noisy == 0
+        assert "crowd, 61 dummies a value" in output.out
+        assert 'crowd = 30000, dummies = "noise"' in output.out
+    else:
+        assert noisy == 2
 
 
 @pytest.mark.parametrize(

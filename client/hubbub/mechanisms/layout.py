@@ -36,14 +36,21 @@ class Totals:
     def spread(self) -> float:
         """The variance of how many dummies name one value, beside its share of those of all."""
         share = 1 / max(len(self.cells), 1)
-        if not self.value_law:
-            return self.dummies * share * (1 - share)
-        mean = self._mean()
-        own = sum(p * (number - mean) ** 2 for number, p in enumerate(self.value_law))
-        return (own + self.evenly() * share) * (1 - share)
+        return (self._value_variance() + self.evenly() * share) * (1 - share)
+
+    def weighted_variance(self, weights: Sequence[float]) -> float:
+        """The variance of a sum over all dummies, of the weight of the value that each names."""
+        mean, squares = (sum(w**power for w in weights) / len(weights) for power in (1, 2))
+        own = self._value_variance() * len(weights) * squares
+        return own + self.evenly() * (squares - mean**2)
 
     def _mean(self) -> float:
         return sum(p * number for number, p in enumerate(self.value_law))
+
+    def _value_variance(self) -> float:
+        """Of how many dummies the law of one value draws; 0 without a law."""
+        mean = self._mean()
+        return sum(p * (number - mean) ** 2 for number, p in enumerate(self.value_law))
 
     def check(self, layout: "Layout") -> None:
         """Raises ShapeMismatch unless these totals have the layout's shape."""

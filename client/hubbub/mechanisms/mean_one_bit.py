@@ -10,7 +10,7 @@ Source: 1BitMean of Ding, Kulkarni, Yekhanin (NeurIPS 2017), section 2; Duchi, J
     (2013).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -58,6 +58,12 @@ class OneBitMean:
     def layout(self) -> OneHot:
         return OneHot(2)
 
+    @property
+    def contributions(self) -> Sequence[float]:
+        """What a report of 0, and of 1, adds to the estimate."""
+        lie = self.keep.complement.exact
+        return [float((bit - lie) / self._gap) for bit in range(2)]
+
     def privacy_loss(self) -> float:
         return log_at_least(self.keep.exact / self.keep.complement.exact)
 
@@ -75,9 +81,12 @@ class OneBitMean:
         """One estimate: the sum over all reports of the number's place in the range, in [0, 1]."""
         totals.check(self.layout)
         lie, gap = self.keep.complement.exact, self._gap
-        value = float((totals.cells[1] - totals.reports * lie) / gap)
+        ones = totals.cells[1] - Fraction(totals.dummies, 2)
+        value = float((ones - totals.reports * lie) / gap)
         clipped = min(max(value, 0.0), totals.reports)
-        return Estimates((value,), (self.variance(clipped, totals.reports),), totals.reports)
+        variance = self.variance(clipped, totals.reports)
+        variance += ranges.dummies_variance(self, totals, clipped)
+        return Estimates((value,), (variance,), totals.reports)
 
     def variance(self, true: float, reports: int) -> float:
         if not reports:

@@ -16,7 +16,7 @@ Source: Wang N. et al. (ICDE 2019), algorithm 2; the discrete form and its exact
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -70,6 +70,12 @@ class PiecewiseMean:
     def layout(self) -> OneHot:
         return self.window.layout
 
+    @property
+    def contributions(self) -> Sequence[float]:
+        """What a report of each place adds to the estimate."""
+        slope, base, *_ = self._moments()
+        return [float((x - base) / (slope * self.steps)) for x in range(self.layout.size)]
+
     def privacy_loss(self) -> float:
         return self.window.privacy_loss()
 
@@ -87,9 +93,9 @@ class PiecewiseMean:
     def estimate(self, totals: Totals) -> Estimates:
         """One estimate: the sum over all reports of the number's place in the range, in [0, 1]."""
         totals.check(self.layout)
-        reports = totals.reports
-        first = sum(x * count for x, count in enumerate(totals.cells))
-        second = sum(x * x * count for x, count in enumerate(totals.cells))
+        reports, padding = totals.reports, Fraction(totals.dummies, self.layout.size)
+        first = sum(x * (count - padding) for x, count in enumerate(totals.cells))
+        second = sum(x * x * (count - padding) for x, count in enumerate(totals.cells))
         slope, base, square_base, square_slope = self._moments()
         places = (first - reports * base) / slope
         squares = (second - reports * square_base - places * square_slope) / slope
@@ -99,6 +105,7 @@ class PiecewiseMean:
         squares = min(max(squares, least), places * self.steps)
         # Where between two steps a number lies is not known: take the most that rounding adds.
         variance = float(self._variance(places, squares, reports, Fraction(reports, 4)))
+        variance += ranges.dummies_variance(self, totals, float(places / self.steps))
         return Estimates((float(value),), (variance,), reports)
 
     def variance(self, true: float, reports: int) -> float:

@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields.rules import is_number
+from hubbub.mechanisms.layout import Totals
 from hubbub.mechanisms.parameter import number, whole
 
 # Estimates are one number a bucket; finer than this is a number, not a bucket.
@@ -80,6 +81,15 @@ class OverRange(Protocol):
         ...
 
 
+class OfMean(OverRange, Protocol):
+    """A mechanism that estimates the sum of the numbers' places in the range."""
+
+    @property
+    def contributions(self) -> Sequence[float]:
+        """What a report of each outcome adds to the estimate."""
+        ...
+
+
 class InBuckets(OverRange, Protocol):
     """A mechanism over the buckets of a range."""
 
@@ -97,6 +107,17 @@ def check(self: OverRange, value: Any) -> None:
 def place(self: OverRange, value: float) -> Sequence[Fraction]:
     """The one truth of a mean: the value's place in the range, in [0, 1]."""
     return [self.range.share(value)]
+
+
+def dummies_variance(self: OfMean, totals: Totals, places: float) -> float:
+    """What dummies add to the variance of the mean, times the reports squared.
+
+    A dummy more than expected adds its contribution, and counts as a report that holds the mean.
+
+    places: the estimated sum of the numbers' places, in [0, reports].
+    """
+    mean = places / max(totals.reports, 1)
+    return totals.weighted_variance([share - mean for share in self.contributions])
 
 
 def places(self: OverRange) -> Sequence[float]:

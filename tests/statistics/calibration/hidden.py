@@ -45,21 +45,24 @@ def hidden_totals(
     )
 
 
-def noisy_totals(
-    noise: CountNoise, mechanism: AnyMechanism, counts: Sequence[int], chance: np.random.Generator
-) -> Totals:
+def noisy_totals(noise: CountNoise, totals: Totals, chance: np.random.Generator) -> Totals:
     """Reports, and of each value a drawn number of dummies."""
-    law, values = epochs_law(noise, (1.0,)), len(counts)
+    law, values = epochs_law(noise, (1.0,)), len(totals.cells)
     named = chance.choice(len(law), values, p=law / law.sum())
-    cells = np.array(draw(mechanism, range(values), counts, chance).cells) + named
     expected = noise.reach * values
     return Totals(
-        cells=cells.tolist(),
-        reports=sum(counts) + int(named.sum()) - expected,
+        cells=(np.array(totals.cells) + named).tolist(),
+        reports=totals.reports + int(named.sum()) - expected,
         dummies=expected,
         beside_variance=noise.variance * values,
         value_law=law.tolist(),
     )
+
+
+def _noisy(
+    noise: CountNoise, mechanism: AnyMechanism, counts: Sequence[int], chance: np.random.Generator
+) -> Totals:
+    return noisy_totals(noise, draw(mechanism, range(len(counts)), counts, chance), chance)
 
 
 Drawn = Callable[[AnyMechanism, Sequence[int], np.random.Generator], Totals]
@@ -125,7 +128,7 @@ SETTINGS: Sequence[Setting] = [
             built("grr", epsilon, values),
             [share, *[(1 - share) / (values - 1)] * (values - 1)],
             people,
-            partial(noisy_totals, law),
+            partial(_noisy, law),
         ),
     )
     for epsilon, values, people, scale, shift, share in (

@@ -7,10 +7,14 @@ import numpy as np
 
 from hubbub.analysis import answer_tiers, shares
 from hubbub.analysis.families import draw
-from hubbub.mechanisms import AnyMechanism, build
+from hubbub.catalog.crowds.noise_dummies import noise_of
+from hubbub.mechanisms import AnyMechanism, Totals, build
+from hubbub.sealing import CountNoise
+from tests.statistics.calibration.hidden import noisy_totals
 from tests.statistics.calibration.listed import ENDS
 from tests.statistics.calibration.statement import Counted, Setting, Statement
 
+NOISE = noise_of(2.02, 36)
 MEAN = Statement(
     "95% interval of a mean",
     0.95,
@@ -24,15 +28,23 @@ FEW = {"all at one end": {15.5: 100}, "one at the other end": {0.5: 99, 15.5: 1}
 
 
 def _mean(
-    mechanism: AnyMechanism, counts: Mapping[float, int], chance: np.random.Generator
+    mechanism: AnyMechanism,
+    counts: Mapping[float, int],
+    noise: CountNoise | None,
+    chance: np.random.Generator,
 ) -> Iterator[Counted]:
     numbers, people = list(counts), list(counts.values())
-    answer = answer_tiers([(mechanism, draw(mechanism, numbers, people, chance))], None)
+
+    def drawn(people: Sequence[int]) -> Totals:
+        totals = draw(mechanism, numbers, people, chance)
+        return noisy_totals(noise, totals, chance) if noise else totals
+
+    answer = answer_tiers([(mechanism, drawn(people))], None)
     true = float(np.dot(numbers, people)) / sum(people)
     row = answer.mean or answer.values[0]
     yield MEAN, row.low <= true <= row.high, 1
     others = chance.multinomial(sum(people), np.array(people) / sum(people)).tolist()
-    [point] = shares([(mechanism, draw(mechanism, numbers, others, chance))], [0])
+    [point] = shares([(mechanism, drawn(others))], [0])
     yield BAND, point.low <= true <= point.high, 1
 
 
@@ -46,12 +58,24 @@ SETTINGS: Sequence[Setting] = [
     Setting(
         f"{name} {epsilon:g}, {shape}",
         40 if name == "wave" else 200,  # its smooth shape takes long
-        partial(_mean, _built(name, epsilon), counts),
+        partial(_mean, _built(name, epsilon), counts, None),
     )
     for name in ("mean.one_bit", "mean.piecewise", "mean.table", "wave", "buckets")
     for epsilon, shape, counts in (
         (1.0, "5,000 reports", MANY),
         (4.0, "5,000 reports", MANY),
         *((8.0, f"100 reports, {shape}", counts) for shape, counts in FEW.items()),
+    )
+] + [
+    Setting(
+        f"{name} {epsilon:g}, {shape}, noise dummies",
+        200,
+        partial(_mean, build(name, epsilon=epsilon, low=0.0, high=16.0, **steps), counts, NOISE),
+    )
+    for name, steps in (("mean.one_bit", {}), ("mean.piecewise", {"steps": 16}))
+    for epsilon, shape, counts in (
+        (8.0, "5,000 reports", MANY),
+        (16.0, "5,000 reports", MANY),
+        (16.0, "1,000 reports, all at one end", {15.5: 1000}),
     )
 ]

@@ -28,7 +28,7 @@ from hubbub.mechanisms.mean_one_bit import OneBitMean
 from hubbub.mechanisms.mean_piecewise import PiecewiseMean
 from hubbub.mechanisms.mean_table import TableMean
 from hubbub.mechanisms.pure import Pure
-from hubbub.mechanisms.ranges import PLACES
+from hubbub.mechanisms.ranges import PLACES, dummies_variance
 
 Meaning = OneBitMean | PiecewiseMean | TableMean
 
@@ -63,12 +63,13 @@ class Means(Family):
             )
         # P (1 - P) at every place, and one answer more or less.
         lie, gap = mechanism.keep.complement.exact, mechanism.total_variation()
-        least = totals.reports * lie * (1 - lie) / gap**2
+        least = float(totals.reports * lie * (1 - lie) / gap**2)
+        least += dummies_variance(mechanism, totals, min(max(estimates[0], 0.0), totals.reports))
         bend = 1 / max(totals.reports, 1)
         return ValueEstimates(
             estimates=estimates,
             stderrs=stderrs,
-            absent=np.sqrt([float(least)]),
+            absent=np.sqrt([least]),
             growth=np.ones(1),
             bend=bend,
             step=float(1 / gap),
@@ -118,12 +119,14 @@ class Means(Family):
     def sums(self, mechanism: Meaning, cells: Floats, totals: Totals) -> Iterator[BitSum]:
         """Each answer, or each place."""
         everybody = np.full_like(cells, totals.reports)
+        reported = cells - totals.dummies / len(cells)
+        drawn = totals.spread() + totals.beside_variance
         if not isinstance(mechanism, OneBitMean):
             pure = Pure(mechanism.window.near, mechanism.window.far)
-            yield from between("place", cells, everybody, pure)
+            yield from between("place", reported, everybody, pure, drawn)
             return
         pure = Pure(mechanism.keep.exact, mechanism.keep.complement.exact)
-        yield from between("answer", cells, everybody, pure)
+        yield from between("answer", reported, everybody, pure, drawn)
 
     def weights(self, mechanism: Meaning, targets: Sequence[int]) -> tuple[Floats, float]:
         """Of the one estimate."""

@@ -2,15 +2,20 @@
 
 from bisect import bisect_left
 from collections.abc import Mapping
+from dataclasses import replace
 from math import ceil, inf
 from typing import Any, Final
 
+from hubbub.authoring.auto import EQUAL
 from hubbub.authoring.crowds.accountant import Accountant, Planned
 from hubbub.catalog.choice import AUTO
+from hubbub.catalog.crowds.central_fields import NOISE
 from hubbub.catalog.crowds.central_promise import CentralPromise
+from hubbub.catalog.crowds.noise_dummies import MAX_SEALED
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 from hubbub.mechanisms.even import lies_evenly
+from hubbub.mechanisms.probability import MAX_EPSILON
 
 # Steps of a mean: more round a number less, and give lies more to name. 1 is `mean.one_bit`.
 _STEPS: Final = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32, 45, 64, 90, 128)
@@ -42,19 +47,70 @@ def planned_number(
     return Planned(mechanism=name, parameters={}, categories=cells)
 
 
+def noisy_mean(
+    table: Mapping[str, Any], promise: CentralPromise, accountant: Accountant, dummies: str
+) -> CentralPromise:
+    """The promise of a mean with the noise dummies that serve best; as it is if none are worth it.
+
+    dummies: "noise"; or "auto", for noise dummies where they make the variance smaller by 5%.
+
+    Raises:
+        BadParameter: as of planned_number.
+    """
+    # The best number of steps follows from the law, and the law hardly depends on that number: the
+    # law of a crowd without lies, which is quickly accounted for, is nearly the same.
+    honest_law = accountant.padded(replace(promise, max_local_epsilon=MAX_EPSILON), 3, NOISE)
+    law = {"dummies_scale": honest_law.dummies_scale, "dummies_shift": honest_law.dummies_shift}
+    noisy = planned_number(table, replace(promise, **law), accountant)
+    padded = accountant.padded(promise, int(noisy.categories), NOISE)
+    if dummies == NOISE or not padded.noise:
+        return padded
+    plain = planned_number(table, promise, accountant)
+    few = 2 * padded.dummies_shift * noisy.categories <= MAX_SEALED
+    with_noise, without = (
+        worst_variance(_built(table, planned, accountant, own), own)
+        for planned, own in ((noisy, padded), (plain, promise))
+    )
+    return padded if few and EQUAL * with_noise < without else promise
+
+
+def _built(
+    table: Mapping[str, Any], planned: Planned, accountant: Accountant, promise: CentralPromise
+) -> Any:
+    written = {name: table[name] for name in ("low", "high", "steps") if name in table}
+    epsilon = accountant.local_epsilon(promise, planned.categories)
+    return build(planned.mechanism, epsilon=epsilon, **written, **planned.parameters)
+
+
+def worst_variance(mechanism: Any, promise: CentralPromise) -> float:
+    """Of a crowd's mean, times the reports squared, where it is largest; with noise dummies."""
+    steps, reports = len(mechanism.contributions) - 1, promise.crowd
+    # Halfway between two steps, where rounding adds most: at the end and in the middle.
+    places = (0.5 / steps, (steps // 2 + 0.5) / steps)
+    drawn = promise.noise.variance if promise.noise else 0.0
+    return max(
+        float(mechanism.variance(place * reports, reports))
+        + drawn * sum((share - place) ** 2 for share in mechanism.contributions)
+        for place in places
+    )
+
+
 def _mean(ends: Mapping[str, Any], promise: CentralPromise, accountant: Accountant) -> Planned:
     """The steps whose worst error is least; where it rises again, more would raise it further."""
     best, least = None, inf
     for steps in _STEPS:
         own = {"steps": steps} if steps > 1 else {}
         name = "mean.piecewise" if own else "mean.one_bit"
-        epsilon = accountant.local_epsilon(promise, steps + 1)
+        # With noise dummies a report reveals as much as it may; the caller accounts for the chosen.
+        epsilon = (
+            promise.max_local_epsilon
+            if promise.noise
+            else accountant.local_epsilon(promise, steps + 1)
+        )
         mechanism = build(name, epsilon=epsilon, **ends, **own)
         if not lies_evenly(mechanism):
             break
-        # Halfway between two steps, where rounding adds most: at the end and in the middle.
-        places = (0.5 / steps, (steps // 2 + 0.5) / steps)
-        worst = max(mechanism.variance(place * promise.crowd, promise.crowd) for place in places)
+        worst = worst_variance(mechanism, promise)
         if worst >= least:
             break
         best, least = Planned(mechanism=name, parameters=own, categories=steps + 1), worst

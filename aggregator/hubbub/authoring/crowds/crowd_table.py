@@ -7,13 +7,12 @@ from typing import Any, Final
 from hubbub.authoring.crowds.accountant import Accountant, Planned
 from hubbub.authoring.crowds.crowd_codes import planned_vectors
 from hubbub.authoring.crowds.crowd_geometry import planned_geometry
-from hubbub.authoring.crowds.crowd_numbers import planned_number
+from hubbub.authoring.crowds.crowd_numbers import noisy_mean, planned_number
 from hubbub.authoring.crowds.crowd_strings import planned_strings
 from hubbub.authoring.table_reader import Complain
 from hubbub.catalog.choice import AUTO
 from hubbub.catalog.crowds.central import (
     CENTRAL_FIELDS,
-    CROWD_LISTED,
     CROWD_NUMBERS,
     CROWD_PARTS,
     CROWD_STRINGS,
@@ -22,7 +21,7 @@ from hubbub.catalog.crowds.central import (
     DUMMIES_OF_LISTED,
     DUMMIES_OF_ONE,
 )
-from hubbub.catalog.crowds.central_fields import DEVICES
+from hubbub.catalog.crowds.central_fields import CROWD_LISTED, CROWD_MEANS, DEVICES, NOISE
 from hubbub.catalog.crowds.central_promise import CentralPromise
 from hubbub.catalog.values.vectors import VECTOR
 from hubbub.errors.installing import install_with
@@ -148,8 +147,10 @@ def _padded(
     if of_each_epoch or (by_devices and table.get("rolling") is True):
         wrong("dummies", _OF_EACH if of_each_epoch else DUMMIES_OF_EPOCHS)
         return replace(promise, **NO_DUMMIES)
+    of_mean = table.get("domain") == "number" and table["mechanism"] in (AUTO, *CROWD_MEANS)
+    noise_alone = of_mean and word in (None, AUTO, NOISE) and not promise.dummies_each
     dummy_fields = [name for name in _DUMMIES if table.get(name)]
-    if dummy_fields and categories is None:
+    if dummy_fields and categories is None and not noise_alone:
         for name in dummy_fields:
             wrong(name, DUMMIES_OF_LISTED)
         return replace(promise, **NO_DUMMIES)
@@ -157,7 +158,9 @@ def _padded(
         wrong("dummies_each", DUMMIES_OF_ONE)
         return replace(promise, dummies_each=0.0)
     own = promise.dummies_each if by_devices else promise.noise
-    if categories and isinstance(word, str) and not own:
-        noisy = not (table.get("rolling") or table.get("breakdown"))
+    if not isinstance(word, str) or own:
+        return promise
+    noisy = not (table.get("rolling") or table.get("breakdown"))
+    if categories:
         return accountant.padded(promise, categories, word, noisy=noisy)
-    return promise
+    return noisy_mean(table, promise, accountant, word) if noisy or word == NOISE else promise

@@ -4,6 +4,7 @@ from math import sqrt
 from typing import Any, Final
 
 from hubbub.catalog.choice import AUTO
+from hubbub.catalog.crowds.central_fields import CROWD_LISTED, CROWD_MEANS
 from hubbub.catalog.crowds.hidden_counts import count_conflicts
 from hubbub.catalog.crowds.noise_dummies import noise_conflicts
 from hubbub.catalog.values.part_values import size_of
@@ -17,13 +18,14 @@ CROWD_STRINGS: Final = "local_hash"
 CROWD_TREE: Final = "tree"
 """The one over strings that nobody listed."""
 CROWD_VECTORS: Final = "vector.codes"
-CROWD_LISTED: Final = "grr"
 # Which are the same over the parts of a range, where these are few enough.
-CROWD_NUMBERS: Final = ("wave", "mean.one_bit", "mean.piecewise")
+CROWD_NUMBERS: Final = ("wave", *CROWD_MEANS)
 
 # Reports, of which the errors of who lies alone are told.
 _MANY: Final = 100_000
-DUMMIES_OF_LISTED: Final = "go with listed values alone; leave them out"
+DUMMIES_OF_LISTED: Final = (
+    "go with listed values alone, and noise dummies also with means; leave them out"
+)
 # What leaves as the pool fills tells by when it leaves that one more came, whatever is added.
 _IN_PARTS: Final = (
     "hides the number of reports that leave together, once, and a pool that leaves in parts tells "

@@ -7,11 +7,11 @@ trusted curator who adds the same noise. Source: Murakami, Sei, Eriguchi (IEEE S
 from functools import lru_cache
 from typing import Any, Final
 
+from hubbub.catalog.crowds.central_fields import CROWD_LISTED, CROWD_MEANS
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import exp_at_most
 from hubbub.sealing import CountNoise
 
-_LISTED: Final = "grr"
 _ONE: Final = 1 << 32
 MIN_SCALE: Final = 1 / 16
 """Of a law whose largest ratio is that of the largest epsilon."""
@@ -56,10 +56,13 @@ def noise_conflicts(metric: Any) -> dict[str, str]:
     if not (scale and shift):
         name, other = ("dummies_shift", "scale") if scale else ("dummies_scale", "shift")
         return {name: f"must be written beside dummies_{other}; write both, or neither"}
-    # PRIVACY: only of reports that name one value each is a person's all that moves one count down
-    #     and another up by one.
-    if metric.mechanism != _LISTED:
-        message = "go with listed values alone, of which a report names one; leave them out"
+    # PRIVACY: only of reports that name one value, or one step of a number, is a person's all that
+    #     moves one count down and another up by one.
+    if metric.mechanism not in (CROWD_LISTED, *CROWD_MEANS):
+        message = (
+            "go with listed values and with means, of which a report names one value; leave them "
+            "out"
+        )
     elif metric.rolling:
         message = (
             "do not go with rolling: the numbers are drawn once for an epoch, and whoever sees two "
@@ -72,11 +75,16 @@ def noise_conflicts(metric: Any) -> dict[str, str]:
             "do not go with breakdown, whose cells would each need numbers of their own; leave one "
             "of them out"
         )
-    elif 2 * shift * len(metric.values or ()) > MAX_SEALED:
+    elif 2 * shift * _named_values(metric) > MAX_SEALED:
         message = (
-            f"have the shuffler seal more than {MAX_SEALED:,} of them an epoch; list fewer "
+            f"have the shuffler seal more than {MAX_SEALED:,} of them an epoch; use fewer "
             "values, or raise central_epsilon or delta"
         )
     else:
         return {}
     return {"dummies": message}
+
+
+def _named_values(metric: Any) -> int:
+    """How many values a report may name: those of the list, or the steps of a mean and its end."""
+    return len(metric.values) if metric.values else int(metric.parameters.get("steps", 1)) + 1

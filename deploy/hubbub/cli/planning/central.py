@@ -133,11 +133,15 @@ def _central(options: CentralOptions) -> int:
             "a crowd is not asked for sets: plan them without central; each report keeps its own "
             "epsilon"
         )
-    if options.dummies and question.kind != "values":
-        raise BadParameter("--dummies go with listed values alone: leave them out")
+    noise = options.dummies if options.dummies in (AUTO, NOISE) else ""
+    if options.dummies and question.kind != "values" and not (noise and question.kind == "mean"):
+        raise BadParameter(
+            "--dummies go with listed values alone, and noise with a mean: leave them out"
+        )
     if question.kind in ("mean", "ranges", "vector"):
         floors = [floor for floor in _FLOORS if promise.epsilon < floor < promise.max_local_epsilon]
-        plan_numbers(promise, question, [*floors, promise.max_local_epsilon], as_json=as_json)
+        floors.append(promise.max_local_epsilon)
+        plan_numbers(promise, question, floors, str(noise), as_json=as_json)
         return 0
     promise = _padded(promise, options.dummies, question)
     of = {"strings": _of_strings, "parts": _of_parts}.get(question.kind, _of_values)

@@ -7,11 +7,12 @@ from math import ceil, sqrt
 from typing import Any, Final
 
 from hubbub.authoring.crowds.crowd_codes import planned_vectors
-from hubbub.authoring.crowds.crowd_numbers import planned_number
+from hubbub.authoring.crowds.crowd_numbers import noisy_mean, planned_number, worst_variance
 from hubbub.catalog import CentralPromise
-from hubbub.catalog.crowds.central_fields import USUAL_MAX_LOCAL
+from hubbub.catalog.crowds.central_fields import NOISE, USUAL_MAX_LOCAL
 from hubbub.cli.terminal.output import say, several, table
 from hubbub.errors import BadParameter
+from hubbub.mechanisms import build
 from hubbub.privacy.crowd import ExactAccountant
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import plan, row
@@ -37,11 +38,17 @@ class _Way:
 
 
 def plan_numbers(
-    promise: CentralPromise, question: MetricDraft, floors: Sequence[float], *, as_json: bool
+    promise: CentralPromise,
+    question: MetricDraft,
+    floors: Sequence[float],
+    dummies: str,
+    *,
+    as_json: bool,
 ) -> None:
     """Show what keeps the promise, what lower floors cost, and what there is beside it.
 
     floors: local epsilons to look at, ascending; the last is the most that a report may say.
+    dummies: of a mean, "noise" or "auto" for noise dummies; "" for none.
 
     Raises:
         BadParameter: so many parts that no crowd of this size can be asked.
@@ -50,7 +57,7 @@ def plan_numbers(
     ways: list[_Way] = []
     for floor in floors:
         try:
-            way = _crowd(replace(promise, max_local_epsilon=floor), question)
+            way = _crowd(replace(promise, max_local_epsilon=floor), question, dummies)
         except BadParameter:
             if floor == floors[-1]:
                 raise
@@ -92,7 +99,7 @@ def plan_numbers(
         _show(promise, question, ways)
 
 
-def _crowd(promise: CentralPromise, question: MetricDraft) -> _Way:
+def _crowd(promise: CentralPromise, question: MetricDraft, dummies: str) -> _Way:
     table: dict[str, Any] = {"mechanism": "auto", "low": question.low, "high": question.high}
     if question.kind == "ranges":
         table |= {"mechanism": "wave", "buckets": question.size}
@@ -101,6 +108,7 @@ def _crowd(promise: CentralPromise, question: MetricDraft) -> _Way:
         planned = planned_vectors(question.size, {}, promise, accountant)
         table = {"dimensions": question.size, "max_length": question.high}
     else:
+        promise = noisy_mean(table, promise, accountant, dummies) if dummies else promise
         planned = planned_number(table, promise, accountant)
     local = planned.epsilon or accountant.local_epsilon(promise, planned.categories)
     parameters = {name: value for name, value in table.items() if name != "mechanism"} | {
@@ -112,13 +120,19 @@ def _crowd(promise: CentralPromise, question: MetricDraft) -> _Way:
         categories=planned.categories,
         epsilon_local=local,
         honest=promise.honest,
+        noise_dummies=promise.noise,
     )
+    if promise.noise:
+        mechanism = build(planned.mechanism, **parameters)
+        stderr = sqrt(worst_variance(mechanism, promise)) / promise.crowd
+    else:
+        stderr = row(question, planned.mechanism, parameters, promise.crowd).rare
     return _Way(
-        way="crowd",
+        way=f"crowd, {promise.dummies_shift} dummies a value" if promise.noise else "crowd",
         mechanism=planned.mechanism,
         epsilon_local=local,
         epsilon_central=central_epsilon(crowd, promise.delta),
-        stderr=row(question, planned.mechanism, parameters, promise.crowd).rare,
+        stderr=stderr,
     )
 
 
@@ -149,7 +163,9 @@ def _show(promise: CentralPromise, question: MetricDraft, ways: Sequence[_Way]) 
         f"errors are standard errors, {of_what}; a crowd leaves whole or not at all, "
         f"{promise.honest:.0%} of it honest; the local epsilon holds even if all servers collude"
     )
-    say(in_catalog(promise, max(way.epsilon_local or 0 for way in ways if way.way == "crowd")))
+    crowds = [way for way in ways if way.way.startswith("crowd")]
+    noise = f', dummies = "{NOISE}"' if crowds[-1].way != "crowd" else ""
+    say(in_catalog(promise, max(way.epsilon_local or 0 for way in crowds)) + noise)
 
 
 def in_catalog(promise: CentralPromise, epsilon_local: float) -> str:
