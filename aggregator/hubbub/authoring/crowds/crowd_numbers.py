@@ -59,9 +59,9 @@ def noisy_mean(
     """
     # The best number of steps follows from the law, and the law hardly depends on that number: the
     # law of a crowd without lies, which is quickly accounted for, is nearly the same.
-    honest_law = accountant.padded(replace(promise, max_local_epsilon=MAX_EPSILON), 3, NOISE)
-    law = {"dummies_scale": honest_law.dummies_scale, "dummies_shift": honest_law.dummies_shift}
-    noisy = planned_number(table, replace(promise, **law), accountant)
+    truthful = accountant.padded(replace(promise, max_local_epsilon=MAX_EPSILON), 3, NOISE)
+    own_most = promise.max_local_epsilon
+    noisy = planned_number(table, replace(truthful, max_local_epsilon=own_most), accountant)
     padded = accountant.padded(promise, int(noisy.categories), NOISE)
     if dummies == NOISE or not padded.noise:
         return padded
@@ -88,11 +88,12 @@ def worst_variance(mechanism: Any, promise: CentralPromise) -> float:
     # Halfway between two steps, where rounding adds most: at the end and in the middle.
     places = (0.5 / steps, (steps // 2 + 0.5) / steps)
     drawn = promise.noise.variance if promise.noise else 0.0
-    return max(
-        float(mechanism.variance(place * reports, reports))
+    variances: list[float] = [
+        mechanism.variance(place * reports, reports)
         + drawn * sum((share - place) ** 2 for share in mechanism.contributions)
         for place in places
-    )
+    ]
+    return max(variances)
 
 
 def _mean(ends: Mapping[str, Any], promise: CentralPromise, accountant: Accountant) -> Planned:
