@@ -30,6 +30,7 @@ from benchmarks.fleet import fleet
 from benchmarks.growth import commits, growth
 from benchmarks.hidden_counts import hidden
 from benchmarks.history import Run, fell, newest, read_history, unkept, write_run
+from benchmarks.hoarding import hoarding
 from benchmarks.host import latency, memory, report
 from benchmarks.idle import idle, silent
 from benchmarks.measure import Row
@@ -81,6 +82,7 @@ STAGES: Final[Sequence[Callable[[], Iterator[Row]]]] = (
     relayed,
     idle,
     silent,
+    hoarding,
     page,
     fleet,
 )

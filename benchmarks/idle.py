@@ -38,7 +38,7 @@ with open("/proc/self/statm") as told:
 def idle() -> Iterator[Row]:
     """Beside the budgets of docs/operate/size.md; no test compares them, since machines differ."""
     rows = r"^\| ([^|]+) \| [\d.]+ MB \| (\d+) MB \|$"
-    with _measured() as run, tempfile.TemporaryDirectory() as folder:
+    with measured() as run, tempfile.TemporaryDirectory() as folder:
         memory = {what: size / 1e6 for what, size in run.resident_bytes().items()}
         bare = _device()
         for transport in ("gRPC", "HTTP"):
@@ -59,7 +59,7 @@ def silent() -> Iterator[Row]:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 2 * _CONNECTIONS), hard))
     for door in ("HTTP", "gRPC"):
-        with _measured() as run:
+        with measured() as run:
             stock = sealed_stock(run.bundle_path, _HONEST)
             before = run.resident_bytes()["shuffler"] / 1e6
             with ExitStack() as stack:
@@ -96,7 +96,7 @@ def _connection(address: str, number: int) -> socket.socket:
 
 
 @contextmanager
-def _measured() -> Iterator[Measured]:
+def measured() -> Iterator[Measured]:
     with (
         tempfile.TemporaryDirectory() as home,
         Measured(Path(home), demo_catalog(), Ports.free()) as run,

@@ -17,6 +17,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.local.ports import free_port
 from hubbub.runtime import Server, TlsFolder
+from hubbub.runtime.rpc.calls import Calls
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES
 from hubbub.wire.v1.services_pb2 import Batch, BatchOutcome, SubmitRequest, SubmitResponse
 from hubbub.wire.v1.services_pb2_grpc import (
@@ -75,10 +76,17 @@ def test_calls_without_a_message_give_way_and_honest_ones_are_served(
     monkeypatch.setattr("hubbub.runtime.rpc.server._ARRIVE_SECONDS", 600.0)
     monkeypatch.setattr("hubbub.runtime.rpc.calls._MAX_ARRIVING", 100)
 
+    def seen(front: Any, calls: int) -> bool:
+        ended: int = front.admission.refusals["gave_way"]
+        return ended + len(front.server._calls._arriving) == calls
+
     async def body(calls_of_peer: int, capacity: int) -> None:
         async with serving_front(catalog_files, redis_url, calls_of_peer=calls_of_peer) as front:
             channels = await _channels(front.address, 5)
-            hanging = [_hang(channel) for channel in channels for _ in range(60)]
+            hanging = []
+            for channel in channels:  # fewer at once than may wait to be looked at
+                hanging += [_hang(channel) for _ in range(60)]
+                await _until(partial(seen, front, len(hanging)))
             await _until(lambda: front.admission.refusals["gave_way"] == 300 - capacity)
             for _ in range(5):
                 await front.send(front.request(2))
@@ -97,6 +105,41 @@ def test_calls_without_a_message_give_way_and_honest_ones_are_served(
 
     asyncio.run(body(64, 64))
     asyncio.run(body(0, 100))
+
+
+class _RefusedError(Exception):
+    """What ends a call of `_Late`."""
+
+
+class _Late:
+    """A call without a message; as its time is over, another call of its peer needs its place."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    async def read(self) -> bytes:
+        [call] = self._calls._arriving
+        try:
+            await asyncio.Event().wait()
+        finally:
+            assert call.limit.expired()
+            self._calls._make_way(call.peer)
+        return b""
+
+    async def abort(self, *_: object) -> None:
+        raise _RefusedError
+
+
+def test_a_call_whose_time_is_over_gives_way_without_an_error() -> None:
+    async def body() -> None:
+        refusals = Counter[str]()
+        calls = Calls(arrive_seconds=0.0, of_peer=1, largest_message_bytes=1, refusals=refusals)
+        late: Any = _Late(calls)
+        with pytest.raises(_RefusedError):
+            await calls.message(late, "peer")
+        assert refusals == {"gave_way": 1}
+
+    asyncio.run(body())
 
 
 def test_a_call_that_does_not_arrive_in_time_is_refused_counted_and_hinted(

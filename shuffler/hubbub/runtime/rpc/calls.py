@@ -17,8 +17,9 @@ import grpc.aio
 
 from hubbub.runtime.rpc.refusal import Trailers, come_back
 
-# Each keeps its first window in memory: 64 KiB, whatever we announce, of who does not confirm it.
-_MAX_ARRIVING: Final = 512
+# Each keeps its head and its first window in memory: 64 KiB, whatever we announce, of who does not
+# confirm it.
+_MAX_ARRIVING: Final = 128
 _MAX_WORKED_ON: Final = 256
 # Of the messages being read, and as much again of those that are worked on.
 _MAX_MESSAGES_BYTES: Final = 16 << 20
@@ -170,8 +171,9 @@ class Calls:
             self._end(oldest)
 
     def _end(self, call: _Arriving) -> None:
-        """Let a call give way."""
-        call.limit.reschedule(asyncio.get_running_loop().time())
+        """Let a call give way, unless its time is over already."""
+        if not call.limit.expired():
+            call.limit.reschedule(asyncio.get_running_loop().time())
         self._forget(call)
 
     def _forget(self, call: _Arriving) -> None:

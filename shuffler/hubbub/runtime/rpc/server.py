@@ -33,6 +33,11 @@ _IDLE_SECONDS: Final = 60.0
 _IDLE_OF_LIMITED_SECONDS: Final = 5.0
 # What a call may send before its message is read: most submissions. gRPC's own is up to 16 MiB.
 _UNREAD_BYTES: Final = 16 << 10
+# A read of a connection is at most so large, where gRPC's own is up to 4 MiB, and takes so many
+# heads of calls. At most twice so many calls wait for us to look at them; gRPC refuses others.
+_READ_BYTES: Final = 16 << 10
+_HEADS_AT_ONCE: Final = 2
+_UNSEEN_CALLS: Final = 128
 # A connection that is to end ends with its calls, and their calls end after so long.
 _LEAVE_SECONDS: Final = 90.0
 
@@ -93,6 +98,10 @@ class Server:
                 ("grpc.max_receive_message_length", largest_message_bytes),
                 ("grpc.max_concurrent_streams", _CALLS_OF_CONNECTION),
                 ("grpc.http2.lookahead_bytes", _UNREAD_BYTES),
+                ("grpc.experimental.tcp_max_read_chunk_size", _READ_BYTES),
+                ("grpc.http2.max_requests_per_read", _HEADS_AT_ONCE),
+                ("grpc.server.max_pending_requests", _UNSEEN_CALLS),
+                ("grpc.server.max_pending_requests_hard_limit", 2 * _UNSEEN_CALLS),
                 ("grpc.http2.bdp_probe", 0),  # it would enlarge the window of every call
                 ("grpc.server_handshake_timeout_ms", round(1000 * _HANDSHAKE_SECONDS)),
                 *_limiting(connections),
