@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hubbub.client import Client, Outcome
+from hubbub.client.delivery.purse import Purse
 from hubbub.client.no_reentry import Wakeup
 from hubbub.client.state import queries
 from hubbub.errors import StateBusy
@@ -124,6 +125,42 @@ def test_what_a_signals_handler_raises_leaves_no_lock_behind(
             going_on.join(HANG_SECONDS)
             assert later == [Outcome.QUEUED, True]
             assert client.close(HANG_SECONDS)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.parametrize("place", ["starting the sender", "fetching tokens"])
+def test_what_a_signals_handler_raises_leaves_no_lock_that_is_only_tried(
+    signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    def stop(*_: Any) -> None:
+        raise _TimeIsUp
+
+    before = signal.signal(signal.SIGUSR1, stop)
+    try:
+        with http_shuffler() as server, _client(signed, tmp_path, server) as client:
+            background: Any = client._background
+            purse = Purse(signed.bundle, client._state, lambda *_: b"", **client._timing)
+            owner, call = {
+                "starting the sender": (background._lock, background.wake),
+                "fetching tokens": (purse._lock, lambda: purse.fetch(HANG_SECONDS)),
+            }[place]
+            monkeypatch.setattr(background, "_is_running", lambda: False)
+            owner._lock = interrupted = _Interrupted(owner._lock)
+            with suppress(_TimeIsUp):
+                call()
+            assert interrupted.came
+            is_free: list[bool] = []
+
+            def enter() -> None:
+                with owner.within(0) as is_entered:
+                    is_free.append(is_entered)
+
+            other = threading.Thread(target=enter)
+            other.start()
+            other.join()
+            assert is_free == [True]
+            monkeypatch.undo()
     finally:
         signal.signal(signal.SIGUSR1, before)
 

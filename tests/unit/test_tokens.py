@@ -387,7 +387,7 @@ def test_a_child_asks_though_its_parent_was_asking_at_the_fork(
     clock.set((FIRST + 4) * DAY - 1.0)
     bundle = _issued(plain.bundle, issuer)
     purse = Purse(bundle, MemoryState(), issuer, clock=clock, diagnostics=Diagnostics(None))
-    with purse._lock:  # of a thread of the parent, which the child does not have
+    with purse._lock.within():  # of a thread of the parent, which the child does not have
         purse.fetch(HANG_SECONDS)
         assert not issuer.asked
         purse.after_fork_in_child()

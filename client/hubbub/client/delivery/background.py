@@ -9,7 +9,7 @@ from hubbub.client.clock import Clock
 from hubbub.client.delivery.sender import Sender
 from hubbub.client.delivery.waits import Waits
 from hubbub.client.diagnostics import Diagnostics
-from hubbub.client.no_reentry import Wakeup
+from hubbub.client.no_reentry import NoReentryLock, Wakeup
 from hubbub.client.transport.contract import Transport
 from hubbub.errors import StateUnusable
 
@@ -40,7 +40,7 @@ class Background:
         self._first = True
         self._clock = clock
         self._diagnostics = diagnostics
-        self._lock = threading.Lock()
+        self._lock = NoReentryLock()
         self._thread: threading.Thread | None = None
         self._wake = Wakeup()
         self._end = threading.Event()
@@ -50,13 +50,11 @@ class Background:
         """Start the thread if need be, and let it look: there is something to do."""
         if not self._wake.is_set():
             self._wake.set()
-        if self._is_running() or not self._lock.acquire(blocking=False):
-            return  # or it is just being started
-        try:
-            if not self._is_running() and not self._end.is_set():
+        if self._is_running() or self._lock.is_ours():
+            return
+        with self._lock.within(0) as is_entered:  # else another thread is just starting it
+            if is_entered and not self._is_running() and not self._end.is_set():
                 self._thread = self._started()
-        finally:
-            self._lock.release()
 
     def _is_running(self) -> bool:
         """Whether there is a thread that goes on: what the app lets raise in it may end it."""
@@ -89,7 +87,7 @@ class Background:
 
     def after_fork_in_child(self) -> None:
         """After a fork, in the child: the thread is the parent's."""
-        self._lock = threading.Lock()
+        self._lock = NoReentryLock()
         self._thread = None
         self._wake, self._end = Wakeup(), threading.Event()
 

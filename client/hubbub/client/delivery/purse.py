@@ -5,7 +5,6 @@ secret; where there are none yet, when something waits to be sent. Always for al
 length of epoch, and as many as one device may ever send: so what is asked says nothing of what is.
 """
 
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
@@ -16,6 +15,7 @@ from hubbub.client.clock import Clock
 from hubbub.client.cover import held_back
 from hubbub.client.delivery.waits import soon
 from hubbub.client.diagnostics import Diagnostics
+from hubbub.client.no_reentry import NoReentryLock
 from hubbub.client.state.contract import OutboxReport, State
 from hubbub.client.state.secret import DeviceMemo
 from hubbub.client.state.wallet import Inputs, Kind, Period, Wallet
@@ -62,7 +62,7 @@ class Purse:
         self._bundle, self._state, self._ask = bundle, state, ask
         self._clock, self._diagnostics = clock, diagnostics
         self._key = bundle.tokens.public.hex()[:_KEY_LETTERS] if bundle.tokens else ""
-        self._lock = threading.Lock()
+        self._lock = NoReentryLock()
         self._failures = 0
         self._not_before = 0.0
         self._answered: set[tuple[str, int]] = set()
@@ -79,10 +79,10 @@ class Purse:
         Raises:
             StateUnusable: what was asked for could not be kept.
         """
-        if self._ask is None or timeout_seconds <= 0 or not self._lock.acquire(blocking=False):
+        if self._ask is None or timeout_seconds <= 0 or self._lock.is_ours():
             return
-        try:
-            if self._clock.monotonic() < self._not_before:
+        with self._lock.within(0) as is_entered:
+            if not is_entered or self._clock.monotonic() < self._not_before:
                 return
             # Who runs in an epoch with a default says something of it, sooner or later.
             says = held_back(self._bundle, self._clock.now())
@@ -96,8 +96,6 @@ class Purse:
                 self._failures = 0
             else:
                 self._put_off()
-        finally:
-            self._lock.release()
 
     def seconds_to_next(self) -> float | None:
         """Until something is due that nobody waits for; None where nobody is asked."""
@@ -142,7 +140,7 @@ class Purse:
 
     def after_fork_in_child(self) -> None:
         """In a forked child: who was asking is the parent."""
-        self._lock = threading.Lock()
+        self._lock = NoReentryLock()
 
     @property
     def _lengths(self) -> list[str]:
