@@ -1,7 +1,10 @@
 """The SDK against a fake shuffler: outcomes, limits, retries, and what stays on the device."""
 
+import copy
+import pickle
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -102,6 +105,35 @@ def test_what_an_object_of_the_app_raises_is_not_shown(client_of: Callable[..., 
     with pytest.raises(ValueOutOfDomain) as caught:
         client.report("theme", _Hostile("dark"))
     assert "plaid" not in str(caught.value)
+
+
+def test_a_report_from_the_end_of_the_stack_has_an_outcome(
+    client_of: Callable[..., Client],
+) -> None:
+    """At each of the depths at which Python lets the app call report()."""
+    client = client_of(FakeShuffler(), strict=False)
+    outcomes: list[Outcome] = []
+    errors: list[RecursionError] = []
+
+    def dive() -> None:
+        try:
+            dive()
+        except RecursionError as error:
+            errors.append(error)
+        if len(outcomes) < 80:
+            outcomes.append(client.report("theme", "dark"))
+
+    dive()
+    places = [traceback.extract_tb(error.__traceback__)[-1].filename for error in errors]
+    assert set(places) == {__file__}
+    assert {Outcome.FAILED, Outcome.QUEUED} <= set(outcomes)
+
+
+def test_a_client_says_why_it_is_not_pickled(client_of: Callable[..., Client]) -> None:
+    client = client_of(FakeShuffler())
+    for copied in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="make one in each process"):
+            copied(client)
 
 
 def test_a_developer_is_told_what_is_permitted(client_of: Callable[..., Client]) -> None:

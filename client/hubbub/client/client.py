@@ -9,7 +9,7 @@ import contextlib
 import math
 import os
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.client.clock import SYSTEM_CLOCK, Clock
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 _EXIT_SECONDS: Final = 2.0
 _STOP_SECONDS: Final = 2.0
+_FAILED: Final = Outcome.FAILED  # which an Enum reads by a call, and there may be no room for one
 _NO_TRIES: Final = 4  # of 5 s each, where other processes write all the time
 _WAKING: Final = frozenset({Outcome.QUEUED, Outcome.AWAITS_STATE, Outcome.COUNTED})
 
@@ -197,14 +198,12 @@ class Client:
             UnknownMetric: strict, and the bundle has no such metric.
             ValueOutOfDomain: strict, and the metric has no such value; the message hides it.
         """
-        notice()
-        if self._closed:
-            return Outcome.CLOSED
         try:
-            outcome = self._reporter.report(metric, value)
-        except Exception as error:  # noqa: BLE001 where the client is strict, it is raised again
-            outcome = self._failed(error, metric, value)
-        return self._counted(outcome)
+            return self._outcome_of(lambda: self._reporter.report(metric, value), metric, value)
+        except RecursionError:
+            if self._strict:
+                raise
+            return _FAILED
 
     def learn(self, model: str, features: Any, label: Any) -> Outcome:
         """Tell a model which way it is wrong about one person, in this device's one round of it.
@@ -221,15 +220,14 @@ class Client:
             UnknownMetric: strict, and the bundle has no such model.
             ValueOutOfDomain: strict, and these are not its features or label; it hides them.
         """
-        notice()
-        if self._closed:
-            return Outcome.CLOSED
         clipped = self._diagnostics.clipped
+        learn = self._reporter.learn
         try:
-            outcome = self._reporter.learn(model, features, label, clipped)
-        except Exception as error:  # noqa: BLE001 where the client is strict, it is raised again
-            outcome = self._failed(error, model, None)
-        return self._counted(outcome)
+            return self._outcome_of(lambda: learn(model, features, label, clipped), model, None)
+        except RecursionError:
+            if self._strict:
+                raise
+            return _FAILED
 
     def flush(self, timeout: float = 10.0) -> bool:
         """Send what waits now, for at most `timeout` seconds; True if nothing is left waiting.
@@ -342,6 +340,13 @@ class Client:
     def __exit__(self, *_raised: object) -> None:
         self.close()
 
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled or copied, as for a process that is started rather than forked."""
+        raise TypeError(
+            "a Client cannot be pickled or copied; make one in each process, with the same "
+            "state_dir: they share the limits of their device"
+        )
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -350,11 +355,26 @@ class Client:
 
         await asyncio.to_thread(self.close)
 
-    def _counted(self, outcome: Outcome) -> Outcome:
-        """Count an outcome, and wake the thread that sends where there is something to send."""
-        self._diagnostics.outcomes[outcome] += 1
-        if self._background and outcome in _WAKING:
-            self._background.wake()
+    def _outcome_of(self, report: "Callable[[], Outcome]", metric: str, value: Any) -> Outcome:
+        """Report, count the outcome, and wake the thread that sends if there is something to send.
+
+        Where the app has called so deep that Python allows no further call, it cannot be counted.
+        """
+        outcome = _FAILED
+        try:
+            notice()
+            if self._closed:
+                return Outcome.CLOSED
+            try:
+                outcome = report()
+            except Exception as error:  # noqa: BLE001 where the client is strict, it is raised again
+                outcome = self._failed(error, metric, value)
+            self._diagnostics.outcomes[outcome] += 1
+            if self._background and outcome in _WAKING:
+                self._background.wake()
+        except RecursionError:
+            if self._strict:
+                raise
         return outcome
 
     def _failed(self, error: Exception, metric: str, value: Any) -> Outcome:
