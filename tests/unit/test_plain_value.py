@@ -1,6 +1,19 @@
 """What values of other libraries are to a metric."""
 
+from decimal import (
+    ROUND_UP,
+    Context,
+    Decimal,
+    FloatOperation,
+    Inexact,
+    InvalidOperation,
+    Overflow,
+    localcontext,
+)
+from fractions import Fraction
 from types import SimpleNamespace
+
+import pytest
 
 from hubbub.catalog.plain_value import as_python
 
@@ -27,3 +40,22 @@ def test_one_number_of_numpys_is_pythons_own_and_nothing_else_is() -> None:
         assert (number, type(number)) == (own, type(own))
     for other in (OfNumpy(3, "M"), OfNumpy(3, "f", (1,)), b"3", None):
         assert as_python(other) is other
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        Context(prec=1, rounding=ROUND_UP),
+        Context(prec=3, traps=[Inexact]),
+        Context(traps=[FloatOperation]),
+        Context(prec=1, Emax=1, Emin=-1, traps=[Overflow, InvalidOperation]),
+    ],
+    ids=["rounding", "inexact", "floats", "narrow"],
+)
+def test_a_number_is_read_alike_in_every_context_of_decimal(context: Context) -> None:
+    with localcontext(context):
+        assert as_python(Decimal("3.14159")) == 3.14159
+        for whole in (Decimal(3), Decimal("3.00"), Fraction(3)):
+            assert (as_python(whole), type(as_python(whole))) == (3, int)
+        for other in (Decimal("NaN"), Decimal("sNaN"), Decimal("1e400"), Fraction(10**400)):
+            assert as_python(other) is other

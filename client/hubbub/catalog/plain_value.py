@@ -1,6 +1,6 @@
 """Plain values: what other libraries hold, as the types of Python that metrics take."""
 
-import sys
+import math
 from collections.abc import Collection, Mapping
 from datetime import timedelta
 from decimal import Decimal
@@ -42,14 +42,14 @@ def as_python(thing: Any, listed: Collection[str] = ()) -> Any:
 def _number_of(thing: Any) -> Any:
     """The int that it is exactly, else a float that is no whole number either; else as it is."""
     try:
-        if not abs(thing) <= sys.float_info.max:
-            return thing
-    except ArithmeticError:  # a NaN that must not be compared
+        number = float(thing)  # by no context of decimal, unlike abs() and comparisons with floats
+    except (ArithmeticError, ValueError):  # too large, or a NaN that must not be read
+        return thing
+    if not math.isfinite(number):
         return thing
     whole = int(thing)
     if whole == thing:
         return whole
-    number = float(thing)
     return thing if number.is_integer() else number
 
 
