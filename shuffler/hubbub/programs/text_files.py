@@ -63,7 +63,7 @@ def read_text(path: Path) -> str:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """The document that a TOML text contains.
+    """The document that a TOML text contains; -0.0 is read as 0.0.
 
     Raises:
         ValueError: the text is no TOML, nests too deeply, or has a key of too many dotted parts.
@@ -74,7 +74,8 @@ def parse_toml(text: str) -> dict[str, Any]:
             f"line {line}: more than {_MAX_KEY_PARTS} parts joined by dots; shorten the key"
         )
     try:
-        return tomllib.loads(text)
+        # A sum with 0 has no negative zero, which languages spell differently: -0.0, -0 and 0.
+        return tomllib.loads(text, parse_float=lambda digits: float(digits) + 0.0)
     except RecursionError:
         raise ValueError("nested too deeply; use fewer levels") from None
     except OverflowError as error:

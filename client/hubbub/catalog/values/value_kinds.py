@@ -54,6 +54,7 @@ _UNITS: Final[Mapping[str, Sequence[str]]] = {"duration": [*_DURATIONS], "size":
 def labels(kind: str, edges: Sequence[float], unit: str, *, clamps: bool) -> tuple[str, ...]:
     """What the parts between edges are called, in order; an open end says that it is one."""
     after = f" {unit}" if unit else ""
+    edges = [edge + 0.0 for edge in edges]  # no negative zero, of which JavaScript shows no sign
 
     def called(low: float, high: float, last: float) -> str:
         if kind == "count" and high - 1 == low and high != last:
