@@ -5,6 +5,14 @@ from hubbub.analysis.answering import answer, answer_tiers, likely
 from hubbub.analysis.comparisons.association import Association
 from hubbub.analysis.comparisons.change import Change, changes
 from hubbub.analysis.comparisons.cross import Cell, Cross, Slice, crossed
+from hubbub.analysis.comparisons.effect import (
+    ArmEstimate,
+    Effect,
+    effect_confidence,
+    effects,
+    ratio_p_value,
+    rows_of,
+)
 from hubbub.analysis.comparisons.order import Top, TopValue, top
 from hubbub.analysis.comparisons.trend import Followed, joined_shares, shares
 from hubbub.analysis.estimators.consistency import base_cut, norm_sub, simplex, within_ends
@@ -45,12 +53,14 @@ __all__ = [
     "POPULATION",
     "REPORTERS",
     "Answer",
+    "ArmEstimate",
     "Association",
     "Attack",
     "Cell",
     "Change",
     "Collection",
     "Cross",
+    "Effect",
     "Followed",
     "LikelyString",
     "Mean",
@@ -76,6 +86,8 @@ __all__ = [
     "crossed",
     "decode",
     "decode_counts",
+    "effect_confidence",
+    "effects",
     "estimate",
     "interval",
     "joined_shares",
@@ -90,6 +102,8 @@ __all__ = [
     "percentiles_of",
     "plausibility",
     "ranks_of",
+    "ratio_p_value",
+    "rows_of",
     "shares",
     "shares_below",
     "simplex",

@@ -53,8 +53,11 @@ def refuse_unknown(
         wrong(name, f"is not known {whose}; {meant}{few or _REST}")
 
 
-def read_section(name: str, section: type, table: Any, wrong: Complain) -> Any:
-    """The object that a [table] at the top of the file says, or None after a complaint."""
+def read_section(name: str, section: type, table: Any, wrong: Complain, /, **more: Any) -> Any:
+    """The object that a [table] at the top of the file says, or None after a complaint.
+
+    more: what the object has that its table does not say.
+    """
     names = [field.name for field in fields_of(section) if field.entry.written]
     if not isinstance(table, dict):
         wrong(name, f"must be a table of {', '.join(names)}; write [{name}] and them below")
@@ -70,7 +73,7 @@ def read_section(name: str, section: type, table: Any, wrong: Complain) -> Any:
     if complaints:
         return None
     try:
-        return section(**fields)
+        return section(**fields, **more)
     except BadParameter as error:
         wrong(name, str(error))
         return None

@@ -134,7 +134,7 @@ class Answer(Sequence[Row]):
             axes: where; new ones without.
         """
         pyplot = _library("matplotlib.pyplot", "matplotlib")
-        if self.question in {"metrics", "status", "model", "percentiles"}:
+        if self.question in {"metrics", "status", "model", "percentiles", "experiment"}:
             raise TypeError(f"{self.question} has no estimates to plot: ask for estimates")
         trend = self.question == "trend"
         drawn = trend or self.question == "cross"
@@ -169,7 +169,8 @@ class Answer(Sequence[Row]):
             case "cross":
                 return f"{document['metric']}: {document['columns']} within {document['rows']}"
             case _:
-                name, number = document.get("metric") or document["model"], document["reports"]
+                names = (document.get(of) for of in ("metric", "model", "experiment"))
+                name, number = next(filter(None, names)), document["reports"]
                 return f"{name}: {number:,} report{'s' * (number != 1)}"
 
     def _notice(self) -> list[str]:
@@ -184,6 +185,7 @@ class Answer(Sequence[Row]):
             f"not from honest reports alone: {finding}" for finding in document.get("findings", ())
         ]
         notes += document.get("notes", ())
+        notes += [document["verdict"]] if "verdict" in document else []
         notes += percentile_sentences(document)
         notes += trend_sentences(document)
         if "association" in document:

@@ -259,6 +259,15 @@ class Connection:
         options = {"last": last, "epochs": epochs, "confidence": confidence, "by": by}
         return self._ask(metric, "breakdown", options, _Strings(candidates, lists))
 
+    def experiment(self, name: str, *, confidence: float = 0.95) -> Answer:
+        """What the arms of an experiment change: a row per metric, arm and measure.
+
+        Intervals hold at every look, all of them together. `document["verdict"]` says it in words,
+        `document["ratio_fits"]` whether the arms' sizes are as they should be.
+        """
+        path = named_path("/v1/experiments", name)
+        return self._answer("experiment", self.service.ask(path, {"confidence": confidence}))
+
     def model(self, name: str, *, confidence: float = 0.95) -> Answer:
         """What a model has learned: a row per column, the intercept last.
 

@@ -197,6 +197,14 @@ def _asked_how(metric: Metric, loss: float) -> str:
     if metric.tiers:
         tiers = ", ".join(f"{tier:g}" for tier in metric.tiers)
         sentence += f" A person may choose epsilon {tiers} instead."
+    if metric.experiment:
+        sentence += (
+            f" Beside each answer stands the device's arm of {metric.experiment.name}, which it "
+            "draws once from its secret, whoever has it and whatever they answer. The arm says "
+            "nothing of the person, but stays the same, so who sees where reports come from can "
+            "tell devices of different arms apart: by k experiments into as many groups as they "
+            "have combinations of arms."
+        )
     if metric.breakdown:
         sentence += (
             f" Shuffler and aggregator see of each answer its {', '.join(metric.breakdown)}, and "

@@ -15,6 +15,7 @@ QueryName = Literal[
     "trend",
     "cross",
     "breakdown",
+    "experiment",
     "metrics",
     "status",
     "model",
@@ -356,6 +357,37 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
             meaning="whether the part differs from all others beyond what chance explains",
         ),
     ),
+    "experiment": (
+        Column(field="metric", title="metric", unit="text", meaning="that is measured"),
+        Column(field="arm", title="arm", unit="text", meaning="that is beside the control arm"),
+        Column(field="measure", title="measure", unit="text", meaning="share, mean or percentile"),
+        Column(field="unit", title="unit", unit="text", meaning="of a mean or percentile", spare=3),
+        Column(field="control", title="control", unit="number", meaning="in the control arm"),
+        Column(field="measured", title="arm's", unit="number", meaning="in the other arm"),
+        Column(
+            field="difference",
+            title="effect",
+            unit="number",
+            meaning="the arm's less the control's",
+        ),
+        Column(
+            field="low",
+            title="{level} at all looks",
+            unit="number",
+            meaning="ends of the effect's interval: all of them hold together, at every look",
+            to="high",
+        ),
+        Column(
+            field="shown", title="shown", unit="flag", meaning="whether the interval excludes 0"
+        ),
+        Column(
+            field="detectable",
+            title="would show",
+            unit="number",
+            meaning="the smallest effect that as many reports show with a chance of 80%",
+            spare=1,
+        ),
+    ),
     "metrics": (
         Column(field="name", title="metric", unit="text", meaning="its name in the catalog"),
         Column(
@@ -492,6 +524,7 @@ HEADS: Final[Mapping[QueryName, Sequence[str]]] = {
     "trend": ("metric", "kind", "final", "confidence", "unit"),
     "cross": ("metric", "rows", "columns", "by", "dates", "reports", "confidence"),
     "breakdown": ("metric", "by", "dates", "confidence", "unit"),
+    "experiment": ("experiment", "dates", "final", "confidence", "ratio_p_value", "verdict"),
     "metrics": (),
     "status": (),
     "model": ("model", "kind", "rounds", "reports", "epsilon", "confidence"),

@@ -8,6 +8,7 @@ from hubbub.bundles.bundle import Bundle
 from hubbub.bundles.promise import Promise, promised_in_all
 from hubbub.catalog.breakdown import lost
 from hubbub.catalog.cover import NONE
+from hubbub.catalog.experiments import changed_arms
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.values.list_versions import digests_of, is_list
 from hubbub.catalog.values.value_kinds import OTHER
@@ -59,6 +60,8 @@ def refuse_changes(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str,
                     f'metric "{name}": breakdown has lost {gone}, whose totals would be found no '
                     "more: put it back"
                 )
+            if before and (changed := changed_arms(before.experiment, metric.experiment)):
+                problems.append(f'metric "{name}": {changed}')
             continue
         if name in previous.metrics:
             old, new = previous.metrics[name].definition(), metric.definition()

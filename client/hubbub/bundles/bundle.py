@@ -17,6 +17,7 @@ from hubbub.catalog.breakdown import streams_of, told_by
 from hubbub.catalog.cover import uncovered
 from hubbub.catalog.discovery import finder_of
 from hubbub.catalog.epochs import MINUTE
+from hubbub.catalog.experiments import Experiment, clashes, experiments_of
 from hubbub.catalog.lists import versions_of
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.models.learning import Learning
@@ -47,6 +48,7 @@ class Bundle:
     streams: every metric, and every tier and cell of one, by the stream's name.
     operator: the Ed25519 public key (32 bytes) that signed it.
     line: the operator's keys, oldest first; the last one signed it.
+    experiments: those that its metrics measure, by name.
     development: of an installation whose numbers protect nobody; its keys are told apart by id.
     runs: who runs the shuffler and the aggregator; None where the operator does not say.
     cover: whether every device sends as many reports of every stream, fillers among them.
@@ -81,12 +83,16 @@ class Bundle:
     signed: bytes = field(default=b"", repr=False, compare=False)
     streams: Mapping[str, Metric] = field(init=False, repr=False, compare=False)
     line: tuple[bytes, ...] = field(init=False, repr=False, compare=False)
+    experiments: Mapping[str, Experiment] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _check_names(self.metrics, self.history)
         _check_promised(self.promised, self.metrics, self.history)
+        object.__setattr__(self, "experiments", experiments_of(self.metrics))
         for name, problem in misfits(self.metrics):
             raise BadParameter(f'metric "{name}": supersedes: {problem}')
+        for name, problem in clashes(self.metrics):
+            raise BadParameter(f'metric "{name}": {problem}')
         unfit = [
             *(uncovered(self.metrics) if self.cover else ()),
             *(untokened(self.metrics) if self.tokens else ()),

@@ -1,8 +1,8 @@
 """Notices: what an operator asks less while its apps are out, signed with its bundles' key.
 
 Two signed lines, as of bundles. A notice lowers how many devices take part in a metric, down to
-none, and can do nothing else: it has no word for epsilon, values or a metric that the bundle lacks,
-and a sampling above the bundle's is the bundle's.
+none, or stops an arm of an experiment, and can do nothing else: it has no word for epsilon, values
+or a metric that the bundle lacks, and a sampling above the bundle's is the bundle's.
 """
 
 from collections.abc import Mapping
@@ -71,6 +71,16 @@ class Notice:
         if self.operator == former.operator:
             return self.number > former.number
         return former.operator in self.line
+
+    def stopped(self, now: float) -> set[str]:
+        """What it stops at a moment: metrics, and arms of experiments as "EXPERIMENT.ARM"."""
+        if now >= self.until:
+            return set()
+        so_far = {
+            name: [chance for since, chance in steps if since <= now]
+            for name, steps in self.steps.items()
+        }
+        return {name for name, chances in so_far.items() if chances and not chances[-1]}
 
     def sampling(self, metric: Metric, epoch: int) -> float:
         """The chance that a device takes part in an epoch; 0 for none.

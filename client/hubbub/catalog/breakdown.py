@@ -24,7 +24,8 @@ UNLISTED: Final = "unlisted"
 # Stream names stay below the 256 characters that a shuffler takes; and each cell needs a crowd.
 _MAX_FIELDS, _MAX_CELLS = 3, 100
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,23}")
-_FIELD: Final = re.compile(r"[a-z][a-z0-9_]{0,23}")
+FIELD: Final = re.compile(r"[a-z][a-z0-9_]{0,23}")
+"""The name of a public field."""
 _LONGEST: Final = 100
 
 
@@ -39,8 +40,8 @@ def _kind() -> Kind:
         if not (isinstance(table, Mapping) and 1 <= len(table) <= _MAX_FIELDS):
             return f"must be {words}"
         for field, own in table.items():
-            if not (isinstance(field, str) and _FIELD.fullmatch(field)):
-                return f"names a public field that does not match {_FIELD.pattern}; rename it"
+            if not (isinstance(field, str) and FIELD.fullmatch(field)):
+                return f"names a public field that does not match {FIELD.pattern}; rename it"
             if reason := _problem_with(own):
                 return f"{field}: {reason}"
         cells = prod(map(len, table.values()))
@@ -118,7 +119,7 @@ def _schema() -> Schema:
         "type": "object",
         "minProperties": 1,
         "maxProperties": _MAX_FIELDS,
-        "propertyNames": {"pattern": f"^{_FIELD.pattern}$"},
+        "propertyNames": {"pattern": f"^{FIELD.pattern}$"},
         "additionalProperties": {
             "anyOf": [
                 {"type": "array", "minItems": 1, "uniqueItems": True, "items": name},

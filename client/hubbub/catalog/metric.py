@@ -15,6 +15,7 @@ from hubbub.catalog.crowds import central_fields
 from hubbub.catalog.crowds.central import central_conflicts
 from hubbub.catalog.crowds.central_promise import CentralPromise, epochs_together
 from hubbub.catalog.discovery import DISCOVER, check_discovery, loss_of_either
+from hubbub.catalog.experiments import EXPERIMENT, Experiment, check_experiment
 from hubbub.catalog.limits import Limits, conflicts
 from hubbub.catalog.models.judging import loss_of_judging
 from hubbub.catalog.models.learning import Learning
@@ -201,6 +202,7 @@ class Metric:
     beginnings: tuple[str, ...] = field(default=(), metadata=BEGINNINGS)
     ranges: Mapping[str, PartRange] = field(default_factory=dict, metadata=RANGES)
     breakdown: Rules = field(default_factory=dict, metadata=BREAKDOWN)
+    experiment: Experiment | None = field(default=None, metadata=EXPERIMENT)
     grown: tuple[int, ...] = field(default=(), metadata=GROWN)
     unit: str = field(default="", metadata=metric_fields.UNIT)
     kem: Kem = field(default=X25519, metadata=metric_fields.KEM)
@@ -267,6 +269,7 @@ class Metric:
             raise BadParameter("parameters hold epsilon or a number of values, which both follow")
         refuse_misfits(self)
         check_grown(self)
+        check_experiment(self)
         check_discovery(self)
         problems = conflicts(self.epsilon, self.limits, self.tiers) | central_conflicts(self)
         names = ("period", "report_on", "epoch", "limits")

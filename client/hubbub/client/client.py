@@ -205,6 +205,23 @@ class Client:
                 raise
             return _FAILED
 
+    def arm(self, experiment: str) -> str:
+        """The arm of an experiment that the app shows on this device.
+
+        It is drawn from the device's secret, and stays until that is forgotten. Where the person
+        lets nothing report, it is the first arm; where the operator has ended the experiment, an
+        arm that goes on.
+
+        Raises:
+            UnknownMetric: strict, and the bundle has no such experiment; otherwise it is "".
+        """
+        notice()
+        try:
+            return self._reporter.arm(experiment)
+        except UnknownMetric as error:
+            self._mistake(error, Outcome.UNKNOWN_METRIC)
+            return ""
+
     def learn(self, model: str, features: Any, label: Any) -> Outcome:
         """Tell a model which way it is wrong about one person, in this device's one round of it.
 

@@ -34,18 +34,22 @@ class PublicValues:
     def missing(self, bundle: Bundle) -> list[str]:
         """The public fields that the bundle's metrics ask for, and the app says nothing of."""
         fields = {field for metric in bundle.metrics.values() for field in metric.breakdown}
-        return sorted(fields - self._held.keys())
+        return sorted(fields - self._held.keys() - bundle.experiments.keys())
 
-    def stream(self, metric: Metric) -> str:
+    def stream(self, metric: Metric, arms: Mapping[str, str]) -> str:
         """The stream of this device's reports to a metric, or to a tier of it.
+
+        arms: of this device, by the name of the experiment; the app says nothing of those.
 
         Raises:
             BadParameter: a callable raises; it does not show what.
         """
         if not metric.breakdown:
             return metric.name
-        field_values = {}
+        field_values = dict(arms)
         for field in metric.breakdown:
+            if metric.experiment and field == metric.experiment.name:
+                continue
             source = self._held.get(field)
             value = _called(field, source) if callable(source) else source
             if isinstance(value, str):

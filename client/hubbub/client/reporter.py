@@ -5,7 +5,7 @@ No I/O, no cryptography but hashing, no waiting but for another thread that does
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, time, timedelta
 from typing import Any, Final, TypeVar
@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 from hubbub.bundles import Bundle, Notice, key_at
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
 from hubbub.catalog.discovery import finder_in, spoken
+from hubbub.catalog.experiments import experiment_named
 from hubbub.catalog.meanings import label_of
 from hubbub.catalog.models.learning import Learning
 from hubbub.client.asked_metric import AskedMetric
@@ -67,6 +68,7 @@ class Reporter:
         self._notice: Notice | None = None
         self._questions: dict[str, AskedMetric] = {}
         self._memos: dict[str, DeviceMemo] = {}
+        self._arms: dict[str, str] = {}
         self._learner = Learner(bundle.operator, bundle.models)
         self._off = self._held = self._consents = False
         try:
@@ -103,12 +105,36 @@ class Reporter:
             raise unreadable(f'metric "{name}"', error) from None
         if self.is_local:
             return self._count(name, text or label_of(metric, code))
-        cell = self._public.stream(metric) if metric.breakdown else metric.name
+        cell = self._cell(metric) if metric.breakdown else metric.name
         with self._entered() as is_entered:
             if not is_entered:
                 return Outcome.OVERFLOWED
             # What holds for this person may have changed while another thread held the lock.
             return self._report(self._questions[name], code, cell, text=text)
+
+    def arm(self, name: str) -> str:
+        """This device's arm of an experiment; the first that goes on where it does not report.
+
+        Raises:
+            UnknownMetric: the bundle has no such experiment.
+        """
+        experiment = experiment_named(self._bundle.experiments, name)
+        live = experiment.live_arms(self._stopped())
+        if not (self.is_on and self._standing.may_send):
+            return live[0]
+        own = self._arms[name]
+        return own if own in live else live[0]
+
+    def _cell(self, metric: Metric) -> str:
+        """The stream that this device's reports to a metric go to, but for tier and list."""
+        experiment = metric.experiment
+        if experiment is None or experiment.is_over(self._stopped()):
+            return self._public.stream(metric, {})
+        return self._public.stream(metric, {experiment.name: self.arm(experiment.name)})
+
+    def _stopped(self) -> Collection[str]:
+        """What the operator's notice stops now."""
+        return self._notice.stopped(self._clock()) if self._notice else ()
 
     def learn(self, name: str, features: Any, label: Any, clipped: Counter[str]) -> Outcome:
         """Tell a model of one person, in this device's round.
@@ -289,6 +315,13 @@ class Reporter:
         with self.lock.within():
             if standing.secret != self._standing.secret:
                 self._memos = {}
+                self._arms = {
+                    # PRIVACY: of the secret alone, and of none of its other coins.
+                    name: experiment.drawn(
+                        DeviceMemo(standing.secret, f"experiment/{name}").coins(experiment.purpose)
+                    )
+                    for name, experiment in self._bundle.experiments.items()
+                }
             if standing.notice != self._standing.notice:
                 self._notice = kept_notice(standing.notice, self._bundle.operator)
             for _, drawn in self._drawn:

@@ -8,6 +8,7 @@ export {
   fitsKind,
   promisedOf,
   refuseAmbiguous,
+  refuseExperiments,
   refuseLargeBatch,
   refuseMetric,
   refuseRest,

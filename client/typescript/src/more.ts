@@ -9,6 +9,7 @@ export { breakdownOf, centralDaysOf, periodOf } from "./catalog/asking.js";
 export { coderOf } from "./catalog/coding.js";
 export { finderOf } from "./catalog/discovery.js";
 export { dummiesOf } from "./catalog/dummies.js";
+export { experimentOf } from "./catalog/experiments.js";
 export { general } from "./catalog/general.js";
 export { lineOf } from "./catalog/handovers.js";
 export { openProof } from "./catalog/log/proof.js";

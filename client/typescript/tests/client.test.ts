@@ -19,7 +19,8 @@ import { knownAnswer } from "./known.js";
 import { keptIn, live, type Life } from "./life.js";
 
 const life = knownAnswer("wire/ledger") as Life;
-type Asked = "apart" | "unlisted" | "covered" | "discovering" | "crowded" | "vectors" | "learning";
+type Asked =
+  "apart" | "unlisted" | "covered" | "discovering" | "crowded" | "vectors" | "learning" | "in_arms";
 const lives = {
   "the known one": life,
   ...(knownAnswer("wire/asking") as Record<Asked, Life>),

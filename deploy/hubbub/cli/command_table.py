@@ -53,6 +53,7 @@ COMMANDS: Final = {
     "trend": Entry("query", "show the most frequent values, epoch by epoch"),
     "cross": Entry("cross", "how two parts of an answer go together"),
     "breakdown": Entry("breakdown", "a metric by what is public of devices, as OS"),
+    "experiment": Entry("experiment", "what the arms of an experiment change, at every look"),
     "model": Entry("model", "what a model has learned; sign its state for devices", "cli"),
     "export": Entry("export", "a metric as a file: CSV, Parquet or JSON"),
     "candidates": Entry("candidates", "save lists of strings to look for"),

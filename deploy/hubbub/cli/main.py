@@ -25,6 +25,7 @@ _GROUPS: Final = {
         "trend",
         "cross",
         "breakdown",
+        "experiment",
         "discover",
         "model",
         "export",

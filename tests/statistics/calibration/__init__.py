@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from tests.statistics.calibration import (
     breakdowns,
     changes,
+    experiments,
     few_reports,
     hidden,
     lines,
@@ -30,6 +31,7 @@ SETTINGS: Sequence[Setting] = [
         percentiles,
         vectors,
         changes,
+        experiments,
         few_reports,
         hidden,
         breakdowns,

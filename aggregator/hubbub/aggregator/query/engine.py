@@ -50,6 +50,16 @@ from hubbub.aggregator.query.candidates import (
     with_candidates,
 )
 from hubbub.aggregator.query.estimating import EstimateQuery, RangeEstimate, estimate_range
+from hubbub.aggregator.query.experiments import (
+    ArmReports,
+    Arms,
+    Experimented,
+    Unanswered,
+    arms_of,
+    ratio_fits,
+    row_of,
+    verdict,
+)
 from hubbub.aggregator.query.marks import Marks, MemoryMarks
 from hubbub.aggregator.query.overview import (
     detail,
@@ -66,9 +76,23 @@ from hubbub.aggregator.query.report_counts import Terms, UpstreamCounts, status,
 from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, TotalsByEpoch
 from hubbub.aggregator.query.trends import by_list, percentile_series, series, together
 from hubbub.aggregator.store.contract import TotalsReader
-from hubbub.analysis import Answer, Cross, Top, changes, crossed, only_of_all, top
+from hubbub.analysis import (
+    CONFIDENCE,
+    Answer,
+    ArmEstimate,
+    Cross,
+    Top,
+    changes,
+    crossed,
+    effect_confidence,
+    effects,
+    only_of_all,
+    rows_of,
+    top,
+)
 from hubbub.bundles import Bundle
 from hubbub.catalog import EPOCH_SECONDS, Metric, reports_of_one
+from hubbub.catalog.experiments import experiment_named
 from hubbub.catalog.meanings import meanings_of
 from hubbub.conservation import epoch_date
 from hubbub.errors import BadParameter, BatchTooSmall
@@ -312,6 +336,79 @@ class QueryEngine:
                 ]
             ),
             values=await asyncio.to_thread(broken_down, parts, answers),
+        )
+
+    async def experiment(self, name: str, confidence: float = CONFIDENCE) -> Experimented:
+        """An experiment's effect on each of its metrics, over all epochs.
+
+        confidence: of all intervals of all looks together.
+
+        Raises:
+            UnknownMetric: no metric of the bundle names it.
+        """
+        bundle = self.collected.bundle
+        own = experiment_named(bundle.experiments, name)
+        wholes = [
+            await self.collected.find(metric.name, EpochRange(epochs="all"))
+            for metric in bundle.metrics.values()
+            if metric.experiment == own
+        ]
+        every = [arms_of(bundle, whole, own) for whole in wholes]
+        pairs = [(arms, arm) for arms in every for arm in own.arms if arm != own.control]
+        unanswered = [
+            Unanswered(metric=arms.metric.name, arm=arm, why=why)
+            for arms, arm in pairs
+            if (why := arms.why_not(arm))
+        ]
+        answered = [(arms, arm) for arms, arm in pairs if not arms.why_not(arm)]
+        # How many rows there are decides how wide each interval is.
+        plain = [await self._arm_estimates(arms, arm, confidence) for arms, arm in answered]
+        rows = sum(rows_of(control) for control, _ in plain)
+        values = []
+        for arms, arm in answered:
+            control, other = (selection.reports for selection in arms.pair(arm))
+            fewest = arms.metric.min_batch
+            surer = effect_confidence(confidence, rows, (control, other), arms.repeats, fewest)
+            estimates = await self._arm_estimates(arms, arm, surer)
+            found = await asyncio.to_thread(effects, *estimates)
+            values += [row_of(arms, arm, effect) for effect in found]
+        ratios = [ratio for arms in every if (ratio := arms.ratio()) is not None]
+        selections = [part for arms in every for part in arms.selections.values()]
+        return Experimented(
+            experiment=own.name,
+            control=own.control,
+            over=own.is_over(()),
+            confidence=confidence,
+            final=all(map(self._is_final, selections)),
+            dates=max((selection.dates for selection in selections), key=len),
+            reports=sum(selection.reports for selection in selections),
+            ratio_p_value=min(min(ratios) * len(ratios), 1.0) if ratios else None,
+            ratio_fits=ratio_fits(ratios),
+            verdict=verdict(own, values, ratios, unanswered),
+            notice=self._notice(),
+            arms=[
+                ArmReports(
+                    metric=arms.metric.name,
+                    arm=arm,
+                    weight=weight,
+                    reports=arms.selections[arm].reports,
+                )
+                for arms in every
+                for arm, weight in own.arms.items()
+            ],
+            values=values,
+            unanswered=unanswered,
+        )
+
+    async def _arm_estimates(
+        self, arms: Arms, arm: str, confidence: float
+    ) -> tuple[ArmEstimate, ArmEstimate]:
+        """The control arm's and another's, with intervals of a confidence."""
+        query = EstimateQuery(confidence=confidence)
+        control, other = [await self._work(part, query) for part in arms.pair(arm)]
+        return (
+            ArmEstimate(control.answer, control.population),
+            ArmEstimate(other.answer, other.population),
         )
 
     async def compare(

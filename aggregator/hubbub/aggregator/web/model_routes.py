@@ -3,20 +3,16 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Path, Request
 
 from hubbub.aggregator.query.models import LearnedModel, learned_model, learned_models
-from hubbub.aggregator.web.parameters import Questions, about, needs
+from hubbub.aggregator.web.parameters import Confidence, Questions, about, needs
 from hubbub.aggregator.web.problems import PROBLEMS
 from hubbub.analysis import CONFIDENCE
-from hubbub.query_results.confidence import MAX_CONFIDENCE, MIN_CONFIDENCE
 
 _LONGEST = 200
 
 Name = Annotated[str, Path(max_length=_LONGEST, description="its name in the catalog")]
-Confidence = Annotated[
-    float, Query(ge=MIN_CONFIDENCE, le=MAX_CONFIDENCE, description="of the intervals")
-]
 
 
 @dataclass(frozen=True, slots=True)

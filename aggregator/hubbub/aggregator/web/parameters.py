@@ -47,8 +47,9 @@ Epochs = Annotated[
         "number, 2026-11-01..2026-11-07, or several",
     ),
 ]
-
-
+Confidence = Annotated[
+    float, Query(ge=MIN_CONFIDENCE, le=MAX_CONFIDENCE, description="of the intervals")
+]
 Percentiles = Annotated[
     list[float] | None,
     Query(
@@ -84,10 +85,7 @@ class EstimateParameters:
 
     last: Last = None
     epochs: Epochs = None
-    confidence: Annotated[
-        float,
-        Query(ge=MIN_CONFIDENCE, le=MAX_CONFIDENCE, description="of the intervals"),
-    ] = CONFIDENCE
+    confidence: Confidence = CONFIDENCE
     lists: Annotated[
         list[str] | None,
         Query(

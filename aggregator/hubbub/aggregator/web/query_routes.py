@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from hubbub.aggregator.publishing.table_files import to_csv, to_parquet
@@ -25,10 +25,12 @@ from hubbub.aggregator.query.answers import (
     Watched,
 )
 from hubbub.aggregator.query.breakdowns import BrokenDown
+from hubbub.aggregator.query.experiments import Experimented
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.query.trends import MAX_SERIES
 from hubbub.aggregator.web.candidate_body import OPENAPI, CandidatesBody
 from hubbub.aggregator.web.parameters import (
+    Confidence,
     Epochs,
     EstimateParameters,
     Last,
@@ -39,12 +41,14 @@ from hubbub.aggregator.web.parameters import (
     Percentiles,
     Questions,
     RankParameters,
+    about,
     listed,
     needs,
     parsed_query,
 )
 from hubbub.aggregator.web.problems import PROBLEMS
 from hubbub.aggregator.web.query_commands import Commands, Reached, commands
+from hubbub.analysis import CONFIDENCE
 from hubbub.query_results import COLUMNS, Column, QueryName, whole_rows
 
 _TYPES: Final = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
@@ -60,6 +64,7 @@ Part = Annotated[
 By = Annotated[
     str, Query(max_length=200, description="one of the metric's public fields; none: the first")
 ]
+ExperimentName = Annotated[str, Path(max_length=200, description="its name in the catalog")]
 Origin = Annotated[
     str,
     Query(
@@ -158,6 +163,7 @@ def questions(*, tokens: bool = False, command: str = "") -> APIRouter:
         return await query.cross(question.name, question.query, (rows, columns, by))
 
     _export(router)
+    _try(router)
     posting = partial(router.post, openapi_extra=OPENAPI)
     for route, put in ((router.get, listed), (posting, _strings)):
         _ask(route, put)
@@ -252,6 +258,19 @@ def _take_along(route: Route, put: Callable[..., ParsedQuery], reached: Reached)
         wanted = replace(question.query, anytime=anytime)
         where = replace(reached, origin=origin or str(request.base_url).rstrip("/"))
         return commands(question.name, wanted, selection.dates, where)
+
+
+def _try(router: APIRouter) -> None:
+    @router.get("/experiments/{experiment}")
+    async def experiment(
+        query: Questions,
+        request: Request,
+        experiment: ExperimentName,
+        confidence: Confidence = CONFIDENCE,
+    ) -> Experimented:
+        """The effect of an experiment's arms on its metrics, right at every look."""
+        about(request).metric = experiment
+        return await query.experiment(experiment, confidence)
 
 
 def _export(router: APIRouter) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from hubbub.authoring.auto import own_fields, resolve
@@ -16,6 +17,7 @@ from hubbub.catalog.choice import AUTO
 from hubbub.catalog.cover import NONE
 from hubbub.catalog.crowds.central import CENTRAL_FIELDS
 from hubbub.catalog.crowds.central_promise import CentralPromise, epochs_together
+from hubbub.catalog.experiments import Experiment, experiment_named
 from hubbub.catalog.limits import Limits, conflicts
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.periods import period_conflicts
@@ -23,7 +25,7 @@ from hubbub.catalog.policy import Caps
 from hubbub.catalog.values.part_values import size_of
 from hubbub.catalog.values.value_kinds import OTHER
 from hubbub.catalog.values.vectors import VECTOR
-from hubbub.errors import BadParameter
+from hubbub.errors import BadParameter, UnknownMetric
 from hubbub.fields.field import CatalogField, fields_of
 from hubbub.mechanisms import REGISTRY, is_number
 from hubbub.mechanisms.probability import MIN_EPSILON
@@ -58,13 +60,14 @@ _DECISIVE: Final = (
 class Around(NamedTuple):
     """What a metric's table is read with: the catalog's folder, its caps, and who works out.
 
-    filled: whether the catalog says `cover`.
+    filled: whether the catalog says `cover`. experiments: the catalog's, by name.
     """
 
     folder: Path
     caps: Caps
     accountant: Accountant | None
     filled: bool = False
+    experiments: Mapping[str, Experiment] = MappingProxyType({})
 
 
 def read_metric(
@@ -115,6 +118,7 @@ def read_metric(
         chosen, parameters, choice = resolve(mechanism, settings["epsilon"], categories, own_values)
         more = {"mechanism": chosen, "parameters": parameters, "choice": choice, "values": listed}
         more["ranges"] = ranges_of(table.get("parts"))
+        more |= _in_arms(settings, around.experiments)
         built = _built(name, around, {**settings, **more})
         check_wishes(wishes, built, wrong)
     except BadParameter as error:
@@ -122,6 +126,23 @@ def read_metric(
         is_field = colon and (field in fields or field in own_values)
         wrong(*((field, problem) if is_field else ("mechanism", str(error))))
     return None if complained else built
+
+
+def _in_arms(settings: Mapping[str, Any], experiments: Mapping[str, Experiment]) -> dict[str, Any]:
+    """The experiment that a table names, and the public fields with its arms among them."""
+    if "experiment" not in settings:
+        return {}
+    try:
+        experiment = experiment_named(experiments, settings["experiment"])
+    except UnknownMetric as error:
+        raise BadParameter(f"experiment: {error}; or add an [experiments.NAME] table") from None
+    rules = settings.get("breakdown", {})
+    if experiment.name in rules:
+        raise BadParameter(
+            f"breakdown: names the experiment {experiment.name}, whose arms the SDK draws; leave "
+            "it out of breakdown"
+        )
+    return {"experiment": experiment, "breakdown": {**rules, experiment.name: experiment.rules}}
 
 
 _ENDS: Final = ("low", "high")

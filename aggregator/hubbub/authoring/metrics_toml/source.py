@@ -19,7 +19,9 @@ from hubbub.authoring.metrics_toml.model_table import read_model
 from hubbub.authoring.table_reader import Complain, read_section
 from hubbub.bundles.runs import Runs
 from hubbub.bundles.tokens import Tokens, unfetched, untokened
+from hubbub.catalog.breakdown import FIELD
 from hubbub.catalog.cover import COVER, uncovered
+from hubbub.catalog.experiments import Experiment, clashes
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import Budget, Caps
 from hubbub.catalog.supersedes import misfits
@@ -31,7 +33,9 @@ from hubbub.fields.rules import NAME
 from hubbub.fields.tables import table_of
 from hubbub.programs.text_files import parse_toml, read_text
 
-_TABLE: Final = re.compile(r"""\s*\[\s*(?:metrics|models)\s*\.\s*["']?([^"'\]]*?)["']?\s*\]""")
+_TABLE: Final = re.compile(
+    r"""\s*\[\s*(?:metrics|models|experiments)\s*\.\s*["']?([^"'\]]*?)["']?\s*\]"""
+)
 
 Section = TypeVar("Section")
 
@@ -62,6 +66,15 @@ class Catalog:
             "What is learned: one table for each model, `[models.NAME]`; its reports are a metric "
             "of that name.",
             '{ churn = { kind = "logistic" } }',
+        ),
+    )
+    experiments: Mapping[str, Any] = field(
+        default_factory=dict,
+        metadata=entry(
+            kinds.tables(),
+            "What is tried: one table for each experiment, `[experiments.NAME]`, which metrics "
+            "name.",
+            "{ new_menu = { arms = { control = 1, new = 1 } } }",
         ),
     )
     caps: Caps = field(
@@ -129,8 +142,8 @@ def read_catalog(path: Path, accountant: Accountant | None = None) -> Catalog:
     text, document = _document(path)
     problems: list[str] = []
 
-    def complain(metric: str, name: str, problem: str) -> None:
-        where = f'metric "{metric}", ' if metric else ""
+    def complain(metric: str, name: str, problem: str, kind: str = "metric") -> None:
+        where = f'{kind} "{metric}", ' if metric else ""
         message = visible(f'{where}field "{name}": {problem}')
         problems.append(f"{path}:{_line(text, metric, name)}: {message}")
 
@@ -140,7 +153,9 @@ def read_catalog(path: Path, accountant: Accountant | None = None) -> Catalog:
     tables = _tables(document, wrong)
     caps = read_section("caps", Caps, document.get("caps", {}), wrong) or Caps()
     defaults = {"keep": document["keep"]} if "keep" in document else {}
-    around = Around(path.parent, caps, accountant, document.get("cover") is True)
+    of_experiment = partial(complain, kind="experiment")
+    experiments = _experiments(document, of_experiment)
+    around = Around(path.parent, caps, accountant, document.get("cover") is True, experiments)
     metrics = _asked(tables, defaults, around, complain)
     metrics |= _learned(_models(document, tables, wrong), defaults, around, complain)
     caps, metrics = with_gaussians(caps, metrics, accountant)
@@ -150,6 +165,9 @@ def read_catalog(path: Path, accountant: Accountant | None = None) -> Catalog:
     budget = _policies(document, metrics, caps, wrong)
     runs = _section("runs", Runs, document, wrong)
     tokens = _section("tokens", Tokens, document, wrong)
+    if not problems:
+        for name, problem in _unmeasured(experiments, metrics):
+            of_experiment(name, "arms", problem)
     if problems:
         raise CatalogInvalid("\n".join(problems))
     learned = {name: metric.model for name, metric in metrics.items() if metric.model}
@@ -157,6 +175,7 @@ def read_catalog(path: Path, accountant: Accountant | None = None) -> Catalog:
         shuffler=document["shuffler"],
         metrics=metrics,
         models=learned,
+        experiments=experiments,
         caps=caps,
         budget=budget,
         keep=document.get("keep", ""),
@@ -248,6 +267,8 @@ def _misfits(
     """What of metrics does not go together: the metric, the field, and what is wrong with it."""
     for name, problem in misfits(metrics):
         yield name, "supersedes", problem
+    for name, problem in clashes(metrics):
+        yield name, "experiment", problem
     if document.get("cover"):
         yield from uncovered(metrics)
     if document.get("tokens"):
@@ -277,7 +298,7 @@ def _tables(document: dict[str, Any], wrong: Complain) -> dict[str, Any]:
         near = get_close_matches(name, own, n=1)
         meant = f'did you mean "{near[0]}"? else ' if near else ""
         wrong(name, f"is not known here; {meant}remove it, or move it into a [metrics.NAME] table")
-    also = [name for name in ("keep", "log", "cover", "models") if name in document]
+    also = [name for name in ("keep", "log", "cover", "models", "experiments") if name in document]
     sections = [] if document.get("models") and "metrics" not in document else ["metrics"]
     for name in ("shuffler", *sections, *also):
         if problem := own[name].problem(document.get(name)):
@@ -302,6 +323,30 @@ def _models(
         else:
             models[name] = table
     return models
+
+
+def _experiments(
+    document: Mapping[str, Any], complain: Callable[[str, str, str], None]
+) -> dict[str, Experiment]:
+    """The experiments; with some arms where their own are wrong, which is complained about."""
+    experiments = {}
+    tables = document.get("experiments")
+    for name, table in tables.items() if isinstance(tables, dict) else ():
+        wrong = partial(complain, name)
+        own = read_section(f"experiments.{name}", Experiment, table, wrong, name=name)
+        if own is not None:
+            experiments[name] = own
+        elif FIELD.fullmatch(name):  # metrics that name it have no problem of their own
+            experiments[name] = Experiment(name=name, arms={"control": 1, "new": 1})
+    return experiments
+
+
+def _unmeasured(
+    experiments: Mapping[str, Experiment], metrics: Mapping[str, Metric]
+) -> Iterator[tuple[str, str]]:
+    """Experiments that no metric names, and what to do."""
+    for name in experiments.keys() - {m.experiment.name for m in metrics.values() if m.experiment}:
+        yield name, f'no metric names it; write experiment = "{name}" in a metric, or remove it'
 
 
 def _line(text: str, metric: str, field: str) -> int:

@@ -159,7 +159,7 @@ async function bundleOf(body: Table, spelled: Table, line: readonly string[]): P
   // 3: its reports go with tokens.
   if (version !== 1 && version !== 2 && version !== 3)
     throw new BundleRefused("of a newer version");
-  const { promisedOf, refuseRest } = await load("checks");
+  const { promisedOf, refuseExperiments, refuseRest } = await load("checks");
   refuseRest(body);
   const development = body["development"] === true;
   const keys = listed(body["keys"]).map((key) => openingKey(table(key)));
@@ -183,6 +183,7 @@ async function bundleOf(body: Table, spelled: Table, line: readonly string[]): P
       unknown.set(name, error);
     }
   }
+  refuseExperiments(metrics);
   return {
     shuffler: text(body["shuffler"]),
     roots: body["roots"] === null ? null : text(body["roots"]),

@@ -8,6 +8,7 @@ import type { Coded, Memo, Randomizer } from "../mechanisms/randomizer.js";
 import type { Kem } from "../transport/sealing.js";
 import type { Dummies } from "./dummies.js";
 import { listed, number, table, text, type Table } from "./json.js";
+import type { Notice } from "./sampling.js";
 import { listedPlace, readable } from "./values.js";
 
 /**
@@ -104,6 +105,21 @@ export interface Breakdown {
   readonly cells: readonly string[];
 }
 
+/**
+ * What metrics measure apart by arms that devices draw. definition: its arms with their weights.
+ * Moments are in seconds since 1970.
+ */
+export interface Experiment {
+  readonly name: string;
+  readonly definition: string;
+  /** The arms that devices still get. */
+  live(notice: Notice | null, now: number): readonly string[];
+  /** Whether an arm was ended, so that nobody reports in one. */
+  isOver(notice: Notice | null, now: number): boolean;
+  /** A device's own arm; memo: of the experiment. */
+  drawn(memo: Memo): string;
+}
+
 /** One question that an app may answer. */
 export interface Metric {
   readonly name: string;
@@ -115,6 +131,7 @@ export interface Metric {
   readonly kem: Kem;
   readonly period: Period | null;
   readonly breakdown: Breakdown | null;
+  readonly experiment: Experiment | null;
   readonly finder: Finder | null;
   readonly model: Model | null;
   /** What a device sends beside a report that is nobody's; null for nothing, as in development. */
@@ -135,6 +152,7 @@ export interface Metric {
 // What few metrics ask.
 const ASKING = [
   ...["period", "report_on", "breakdown", "dummies_each", "discover", "central_period"],
+  "experiment",
 ];
 const KNOWN: ReadonlySet<string> = new Set([
   ...["mechanism", "version", "epsilon", "parameters", "values", "epoch"],
@@ -195,6 +213,7 @@ export async function metricFrom(
     kem,
     period: asking?.periodOf(entry) ?? null,
     breakdown: asking?.breakdownOf(entry) ?? null,
+    experiment: asking?.experimentOf(entry) ?? null,
     finder: asking?.finderOf(name, entry, streams[0].randomizer) ?? null,
     model,
     dummies: development ? null : (asking?.dummiesOf(entry) ?? null),

@@ -7,7 +7,7 @@ import { isWhole } from "./definition.js";
 import type { Mechanism } from "../mechanisms/randomizer.js";
 import { CAPS, DEFINITION, METRIC, PARAMETERS, REAL_PARAMETERS } from "./fields.js";
 import type { Figures } from "./bundle.js";
-import { isOfVectors, NUMERIC } from "./metric.js";
+import { isOfVectors, NUMERIC, type Metric } from "./metric.js";
 import { SEAL_BYTES, type Kem } from "../transport/sealing.js";
 import { listed, number, own, table, text, whole, type Table } from "./json.js";
 
@@ -58,6 +58,8 @@ const STREAM = /^([^/]*)((\/v[0-9]{1,6})?(\/[0-9.e+-]{1,16})?|\/find)$/;
 const [LAST_ID, LAST_SECOND] = [2 ** 32 - 1, 2 ** 53 - 1];
 const FIELD = /^[a-z][a-z0-9_]{0,23}$/;
 const CELL = /^[A-Za-z0-9][A-Za-z0-9._-]{0,23}$/;
+const ARM = /^[a-z0-9][a-z0-9_-]{0,23}$/;
+const [LEAST_ARMS, MOST_ARMS, MOST_WEIGHT] = [2, 10, 10_000];
 const LONGEST_PATTERN = 100;
 const MAX_BYTES = 1024; // of a value
 const NAME = /^[a-z][a-z0-9_.-]{0,63}$/;
@@ -85,6 +87,7 @@ export function refuseMetric(name: string, entry: Table, spelled: Table): void {
   if (values !== null) refuseTexts(listed(values));
   refuseTexts(listed(entry["beginnings"] ?? []));
   refuseBreakdown(entry["breakdown"]);
+  refuseExperiment(entry);
   refuseRanges(entry);
   const tiers = ascending(
     listed(entry["tiers"] === undefined ? [] : entry["tiers"]),
@@ -270,6 +273,55 @@ function refuseBreakdown(thing: unknown): void {
   });
   if (!fit || !fields.length || !isOnce(fields.map(([field]) => field)))
     throw new TypeError("a breakdown is of what it may not be");
+}
+
+/** @throws TypeError it is none, or the breakdown does not tell its arms apart. */
+function refuseExperiment(entry: Table): void {
+  if (entry["experiment"] === undefined) return;
+  const { name, arms: pairs, ...rest } = table(entry["experiment"]);
+  const arms = listed(pairs).map(listed);
+  const names = arms.map(([arm]) => text(arm));
+  const weights = arms.map(([, weight]) => whole(weight));
+  const rules = listed(entry["breakdown"]).map(listed);
+  const values = rules.find(([field]) => field === name)?.[1];
+  const fit =
+    !Object.keys(rest).length &&
+    FIELD.test(text(name)) &&
+    arms.every((pair) => pair.length === 2) &&
+    names.every((arm) => ARM.test(arm)) &&
+    isOnce(names) &&
+    names.length >= LEAST_ARMS &&
+    names.length <= MOST_ARMS &&
+    weights.every((weight) => weight >= 0 && weight <= MOST_WEIGHT) &&
+    weights.some((weight) => weight > 0) &&
+    JSON.stringify(values) === JSON.stringify(names.map((arm) => [arm, [arm]]));
+  if (!fit) throw new TypeError("an experiment is what it may not be");
+}
+
+/**
+ * Checks the experiments of a bundle's metrics together, as clashes() of
+ * client/hubbub/catalog/experiments.py.
+ *
+ * @throws TypeError they do not go together.
+ */
+export function refuseExperiments(metrics: ReadonlyMap<string, Metric>): void {
+  const definitions = new Map<string, string>();
+  for (const { experiment } of metrics.values()) {
+    if (!experiment) continue;
+    const { name, definition } = experiment;
+    if ((definitions.get(name) ?? definition) !== definition)
+      throw new TypeError("an experiment has two definitions");
+    definitions.set(name, definition);
+  }
+  for (const { name, breakdown, experiment } of metrics.values()) {
+    const isTaken = breakdown?.fields.some(
+      (field) => field !== experiment?.name && definitions.has(field),
+    );
+    const isArm = [...definitions].some(([experiment, definition]) =>
+      definition.split(",").some((arm) => name === `${experiment}.${arm.split("=")[0] ?? ""}`),
+    );
+    if (isTaken || isArm) throw new TypeError("a metric has the name of an arm, or breaks it down");
+  }
 }
 
 function isPattern(pattern: string): boolean {

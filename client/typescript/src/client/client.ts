@@ -98,7 +98,9 @@ export class Client {
     this.#strict = options.strict ?? bundle.development;
     this.#diagnostics = state.diagnostics;
     const coins = options.coins ?? new SystemBits();
-    const fields = [...bundle.metrics.values()].flatMap((metric) => metric.breakdown?.fields ?? []);
+    const fields = [...bundle.metrics.values()].flatMap(({ breakdown, experiment }) =>
+      (breakdown?.fields ?? []).filter((field) => field !== experiment?.name),
+    );
     const missing = fields.find((field) => !Object.hasOwn(publicValues, field));
     if (missing) {
       const remedy = `metrics need it: give public: { ${missing}: ... }`;
@@ -171,6 +173,24 @@ export class Client {
    */
   report(metric: string, value: Value): Outcome {
     return this.#outcomeOf("report()", metric, () => this.#reporter.report(metric, value));
+  }
+
+  /**
+   * The arm of an experiment that the app shows on this device.
+   *
+   * It is drawn from the device's secret, and stays until that is forgotten. Where the person lets
+   * nothing report, it is the first arm; where the operator has ended the experiment, one that goes on.
+   *
+   * @throws UnknownMetric strict, and the bundle has no such experiment; otherwise it is "".
+   */
+  arm(experiment: string): string {
+    try {
+      return this.#reporter.arm(experiment);
+    } catch (error) {
+      if (this.#strict) throw error;
+      this.#diagnostics.warnOnce("arm", `arm() is used wrongly: ${readable(error)}`);
+      return "";
+    }
   }
 
   /**

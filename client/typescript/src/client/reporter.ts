@@ -46,8 +46,9 @@ function needsMore({ metrics }: Bundle, { notice }: Device): boolean {
     !!notice ||
     [...metrics.values()].some((metric) => {
       const permanent = "permanentKey" in metric.streams[0].randomizer;
-      const { sampling, period, finder, model } = metric;
-      return sampling < 1 || period || finder || model || metric.default !== null || permanent;
+      const { sampling, period, finder, model, experiment } = metric;
+      const asks = sampling < 1 || period || finder || model || experiment;
+      return asks || metric.default !== null || permanent;
     })
   );
 }
@@ -196,10 +197,36 @@ export class Reporter {
     return this.say(
       metric,
       code,
-      metric.breakdown?.cell(this.publicValues) ?? "",
+      metric.breakdown?.cell({ ...this.publicValues, ...this.#armOf(metric) }) ?? "",
       undefined,
       spoken,
     );
+  }
+
+  /**
+   * This device's arm of an experiment; the first that goes on where it does not report.
+   *
+   * @throws UnknownMetric the bundle has no such experiment.
+   */
+  arm(name: string): string {
+    const every = [...this.bundle.metrics.values()].flatMap(({ experiment }) => experiment ?? []);
+    const experiment = every.find((other) => other.name === name);
+    if (!experiment) {
+      const names = [...new Set(every.map((other) => other.name))].sort().join(", ") || "none";
+      throw new UnknownMetric(`there is no such experiment; there are ${names}`);
+    }
+    const live = experiment.live(this.#notice, this.now());
+    // PRIVACY: of the secret alone, and of none of its other coins.
+    const memo = this.#more?.memoOf(this.#device.secret, `experiment/${name}`);
+    const own = this.isOn && memo ? experiment.drawn(memo) : "";
+    return live.includes(own) ? own : (live[0] ?? "");
+  }
+
+  /** What the public field of a metric's experiment says: nothing once that is over. */
+  #armOf({ experiment }: Metric): Public {
+    if (!experiment) return {};
+    const isOver = experiment.isOver(this.#notice, this.now());
+    return { [experiment.name]: isOver ? "" : this.arm(experiment.name) };
   }
 
   /**

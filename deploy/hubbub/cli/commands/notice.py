@@ -12,7 +12,7 @@ from hubbub.bundles.notice import LARGEST_NOTICE_BYTES, Notice, Step, open_notic
 from hubbub.catalog import EPOCH_SECONDS
 from hubbub.cli.logging_bundles import LOG, add_to_log, refuse_lost_log
 from hubbub.cli.terminal.output import first_second, say, table
-from hubbub.errors import BadParameter, NoticeRefused
+from hubbub.errors import BadParameter, NoticeRefused, UnknownMetric
 from hubbub.keys import read_operator_key
 from hubbub.keys.files import replace as replace_file
 from hubbub.keys.operator import read_handovers
@@ -34,7 +34,9 @@ class MakeOptions:
     """Options of `hubbub notice make`."""
 
     stop: tuple[str, ...] = option(
-        "stop this metric on all devices at once (repeat)", default=(), metavar="METRIC"
+        "stop this metric, or this arm as EXPERIMENT.ARM, on all devices at once (repeat)",
+        default=(),
+        metavar="METRIC",
     )
     sampling: tuple[str, ...] = option(
         "share of the devices that take part in each epoch that begins from now on: 0.1 for "
@@ -125,6 +127,12 @@ def _make(options: MakeOptions) -> int:
         say("now: give it to every shuffler (--notice FILE), which takes it anew within seconds")
     else:
         say(f"what runs in {home} takes it within seconds")
+    for name in sorted(bundle.experiments.keys() & {arm.partition(".")[0] for arm in notice.steps}):
+        live = bundle.experiments[name].live_arms(notice.stopped(now))
+        say(
+            f"{name}: devices get {' or '.join(live)} until {_day(notice.until)}, then what the "
+            "bundle says; to end an arm for good give it a weight of 0 in the catalog"
+        )
     if any(not step[-1][1] for step in notice.steps.values()):
         say(
             "a device that has nothing else to report hears of no other notice before "
@@ -159,14 +167,26 @@ def _chances(options: MakeOptions, bundle: Bundle) -> dict[str, float]:
     chances = dict(requests)
     if len(chances) != len(requests):
         raise BadParameter("a metric is named twice; say one thing of each")
+    arms = {f"{name}.{arm}" for name, own in bundle.experiments.items() for arm in own.arms}
     for name, chance in requests:
-        own = bundle.metric(name).sampling
+        own = 1.0 if name in arms else _sampling_of(bundle, name)
+        if name in arms and 0 < chance < 1:
+            raise BadParameter(f"--sampling {name}: an arm goes on or is stopped; write --stop")
         if name not in options.lift and not chance < own:
             raise BadParameter(
                 f"--sampling {name}={chance:g}: its bundle has {own:g}, and a notice never raises; "
                 f"lift it with --lift {name}"
             )
     return chances
+
+
+def _sampling_of(bundle: Bundle, name: str) -> float:
+    """The sampling of a metric. Raises UnknownMetric, which lists an experiment's arms, too."""
+    experiment = bundle.experiments.get(name.partition(".")[0])
+    if experiment and name not in bundle.metrics:
+        arms = ", ".join(f"{experiment.name}.{arm}" for arm in experiment.arms)
+        raise UnknownMetric(f'"{name}" is no arm of an experiment; there are {arms}')
+    return bundle.metric(name).sampling
 
 
 def _sampling(text: str) -> tuple[str, float]:

@@ -4,6 +4,7 @@ A change in what was known is a wire break. Sealing draws a new ephemeral key at
 sealing.json and sealing_x_wing.json differ each time; what they prove is that the report opens.
 """
 
+import hashlib
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,7 @@ from hubbub.catalog.crowds.device_dummies import dummy_payloads
 from hubbub.catalog.policy import Caps
 from hubbub.catalog.values.list_versions import digests_of
 from hubbub.client.client import Client
+from hubbub.client.reporter import Reporter
 from hubbub.client.state.memory import MemoryState
 from hubbub.client.state.secret import DeviceMemo
 from hubbub.client.testing import FakeClock, FakeShuffler
@@ -525,6 +527,41 @@ coordinates = 2
 mechanism = "vector.codes"
 epsilon = 3.0
 """
+IN_ARMS = """
+shuffler = "localhost:7000"
+
+[experiments.new_menu]
+arms = { control = 1, new = 1 }
+
+[experiments.colours]
+arms = { grey = 5, red = 3, green-2 = 2 }
+
+[metrics.saved]
+description = "Whether a file was saved"
+owner = "nobody"
+expires = 2099-12-31
+epoch = "day"
+min_batch = 100
+limits = { reports_per_epoch = 9, lifetime_epsilon = 50.0 }
+kind = "boolean"
+mechanism = "rr"
+epsilon = 1.0
+tiers = [0.5]
+experiment = "new_menu"
+breakdown = { os = ["linux", "macos"] }
+
+[metrics.liked]
+description = "How well it is liked"
+owner = "nobody"
+expires = 2099-12-31
+epoch = "day"
+min_batch = 100
+limits = { reports_per_epoch = 9, lifetime_epsilon = 50.0 }
+values = ["a", "b", "c"]
+mechanism = "grr"
+epsilon = 1.0
+experiment = "colours"
+"""
 SAID_OF_VECTORS: list[Any] = [
     [1, 2, 0.5],
     [0.1, -0.2, 0.3],
@@ -676,7 +713,46 @@ def asking() -> dict[str, Any]:
         "crowded": _life(_crowded(), in_crowds),
         "vectors": _life(_of_vectors(), of_vectors, PUBLIC),
         "learning": _life(_of_models(), learning.taught(SIGNING, STRANGER)),
+        "in_arms": _life(
+            _plain(IN_ARMS), [("report", ["saved", True]), ("report", ["liked", "b"])], PUBLIC
+        ),
     }
+
+
+def experiments() -> dict[str, Any]:
+    """The arms of devices, by their secrets; and once a notice has stopped one arm of each.
+
+    arms, after: by secret, of new_menu and of colours.
+    """
+    signed = sign_bundle(_plain(IN_ARMS), SIGNING)
+    stop = sign_notice(
+        Notice(
+            number=START,
+            until=START + 30 * DAY,
+            steps={"new_menu.control": ((START, 0.0),), "colours.red": ((START, 0.0),)},
+            operator=SIGNING.public_key().public_bytes_raw(),
+        ),
+        SIGNING,
+    )
+    secrets = [hashlib.sha256(bytes([number])).digest() for number in range(40)]
+    return {
+        "provenance": PROVENANCE,
+        "signed": signed.decode(),
+        "notice": stop.decode(),
+        "moment": START + 100,
+        "arms": {secret.hex(): _arms(signed, secret, b"") for secret in secrets},
+        "after": {secret.hex(): _arms(signed, secret, stop) for secret in secrets},
+    }
+
+
+def _arms(signed: bytes, secret: bytes, stop: bytes) -> list[str]:
+    state = MemoryState(secret)
+    if stop:
+        state.heed(stop, lambda _former: True)
+    reporter = Reporter(
+        open_bundle(signed, "known"), state, KeyedBits(COINS), lambda: START + 100.0
+    )
+    return [reporter.arm("new_menu"), reporter.arm("colours")]
 
 
 def _crowded() -> Bundle:
@@ -1144,6 +1220,7 @@ if __name__ == "__main__":
         bundle,
         ledger,
         asking,
+        experiments,
         dummies,
         epochs,
         sealing,

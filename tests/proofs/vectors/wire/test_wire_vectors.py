@@ -69,6 +69,10 @@ def test_devices_that_are_asked_seldom_apart_or_of_nothing_live_as_they_did() ->
     assert make.asking() == _known("asking")
 
 
+def test_devices_have_the_same_arms() -> None:
+    assert make.experiments() == _known("experiments")
+
+
 def test_devices_of_a_crowd_make_the_same_dummies() -> None:
     assert make.dummies() == _known("dummies")
 

@@ -1,0 +1,192 @@
+"""Experiments: each metric by its arms, the effect of every arm, and a verdict in words.
+
+An answer is of all epochs that there are: its intervals hold at every look, as long as each look
+takes in what the one before did.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hubbub.aggregator.query.breakdowns import parts_by
+from hubbub.aggregator.query.estimating import one_look
+from hubbub.aggregator.query.totals import EpochSelection
+from hubbub.analysis import Effect, ratio_p_value
+from hubbub.bundles import Bundle
+from hubbub.catalog import Metric, reports_of_one
+from hubbub.catalog.experiments import Experiment
+
+# Sizes of arms are wrong at this p-value: a check that is right 99 times in 100, at all looks.
+_RATIO_DOUBT: Final = 0.01
+# Epochs in which the smallest arm may have stayed below the minimum batch say nothing of sizes.
+_SURELY: Final = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmReports:
+    """How many reports one metric has in one arm, in the epochs in which every arm has some."""
+
+    metric: str
+    arm: str
+    weight: int
+    reports: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectRow(Effect):
+    """One measure of one metric in one arm, beside the control arm. unit: "" of a share."""
+
+    metric: str
+    arm: str
+    unit: str
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unanswered:
+    """A metric and an arm without an answer, and why."""
+
+    metric: str
+    arm: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experimented:
+    """An experiment as it stands: the effect of each arm on each measure.
+
+    control: the arm that the others are compared with. over: the catalog gives an arm no devices
+    any more. dates: the epochs that are compared, of all metrics.
+    reports: of all arms and metrics.
+    ratio_p_value: at most the chance that arms' sizes are so far from their weights; None before
+    any can be judged. ratio_fits: whether they fit.
+    confidence: with which all intervals hold, those of all looks together.
+    """
+
+    experiment: str
+    control: str
+    over: bool
+    confidence: float
+    final: bool
+    dates: str
+    reports: int
+    ratio_p_value: float | None
+    ratio_fits: bool
+    verdict: str
+    notice: str
+    arms: list[ArmReports]
+    values: list[EffectRow]
+    unanswered: list[Unanswered]
+
+
+@dataclass(frozen=True, slots=True)
+class Arms:
+    """The reports of one metric by arm, of the epochs in which every arm has some."""
+
+    metric: Metric
+    experiment: Experiment
+    selections: Mapping[str, EpochSelection]
+
+    @property
+    def repeats(self) -> int:
+        """How many of the reports of an arm one device may have made."""
+        return max(reports_of_one(self.metric, self.selections[self.experiment.control].epochs), 1)
+
+    def pair(self, arm: str) -> tuple[EpochSelection, EpochSelection]:
+        """The control arm, and another."""
+        return self.selections[self.experiment.control], self.selections[arm]
+
+    def why_not(self, arm: str) -> str:
+        """Why the arm's effect has no answer yet; "" if it has."""
+        if why := one_look(self.metric):
+            return f"its intervals cannot hold at every look: {why}"
+        fewest = self.metric.fewest
+        for name in (self.experiment.control, arm):
+            if (reports := self.selections[name].reports) < fewest:
+                return (
+                    f"{name} has {reports:,} reports in epochs that every arm has some of, below "
+                    f"the minimum batch of {fewest:,}"
+                )
+        return ""
+
+    def ratio(self) -> float | None:
+        """The p-value of the arms' sizes; None where no epoch is large enough to judge."""
+        weights = list(self.experiment.arms.values())
+        by_epoch = [selection.by_epoch() for selection in self.selections.values()]
+        least = min(weight for weight in weights if weight) / sum(weights)
+        judged = [
+            counts
+            for epoch in by_epoch[0]
+            if least * sum(counts := [own[epoch] for own in by_epoch])
+            >= _SURELY * self.metric.fewest
+        ]
+        if not judged:
+            return None
+        # A device that comes back has the same arm: it is no further evidence.
+        sums = [sum(column) / self.repeats for column in zip(*judged, strict=True)]
+        return ratio_p_value(sums, weights)
+
+
+def arms_of(bundle: Bundle, whole: EpochSelection, experiment: Experiment) -> Arms:
+    """A metric's reports by arm."""
+    parts = {part.name: part.own for part in parts_by(bundle, whole, experiment.name)}
+    own = {arm: parts[arm] for arm in experiment.arms}
+    every = [set(selection.by_epoch()) for selection in own.values()]
+    common = sorted(set.intersection(*every))
+    return Arms(whole.metric, experiment, {arm: part.only(common) for arm, part in own.items()})
+
+
+def row_of(arms: Arms, arm: str, effect: Effect) -> EffectRow:
+    """A row of the table, with its verdict."""
+    unit = "" if effect.measure.startswith("share") else arms.metric.unit
+    fields = {name: getattr(effect, name) for name in Effect.__dataclass_fields__}
+    text = _verdict(arm, effect, unit)
+    return EffectRow(metric=arms.metric.name, arm=arm, unit=unit, verdict=text, **fields)
+
+
+def _verdict(arm: str, effect: Effect, unit: str) -> str:
+    """What the interval says, in words."""
+    scale, unit = (100, "points") if effect.measure.startswith("share") else (1, unit)
+    low, high = (scale * end for end in (effect.low, effect.high))
+    unit = f" {unit}" if unit else ""
+    if not effect.shown:
+        return f"no effect shown: between {low:+.3g} and {high:+.3g}{unit}"
+    near, far = sorted((abs(low), abs(high)))
+    return f"{arm} is {'higher' if low > 0 else 'lower'} by {near:.3g} to {far:.3g}{unit}"
+
+
+def verdict(
+    experiment: Experiment,
+    rows: Sequence[EffectRow],
+    ratios: Sequence[float],
+    unanswered: Sequence[Unanswered],
+) -> str:
+    """The whole experiment in words: first whether its figures can be believed at all."""
+    return " ".join(_sentences(experiment, rows, ratios, unanswered))
+
+
+def _sentences(
+    experiment: Experiment,
+    rows: Sequence[EffectRow],
+    ratios: Sequence[float],
+    unanswered: Sequence[Unanswered],
+) -> Iterator[str]:
+    if experiment.is_over(()):
+        live = " and ".join(experiment.live_arms(()))
+        yield f"The experiment is over: devices get {live}."
+    if not ratio_fits(ratios):
+        yield (
+            "The arms' sizes do not fit their weights: find out why before you believe an effect."
+        )
+    shown = [row for row in rows if row.shown]
+    for row in shown:
+        yield f"{row.metric}, {row.measure}: {row.verdict}."
+    if rows and not shown:
+        yield "No effect is shown yet: every interval includes 0."
+    if unanswered and not rows:
+        yield "There is no answer yet: an arm has too few reports."
+
+
+def ratio_fits(ratios: Sequence[float]) -> bool:
+    """Whether the arms' sizes fit their weights, over all metrics."""
+    return not ratios or len(ratios) * min(ratios) >= _RATIO_DOUBT

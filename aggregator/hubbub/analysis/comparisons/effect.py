@@ -1,0 +1,142 @@
+"""Effect: what an arm of an experiment changes, with intervals that hold at every look.
+
+The reports of two arms are independent, and the difference of their estimates varies from look to
+look as a Brownian motion in the information 1 / variance does, whatever the arms' sizes are. So a
+normal mixture (`intervals`, Robbins 1970; Howard and others 2021) bounds it at all looks at once.
+The doubt is divided among all rows (Bonferroni), so that no interval of any row at any look misses
+the truth, with the confidence that is asked for. A device that reports in several epochs is taken
+to say the same each time, which is the worst for a difference of people (`sampled`).
+
+Whether the arms' sizes fit their weights is judged by a mixture of multinomials over the shares
+that they may have instead (Lindon and Malek 2022): of true weights the p-value is below p at any
+look with a chance of p at most.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, lgamma, log
+from typing import Final
+
+from scipy.special import ndtri
+
+from hubbub.analysis.answer import Answer
+from hubbub.analysis.comparisons.change import Change, changes
+from hubbub.analysis.percentiles import PercentileShift, percentile_shifts
+from hubbub.analysis.ranks import Ranks
+from hubbub.analysis.uncertainty.intervals import anytime_confidence, reach_of
+
+EFFECT_PERCENTILES: Final = (50.0, 95.0)
+"""Of numbers in parts, what an effect is on."""
+_POWER: Final = 0.8
+_TWO: Final = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """One measure of a metric in the control arm and in another, and the difference.
+
+    measure: "share of VALUE", "mean", "mean of COORDINATE", "p50" or "p95".
+    control, measured: in the control arm, and in the other. difference: measured less control.
+    low, high: of the population's difference; they hold at every look, all rows together.
+    shown: whether the interval excludes 0.
+    detectable: the smallest difference that as many reports show with a chance of 80%.
+    """
+
+    measure: str
+    control: float
+    measured: float
+    difference: float
+    low: float
+    high: float
+    shown: bool
+    detectable: float
+
+
+@dataclass(frozen=True, slots=True)
+class ArmEstimate:
+    """What the reports of one arm say. ranks: of the population; None without parts of a range."""
+
+    answer: Answer
+    ranks: Ranks | None
+
+
+def rows_of(estimate: ArmEstimate) -> int:
+    """How many measures are compared."""
+    if estimate.ranks:
+        return len(EFFECT_PERCENTILES)
+    return len(_measures(estimate.answer))
+
+
+def _measures(answer: Answer) -> list[tuple[int, str]]:
+    """The place of each value that is compared, and what is measured by it."""
+    values = [value.value for value in answer.values]
+    if answer.kind == "mean":
+        return [(0, "mean")]
+    if answer.kind == "vector":
+        return [(place, f"mean of {value}") for place, value in enumerate(values)]
+    # Of two values the one share follows from the other.
+    first = 1 if len(values) == _TWO else 0
+    return [(place, f"share of {value}") for place, value in enumerate(values)][first:]
+
+
+def effect_confidence(
+    confidence: float, rows: int, reports: tuple[int, int], repeats: int, fewest: int
+) -> float:
+    """The confidence of the plain intervals that hold at every look, all rows together.
+
+    rows: how many intervals the whole experiment has. reports: of both arms. repeats: how many of
+    them one device may have made. fewest: reports of an arm at the first look.
+    """
+    harmonic = 2 / (1 / max(reports[0], 1) + 1 / max(reports[1], 1))
+    growth = harmonic / fewest
+    # With repeats the variance falls more slowly than reports come: between these.
+    growths = (max(growth / repeats, 1e-3), max(growth, 1e-3))
+    return anytime_confidence(1 - (1 - confidence) / rows, growths, 1)
+
+
+def effects(control: ArmEstimate, other: ArmEstimate) -> list[Effect]:
+    """What the other arm changes, measure by measure; the answers are of `effect_confidence`."""
+    found: list[tuple[str, Change | PercentileShift, bool]]
+    if control.ranks and other.ranks:
+        shifts = percentile_shifts(
+            control.ranks, other.ranks, EFFECT_PERCENTILES, control.answer.confidence
+        )
+        found = [(f"p{shift.percentile:g}", shift, shift.moved) for shift in shifts]
+    else:
+        every = changes(control.answer, other.answer)
+        found = [
+            (measure, every[place], every[place].low > 0 or every[place].high < 0)
+            for place, measure in _measures(control.answer)
+        ]
+    further = 1 + float(ndtri(_POWER)) / reach_of(control.answer.confidence)
+    return [
+        Effect(
+            measure=measure,
+            control=change.before,
+            measured=change.after,
+            difference=change.difference,
+            low=change.low,
+            high=change.high,
+            shown=shown,
+            detectable=further * (change.high - change.low) / 2,
+        )
+        for measure, change, shown in found
+    ]
+
+
+def ratio_p_value(reports: Sequence[float], weights: Sequence[int]) -> float:
+    """At most the chance of arms' sizes so far from their weights, at any look.
+
+    reports: of each arm, of devices that are counted once. Arms of weight 0 have none.
+    """
+    live = [(count, weight) for count, weight in zip(reports, weights, strict=True) if weight]
+    if any(count for count, weight in zip(reports, weights, strict=True) if not weight):
+        return 0.0
+    total = sum(weight for _, weight in live)
+    whole = float(len(live))
+    prior = [whole * weight / total for _, weight in live]
+    # The logarithm of how much likelier the counts are under some shares than under the weights.
+    evidence = lgamma(whole) - lgamma(whole + sum(count for count, _ in live))
+    for (count, weight), own in zip(live, prior, strict=True):
+        evidence += lgamma(own + count) - lgamma(own) - count * log(weight / total)
+    return exp(-max(evidence, 0.0))

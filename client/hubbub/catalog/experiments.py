@@ -1,0 +1,226 @@
+"""Experiments: apps show each device one of some arms, drawn from its secret.
+
+[experiments.new_menu]
+arms = { control = 1, new = 1 }
+[metrics.save_time]
+experiment = "new_menu"
+
+The arm is one of the metric's public fields (breakdown.py), which the SDK fills in instead of the
+app. The first arm is what the others are compared with. An arm of weight 0, or one that a notice
+stops, ends the experiment: its devices get an arm that goes on, and nobody reports in an arm.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final
+
+from hubbub.catalog.breakdown import FIELD
+from hubbub.errors import BadParameter, UnknownMetric
+from hubbub.fields.field import check, entry
+from hubbub.fields.kinds import Kind, Schema
+from hubbub.fields.rules import is_whole
+
+if TYPE_CHECKING:
+    from hubbub.mechanisms import BitSource
+
+_ARM: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,23}")
+_MIN_ARMS, _MAX_ARMS = 2, 10
+_MAX_WEIGHT: Final = 10_000
+_PURPOSE: Final = b"arm/1|"
+"""The version of the draw: another way to draw has another number, so that arms are drawn anew."""
+
+
+def _arms() -> Kind:
+    words = (
+        f"a table of {_MIN_ARMS} to {_MAX_ARMS} arms with their weights, whole numbers up to "
+        f"{_MAX_WEIGHT:,}, as {{ control = 1, new = 1 }}"
+    )
+
+    def problem(table: Any) -> str:
+        if not isinstance(table, Mapping):
+            return f"must be {words}"
+        for name in table:
+            if not (isinstance(name, str) and _ARM.fullmatch(name)):
+                return f"names an arm that does not match {_ARM.pattern}; rename it"
+        if not _MIN_ARMS <= len(table) <= _MAX_ARMS:
+            return f"has {len(table)} of {_MIN_ARMS} to {_MAX_ARMS} arms; write {words}"
+        if not all(is_whole(weight) and 0 <= weight <= _MAX_WEIGHT for weight in table.values()):
+            return f"has a weight that is no whole number in [0, {_MAX_WEIGHT:,}]; write {words}"
+        if not sum(table.values()):
+            return "sums to 0, so that no device gets an arm; give one arm a weight of 1 at least"
+        return ""
+
+    return Kind(
+        words=lambda: words,
+        problem=problem,
+        schema=_arms_schema,
+        read=dict,
+        # Lists, since the order decides which arm is drawn, and which is compared with.
+        dump=lambda arms: [[name, weight] for name, weight in arms.items()],
+    )
+
+
+def _arms_schema() -> Schema:
+    return {
+        "type": "object",
+        "minProperties": _MIN_ARMS,
+        "maxProperties": _MAX_ARMS,
+        "propertyNames": {"pattern": f"^{_ARM.pattern}$"},
+        "additionalProperties": {"type": "integer", "minimum": 0, "maximum": _MAX_WEIGHT},
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """One experiment: its arms with their weights, the arm that others are compared with first.
+
+    Raises:
+        BadParameter: a name or arms that no experiment has.
+    """
+
+    name: str
+    arms: Mapping[str, int] = field(
+        metadata=entry(
+            _arms(),
+            "The arms, each with its weight: a device draws one from its secret. The others are "
+            "compared with the first. A weight of 0 ends the experiment: nobody gets that arm.",
+            "{ control = 1, new = 1 }",
+        )
+    )
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.name, str) and FIELD.fullmatch(self.name)):
+            raise BadParameter(f"the name of an experiment must match {FIELD.pattern}; rename it")
+        check(self)
+
+    @property
+    def control(self) -> str:
+        """The arm that the others are compared with."""
+        return next(iter(self.arms))
+
+    @property
+    def rules(self) -> dict[str, tuple[str, ...]]:
+        """The arms as values of a public field."""
+        return {arm: (arm,) for arm in self.arms}
+
+    def live_arms(self, stopped: Collection[str]) -> list[str]:
+        """The arms that devices still get: of some weight, and not stopped by a notice.
+
+        stopped: what the notice stops, arms as "EXPERIMENT.ARM".
+        """
+        live = [arm for arm, weight in self.arms.items() if weight]
+        return [arm for arm in live if f"{self.name}.{arm}" not in stopped] or live[:1]
+
+    def is_over(self, stopped: Collection[str]) -> bool:
+        """Whether an arm was ended, so that reports of the arms cannot be compared any more."""
+        return len(self.live_arms(stopped)) < len(self.arms)
+
+    def drawn(self, coins: "BitSource") -> str:
+        """A device's own arm: each has exactly its weight's share of all secrets."""
+        place = coins.below(sum(self.arms.values()))
+        for arm, weight in self.arms.items():
+            if place < weight:
+                return arm
+            place -= weight
+        raise AssertionError("weights sum to less than was drawn from")
+
+    @property
+    def purpose(self) -> bytes:
+        """What the coins of the arm are drawn for: the definition, so that another draws anew."""
+        return _PURPOSE + ",".join(f"{arm}={weight}" for arm, weight in self.arms.items()).encode()
+
+
+def _loaded(table: Any) -> Experiment:
+    if not (isinstance(table, dict) and table.keys() == {"name", "arms"}):
+        raise TypeError("an experiment is something else")
+    pairs = table["arms"]
+    arms = dict(pairs)
+    if not isinstance(pairs, list) or len(arms) != len(pairs):
+        raise ValueError("an experiment has an arm twice")
+    return Experiment(name=table["name"], arms=arms)
+
+
+def _problem(thing: Any) -> str:
+    if isinstance(thing, list | tuple):
+        return "must name one experiment: reports of one metric cannot tell two apart; name one"
+    is_name = isinstance(thing, str) and FIELD.fullmatch(thing) is not None
+    return "" if is_name or isinstance(thing, Experiment) else f"must match {FIELD.pattern}"
+
+
+EXPERIMENT: Final = entry(
+    Kind(
+        words=lambda: "the name of an [experiments.NAME] table",
+        problem=_problem,
+        schema=lambda: {"type": "string", "pattern": f"^{FIELD.pattern}$"},
+        dump=lambda experiment: {
+            "name": experiment.name,
+            "arms": [[arm, weight] for arm, weight in experiment.arms.items()],
+        },
+        load=_loaded,
+    ),
+    "The experiment that the metric measures: its answers are told apart by the device's arm, "
+    "which shuffler and aggregator see.",
+    '"new_menu"',
+)
+
+
+def check_experiment(metric: Any) -> None:
+    """Raises BadParameter unless a metric's breakdown has its experiment's arms."""
+    experiment = metric.experiment
+    if experiment and metric.breakdown.get(experiment.name) != experiment.rules:
+        raise BadParameter(
+            f'experiment "{experiment.name}" is not told apart by its arms: leave breakdown '
+            f"{experiment.name} out"
+        )
+
+
+def experiments_of(metrics: Mapping[str, Any]) -> dict[str, Experiment]:
+    """The experiments that metrics measure, by name."""
+    own = [metric.experiment for metric in metrics.values() if metric.experiment]
+    return {experiment.name: experiment for experiment in own}
+
+
+def clashes(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The metrics that do not go with the experiments of others, and why."""
+    experiments = experiments_of(metrics)
+    stops = {f"{name}.{arm}" for name, own in experiments.items() for arm in own.arms}
+    for name, metric in metrics.items():
+        own = metric.experiment
+        if own and list(own.arms.items()) != list(experiments[own.name].arms.items()):
+            yield name, f'the experiment "{own.name}" has other arms in another metric'
+        if name in stops:
+            yield name, "the metric has the name by which notices stop an arm; rename it"
+        taken = metric.breakdown.keys() & experiments.keys() - ({own.name} if own else set())
+        if taken:
+            yield name, f"breakdown names the experiment {min(taken)}; rename the public field"
+
+
+def changed_arms(before: Experiment | None, after: Experiment | None) -> str:
+    """What of a metric's experiment changed that may not; "" if it may: arms only end."""
+    if before is None or after is None:
+        return ""
+    ended = [arm for arm, weight in before.arms.items() if not weight]
+    if begun := [arm for arm in ended if after.arms.get(arm)]:
+        return (
+            f'the experiment "{after.name}" ended its arm {begun[0]}, and devices that had it were '
+            "given another: try it again in an experiment of another name"
+        )
+    if {arm: weight or before.arms.get(arm) for arm, weight in after.arms.items()} != before.arms:
+        return (
+            f'experiment "{after.name}": arms changed under an old name, so that devices would '
+            "change theirs; give the experiment a new name, or end an arm by a weight of 0"
+        )
+    return ""
+
+
+def experiment_named(experiments: Mapping[str, Experiment], name: Any) -> Experiment:
+    """The experiment of this name. Raises UnknownMetric, which lists those that there are."""
+    if isinstance(name, str) and name in experiments:
+        return experiments[name]
+    near = get_close_matches(name[:64], experiments, n=1) if isinstance(name, str) else []
+    meant = f'; write "{near[0]}" if that is meant' if near else ""
+    raise UnknownMetric(
+        f"there is no such experiment; there are {', '.join(sorted(experiments)) or 'none'}{meant}"
+    )

@@ -1,0 +1,57 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { openBundle } from "../src/catalog/bundle.js";
+import { openNotice } from "../src/catalog/notice.js";
+import { Client } from "../src/client/client.js";
+import { newDevice } from "../src/client/device.js";
+import { MemoryStorage } from "../src/client/memory.js";
+import { UnknownMetric } from "../src/errors.js";
+import { FakeShuffler } from "../src/testing.js";
+import { knownAnswer } from "./known.js";
+
+const vectors = knownAnswer("wire/experiments") as {
+  signed: string;
+  notice: string;
+  moment: number;
+  arms: Record<string, string[]>;
+  after: Record<string, string[]>;
+};
+const bytes = (text: string) => new TextEncoder().encode(text);
+
+async function clientOf(secret: string, notice?: string): Promise<Client> {
+  const bundle = await openBundle(bytes(vectors.signed), null);
+  const storage = new MemoryStorage();
+  const stop = notice ? await openNotice(bytes(notice), bundle.line[0] ?? "") : null;
+  const device = { ...newDevice(), secret, commits: 1, notice: stop };
+  await storage.transaction((rows) => rows.keepDevice(device));
+  const options = {
+    holdSeconds: null,
+    now: () => vectors.moment,
+    public: { os: "linux" },
+    strict: true,
+  };
+  return Client.over(bundle, storage, new FakeShuffler(), options);
+}
+
+test("a device has the arm that Python draws, before a notice and after it", async () => {
+  for (const [notice, arms] of [
+    [undefined, vectors.arms],
+    [vectors.notice, vectors.after],
+  ] as const) {
+    for (const [secret, own] of Object.entries(arms)) {
+      const client = await clientOf(secret, notice);
+      assert.deepEqual([client.arm("new_menu"), client.arm("colours")], own);
+    }
+  }
+});
+
+test("a device that does not report has the first arm, and no arm of what is no experiment", async () => {
+  const secret = Object.entries(vectors.arms).find(([, [arm]]) => arm === "new")?.[0] ?? "";
+  const client = await clientOf(secret);
+  await client.disable();
+  assert.equal(client.arm("new_menu"), "control");
+  await client.enable();
+  assert.equal(client.arm("new_menu"), "new");
+  assert.throws(() => client.arm("new_men"), UnknownMetric);
+});

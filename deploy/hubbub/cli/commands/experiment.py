@@ -1,0 +1,76 @@
+"""`hubbub experiment`: what the arms of an experiment change, at every look."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hubbub.cli.terminal.answer_tables import show_rows
+from hubbub.cli.terminal.output import explain, say
+from hubbub.cli.terminal.query_options import (
+    OutputOptions,
+    ServiceOptions,
+    read_confidence,
+    read_metric_name,
+)
+from hubbub.programs.command_line import Command
+from hubbub.programs.options import argument, option, options
+from hubbub.query_results import columns_of, final_sentence, rows
+
+
+@options
+class ExperimentOptions:
+    """Options of `hubbub experiment`."""
+
+    experiment: str = argument("its name in the catalog", read=read_metric_name)
+    confidence: float = option(
+        "confidence of all intervals of all looks together (%(default)s)",
+        default=0.95,
+        read=read_confidence,
+    )
+    output: OutputOptions
+    service: ServiceOptions
+
+
+def _experiment(options: ExperimentOptions) -> int:
+    with options.service.connection() as connection:
+        answer = connection.experiment(options.experiment, confidence=options.confidence)
+        options.output.write(answer, show_experiment)
+    return 0
+
+
+def show_experiment(answer: Mapping[str, Any]) -> None:
+    """The effects with their intervals, the sizes of the arms, and the verdict."""
+    if answer["notice"]:
+        explain(answer["notice"])
+    if answer["values"]:
+        heading = f"{answer['experiment']}: effect beside {answer['control']}, {answer['dates']}"
+        columns = columns_of("experiment", answer)
+        show_rows("experiment", answer, heading, columns, rows("experiment", answer))
+    for row in answer["unanswered"]:
+        explain(f"{row['metric']}, {row['arm']}: no answer: {row['why']}")
+    metrics = dict.fromkeys(row["metric"] for row in answer["arms"])
+    for metric in metrics:
+        sizes = ", ".join(
+            f"{row['arm']} {row['reports']:,}" for row in answer["arms"] if row["metric"] == metric
+        )
+        explain(f"{metric}: reports by arm: {sizes}")
+    if (p_value := answer["ratio_p_value"]) is not None:
+        fits = "fit" if answer["ratio_fits"] else "do not fit"
+        explain(f"the arms' sizes {fits} their weights (p = {p_value:.3g}, right at every look)")
+    if sentence := final_sentence(answer):
+        explain(sentence)
+    say(answer["verdict"])
+
+
+COMMANDS: Final = (
+    Command(
+        name="experiment",
+        run=_experiment,
+        description="What the arms of an experiment change in each of its metrics, over all "
+        "epochs. Look as often as you like: all intervals of all looks hold together.",
+        epilog="""
+examples:
+  hubbub experiment new_menu                the effect, the sizes of the arms, a verdict
+  hubbub notice make --stop new_menu.control     give every device the arms that are left
+""",
+    ),
+)

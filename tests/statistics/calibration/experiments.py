@@ -1,0 +1,166 @@
+"""Experiments: the interval of an effect, which holds at every look, and the check of arms' sizes.
+
+People are new in each epoch, or the same all the time, each with an answer of their own.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from hubbub.analysis import (
+    ArmEstimate,
+    Effect,
+    answer_tiers,
+    effect_confidence,
+    effects,
+    ranks_of,
+    ratio_p_value,
+)
+from hubbub.analysis.families import draw
+from hubbub.mechanisms import AnyMechanism, Totals, build
+from tests.statistics.calibration.statement import Counted, Setting, Statement, mistake
+
+EFFECT = Statement(
+    "95% interval of an effect, at all of 12 looks",
+    0.95,
+    tuple(f"EffectRow.{name}" for name in ("low", "high", "difference", "control", "measured")),
+)
+SHOWN = mistake("arms alike, and an effect is shown at any of 12 looks", 0.05, ("EffectRow.shown",))
+POWER = Statement("an effect as large as is detectable is shown", 0.75, ("EffectRow.detectable",))
+RATIO = mistake(
+    "arms of their weights, and p < .05 at any of 12 looks",
+    0.05,
+    ("Experimented.ratio_p_value", "Experimented.ratio_fits"),
+)
+LOOKS, FEWEST = 12, 100
+_MOST_VALUES = 4  # more are parts of a range
+
+
+def _estimate(
+    mechanism: AnyMechanism, totals: Totals, edges: Sequence[float], confidence: float, repeats: int
+) -> ArmEstimate:
+    tiers = [(mechanism, totals)]
+    values = [f"v{number}" for number in range(getattr(mechanism, "categories", 0))] or None
+    ranks = ranks_of(tiers, edges, repeats=repeats, population=True) if edges else None
+    return ArmEstimate(answer_tiers(tiers, values, (), confidence, repeats), ranks)
+
+
+class Arms(NamedTuple):
+    """Two arms. codes: what is reported. populations: the chance of each. truths: the effects.
+
+    same: whether the same people report in each epoch.
+    """
+
+    mechanism: AnyMechanism
+    codes: Sequence[float]
+    populations: tuple[Sequence[float], Sequence[float]]
+    truths: Sequence[float]
+    same: bool
+
+
+def _looked(arms: Arms, people: int, chance: np.random.Generator) -> Iterator[Counted]:
+    """Twelve epochs of so many people an arm, and a look after each."""
+    mechanism, truths = arms.mechanism, arms.truths
+    edges = list(range(len(arms.codes) + 1)) if len(arms.codes) > _MOST_VALUES else []
+    totals: list[Totals | None] = [None, None]
+    missed = shown = False
+    ratio = 1.0
+    counts = [chance.multinomial(people, shares) for shares in arms.populations]
+    for look in range(1, LOOKS + 1):
+        sizes = chance.multinomial(2 * people, [0.5, 0.5])
+        for arm, shares in enumerate(arms.populations):
+            if not arms.same:
+                counts[arm] = chance.multinomial(sizes[arm], shares)
+            drawn = draw(mechanism, arms.codes, counts[arm].tolist(), chance)
+            totals[arm] = _sum(totals[arm], drawn)
+        live = [own for own in totals if own]
+        reports = (live[0].reports, live[1].reports)
+        surer = effect_confidence(0.95, len(truths), reports, look, FEWEST)
+        rows = effects(*(_estimate(mechanism, own, edges, surer, look) for own in live))
+        pairs = list(zip(rows, truths, strict=True))
+        missed |= any(not row.low <= truth <= row.high for row, truth in pairs)
+        shown |= any(row.shown for row in rows)
+        ratio = min(ratio, ratio_p_value(reports, (1, 1)))
+    yield EFFECT, not missed, 1
+    if not any(truths):
+        yield SHOWN, shown, 1
+    if not arms.same:
+        yield RATIO, ratio < 0.05, 1
+
+
+def _sum(before: Totals | None, more: Totals) -> Totals:
+    if before is None:
+        return more
+    cells = np.add(before.cells, more.cells).tolist()
+    return Totals(cells=cells, reports=before.reports + more.reports)
+
+
+def _powered(
+    mechanism: AnyMechanism, people: int, chance: np.random.Generator
+) -> Iterator[Counted]:
+    """One look at an effect as large as an arm's interval says would be shown in 4 of 5 cases."""
+    people = 2000
+    surer = effect_confidence(0.95, 1, (people, people), 1, FEWEST)
+
+    def row(effect: float) -> Effect:
+        arms = [
+            draw(mechanism, [0, 1], chance.multinomial(people, [1 - s, s]).tolist(), chance)
+            for s in (0.4, 0.4 + effect)
+        ]
+        return effects(*(_estimate(mechanism, totals, [], surer, 1) for totals in arms))[0]
+
+    yield POWER, row(row(0.0).detectable).shown, 1
+
+
+EVEN = [1 / 16] * 16
+SLOPE = [2 * (n + 0.5) / 256 for n in range(16)]
+PERCENTILES = [16 * 0.5**0.5 - 8, 16 * 0.95**0.5 - 16 * 0.95]
+_RR = ([0.7, 0.3], [0.7, 0.3])
+_CASES: Sequence[tuple[str, int, Arms]] = [
+    ("rr 1, alike, new people", 60, Arms(build("rr", epsilon=1.0), (0, 1), _RR, [0.0], same=False)),
+    ("rr 4, alike, the same", 60, Arms(build("rr", epsilon=4.0), (0, 1), _RR, [0.0], same=True)),
+    (
+        "rr 2, 10 points, new people",
+        60,
+        Arms(build("rr", epsilon=2.0), (0, 1), ([0.7, 0.3], [0.6, 0.4]), [0.1], same=False),
+    ),
+    (
+        "grr 2, 4 values alike, new people",
+        50,
+        Arms(
+            build("grr", epsilon=2.0, categories=4),
+            range(4),
+            ([0.1, 0.2, 0.3, 0.4],) * 2,
+            [0.0] * 4,
+            same=False,
+        ),
+    ),
+    (
+        "mean.table 1, alike, the same",
+        50,
+        Arms(
+            build("mean.table", epsilon=1.0, low=0.0, high=1.0),
+            (0.0, 1.0),
+            ([0.5, 0.5],) * 2,
+            [0.0],
+            same=True,
+        ),
+    ),
+    (
+        "grr 4, percentiles of 16 parts, new people",
+        30,
+        Arms(
+            build("grr", epsilon=4.0, categories=16),
+            range(16),
+            (EVEN, SLOPE),
+            PERCENTILES,
+            same=False,
+        ),
+    ),
+]
+SETTINGS: Sequence[Setting] = [
+    *(Setting(f"effect, {name}", runs, partial(_looked, arms, 400)) for name, runs, arms in _CASES),
+    Setting("effect, as large as is detectable", 150, partial(_powered, build("rr", epsilon=2.0))),
+]

@@ -1,0 +1,192 @@
+"""Experiments: what a catalog may say of them, which arm a device has, and what its reports say."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from hubbub.authoring import read_catalog
+from hubbub.bundles import Bundle, Notice
+from hubbub.catalog.experiments import Experiment
+from hubbub.client import Client, Outcome
+from hubbub.client.state.memory import MemoryState
+from hubbub.client.state.secret import DeviceMemo
+from hubbub.client.testing import FakeClock, FakeShuffler
+from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid, UnknownMetric
+from hubbub.signing import refuse_changes, sign_notice
+from hubbub.signing.testing import make_bundle
+from tests.support.bundles import DAY
+
+SIGNING = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+
+CATALOG = """
+shuffler = "localhost:7000"
+[experiments.new_menu]
+arms = { control = 1, new = 1 }
+[metrics.saved]
+description = "Whether a file was saved"
+owner = "you@example.org"
+expires = 2099-12-31
+epoch = "day"
+kind = "boolean"
+mechanism = "rr"
+epsilon = 1.0
+min_batch = 100
+experiment = "new_menu"
+limits = { reports_per_epoch = 9, lifetime_epsilon = 50.0 }
+"""
+TWO = CATALOG + CATALOG.partition("[metrics.saved]")[2].join(("[metrics.liked]", ""))
+
+
+def _written(folder: Path, text: str) -> Path:
+    path = folder / "metrics.toml"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "problem"),
+    [
+        ("control = 1, new = 1", "control = 0, new = 0", "sums to 0"),
+        (", new = 1", "", "has 1 of 2 to 10 arms"),
+        ("new = 1", "new = 0.5", "no whole number in"),
+        ("new = 1", "New = 1", "names an arm that does not match"),
+        ("arms =", "arm =", 'did you mean "arms"'),
+        ('"new_menu"', '"new_men"', 'write "new_menu" if that is meant'),
+        ('= "new_menu"', '= ["new_menu", "other"]', "must name one experiment"),
+        ('experiment = "new_menu"', "", "no metric names it"),
+        ("experiment =", 'breakdown = { new_menu = ["a"] }\nexperiment =', "leave it out"),
+        ("metrics.saved", 'metrics."new_menu.new"', "by which notices stop an arm"),
+    ],
+)
+def test_what_is_no_experiment_is_refused_with_its_remedy(
+    tmp_path: Path, before: str, after: str, problem: str
+) -> None:
+    assert before in CATALOG
+    with pytest.raises(CatalogInvalid, match=problem) as refused:
+        read_catalog(_written(tmp_path, CATALOG.replace(before, after)))
+    assert len(str(refused.value).splitlines()) <= 2
+
+
+def test_an_experiment_has_one_definition_in_all_metrics_of_a_bundle(tmp_path: Path) -> None:
+    bundle = make_bundle(_written(tmp_path, TWO)).bundle
+    assert bundle.experiments == {
+        "new_menu": Experiment(name="new_menu", arms={"control": 1, "new": 1})
+    }
+    other = Experiment(name="new_menu", arms={"control": 2, "new": 1})
+    metrics = {**bundle.metrics, "liked": replace(bundle.metrics["liked"], experiment=other)}
+    with pytest.raises(BadParameter, match="has other arms in another metric"):
+        replace(bundle, metrics=metrics, history={})
+
+
+@pytest.mark.parametrize("weights", [(1, 1), (5, 3, 2), (0, 1)])
+def test_arms_are_drawn_by_exactly_their_weights(weights: tuple[int, ...]) -> None:
+    class Coins:
+        def __init__(self, place: int) -> None:
+            self.place = place
+
+        def below(self, limit: int, /) -> int:
+            assert limit == sum(weights)
+            return self.place
+
+    arms = {f"arm{number}": weight for number, weight in enumerate(weights)}
+    experiment = Experiment(name="colours", arms=arms)
+    drawn = Counter(experiment.drawn(Coins(place)) for place in range(sum(weights)))  # type: ignore[arg-type]
+    assert drawn == {arm: weight for arm, weight in arms.items() if weight}
+
+
+def test_arms_of_two_experiments_and_of_two_definitions_are_independent() -> None:
+    """A chi-square statistic of 3 degrees above 30 has a chance of 1.4e-6; of a fixed seed."""
+    tables: dict[str, Counter[tuple[str, str]]] = {"name": Counter(), "weights": Counter()}
+    for number in range(4000):
+        secret = number.to_bytes(32, "big")
+        arms = [_arm_of(secret, name, weight) for name, weight in (("a", 1), ("b", 1), ("a", 2))]
+        tables["name"][arms[0], arms[1]] += 1
+        tables["weights"][arms[0], arms[2]] += 1
+    for table in tables.values():
+        assert len(table) == 4
+        assert sum((count - 1000) ** 2 / 1000 for count in table.values()) < 30
+
+
+def _arm_of(secret: bytes, name: str, weight: int) -> str:
+    experiment = Experiment(name=name, arms={"one": weight, "two": weight})
+    return experiment.drawn(DeviceMemo(secret, f"experiment/{name}").coins(experiment.purpose))
+
+
+def _client(bundle: Bundle, number: int, notice: bytes = b"") -> Client:
+    state = MemoryState(number.to_bytes(32, "big"))
+    if notice:
+        state.heed(notice, lambda _former: True)
+    clock = FakeClock(bundle.keys[1].start + 100.0)
+    return Client(bundle, state, FakeShuffler(), hold_seconds=None, clock=clock)
+
+
+def _of_arm(bundle: Bundle, arm: str, notice: bytes = b"") -> Client:
+    number = next(n for n in range(99) if _client(bundle, n).arm("new_menu") == arm)
+    return _client(bundle, number, notice)
+
+
+def _stream(client: Client) -> str:
+    assert client.report("saved", value=True) is Outcome.QUEUED
+    return client._reporter.drawn()[-1][1].stream
+
+
+def test_a_report_says_its_arm_until_the_operator_stops_one(tmp_path: Path) -> None:
+    operator = SIGNING.public_key().public_bytes_raw()
+    bundle = replace(make_bundle(_written(tmp_path, CATALOG)).bundle, operator=operator)
+    assert {_stream(_of_arm(bundle, arm)) for arm in ("control", "new")} == {
+        "saved@new_menu=control",
+        "saved@new_menu=new",
+    }
+    start = bundle.keys[1].start
+    stop = Notice(
+        number=start,
+        until=start + 9 * DAY,
+        steps={"new_menu.control": ((start, 0.0),)},
+        operator=operator,
+    )
+    for arm in ("control", "new"):
+        client = _of_arm(bundle, arm, sign_notice(stop, SIGNING))
+        assert client.arm("new_menu") == "new"
+        assert _stream(client) == "saved"
+
+
+def test_a_person_who_lets_nothing_report_is_in_no_experiment(tmp_path: Path) -> None:
+    bundle = make_bundle(_written(tmp_path, CATALOG)).bundle
+    client = _of_arm(bundle, "new")
+    client.disable()
+    assert client.arm("new_menu") == "control"
+    client.enable()
+    assert client.arm("new_menu") == "new"
+    with pytest.raises(UnknownMetric, match="there are new_menu"):
+        client.arm("new_men")
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda text: text.replace("new = 1", "new = 2"), "arms changed under an old name"),
+        (lambda text: text.replace("new = 1", "new = 0"), ""),
+        (lambda text: text, ""),
+    ],
+)
+def test_arms_change_under_their_name_only_to_end(
+    tmp_path: Path, change: Callable[[str], str], problem: str
+) -> None:
+    before = make_bundle(_written(tmp_path, CATALOG)).bundle
+    after = read_catalog(_written(tmp_path, change(CATALOG))).metrics
+    if problem:
+        with pytest.raises(BundleRefused, match=problem):
+            refuse_changes(after, before)
+    else:
+        refuse_changes(after, before)
+
+
+def test_an_experiment_that_ended_does_not_begin_again(tmp_path: Path) -> None:
+    ended = make_bundle(_written(tmp_path, CATALOG.replace("new = 1", "new = 0"))).bundle
+    again = read_catalog(_written(tmp_path, CATALOG)).metrics
+    with pytest.raises(BundleRefused, match="ended"):
+        refuse_changes(again, ended)
