@@ -51,7 +51,6 @@ from hubbub.aggregator.query.candidates import (
 )
 from hubbub.aggregator.query.estimating import EstimateQuery, RangeEstimate, estimate_range
 from hubbub.aggregator.query.experiments import (
-    ArmReports,
     Arms,
     Experimented,
     Unanswered,
@@ -386,16 +385,7 @@ class QueryEngine:
             ratio_fits=ratio_fits(ratios),
             verdict=verdict(own, values, ratios, unanswered),
             notice=self._notice(),
-            arms=[
-                ArmReports(
-                    metric=arms.metric.name,
-                    arm=arm,
-                    weight=weight,
-                    reports=arms.selections[arm].reports,
-                )
-                for arms in every
-                for arm, weight in own.arms.items()
-            ],
+            arms=[row for arms in every for row in arms.sizes],
             values=values,
             unanswered=unanswered,
         )

@@ -92,6 +92,15 @@ class Arms:
         """How many of the reports of an arm one device may have made."""
         return max(reports_of_one(self.metric, self.selections[self.experiment.control].epochs), 1)
 
+    @property
+    def sizes(self) -> list[ArmReports]:
+        """How many reports each arm has."""
+        name = self.metric.name
+        return [
+            ArmReports(metric=name, arm=arm, weight=weight, reports=self.selections[arm].reports)
+            for arm, weight in self.experiment.arms.items()
+        ]
+
     def pair(self, arm: str) -> tuple[EpochSelection, EpochSelection]:
         """The control arm, and another."""
         return self.selections[self.experiment.control], self.selections[arm]
