@@ -39,6 +39,8 @@ from benchmarks.page import page
 from benchmarks.paths import HEADER as PATHS
 from benchmarks.paths import paths
 from benchmarks.queries import decoding, estimating
+from benchmarks.rappor_marks import HEADER as MARKS
+from benchmarks.rappor_marks import rappor_marks
 from benchmarks.relayed import relayed
 from benchmarks.sdks import HEADER as SDKS
 from benchmarks.sdks import sdks
@@ -146,6 +148,14 @@ BESIDE: Final[Mapping[str, Beside]] = {
         "proves, then what is likely, at most as many in all.",
         UNLISTED,
         unlisted,
+    ),
+    "rappor": Beside(
+        "Marks of RAPPOR strings",
+        "Candidates that are held and marked, and those that nobody holds and are, beside "
+        "Benjamini and Hochberg on the decode's own p-values: of four public collections, and of "
+        "twenty simulated ones together.",
+        MARKS,
+        rappor_marks,
     ),
     "calibration": Beside(
         "Calibration",
