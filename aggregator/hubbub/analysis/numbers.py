@@ -39,7 +39,9 @@ def mean_of(
         found = (place.estimates, place.absent, place.growth + repeats)
         bend += repeats / max(reports, 1)
     reach = reach_of(confidence)
-    between = held_between(found, bend, reports, down=reach, up=reach, step=place.step)
+    between = held_between(
+        found, bend, reports, down=reach, up=reach, step=place.step, tail=place.tail
+    )
     columns = place.estimates, np.sqrt(variance), *between
     whole, error, low, high = (float(column[0]) / max(reports, 1) for column in columns)
     unit = ends[1] - ends[0]

@@ -179,7 +179,7 @@ def _hidden(sides: Sequence[_Side]) -> tuple[Floats, Floats]:
 
 def _skew(shares: ValueEstimates) -> Tail | None:
     """The tail of one side, unless it goes as far downwards: that is in `_hidden`."""
-    return None if shares.tail is None or shares.tail.both else shares.tail
+    return None if shares.tail is None or shares.tail.down else shares.tail
 
 
 def _worth(scores: Floats, up: _Skewed, down: _Skewed) -> Floats:

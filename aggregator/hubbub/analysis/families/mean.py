@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -18,10 +18,12 @@ from hubbub.analysis.families.contract import (
     Tier,
     evenly_spread,
 )
-from hubbub.analysis.families.laws import Counts, one_hot
+from hubbub.analysis.families.laws import Counts, one_hot, one_hot_chances
 from hubbub.analysis.families.linear import cell_by_cell
 from hubbub.analysis.families.tiers import figures_of
 from hubbub.analysis.numbers import mean_of
+from hubbub.analysis.uncertainty.intervals import Tail
+from hubbub.analysis.uncertainty.tails import sum_tail
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.mean_one_bit import OneBitMean
@@ -29,6 +31,9 @@ from hubbub.mechanisms.mean_piecewise import PiecewiseMean
 from hubbub.mechanisms.mean_table import TableMean
 from hubbub.mechanisms.pure import Pure
 from hubbub.mechanisms.ranges import PLACES, dummies_variance
+
+# Of so many places a law is remembered; it hardly differs between two of them.
+_PLACES: Final = 64
 
 Meaning = OneBitMean | PiecewiseMean | TableMean
 
@@ -59,6 +64,7 @@ class Means(Family):
                 stderrs=stderrs,
                 absent=stderrs,
                 growth=np.zeros_like(stderrs),
+                tail=_tail(mechanism, float(estimates[0]), totals.reports),
                 typical=middle,
             )
         # P (1 - P) at every place, and one answer more or less.
@@ -148,8 +154,7 @@ class Means(Family):
 
     def statistic(self, mechanism: Meaning, totals: Totals) -> Statistic:
         """The sum of places or outputs; its estimate is linear in it."""
-        size = mechanism.layout.size
-        outputs = mechanism.outputs if isinstance(mechanism, TableMean) else range(size)
+        size, outputs = mechanism.layout.size, _outputs(mechanism)
         first, last = (
             mechanism.estimate(Totals(cells=[int(c == at) for c in range(size)], reports=1)).values[
                 0
@@ -205,3 +210,16 @@ class Means(Family):
     def example_share(self, mechanism: Meaning, targets: Sequence[int]) -> float:
         """The middle of the range."""
         return 0.5
+
+
+def _outputs(mechanism: Meaning) -> Sequence[int]:
+    """What each cell's report adds to the sum that the estimate is linear in."""
+    return mechanism.outputs if isinstance(mechanism, TableMean) else range(mechanism.layout.size)
+
+
+def _tail(mechanism: Meaning, estimate: float, reports: int) -> Tail | None:
+    """Of the sum, if all hold the same number, at about the estimated place."""
+    place = round(_PLACES * min(max(estimate / max(reports, 1), 0.0), 1.0)) / _PLACES
+    value = mechanism.low + place * (mechanism.high - mechanism.low)
+    chances = one_hot_chances(mechanism, value)
+    return sum_tail(chances, np.array(_outputs(mechanism), dtype=np.float64), reports)

@@ -53,13 +53,13 @@ class Tail:
     """Where chance goes further than the normal law: what its scores are worth, upwards.
 
     scores: an estimate of what nobody holds, in its standard errors, rising. worth: the normal
-        score that is as unlikely, rising. both: whether chance goes as far downwards, which upper
-        ends then account for.
+        score that is as unlikely, rising. down: the same downwards, where it goes further than the
+        normal law too.
     """
 
     scores: Floats
     worth: Floats
-    both: bool = False
+    down: "Tail | None" = None
 
     def of(self, scores: Floats) -> Floats:
         """What these scores are worth; past the end as much more as they are more."""
@@ -229,10 +229,10 @@ def _high(
     estimates: Floats, error: tuple[Floats, Floats, float], worth: Floats, tail: Tail | None
 ) -> Floats:
     """The largest truth whose own chance goes as far down as the estimate."""
-    if tail is None or not tail.both:
+    if tail is None or not tail.down:
         return end_of(estimates, *error, worth)
     # What fewer hold has the longer tail beside its error, so the end is high enough.
-    spread, excess = _spread(np.maximum(estimates, 0.0), *error), tail.excess(worth)
+    spread, excess = _spread(np.maximum(estimates, 0.0), *error), tail.down.excess(worth)
     return end_of(estimates, *error, worth + excess / spread)
 
 
