@@ -5,6 +5,7 @@ The fields are those that the catalog's reference has. One without a case fails 
 
 import json
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -19,17 +20,18 @@ CARD = "privacy card {catalog} --format json"
 ATTACK = "plan attack {catalog} --metric asked --format json"
 CAPACITY = "plan capacity {catalog} --format json"
 RUN = "simulate asked --catalog {catalog} --values {values} --runs 1 --seed 1 --json"
-LISTED = {"mechanism": "unary.oue", "values": ["light", "dark", "system"]}
-NUMBER = {"mechanism": "wave", "domain": "number", "low": 0, "high": 8, "buckets": 8}
-STRING = {"mechanism": "cms", "domain": "string", "hashes": 16, "width": 64}
-CROWD = {
+Table = Mapping[str, object]
+LISTED: Table = {"mechanism": "unary.oue", "values": ["light", "dark", "system"]}
+NUMBER: Table = {"mechanism": "wave", "domain": "number", "low": 0, "high": 8, "buckets": 8}
+STRING: Table = {"mechanism": "cms", "domain": "string", "hashes": 16, "width": 64}
+CROWD: Table = {
     "mechanism": "grr",
     "values": ["light", "dark", "system"],
     "central_epsilon": 1.0,
     "crowd": 1000,
     "honest": 1.0,
 }
-SHARED = {
+SHARED: Table = {
     "description": "What is asked",
     "owner": "you@example.org",
     "expires": "2099-06-30",
@@ -38,7 +40,6 @@ SHARED = {
     "min_batch": 1000,
     "limits": {"reports_per_epoch": 1, "lifetime_epsilon": 50.0},
 }
-Table = dict[str, object]
 # A question, a metric, and what of it is another.
 Case = tuple[str, Table, Table]
 CASES: dict[str, Case] = {
