@@ -25,7 +25,7 @@ from tests.statistics.calibration.statement import Counted, Setting, Statement, 
 EFFECT = Statement(
     "95% interval of an effect, at all of 12 looks",
     0.95,
-    tuple(f"EffectRow.{name}" for name in ("low", "high", "difference", "control", "measured")),
+    tuple(f"EffectRow.{name}" for name in ("low", "high", "difference", "measured")),
 )
 SHOWN = mistake("arms alike, and an effect is shown at any of 12 looks", 0.05, ("EffectRow.shown",))
 POWER = Statement("an effect as large as is detectable is shown", 0.75, ("EffectRow.detectable",))
@@ -97,9 +97,7 @@ def _sum(before: Totals | None, more: Totals) -> Totals:
     return Totals(cells=cells, reports=before.reports + more.reports)
 
 
-def _powered(
-    mechanism: AnyMechanism, people: int, chance: np.random.Generator
-) -> Iterator[Counted]:
+def _powered(mechanism: AnyMechanism, chance: np.random.Generator) -> Iterator[Counted]:
     """One look at an effect as large as an arm's interval says would be shown in 4 of 5 cases."""
     people = 2000
     surer = effect_confidence(0.95, 1, (people, people), 1, FEWEST)

@@ -25,6 +25,7 @@ from hubbub.aggregator.query.answers import (
     Trended,
 )
 from hubbub.aggregator.query.breakdowns import BrokenDown, PartRow
+from hubbub.aggregator.query.experiments import EffectRow, Experimented
 from hubbub.analysis import (
     Association,
     Cell,
@@ -82,6 +83,14 @@ PROVEN = {
 }
 # Statements about what was asked or counted, and not about what is unsure.
 COUNTED = {
+    "experiment",
+    "control",
+    "over",
+    "verdict",
+    "arms",
+    "arm",
+    "measure",
+    "unanswered",
     "metric",
     "description",
     "epochs",
@@ -161,6 +170,8 @@ ANSWERS: list[Any] = [
     Association,
     BrokenDown,
     PartRow,
+    Experimented,
+    EffectRow,
     Slice,
     LikelyString,
     Percentile,
