@@ -64,7 +64,10 @@ class Means(Family):
                 stderrs=stderrs,
                 absent=stderrs,
                 growth=np.zeros_like(stderrs),
-                tail=_tail(mechanism, float(estimates[0]), totals.reports),
+                # Dummies of many steps add so much that the sum is nearly normal.
+                tail=None
+                if totals.dummies
+                else _tail(mechanism, float(estimates[0]), totals.reports),
                 typical=middle,
             )
         # P (1 - P) at every place, and one answer more or less.
