@@ -31,7 +31,8 @@ class NoReentryLock:
         steps. It leaves no lock behind: the interpreter looks for signals after a call, and what
         was taken by a call is given back by one, in a block that began before.
         """
-        self._refuse_reentry()
+        if self.is_ours():
+            raise StateBusy(_REMEDY)
         try:
             yield self._lock.acquire(timeout=timeout)
         finally:
@@ -42,7 +43,8 @@ class NoReentryLock:
 
     def acquire(self, timeout: float = -1) -> bool:
         """Take it beyond a block: False where another thread has it for longer than `timeout`."""
-        self._refuse_reentry()
+        if self.is_ours():
+            raise StateBusy(_REMEDY)
         return bool(self._lock.acquire(timeout=timeout))
 
     def release(self) -> None:
@@ -52,10 +54,6 @@ class NoReentryLock:
     def is_ours(self) -> bool:
         """Whether this thread has it."""
         return bool(self._lock._is_owned())  # noqa: SLF001 as threading.Condition asks
-
-    def _refuse_reentry(self) -> None:
-        if self.is_ours():
-            raise StateBusy(_REMEDY)
 
 
 class Wakeup(threading.Event):

@@ -5,8 +5,7 @@ No I/O, no cryptography but hashing, no waiting but for another thread that does
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime, time, timedelta
 from typing import Any, Final, TypeVar
 
@@ -32,7 +31,7 @@ from hubbub.errors import StateUnusable, UnknownMetric, ValueOutOfDomain
 from hubbub.mechanisms import BitSource
 
 Read = TypeVar("Read")
-_LOCK_SECONDS: Final = 0.2
+_LOCK_SECONDS: Final = 0.2  # no other thread holds the lock for long
 
 
 class Reporter:
@@ -106,7 +105,9 @@ class Reporter:
         if self.is_local:
             return self._count(name, text or label_of(metric, code))
         cell = self._cell(metric) if metric.breakdown else metric.name
-        with self._entered() as is_entered:
+        if self.lock.is_ours():  # a signal's handler reports in the middle of a report
+            return Outcome.OVERFLOWED
+        with self.lock.within(_LOCK_SECONDS) as is_entered:
             if not is_entered:
                 return Outcome.OVERFLOWED
             # What holds for this person may have changed while another thread held the lock.
@@ -154,7 +155,9 @@ class Reporter:
             raise unreadable(f'model "{name}": features and label', error) from None
         if self.is_local:
             return self._count(name, "examples")
-        with self._entered() as is_entered:
+        if self.lock.is_ours():  # a signal's handler reports in the middle of a report
+            return Outcome.OVERFLOWED
+        with self.lock.within(_LOCK_SECONDS) as is_entered:
             if not is_entered:
                 return Outcome.OVERFLOWED
             outcome = self._report(self._questions[name], example, name)
@@ -164,7 +167,9 @@ class Reporter:
 
     def _count(self, name: str, label: str) -> Outcome:
         """Count a value for this device's person; nothing is drawn, charged or kept to be sent."""
-        with self._entered() as is_entered:
+        if self.lock.is_ours():  # a signal's handler reports in the middle of a report
+            return Outcome.OVERFLOWED
+        with self.lock.within(_LOCK_SECONDS) as is_entered:
             if not is_entered:
                 return Outcome.OVERFLOWED
             if not self.is_on:
@@ -291,15 +296,6 @@ class Reporter:
         """Before a fork: nobody is in the middle of a report, unless it is a report that forks."""
         self._held = not self.lock.is_ours() and self.lock.acquire(_LOCK_SECONDS)
 
-    @contextmanager
-    def _entered(self) -> Iterator[bool]:
-        """Whether the lock is ours in a block. No other thread holds it for long."""
-        if self.lock.is_ours():  # a signal's handler reports in the middle of a report
-            yield False
-            return
-        with self.lock.within(_LOCK_SECONDS) as is_entered:
-            yield is_entered
-
     def after_fork_in_parent(self) -> None:
         """After a fork, in the parent."""
         if self._held:
@@ -331,12 +327,16 @@ class Reporter:
                     account.fill(drawn.epoch)
                 else:
                     account.add(metric, drawn.epoch, drawn.tag)
-            self._standing = standing
+            for metric in self._bundle.metrics.values():
+                standing.account(metric)  # opened, if it has none
+            if not self._questions or _asks(standing) != _asks(self._standing):
+                self._questions = {
+                    name: self._question(metric, standing)
+                    for name, metric in self._bundle.metrics.items()
+                }
+            # Last: an exception of a signal's handler before it leaves the questions to be renewed.
             self._consents = standing.on
-            self._questions = {
-                name: self._question(metric, standing)
-                for name, metric in self._bundle.metrics.items()
-            }
+            self._standing = standing
 
     def _question(self, metric: Metric, standing: DeviceState) -> AskedMetric:
         stream = metric.stream_within(
@@ -346,8 +346,10 @@ class Reporter:
         chosen = self._bundle.streams[stream] if stream else None
         over = datetime.combine(metric.expires, time(), UTC) + timedelta(days=1)
         name = chosen.name if chosen else metric.name
-        memo, own = self._memo(name), self._memo(metric.base_name)
-        standing.account(metric)  # opened, if it has none
+        memo, own = (
+            self._memos.setdefault(name, DeviceMemo(standing.secret, name))
+            for name in (name, metric.base_name)
+        )
         return AskedMetric(
             catalog_metric=metric,
             metric=chosen,
@@ -360,9 +362,6 @@ class Reporter:
             notice=self._notice,
             finder=finder_in(self._bundle.streams, metric),
         )
-
-    def _memo(self, name: str) -> DeviceMemo:
-        return self._memos.setdefault(name, DeviceMemo(self._standing.secret, name))
 
     def _report(
         self,
@@ -405,36 +404,20 @@ class Reporter:
         else:
             payload = metric.randomizer.randomize(code, self._coins)
         # Of each cell, too, which list of values it is and which tier.
-        generation = self._standing.generation
-        self._note(
-            PendingPayload(
-                stream=cell + suffix,
-                epoch=epoch,
-                tag=tag,
-                payload=payload,
-                generation=generation,
-                made=now,
-            )
-        )
+        self._note(cell + suffix, epoch, tag, payload, now)
         return Outcome.QUEUED
 
     def _fill(self, question: AskedMetric, metric: Metric, account: Account, epoch: int) -> None:
         """Note a filler of an epoch that is over, unless no device sends anything of it."""
         last = begins(epoch + 1, question.epoch_seconds) - 1
         if self._obstacle(question, metric, last, epoch) is None and account.fill(epoch):
-            now, generation = self._clock(), self._standing.generation
-            self._note(
-                PendingPayload(
-                    stream=metric.stream,
-                    epoch=epoch,
-                    tag="",
-                    payload=FILLER,
-                    generation=generation,
-                    made=now,
-                )
-            )
+            self._note(metric.stream, epoch, "", FILLER, self._clock())
 
-    def _note(self, drawn: PendingPayload) -> None:
+    def _note(self, stream: str, epoch: int, tag: str, payload: bytes, made: float) -> None:
+        generation = self._standing.generation
+        drawn = PendingPayload(
+            stream=stream, epoch=epoch, tag=tag, payload=payload, generation=generation, made=made
+        )
         self._drawn.append((self._state.note(drawn), drawn))
 
     def _obstacle(
@@ -454,6 +437,11 @@ class Reporter:
         if not self._state.has_room(question.payload_bytes):
             return Outcome.OVERFLOWED
         return None
+
+
+def _asks(standing: DeviceState) -> tuple[object, ...]:
+    """What of the state decides how this device is asked a metric."""
+    return standing.secret, standing.preference, standing.max_local, standing.notice
 
 
 def named_metric(bundle: Bundle, name: str) -> Metric:

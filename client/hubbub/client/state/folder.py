@@ -69,6 +69,7 @@ class FolderState:
             self._database.close()
             raise
         self._notes = Notes(folder, self._bounds.reports)
+        self.has_room, self.note = self._notes.has_room, self._notes.note
 
     def remember(self, operator: bytes, signed: bytes = b"") -> None:
         """Keep whose bundle uses this state now, and the bundle: who has the folder can read it."""
@@ -90,14 +91,6 @@ class FolderState:
         """Where the device stands now, over all processes of the app."""
         with self._transaction() as rows:
             return sealed_tables.device_state(rows)
-
-    def has_room(self, size_bytes: int) -> bool:
-        """Whether another payload of this size can be noted."""
-        return self._notes.has_room(size_bytes)
-
-    def note(self, drawn: PendingPayload) -> int:
-        """Hold a payload in memory that outlives this process: its number."""
-        return self._notes.add(drawn)
 
     def enter(
         self, entries: Sequence[OutboxEntry], lost: Sequence[Dropped], upto: int, owner: str = ""

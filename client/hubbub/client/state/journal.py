@@ -52,7 +52,7 @@ class Journal:
             # Written now and in full: a full disk is an error here, and room in report().
             os.pwrite(self._file, bytes(_SIZE), 0)
             _lock(self._file)
-            self._identity = _identity(os.fstat(self._file))
+            self._stat = os.fstat(self._file)
             draft.replace(self._path)  # only now, locked, can others see it
         except OSError:
             os.close(self._file)
@@ -68,17 +68,29 @@ class Journal:
         return self._end + _MAX_MORE_BYTES + size_bytes <= _SIZE
 
     def append(self, drawn: PendingPayload) -> int:
-        """Note a payload that has room: its number. Not safe between threads."""
+        """Note a payload that has room: its number. Not safe between threads.
+
+        The file has its room, but a limit of the process (RLIMIT_FSIZE) may refuse or cut a write
+        there; memory has no such limit.
+        """
         body = _encode(drawn)
         self._number += 1
-        head = _RECORD.pack(len(body), self._number, _checksum(self._number, body))
+        record = _RECORD.pack(len(body), self._number, _checksum(self._number, body)) + body
         if not self.is_lost:
             try:
                 self._take_hold()
-                self._write(head + body)
+                try:
+                    is_whole = os.pwrite(self._file, record, self._end) == len(record)
+                except OSError as error:
+                    if error.errno not in {errno.EFBIG, errno.ENOSPC, errno.EDQUOT}:
+                        raise
+                    is_whole = False
+                if not is_whole:
+                    with mmap.mmap(self._file, _SIZE) as memory:
+                        memory[self._end : self._end + len(record)] = record
             except OSError:
                 self.is_lost = True
-        self._end += len(head) + len(body)
+        self._end += len(record)
         return self._number
 
     def rewind(self, done: int) -> None:
@@ -103,24 +115,8 @@ class Journal:
     def after_fork_in_child(self) -> None:
         """Let go in a forked child: the journal is its parent's."""
         with contextlib.suppress(OSError):
-            if _identity(os.fstat(self._file)) == self._identity:
+            if os.path.samestat(os.fstat(self._file), self._stat):
                 os.close(self._file)
-
-    def _write(self, record: bytes) -> None:
-        """Write a record. Raises OSError.
-
-        The file has its room, but a limit of the process (RLIMIT_FSIZE) may refuse or cut a write
-        there; memory has no such limit.
-        """
-        try:
-            is_whole = os.pwrite(self._file, record, self._end) == len(record)
-        except OSError as error:
-            if error.errno not in {errno.EFBIG, errno.ENOSPC, errno.EDQUOT}:
-                raise
-            is_whole = False
-        if not is_whole:
-            with mmap.mmap(self._file, _SIZE) as memory:
-                memory[self._end : self._end + len(record)] = record
 
     def _take_hold(self) -> None:
         """Make sure that the number is the file's still, and the file whole.
@@ -135,10 +131,10 @@ class Journal:
             here = os.fstat(self._file)
         except OSError:
             here = None
-        if here is None or _identity(here) != self._identity:
+        if here is None or not os.path.samestat(here, self._stat):
             file = os.open(self._path, os.O_RDWR)
             here = os.fstat(file)
-            if _identity(here) != self._identity or not _lock(file):
+            if not os.path.samestat(here, self._stat) or not _lock(file):
                 os.close(file)
                 raise FileNotFoundError(errno.ENOENT, "is another process's", str(self._path))
             self._file = file
@@ -172,7 +168,7 @@ class Notes:
             return journal.has_room(size_bytes)
         return self._last - self._entered < self._most
 
-    def add(self, drawn: PendingPayload) -> int:
+    def note(self, drawn: PendingPayload) -> int:
         """Note a payload: its number."""
         with self._lock:
             self._last = self._journal.append(drawn) if self._journal else self._last + 1
@@ -220,10 +216,6 @@ class Notes:
             with contextlib.suppress(OSError):
                 self._journal = Journal(self._folder, self._last)
                 self._owner = self._journal.name
-
-
-def _identity(file_stat: os.stat_result) -> tuple[int, int]:
-    return file_stat.st_dev, file_stat.st_ino
 
 
 def orphans(folder: Path) -> Iterator[tuple[Path, list[tuple[int, PendingPayload]]]]:
