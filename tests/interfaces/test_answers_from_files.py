@@ -16,7 +16,7 @@ import pytest
 
 import hubbub.notebook
 from hubbub.cli.main import main
-from hubbub.conservation import epoch_date
+from hubbub.epochs import epoch_date
 from hubbub.errors import BatchTooSmall, UnknownList, UnknownMetric
 from hubbub.history import open_totals
 from hubbub.notebook import Answer, Connection

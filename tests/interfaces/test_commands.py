@@ -15,7 +15,7 @@ from pyarrow import parquet
 
 from hubbub.cli.main import main
 from hubbub.cli.terminal.bars import bars
-from hubbub.conservation import epoch_date
+from hubbub.epochs import epoch_date
 from tests.interfaces.house import DAYS, LISTED, House
 from tests.support.bundles import DAY
 from tests.support.waiting import HANG_SECONDS, eventually

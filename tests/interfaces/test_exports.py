@@ -33,7 +33,7 @@ from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.aggregator.web.gauges import exposition
 from hubbub.cli.local.ports import free_port
-from hubbub.conservation import epoch_date
+from hubbub.epochs import epoch_date
 from hubbub.errors import BadParameter
 from hubbub.runtime import connect_redis
 from tests.interfaces.house import DAYS, House

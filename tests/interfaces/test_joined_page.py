@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from hubbub.conservation import epoch_date
+from hubbub.epochs import epoch_date
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support.bundles import DAY
 from tests.support.pages import EPOCH, page_of

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from hubbub.cli.terminal.answer_tables import show_trend
-from hubbub.conservation import epoch_date
+from hubbub.epochs import epoch_date
 from hubbub.notebook import connect
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web

@@ -32,7 +32,8 @@ from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main
-from hubbub.conservation import Window, epoch_date, epoch_dates
+from hubbub.conservation import Window
+from hubbub.epochs import epoch_date, epoch_dates
 from hubbub.errors import BadParameter, BatchTooSmall, BudgetExhausted, UnknownMetric
 from hubbub.mechanisms import SystemBits, tally
 from hubbub.privacy.releases import Released

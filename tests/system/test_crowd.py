@@ -19,7 +19,8 @@ from hubbub.cli.demonstration.history import Day, write_history
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import report_counts
-from hubbub.conservation import Window, balances, epoch_date
+from hubbub.conservation import Window, balances
+from hubbub.epochs import epoch_date
 from hubbub.mechanisms import build
 from hubbub.mechanisms.probability import exp_at_most
 from hubbub.privacy.central_catalog import read_with_promises

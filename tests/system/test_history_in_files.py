@@ -21,7 +21,8 @@ from hubbub.bundles.opening_keys import OpeningKey
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.testing import FakeShuffler, coins
-from hubbub.conservation import Window, epoch_date
+from hubbub.conservation import Window
+from hubbub.epochs import epoch_date
 from hubbub.history import open_totals
 from hubbub.keys import read_opening_keys
 from hubbub.notebook import Connection

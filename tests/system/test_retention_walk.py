@@ -18,7 +18,8 @@ from hubbub.catalog import EPOCH_SECONDS, epoch_at
 from hubbub.cli.demonstration.history import Day, write_history
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
-from hubbub.conservation import Window, epoch_date
+from hubbub.conservation import Window
+from hubbub.epochs import epoch_date
 from hubbub.runtime import Clocks, connect_redis
 from tests.conftest import CATALOG
 from tests.interfaces.browser import CHROMIUM, chromium

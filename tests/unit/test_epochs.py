@@ -6,8 +6,7 @@ import pytest
 
 from hubbub.catalog import EPOCH_SECONDS, closing_time, epoch_at, epoch_start, epochs_within
 from hubbub.catalog.epochs import grace_seconds, longest_epoch
-from hubbub.conservation import epoch_date
-from hubbub.epochs import MONTH_SECONDS, begins, holding
+from hubbub.epochs import MONTH_SECONDS, begins, epoch_date, holding
 
 DAY = 86_400
 

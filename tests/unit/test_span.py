@@ -7,8 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hubbub.aggregator.query.epoch_range import select_epochs
-from hubbub.conservation import epoch_date, epoch_dates
-from hubbub.epochs import MONTH_SECONDS
+from hubbub.epochs import MONTH_SECONDS, epoch_date, epoch_dates
 from hubbub.errors import BadParameter
 
 NOW = datetime(2026, 11, 22, 14, 30, tzinfo=UTC).timestamp()

@@ -181,15 +181,12 @@ class _Crowd:
         neither = max(0.0, 1 - side * (odds + 1)) if variation < (odds - 1) / (odds + 1) else 0.0
         hidden = 2 * side + neither / odds
         members, block_laws = _blocks(others, hidden, cut, _MEMBERS if neither else _BLOCKS)
-        parts = [
-            _coins(int(low), 2 * side / hidden, neither, odds, cut) for low in members.tolist()
-        ]
-        return cls(
-            np.concatenate([coins for coins, _, _ in parts]),
-            np.concatenate([each for _, each, _ in parts]),
-            np.concatenate([w * of for (_, _, w), of in zip(parts, block_laws, strict=True)]),
-            2 * cut,
-        )
+        blocks = []
+        for low, block_chance in zip(members.tolist(), block_laws, strict=True):
+            coins, each, weights = _coins(int(low), 2 * side / hidden, neither, odds, cut)
+            blocks.append((coins, each, weights * block_chance))
+        coins, each, weights = map(np.concatenate, zip(*blocks, strict=True))
+        return cls(coins, each, weights, 2 * cut)
 
     def delta(self, central: float) -> float:
         """The hockey-stick divergence between heads and tails at exp(central), rounded up."""

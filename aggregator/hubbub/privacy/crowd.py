@@ -42,11 +42,12 @@ def amplified_of(mechanism: AnyMechanism, reports: int, delta: float = DELTA) ->
 
 def _of_any_round(metric: Metric, reports: int, delta: float) -> Amplified:
     """As `amplified_of`; of a model by the round that says more of its people."""
-    mechanisms: list[AnyMechanism] = [metric.randomizer]
-    if metric.model:  # PRIVACY: values of one round may lie further apart than of another
-        mechanisms.append(codes_of_round(metric, 0))
-        if metric.model.held_out:
-            mechanisms.append(judging(metric))
+    if not metric.model:
+        return amplified_of(metric.randomizer, reports, delta)
+    # PRIVACY: values of one round may lie further apart than of another
+    mechanisms: list[AnyMechanism] = [metric.randomizer, codes_of_round(metric, 0)]
+    if metric.model.held_out:
+        mechanisms.append(judging(metric))
     return max(
         (amplified_of(mechanism, reports, delta) for mechanism in mechanisms),
         key=lambda guarantee: guarantee.epsilon,

@@ -145,6 +145,8 @@ class Bundle:
         Of all its lists of values, where they have grown; of one alone by the name of its stream.
         """
         _check_name(name)
+        if name in self.metrics:
+            return self.metrics[name]
         whole, (cell, slash, tier) = metric_name_of(name), name.partition("/")
         metric = self.metrics.get(whole)
         if metric is None or f"{whole}{slash}{tier}" not in self.streams:

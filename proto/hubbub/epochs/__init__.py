@@ -1,12 +1,13 @@
-"""Floor 0. Epochs: time cut into equal spans of UTC or calendar months, numbered from 1970.
+"""Floor 0. Epochs: time cut into equal spans of UTC or calendar months, numbered from 1970; dates.
 
 A span is named by its seconds; a month by those of the mean one, which no other span has.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-__all__ = ["MONTH_SECONDS", "begins", "holding"]
+__all__ = ["MONTH_SECONDS", "begins", "epoch_date", "epoch_dates", "holding", "minute"]
 
 # The calendar repeats after 400 years, which are a whole number of days.
 _CYCLE_MONTHS: Final = 4800
@@ -14,6 +15,10 @@ _CYCLE_SECONDS: Final = 146_097 * 86_400
 
 MONTH_SECONDS: Final = _CYCLE_SECONDS // _CYCLE_MONTHS
 """What a calendar month has on average: 2,629,746."""
+
+_DAY_SECONDS: Final = 86_400
+_LATEST: Final = 253_402_300_799
+"""The last second that calendars have: what is later is shown as it."""
 
 
 def begins(epoch: int, seconds: int) -> int:
@@ -32,3 +37,27 @@ def holding(moment: float, seconds: int) -> int:
     cycles, rest = divmod(moment, _CYCLE_SECONDS)
     date = datetime.fromtimestamp(rest, UTC)
     return int(cycles) * _CYCLE_MONTHS + (date.year - 1970) * 12 + date.month - 1
+
+
+def epoch_date(epoch: int, seconds: int) -> str:
+    """When an epoch of such a span begins, in UTC: 2026-11-22, 2026-11-22T14:00, or 2026-11."""
+    first = datetime.fromtimestamp(min(begins(epoch, seconds), _LATEST), UTC)
+    if seconds == MONTH_SECONDS:
+        return f"{first:%Y-%m}"
+    return f"{first:%Y-%m-%d}" if seconds % _DAY_SECONDS == 0 else f"{first:%Y-%m-%dT%H:%M}"
+
+
+def minute(seconds: float) -> str:
+    """A moment, in seconds since 1970, to the minute before it: 2026-11-22 14:00 UTC."""
+    return f"{datetime.fromtimestamp(min(seconds, _LATEST), UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def epoch_dates(epochs: Sequence[int], seconds: int) -> str:
+    """Several, ascending, as "2026-11-01..2026-11-07, 2026-11-09"."""
+    spans: list[list[int]] = []
+    for epoch in epochs:
+        if spans and epoch == spans[-1][-1] + 1:
+            spans[-1][1:] = [epoch]
+        else:
+            spans.append([epoch])
+    return ", ".join("..".join(epoch_date(epoch, seconds) for epoch in span) for span in spans)

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 
-from hubbub.conservation import Window, epoch_date
-from hubbub.epochs import begins
+from hubbub.conservation import Window
+from hubbub.epochs import begins, epoch_date
 from hubbub.errors import BadParameter
 from hubbub.errors.places import wrong_place
 from hubbub.sealing import (

@@ -1,7 +1,7 @@
 """Rights: who asks, as what, and which metrics they may see. What is not granted does not exist."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Final, Literal, get_args
 
@@ -36,6 +36,9 @@ class Caller:
 
     name: for people. subject: the provider's own name of them, "" of tokens. groups: those that
     rights know, of all that somebody is in. until: seconds since 1970; 0 for no end.
+    role: the highest they have for anything; None of who may nothing.
+    sees_all: whether no metric is hidden from them, whatever it is called. may_all: whether they
+    may everything with all of them.
     """
 
     name: str
@@ -44,21 +47,21 @@ class Caller:
     subject: str = ""
     groups: tuple[str, ...] = ()
     until: int = 0
+    role: Role | None = field(init=False, repr=False, compare=False)
+    sees_all: bool = field(init=False, repr=False, compare=False)
+    may_all: bool = field(init=False, repr=False, compare=False)
 
-    @property
-    def role(self) -> Role | None:
-        """The highest they have for anything; None of who may nothing."""
-        return max((grant.role for grant in self.grants), key=ROLES.index, default=None)
-
-    @property
-    def sees_all(self) -> bool:
-        """Whether no metric is hidden from them, whatever it is called."""
-        return any("*" in grant.metrics for grant in self.grants)
+    def __post_init__(self) -> None:
+        """Decide once what every question asks."""
+        roles = [grant.role for grant in self.grants]
+        unlimited = [grant.role for grant in self.grants if "*" in grant.metrics]
+        object.__setattr__(self, "role", max(roles, key=ROLES.index, default=None))
+        object.__setattr__(self, "sees_all", bool(unlimited))
+        object.__setattr__(self, "may_all", ROLES[-1] in unlimited)
 
     def is_a(self, role: Role) -> bool:
         """Whether they have a role, or a higher one, for anything."""
-        own = self.role
-        return own is not None and ROLES.index(own) >= ROLES.index(role)
+        return self.role is not None and ROLES.index(self.role) >= ROLES.index(role)
 
     def may(self, role: Role, metric: str) -> bool:
         """Whether they have a role, or a higher one, for a metric."""

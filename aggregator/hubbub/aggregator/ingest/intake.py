@@ -26,7 +26,8 @@ from hubbub.catalog import (
     filler_info,
     seal_info,
 )
-from hubbub.conservation import Window, epoch_date
+from hubbub.conservation import Window
+from hubbub.epochs import epoch_date
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreFull
 from hubbub.runtime import Clocks, Stages
 

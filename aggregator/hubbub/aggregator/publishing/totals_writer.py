@@ -15,7 +15,8 @@ from hubbub.aggregator.query.totals import TotalsByEpoch
 from hubbub.aggregator.store.contract import DELETED, Counted, TotalsStore, WindowTotals
 from hubbub.aggregator.store.files import FileTotals
 from hubbub.catalog import EPOCH_SECONDS, closing_time, epoch_start
-from hubbub.conservation import Window, epoch_dates, minute
+from hubbub.conservation import Window
+from hubbub.epochs import epoch_dates, minute
 from hubbub.errors import HubbubError, TotalsUnreadable
 from hubbub.runtime import facts
 

@@ -23,6 +23,10 @@ class Viewer(Protocol):
     def sees_all(self) -> bool:
         """Whether no metric is hidden from them."""
 
+    @property
+    def may_all(self) -> bool:
+        """Whether they may everything with all metrics."""
+
     def sees(self, metric: str) -> bool:
         """Whether a metric of this name, or a tier, exists for them."""
 

@@ -93,7 +93,7 @@ from hubbub.bundles import Bundle
 from hubbub.catalog import EPOCH_SECONDS, Metric, reports_of_one
 from hubbub.catalog.experiments import experiment_named
 from hubbub.catalog.meanings import meanings_of
-from hubbub.conservation import epoch_date
+from hubbub.epochs import epoch_date
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.errors.places import notice
 from hubbub.runtime import VERSION, Clocks, Stages
@@ -159,6 +159,8 @@ class QueryEngine:
 
     def seen_by(self, viewer: Viewer) -> "QueryEngine":
         """The same for one caller: with what they see alone, and stored by those who may write."""
+        if viewer.may_all:
+            return self
         engine = copy(self)
         engine.lists = CallersLists(self.lists, viewer)
         engine.marks = CallersMarks(self.marks, viewer)
@@ -185,8 +187,11 @@ class QueryEngine:
         """Estimates over the epochs that are meant, added up."""
         query = await self._resolved(name, query)
         selection = await self.collected.find(name, query.range)
-        whole = await self._kept_or_made(selection, query)
-        waiting, withheld = upstream_reports(selection, await self._terms())
+        version = self._version(selection, query)
+        kept = await self._kept.find(selection.metric.name, range_name(selection, query), version)
+        whole = kept or await self._made(selection, query)
+        terms = await self._beyond.terms() if self._beyond else None
+        waiting, withheld = upstream_reports(selection, terms) if terms else (None, None)
         values, total = page.of(whole.values, lambda value: value.rank or 0)
         return replace(whole, waiting=waiting, withheld=withheld, total=total, values=values)
 
@@ -201,12 +206,6 @@ class QueryEngine:
             return False
         await self._kept.keep(await self._made(selection, query), range_, record)
         return True
-
-    async def _kept_or_made(self, selection: EpochSelection, query: EstimateQuery) -> Estimated:
-        """The whole answer, whichever process made it."""
-        name, version = selection.metric.name, self._version(selection, query)
-        answer = await self._kept.find(name, range_name(selection, query), version)
-        return answer or await self._made(selection, query)
 
     def _version(self, selection: EpochSelection, query: EstimateQuery) -> str:
         final = self._is_final(selection)
@@ -499,6 +498,8 @@ class QueryEngine:
     async def _resolved(self, name: str, query: EstimateQuery) -> EstimateQuery:
         """The question with all strings that it looks for."""
         metric = self.collected.bundle.metric(name)
+        if metric.values is not None and not (query.lists or query.likely):
+            return query  # which are listed
         return await with_candidates(metric, query, self.lists, self.estimate)
 
     async def _terms(self) -> Terms | None:

@@ -63,7 +63,8 @@ class EstimateQuery:
 
     def __post_init__(self) -> None:
         """Check candidates, percentiles, and what cannot be asked for together."""
-        object.__setattr__(self, "percentiles", check_percentiles(self.percentiles))
+        if self.percentiles:
+            object.__setattr__(self, "percentiles", check_percentiles(self.percentiles))
         if self.asks_ranks and self.anytime:
             raise BadParameter(
                 "intervals of percentiles hold at one look alone: leave anytime out, or percentile "
@@ -115,47 +116,34 @@ def estimate_range(
     query: EstimateQuery,
 ) -> RangeEstimate:
     """Estimates, their plausibility and amplification, from the totals of some epochs' windows."""
-    metric = selection.metric
-    tiers = [
-        tier
-        for version in versions_of(metric)
-        for tier in collected.tiers(version, totals, selection.epochs)
+    metric, epochs = selection.metric, selection.epochs
+    versions = [*versions_of(metric)] if metric.grown else [metric]
+    lists = [
+        (collected.tiers(version, totals, epochs), len(version.values or ()))
+        for version in versions
     ]
-    repeats = reports_of_one(metric, selection.epochs)
-    answer = _answer(collected, selection, totals, query, repeats)
+    tiers = [tier for own_tiers, _ in lists for tier in own_tiers]
+    repeats = reports_of_one(metric, epochs)
+    answer = _answer(metric, lists, query, query.confidence, repeats)
     if query.anytime:
-        surer = replace(query, confidence=_surer(metric, answer))
-        bare_answer = _answer(collected, selection, totals, surer, repeats)
-        answer = replace(bare_answer, confidence=query.confidence)
+        surer = _answer(metric, lists, query, _surer(metric, answer), repeats)
+        answer = replace(surer, confidence=query.confidence)
     if query.likely:
         answer = replace(answer, likely=likely(tiers, answer, query.likely))
-    reporters, population = (
-        ranks_in(collected, selection, totals, selection.epochs, population=population)
-        for population in (False, True)
-    )
+    reporters = population = None
+    if metric.edges or metric.values is None:  # others have no parts of a range
+        newest = lists[-1][0]
+        reporters = ranks_of(newest, metric.edges, repeats=repeats)
+        population = ranks_of(newest, metric.edges, repeats=repeats, population=True)
     return RangeEstimate(
         answer=answer,
-        plausibility=_judged(tiers, repeats),
+        plausibility=combine([plausibility(*tier, repeats) for tier in tiers if tier[1].reports]),
         shuffled=_weakest(collected.bundle, totals),
         promised=shuffled_of(metric),
         updated=max(total.at for total in totals.values()),
         ranks=reporters,
         population=population,
     )
-
-
-def ranks_in(
-    collected: TotalsByEpoch,
-    selection: EpochSelection,
-    totals: Mapping[Window, WindowTotals],
-    epochs: Sequence[int],
-    *,
-    population: bool,
-) -> Ranks | None:
-    """What percentiles of some of the epochs are read off; None of a metric without parts."""
-    metric = selection.metric
-    tiers, repeats = collected.tiers(metric, totals, epochs), reports_of_one(metric, epochs)
-    return ranks_of(tiers, metric.edges, repeats=repeats, population=population)
 
 
 def ranks_for(metric: Metric, query: EstimateQuery, ranks: Ranks | None) -> Ranks | None:
@@ -173,24 +161,19 @@ def ranks_for(metric: Metric, query: EstimateQuery, ranks: Ranks | None) -> Rank
 
 
 def _answer(
-    collected: TotalsByEpoch,
-    selection: EpochSelection,
-    totals: Mapping[Window, WindowTotals],
+    metric: Metric,
+    lists: Sequence[tuple[Sequence[tuple[AnyMechanism, Totals]], int]],
     query: EstimateQuery,
+    confidence: float,
     repeats: int,
 ) -> Answer:
-    metric, epochs = selection.metric, selection.epochs
+    """lists: of each list of values the tiers, and how many values it has."""
     if not metric.grown or metric.values is None:
-        tiers = collected.tiers(metric, totals, epochs)
-        return answer_tiers(tiers, metric.values, query.candidates, query.confidence, repeats)
+        return answer_tiers(lists[0][0], metric.values, query.candidates, confidence, repeats)
     if query.candidates:
         raise BadParameter("this metric is not over strings: leave candidates out")
-    lists = [
-        (collected.tiers(version, totals, epochs), len(version.values or ()))
-        for version in versions_of(metric)
-    ]
     other = metric.values.index(OTHER) if metric.other else None
-    return answer_lists(lists, metric.values, query.confidence, repeats, other)
+    return answer_lists(lists, metric.values, confidence, repeats, other)
 
 
 def one_look(metric: Metric) -> str:
@@ -224,15 +207,6 @@ def _surer(metric: Metric, answer: Answer) -> float:
     )
 
 
-def _judged(tiers: Sequence[tuple[AnyMechanism, Totals]], repeats: int) -> Plausibility:
-    return combine([plausibility(*tier, repeats) for tier in tiers if tier[1].reports])
-
-
-def _hiding(metric: Metric) -> int:
-    """How many of the dummies that are expected hide the number of reports: none may be there."""
-    return expected_dummies(metric) - metric.dummies - named_dummies(metric)
-
-
 def _weakest(bundle: Bundle, totals: Mapping[Window, WindowTotals]) -> Amplified | None:
     """The central guarantee of a report in the smallest batch, at the tier that hides least.
 
@@ -241,16 +215,20 @@ def _weakest(bundle: Bundle, totals: Mapping[Window, WindowTotals]) -> Amplified
     sizes: dict[str, int] = {}
     dummies: dict[str, int] = {}
     for window, window_totals in totals.items():
-        whole = bundle.asked_in(window.stream).central is not None
-        size = window_totals.counted if whole else window_totals.batch_reports
+        metric, hiding = bundle.streams[window.stream], 0
+        size = window_totals.batch_reports
+        if metric.central is not None:
+            # So many of the expected dummies hide the number of reports: none may be there.
+            hiding = expected_dummies(metric) - metric.dummies - named_dummies(metric)
+            size = window_totals.counted
         sizes[window.stream] = min(size, sizes.get(window.stream, size))
         # Those that came, and not those that should have: a shuffler may have made none.
-        surely = max(window_totals.dummies - _hiding(bundle.asked_in(window.stream)), 0)
+        surely = max(window_totals.dummies - hiding, 0)
         dummies[window.stream] = min(surely, dummies.get(window.stream, surely))
     if not all(sizes.values()):
         return None
     guarantees = [
-        shuffled_of(bundle.asked_in(name), size, dummies=dummies[name])
+        shuffled_of(bundle.streams[name], size, dummies=dummies[name])
         for name, size in sizes.items()
     ]
     return max(guarantees, key=lambda guarantee: guarantee.epsilon, default=None)

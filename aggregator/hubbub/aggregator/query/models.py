@@ -23,7 +23,7 @@ from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
 from hubbub.catalog.models.judging import bins_for, judging
 from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.of_metric import codes_of_round
-from hubbub.conservation import epoch_date
+from hubbub.epochs import epoch_date
 from hubbub.errors import UnknownMetric
 from hubbub.errors.places import notice
 from hubbub.query_results.confidence import check_confidence

@@ -24,7 +24,8 @@ from hubbub.analysis.families import family_for
 from hubbub.authoring.crowds.dummy_counts import hides_number, number_variance, reports_variance
 from hubbub.catalog import Metric, epoch_start, metric_name_of
 from hubbub.catalog.epochs import grace_seconds
-from hubbub.conservation import Window, minute
+from hubbub.conservation import Window
+from hubbub.epochs import minute
 from hubbub.errors import BadParameter
 from hubbub.errors.places import notice
 from hubbub.privacy.amplification import Amplified
@@ -337,8 +338,9 @@ def notice_of(*selections: EpochSelection) -> str:
     nothing to say.
     """
     metric = selections[0].metric
-    text = notice(development=metric.development)
-    each, noise = metric.made_each, hides_number(metric)
+    if metric.central is None:  # its reports are counted
+        return notice(development=metric.development)
+    text, each, noise = "", metric.made_each, hides_number(metric)
     if noise and not any(selection.counted for selection in selections):
         text = f"{metric.name}: nothing has left the shuffler, which tells nobody how much waits."
     elif each or noise:
@@ -359,5 +361,7 @@ def notice_of(*selections: EpochSelection) -> str:
 def reports_stderr(selection: EpochSelection) -> float:
     """The standard error of a number of reports; 0 where they are counted."""
     metric = selection.metric
+    if metric.central is None:
+        return 0.0
     hidden = sum(number_variance(metric, count.reports) for count in selection.counted.values())
     return sqrt(reports_variance(selection.reports, metric.made_each) + hidden)

@@ -13,7 +13,8 @@ from hubbub.authoring.crowds.dummy_counts import count_variance, expected_dummie
 from hubbub.bundles import Bundle
 from hubbub.catalog import EPOCH_SECONDS, Metric, closing_time, days_of_period, superseded_by
 from hubbub.catalog.crowds.noise_dummies import value_noise
-from hubbub.conservation import Window, epoch_date, epoch_dates, minute
+from hubbub.conservation import Window
+from hubbub.epochs import epoch_date, epoch_dates, minute
 from hubbub.errors import BadParameter, BatchTooSmall, TooFewEpochs, TotalsUnreadable
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.runtime import Clocks
@@ -94,7 +95,7 @@ class TotalsByEpoch:
         self.clocks = clocks or Clocks(clock)
         self._store = store
         self._shelf = TotalsCache(
-            store, dummies_each=lambda stream: self.bundle.asked_in(stream).made_each
+            store, dummies_each=lambda stream: self.bundle.streams[stream].made_each
         )
         self._clock = clock
 
@@ -322,17 +323,25 @@ class TotalsByEpoch:
             cells.setdefault(stream.partition("/")[2], []).append(stream)
         tiers = []
         for streams in cells.values():  # of one mechanism each, so that their totals add exactly
-            own = self.bundle.asked_in(streams[0])
+            own = self.bundle.streams[streams[0]]
             mechanism = own.randomizer
             parts = [
                 window_totals
                 for w, window_totals in totals.items()
                 if w.stream in streams and w.epoch in wanted
             ]
-            hidden = sum(count_variance(own, part.counted) for part in parts if part.dummies)
-            dummies, each = expected_dummies(own), own.made_each
-            size, noise = mechanism.layout.size, value_noise(own)
-            added = sum_totals(parts, size, dummies=dummies, each=each, hidden=hidden, noise=noise)
+            size = mechanism.layout.size
+            if own.central is None:
+                added = sum_totals(parts, size, dummies=own.dummies)
+            else:
+                added = sum_totals(
+                    parts,
+                    size,
+                    dummies=expected_dummies(own),
+                    each=own.made_each,
+                    hidden=sum(count_variance(own, part.counted) for part in parts if part.dummies),
+                    noise=value_noise(own),
+                )
             tiers.append((mechanism, added))
         return tiers
 

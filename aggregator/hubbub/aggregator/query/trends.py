@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from hubbub.aggregator.query.answers import Point, Series, Shift
-from hubbub.aggregator.query.estimating import EstimateQuery, ranks_for, ranks_in
+from hubbub.aggregator.query.estimating import EstimateQuery, ranks_for
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis import (
@@ -20,11 +20,13 @@ from hubbub.analysis import (
     known_variances,
     line_through,
     percentiles_of,
+    ranks_of,
 )
 from hubbub.analysis.uncertainty.intervals import reach_of
-from hubbub.catalog import EPOCH_SECONDS, Metric, days_of_period, versions_of
+from hubbub.catalog import EPOCH_SECONDS, Metric, days_of_period, reports_of_one, versions_of
 from hubbub.catalog.values.value_kinds import OTHER
-from hubbub.conservation import Window, epoch_date, epoch_dates
+from hubbub.conservation import Window
+from hubbub.epochs import epoch_date, epoch_dates
 from hubbub.errors import BadParameter
 from hubbub.query_results import percentile_name
 
@@ -150,8 +152,10 @@ def percentile_series(
     for epoch in selection.epochs:
         if counted[epoch] < selection.metric.fewest:
             continue
-        ranks = ranks_in(collected, selection, totals, [epoch], population=True)
-        if (ranks := ranks_for(selection.metric, query, ranks)) is None:
+        metric, own_tiers = selection.metric, collected.tiers(selection.metric, totals, [epoch])
+        repeats = reports_of_one(metric, [epoch])
+        ranks = ranks_of(own_tiers, metric.edges, repeats=repeats, population=True)
+        if (ranks := ranks_for(metric, query, ranks)) is None:
             continue
         for row in percentiles_of(ranks, query.percentiles, query.confidence):
             point = Point(

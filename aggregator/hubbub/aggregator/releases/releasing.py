@@ -16,7 +16,7 @@ from hubbub.aggregator.releases.entry import LONGEST_NAME, LONGEST_VALUE, Entry
 from hubbub.aggregator.releases.release_log import Entries, ReleaseLog
 from hubbub.aggregator.text_rules import check_words
 from hubbub.catalog import EPOCH_SECONDS, Budget, CentralPromise, Metric, reports_of_one
-from hubbub.conservation import epoch_dates
+from hubbub.epochs import epoch_dates
 from hubbub.errors import BadParameter, BudgetExhausted, ServiceUnavailable
 from hubbub.errors.places import PROTECTS_NOBODY
 from hubbub.privacy.releases import (

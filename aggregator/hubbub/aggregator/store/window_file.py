@@ -21,7 +21,8 @@ import numpy as np
 from hubbub.aggregator.place import arrow
 from hubbub.aggregator.store.contract import Counted, Integers, WindowTotals
 from hubbub.catalog import EPOCH_SECONDS, Metric
-from hubbub.conservation import Window, epoch_date
+from hubbub.conservation import Window
+from hubbub.epochs import epoch_date
 from hubbub.errors import TotalsUnreadable
 from hubbub.fields.rules import is_whole
 

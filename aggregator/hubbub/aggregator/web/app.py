@@ -167,7 +167,7 @@ def _counted(app: App, requests: Counter[int]) -> App:
 async def check_parameters(request: Request) -> None:
     """Raises BadParameter for one in the address of a question that the document does not have."""
     path: str = request.scope["route"].path
-    if not path.startswith(_QUESTIONS):
+    if not (request.query_params and path.startswith(_QUESTIONS)):
         return
     operation = request.app.openapi()["paths"][path][request.method.lower()]
     parameters = operation.get("parameters", ())

@@ -149,23 +149,24 @@ class Guard:
         after = {"retry-after": str(int(wait_seconds) + 1)}
         return problem(429, "TooManyRequests", f"wait {wait_seconds:.1f} seconds", after)
 
-    async def _known(self, headers: Headers) -> tuple[Caller | None, App]:
+    async def _known(self, headers: Headers) -> tuple[Caller | None, App | None]:
         """Who asks, or what is answered to who has to be known."""
         login = self._access.login
         way = {"login": login.oidc.title} if login else {}
         detail, title = "send a token: Authorization: Bearer hubbub_...", "NoToken"
         authorization, cookie = headers.get("authorization", ""), headers.get("cookie", "")
         try:
-            caller = await self._access.caller(authorization, cookie)
+            if caller := await self._access.caller(authorization, cookie):
+                return caller, None
         except AccessRefused as error:
-            caller, title, detail = None, "TokenRefused", str(error)
+            title, detail = "TokenRefused", str(error)
         except (ServiceUnavailable, StoreUnavailable) as error:
             again = {"retry-after": "5"}
             return None, problem(503, type(error).__name__, str(error), again)
         if login and not authorization:
             detail, title = "log in, or send a token", "NotLoggedIn"
         asks = {"www-authenticate": "Bearer"}
-        return caller, problem(401, title, detail, asks, **way)
+        return None, problem(401, title, detail, asks, **way)
 
 
 def shared(app: App, origins: Collection[str]) -> App:
@@ -254,7 +255,7 @@ async def _tagged(start: Message, body: Message, etags: str, send: Send) -> None
     tag = f'"{hashlib.sha256(body.get("body", b"")).hexdigest()[:32]}"'
     headers = MutableHeaders(scope=start)
     headers["etag"] = tag
-    if tag in [etag.strip().removeprefix("W/") for etag in etags.split(",")]:
+    if tag in etags:
         start["status"] = 304
         del headers["content-length"]
         body["body"] = b""

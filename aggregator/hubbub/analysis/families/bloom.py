@@ -7,8 +7,7 @@ import numpy as np
 
 from hubbub.analysis.answer import Answer, Twins
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.families.checks import in_cohorts
-from hubbub.analysis.families.contract import BitSum, Expected, Tier
+from hubbub.analysis.families.contract import BitSum, Expected, Tier, in_cohorts
 from hubbub.analysis.families.laws import (
     QUICK,
     Counts,

@@ -12,8 +12,15 @@ from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.supports import max_changes, supports
 from hubbub.analysis.estimators.vectorized_estimate import estimate
-from hubbub.analysis.families.checks import between
-from hubbub.analysis.families.contract import BitSum, Expected, Family, MetricKind, Statistic, Tier
+from hubbub.analysis.families.contract import (
+    BitSum,
+    Expected,
+    Family,
+    MetricKind,
+    Statistic,
+    Tier,
+    between,
+)
 from hubbub.analysis.families.laws import (
     QUICK,
     Counts,

@@ -8,7 +8,6 @@ import numpy as np
 
 from hubbub.analysis.answer import Answer, ValueAnswer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.families.checks import between
 from hubbub.analysis.families.contract import (
     BitSum,
     Expected,
@@ -16,6 +15,7 @@ from hubbub.analysis.families.contract import (
     MetricKind,
     Statistic,
     Tier,
+    between,
     evenly_spread,
 )
 from hubbub.analysis.families.laws import Counts, one_hot, one_hot_chances

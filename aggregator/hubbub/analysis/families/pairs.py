@@ -10,8 +10,15 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.tables import consistent_tables
 from hubbub.analysis.estimators.triples import consistent_triples
 from hubbub.analysis.estimators.vectorized_estimate import supports_of
-from hubbub.analysis.families.checks import between
-from hubbub.analysis.families.contract import NO_SUMS, BitSum, Expected, Family, MetricKind, Tier
+from hubbub.analysis.families.contract import (
+    NO_SUMS,
+    BitSum,
+    Expected,
+    Family,
+    MetricKind,
+    Tier,
+    between,
+)
 from hubbub.analysis.families.laws import LARGEST, QUICK, Counts, check_size, one_hot_chances
 from hubbub.analysis.families.projective_points import draw_points
 from hubbub.analysis.families.rows import values_answer

@@ -11,7 +11,6 @@ import numpy as np
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.distribution import min_stderrs, placed, smooth, spread, unbiased
-from hubbub.analysis.families.checks import between
 from hubbub.analysis.families.contract import (
     BitSum,
     Expected,
@@ -19,6 +18,7 @@ from hubbub.analysis.families.contract import (
     MetricKind,
     Statistic,
     Tier,
+    between,
     evenly_spread,
     risen,
 )

@@ -18,8 +18,7 @@ import numpy.typing as npt
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.vectorized_estimate import walsh_hadamard
-from hubbub.analysis.families.checks import between, in_cohorts
-from hubbub.analysis.families.contract import BitSum, Expected, Tier, risen
+from hubbub.analysis.families.contract import BitSum, Expected, Tier, between, in_cohorts, risen
 from hubbub.analysis.families.laws import (
     QUICK,
     Counts,

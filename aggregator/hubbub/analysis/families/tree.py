@@ -11,8 +11,7 @@ from scipy.special import log_ndtr, ndtri
 from hubbub.analysis.answer import Answer, LikelyString
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.vectorized_estimate import supports_of
-from hubbub.analysis.families.checks import between
-from hubbub.analysis.families.contract import BitSum, Expected, Tier
+from hubbub.analysis.families.contract import BitSum, Expected, Tier, between
 from hubbub.analysis.families.laws import Counts
 from hubbub.analysis.families.projective_points import draw_points
 from hubbub.analysis.families.rows import Columns, nearest, rows

@@ -14,8 +14,7 @@ from hubbub.analysis.estimators.words_of_books import (
     words_of,
     words_of_each,
 )
-from hubbub.analysis.families.checks import between
-from hubbub.analysis.families.contract import BitSum, Expected, Family, MetricKind, Tier
+from hubbub.analysis.families.contract import BitSum, Expected, Family, MetricKind, Tier, between
 from hubbub.analysis.families.laws import Counts
 from hubbub.analysis.families.tiers import figures_of
 from hubbub.analysis.numbers import means_of

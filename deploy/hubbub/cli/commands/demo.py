@@ -31,7 +31,8 @@ from hubbub.cli.local.local_run import LocalRun, Ports, program
 from hubbub.cli.terminal.output import filled, say
 from hubbub.cli.terminal.progress import progress
 from hubbub.cli.terminal.service_client import total_counts
-from hubbub.conservation import TERMS, balances, epoch_date, epoch_dates
+from hubbub.conservation import TERMS, balances
+from hubbub.epochs import epoch_date, epoch_dates
 from hubbub.errors import BadParameter, ServiceUnavailable
 from hubbub.fields.rules import Interval
 from hubbub.programs.command_line import Command

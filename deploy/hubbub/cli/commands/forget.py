@@ -22,7 +22,8 @@ from hubbub.bundles import Bundle
 from hubbub.catalog import EPOCH_SECONDS, closing_time, epoch_start
 from hubbub.cli.local.totals_redis import EPILOG, RedisOptions, in_totals_redis
 from hubbub.cli.terminal.output import first_second, say, several
-from hubbub.conservation import Window, epoch_date
+from hubbub.conservation import Window
+from hubbub.epochs import epoch_date
 from hubbub.errors import UnknownMetric
 from hubbub.fields.rules import metric_name_of
 from hubbub.programs.command_line import Command

@@ -19,7 +19,8 @@ from hubbub.analysis.families import Counts, draw
 from hubbub.bundles import Bundle
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
 from hubbub.cli.demonstration.questions import listed
-from hubbub.conservation import Window, epoch_date
+from hubbub.conservation import Window
+from hubbub.epochs import epoch_date
 from hubbub.runtime import connect_redis
 from hubbub.shuffler.pool import Pool
 from hubbub.simulation.devices import Person

@@ -10,7 +10,7 @@ from hubbub.authoring import Catalog
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
 from hubbub.cli.terminal.long_work import said_if_long
 from hubbub.cli.terminal.output import explain, first_second
-from hubbub.conservation import epoch_date
+from hubbub.epochs import epoch_date
 from hubbub.errors import UnknownMetric
 from hubbub.privacy.central_catalog import read_with_promises
 
