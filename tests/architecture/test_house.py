@@ -76,6 +76,40 @@ def test_what_a_mechanism_is_is_asked_of_its_family_alone(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_a_metric_s_kind_of_value_is_is_asked_of_the_kind_alone(path: Path) -> None:
+    """No branch on a metric's `kind`, nor on the `kind` of its table, outside the kinds' files."""
+    if "client/hubbub/catalog/values/" in str(path) or path.stem == "model_table":  # a model's
+        return
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.Compare(left=left, comparators=others):
+                asked = [left, *others]
+            case ast.Match(subject=subject):
+                asked = [subject]
+            case ast.Subscript(slice=key):
+                asked = [key]
+            case ast.Call(func=ast.Attribute(attr="get"), args=[key, *_]):
+                asked = [key]
+            case _:
+                continue
+        for part in asked:
+            assert not _is_kind_of_metric(part), f"{path}:{node.lineno}"
+
+
+def _is_kind_of_metric(node: ast.AST) -> bool:
+    """`metric.kind`, `self.metric.kind`, or `table.get("kind")`."""
+    match node:
+        case ast.Attribute(attr="kind", value=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name in {"metric", "own_metric", "stream", "part"}
+        case ast.Call(
+            func=ast.Attribute(attr="get", value=ast.Name(id="table")),
+            args=[ast.Constant(value="kind"), *_],
+        ):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_module_says_its_purpose_first_and_its_functions_fit_a_screen(path: Path) -> None:
     tree = ast.parse(path.read_text())
     docstring = ast.get_docstring(tree)

@@ -17,7 +17,7 @@ from hubbub.analysis.answer import Answer, ValueAnswer
 from hubbub.authoring import read_catalog
 from hubbub.catalog import Metric
 from hubbub.catalog.discovery import spoken
-from hubbub.catalog.values.sets import set_code
+from hubbub.catalog.values.value_kinds import kind_named
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain
@@ -366,6 +366,7 @@ def test_a_share_below_nothing_is_told_why(metrics: dict[str, Metric]) -> None:
 
 
 def test_members_of_an_enum_are_taken_in_sets_and_told_to_trees_as_their_texts() -> None:
-    assert set_code({"vi": 0, "emacs": 1}, {Editor.VI, Named.emacs}, None) == 3
+    of_set: Any = SimpleNamespace(values=("vi", "emacs"), other=False)
+    assert kind_named("set").code(of_set, {"vi": 0, "emacs": 1}, {Editor.VI, Named.emacs}) == 3
     metric = SimpleNamespace(name="editor", discover=0.5, values=("vi",))
     assert spoken(metric, Worded.VI) == "vi"

@@ -1,14 +1,12 @@
 """Reading a table of metrics.toml by what is said of its fields, all problems at once."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
+from hubbub.catalog.values.value_kind import Complain
 from hubbub.errors import BadParameter
 from hubbub.fields.field import fields_of
-
-Complain = Callable[[str, str], None]
-"""Takes a field's name and what is wrong with it, with the remedy."""
 
 # So many names are read at a glance; of more the reference has all.
 _FEW: Final = 8

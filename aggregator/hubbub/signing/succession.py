@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
 
 from hubbub.bundles.bundle import Bundle
 from hubbub.bundles.promise import Promise, promised_in_all
@@ -11,8 +10,7 @@ from hubbub.catalog.cover import NONE
 from hubbub.catalog.experiments import changed_arms
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.values.list_versions import digests_of, is_list
-from hubbub.catalog.values.value_kinds import OTHER
-from hubbub.catalog.values.vectors import VECTOR
+from hubbub.catalog.values.value_kind import OTHER
 from hubbub.errors import BundleRefused
 
 
@@ -80,10 +78,6 @@ def refuse_changes(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str,
     return history
 
 
-# Of kinds whose values are listed beside each other, what people call them.
-_LISTS: Final = {"boolean": "booleans", VECTOR: "vectors"}
-
-
 def grown_from(metric: Metric, before: Metric | None) -> Metric:
     """The metric as it goes on from what was asked before, where only values were appended.
 
@@ -129,7 +123,7 @@ def why_not_grown(before: Metric | None, metric: Metric) -> str:
     if not is_list(before):
         # What is listed beside each other: of a table its cells, of a number its ranges.
         list_kind = "edges" if before.edges else "parts" if before.parts else ""
-        list_kind = list_kind or _LISTS.get(before.kind, "sets")
+        list_kind = list_kind or before.value_kind.LISTS
         longer = set(before.values) < set(metric.values) or list_kind == "parts"
         return f" (values are appended to plain lists alone, not to {list_kind})" * longer
     if gone := len(set(before.values) - set(metric.values)):

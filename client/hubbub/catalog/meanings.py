@@ -6,9 +6,8 @@ from itertools import pairwise
 from typing import Any
 
 from hubbub.catalog.metric import Metric
+from hubbub.catalog.values.numbers import part_of
 from hubbub.catalog.values.part_values import name_of
-from hubbub.catalog.values.value_kinds import part_of
-from hubbub.catalog.values.vectors import VECTOR
 from hubbub.errors import BadPayload
 
 # Numbers without buckets are told in so many slices of their range.
@@ -51,10 +50,7 @@ def label_of(metric: Metric, code: Any) -> str:
         return _between(edges[place], edges[place + 1])
     if metric.parts:
         return name_of(randomizer, metric.values, code)
-    if metric.kind == "set":
-        members = [name for place, name in enumerate(metric.values) if code >> place & 1]
-        return ", ".join(members) or "none"
-    return "vectors" if metric.kind == VECTOR else metric.values[code]
+    return metric.value_kind.named(metric.values, code)
 
 
 def _values(metric: Metric, candidates: Sequence[str]) -> dict[str, Any]:
@@ -62,15 +58,8 @@ def _values(metric: Metric, candidates: Sequence[str]) -> dict[str, Any]:
     randomizer: Any = metric.randomizer
     if metric.values is not None and metric.parts:
         return {name_of(randomizer, metric.values, code): code for code in randomizer.probes()}
-    if metric.values is not None and metric.kind == "set":
-        alone = {f"{name} alone": 1 << place for place, name in enumerate(metric.values)}
-        return {"none": 0, **alone}
-    if metric.values is not None and metric.kind == VECTOR:
-        # Each end of each axis, in the order of the mechanism's probes.
-        signs = [f"{name} {end}" for name in metric.values for end in ("alone, up", "alone, down")]
-        return dict(zip(signs, randomizer.probes(), strict=False))
     if metric.values is not None:
-        return {name: index for index, name in enumerate(metric.values)}
+        return metric.value_kind.meanings(metric.values, randomizer)
     if randomizer.VALUES == "strings":
         return {string: string for string in candidates}
     return {_between(low, high): (low + high) / 2 for low, high in pairwise(_edges(metric))}

@@ -19,7 +19,7 @@ from hubbub.catalog.experiments import EXPERIMENT, Experiment, check_experiment
 from hubbub.catalog.limits import Limits, conflicts
 from hubbub.catalog.models.judging import loss_of_judging
 from hubbub.catalog.models.learning import Learning
-from hubbub.catalog.models.of_metric import EPOCH, MODEL, check_model
+from hubbub.catalog.models.of_metric import EPOCH, MODEL, as_reported, check_model
 from hubbub.catalog.periods import PERIOD, REPORT_ON, SAMPLING, period_conflicts
 from hubbub.catalog.policy import RELEASE, Caps, Release
 from hubbub.catalog.randomizer import randomizer_of, refuse_large_batch, refuse_uneven_lies
@@ -33,12 +33,11 @@ from hubbub.catalog.values.list_versions import (
     tier_of,
 )
 from hubbub.catalog.values.part_ranges import OUTSIDE, RANGES, PartRange
-from hubbub.catalog.values.part_values import PARTS, asked_parts, check_ranges, size_of
-from hubbub.catalog.values.reported_value import code_of_reported, is_one_of_listed
-from hubbub.catalog.values.sets import check_set
-from hubbub.catalog.values.value_kinds import NUMERIC, check_kind
-from hubbub.catalog.values.vectors import COORDINATES, check_vector
-from hubbub.errors import BadParameter
+from hubbub.catalog.values.part_values import PARTS, asked_parts, check_ranges, code_of, size_of
+from hubbub.catalog.values.value_kind import ValueKind
+from hubbub.catalog.values.value_kinds import check_family, kind_named
+from hubbub.catalog.values.vectors import COORDINATES
+from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields import kinds
 from hubbub.fields.field import Entry, check, dumped, entry
 from hubbub.fields.rules import NAME, metric_name_of
@@ -253,7 +252,8 @@ class Metric:
         object.__setattr__(self, "report_loss", most)
         index = {value: place for place, value in enumerate(self.values or ())}
         object.__setattr__(self, "_index", index)
-        object.__setattr__(self, "_codes", index if is_one_of_listed(self) else {})
+        by_text = self.value_kind.ONE_TEXT and not (self.parts or self.model)
+        object.__setattr__(self, "_codes", index if by_text else {})
         if self.default is not None and (refused := refusal_of_default(self)):
             raise BadParameter(refused)
 
@@ -378,12 +378,26 @@ class Metric:
             ValueOutOfDomain: not one of the metric's values. The message never shows it.
         """
         code = self._codes.get(value) if type(value) is str else None
-        return code_of_reported(self, self._index, value) if code is None else code
+        if code is not None:
+            return code
+        value = as_reported(self, value)
+        try:
+            if self.parts:
+                parted: Any = self.randomizer
+                return code_of(parted, self.values or (), value, self.ranges)
+            return self.value_kind.code(self, self._index, value)
+        except ValueOutOfDomain as error:
+            raise ValueOutOfDomain(f'metric "{self.name}": {error}') from None
+
+    @property
+    def value_kind(self) -> ValueKind:
+        """All that depends on what the app reports."""
+        return kind_named(self.kind)
 
     @property
     def clamps(self) -> bool:
         """Whether a number outside the range counts at its nearest end."""
-        return self.outside == "clamp" or (not self.outside and self.kind in NUMERIC)
+        return self.outside == "clamp" or (not self.outside and self.value_kind.NUMERIC)
 
     def definition(self) -> dict[str, Any]:
         """What may never change under this name: it decides what totals mean."""
@@ -404,7 +418,8 @@ def refuse_misfits(metric: Any) -> None:
     check_model(metric)
     mechanism, values = metric.mechanism, metric.values
     kind = REGISTRY[mechanism].VALUES
-    check_vector(metric)
+    if not metric.model:
+        check_family(metric)
     listed = kind == "categories" or (kind == "vectors" and not metric.model)
     if listed != (values is not None):
         raise BadParameter(f"{mechanism} {'needs' if listed else 'takes no'} values")
@@ -414,8 +429,7 @@ def refuse_misfits(metric: Any) -> None:
         raise BadParameter("candidates must be the strings of their file")
     if metric.candidates and kind != "strings":
         raise BadParameter(f"{mechanism} is not over strings; leave candidates out")
-    check_kind(metric, kind)
-    check_set(metric.kind, mechanism)
+    metric.value_kind.check(metric, kind)
     check_beginnings(metric)
     check_ranges(mechanism, values, metric.ranges)
     if metric.unit and kind not in {"numbers", "vectors"} and not metric.edges:

@@ -30,7 +30,7 @@ EXPIRES: Final = entry(
     label="until",
 )
 KIND: Final = entry(
-    kinds.one_of(lambda: KINDS),
+    kinds.one_of(KINDS.keys),
     "What the app reports: `true` and `false`, a whole number, a number, a timedelta, a size with "
     "its unit, or a number of `unit`, instead of `values` and `domain`; a set of the `values`; or "
     "a vector, by its `coordinates`.",

@@ -6,7 +6,6 @@ Reports of both stay apart, each with a mechanism, totals and budget of its own:
 from collections.abc import Iterator, Mapping
 
 from hubbub.catalog.metric import Metric
-from hubbub.catalog.values.vectors import VECTOR
 
 
 def superseded_by(metric: Metric, metrics: Mapping[str, Metric]) -> list[Metric]:
@@ -77,8 +76,6 @@ def _misfit(new: Metric, old: Metric) -> str:
 def _kind(metric: Metric) -> str:
     if metric.parts:
         return "parts"
-    if metric.kind == VECTOR:
-        return "vectors"
     if metric.values is not None:
-        return "sets" if metric.kind == "set" else "values"
+        return metric.value_kind.SETS
     return "numbers" if "low" in metric.parameters else "strings"

@@ -24,7 +24,7 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms import ranges
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, Samples, Totals
-from hubbub.mechanisms.mechanism import FamilyName, Forgetful, Memo, ValueKind
+from hubbub.mechanisms.mechanism import DomainName, FamilyName, Forgetful, Memo
 from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 from hubbub.mechanisms.ranges import Range
@@ -48,7 +48,7 @@ class BucketFlips:
 
     NAME: ClassVar[str] = "buckets"
     VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[ValueKind] = "numbers"
+    VALUES: ClassVar[DomainName] = "numbers"
     FAMILY: ClassVar[FamilyName] = "ranges"
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"epsilon": 0.1, "low": 0, "high": 1, "buckets": 2, "sampled": 2},

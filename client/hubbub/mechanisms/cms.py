@@ -20,7 +20,7 @@ from hubbub.mechanisms import pure, sketch
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.hashing import encoded, position
 from hubbub.mechanisms.layout import CohortBits, Estimates, Totals
-from hubbub.mechanisms.mechanism import FamilyName, ValueKind
+from hubbub.mechanisms.mechanism import DomainName, FamilyName
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 
 
@@ -36,7 +36,7 @@ class CountMeanSketch:
 
     NAME: ClassVar[str] = "cms"
     VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[ValueKind] = "strings"
+    VALUES: ClassVar[DomainName] = "strings"
     FAMILY: ClassVar[FamilyName] = "sketch"
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"epsilon": 0.1, "hashes": 1, "width": 2},

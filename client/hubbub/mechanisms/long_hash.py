@@ -31,7 +31,7 @@ from hubbub.mechanisms.geometry import HashPool, primes
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
 from hubbub.mechanisms.long_grr import LongitudinalGrr
 from hubbub.mechanisms.longitudinal import PERMANENT_EPSILON
-from hubbub.mechanisms.mechanism import FamilyName, Forgetful, Memo, ValueKind
+from hubbub.mechanisms.mechanism import DomainName, FamilyName, Forgetful, Memo
 from hubbub.mechanisms.parameter import check_whole, whole
 
 _FUNCTION: Final = b"function"
@@ -61,7 +61,7 @@ class LongitudinalHash:
 
     NAME: ClassVar[str] = "long.hash"
     VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[ValueKind] = "categories"
+    VALUES: ClassVar[DomainName] = "categories"
     FAMILY: ClassVar[FamilyName] = "listed"
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"epsilon": 0.1, "permanent_epsilon": 0.5, "categories": 2},

@@ -21,7 +21,7 @@ from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import BitVector
 from hubbub.mechanisms.longitudinal import PERMANENT_EPSILON, odds
-from hubbub.mechanisms.mechanism import FamilyName, Forgetful, Memo, ValueKind
+from hubbub.mechanisms.mechanism import DomainName, FamilyName, Forgetful, Memo
 from hubbub.mechanisms.probability import Probability, log_at_least
 
 _HALF = Probability.at_most(Fraction(1, 2))
@@ -40,7 +40,7 @@ class LongitudinalUnary:
 
     NAME: ClassVar[str] = "long.unary"
     VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[ValueKind] = "categories"
+    VALUES: ClassVar[DomainName] = "categories"
     FAMILY: ClassVar[FamilyName] = "listed"
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"epsilon": 0.1, "permanent_epsilon": 0.5, "categories": 2},

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from hubbub.mechanisms import ranges
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
-from hubbub.mechanisms.mechanism import FamilyName, ValueKind
+from hubbub.mechanisms.mechanism import DomainName, FamilyName
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 from hubbub.mechanisms.ranges import Range
 
@@ -35,7 +35,7 @@ class OneBitMean:
 
     NAME: ClassVar[str] = "mean.one_bit"
     VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[ValueKind] = "numbers"
+    VALUES: ClassVar[DomainName] = "numbers"
     FAMILY: ClassVar[FamilyName] = "mean"
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"epsilon": 0.1, "low": 0, "high": 1},

@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 from hubbub.mechanisms import ranges
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
-from hubbub.mechanisms.mechanism import FamilyName, ValueKind
+from hubbub.mechanisms.mechanism import DomainName, FamilyName
 from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.probability import DIGITS, exp_at_most
 from hubbub.mechanisms.ranges import MAX_BUCKETS, Range
@@ -47,7 +47,7 @@ class PiecewiseMean:
 
     NAME: ClassVar[str] = "mean.piecewise"
     VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[ValueKind] = "numbers"
+    VALUES: ClassVar[DomainName] = "numbers"
     FAMILY: ClassVar[FamilyName] = "mean"
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"epsilon": 0.1, "low": 0, "high": 1, "steps": 2},

@@ -31,7 +31,7 @@ from typing import Any, ClassVar, Final
 from hubbub.mechanisms import ranges
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
-from hubbub.mechanisms.mechanism import FamilyName, ValueKind
+from hubbub.mechanisms.mechanism import DomainName, FamilyName
 from hubbub.mechanisms.probability import DIGITS, exp_at_most
 from hubbub.mechanisms.ranges import Range
 from hubbub.mechanisms.window import Window
@@ -89,7 +89,7 @@ class TableMean:
 
     NAME: ClassVar[str] = "mean.table"
     VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[ValueKind] = "numbers"
+    VALUES: ClassVar[DomainName] = "numbers"
     FAMILY: ClassVar[FamilyName] = "mean"
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"epsilon": 0.1, "low": 0, "high": 1},

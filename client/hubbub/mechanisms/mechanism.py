@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, Layout, Totals
 
-ValueKind = Literal["categories", "strings", "numbers", "vectors"]
+DomainName = Literal["categories", "strings", "numbers", "vectors"]
 FamilyName = str
 
 Value_contra = TypeVar("Value_contra", contravariant=True)
@@ -25,7 +25,7 @@ class Mechanism(Protocol[Value_contra]):
     NAME: ClassVar[str]
     """The wire name; with VERSION never reused or given a new meaning."""
     VERSION: ClassVar[int]
-    VALUES: ClassVar[ValueKind]
+    VALUES: ClassVar[DomainName]
     """Whether a value is an index into a list, a string, a number in a range, or a unit vector."""
     FAMILY: ClassVar[FamilyName]
     """What its totals answer, and how: of the values listed, of strings through a sketch or through

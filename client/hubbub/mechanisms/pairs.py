@@ -22,7 +22,7 @@ from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
-from hubbub.mechanisms.mechanism import FamilyName, ValueKind
+from hubbub.mechanisms.mechanism import DomainName, FamilyName
 from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.parts import MAX_PARTS, tables_of
 from hubbub.mechanisms.projective import ProjectiveResponse
@@ -57,7 +57,7 @@ class PairedParts:
 
     NAME: ClassVar[str] = "pairs"
     VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[ValueKind] = "categories"
+    VALUES: ClassVar[DomainName] = "categories"
     FAMILY: ClassVar[FamilyName] = "pairs"
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"epsilon": 0.1, "sizes": (2, 2)},

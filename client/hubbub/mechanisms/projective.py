@@ -22,7 +22,7 @@ from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.geometry import Incidence, primes
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
-from hubbub.mechanisms.mechanism import FamilyName, ValueKind
+from hubbub.mechanisms.mechanism import DomainName, FamilyName
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 
 # Of cells, so that totals stay a few megabytes, and of the additions that read them: seconds.
@@ -43,7 +43,7 @@ class ProjectiveResponse:
 
     NAME: ClassVar[str] = "projective"
     VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[ValueKind] = "categories"
+    VALUES: ClassVar[DomainName] = "categories"
     FAMILY: ClassVar[FamilyName] = "listed"
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"epsilon": 0.1, "categories": 2},

@@ -23,7 +23,7 @@ from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.chain import ONE_AS_ONE, PERMANENT_LIE, ZERO_AS_ONE, Chain
 from hubbub.mechanisms.hashing import encoded, positions
 from hubbub.mechanisms.layout import CohortBits, Estimates, Totals
-from hubbub.mechanisms.mechanism import FamilyName, Forgetful, Memo, ValueKind
+from hubbub.mechanisms.mechanism import DomainName, FamilyName, Forgetful, Memo
 from hubbub.mechanisms.parameter import check_whole, whole
 
 MAX_BITS: Final = 4096
@@ -52,7 +52,7 @@ class Rappor:
 
     NAME: ClassVar[str] = "rappor"
     VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[ValueKind] = "strings"
+    VALUES: ClassVar[DomainName] = "strings"
     FAMILY: ClassVar[FamilyName] = "bloom"
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"bits": 3, "hashes": 1, "cohorts": 1, "f": 0.5, "p": 0.25, "q": 0.75},

@@ -17,7 +17,7 @@ from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.chain import ONE_AS_ONE, PERMANENT_LIE, ZERO_AS_ONE, Chain
 from hubbub.mechanisms.layout import BitVector
-from hubbub.mechanisms.mechanism import FamilyName, Forgetful, Memo, ValueKind
+from hubbub.mechanisms.mechanism import DomainName, FamilyName, Forgetful, Memo
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class BasicRappor:
 
     NAME: ClassVar[str] = "rappor.basic"
     VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[ValueKind] = "categories"
+    VALUES: ClassVar[DomainName] = "categories"
     FAMILY: ClassVar[FamilyName] = "listed"
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"categories": 3, "f": 0.5, "p": 0.25, "q": 0.75},

@@ -15,7 +15,7 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import OneHot
-from hubbub.mechanisms.mechanism import FamilyName, ValueKind
+from hubbub.mechanisms.mechanism import DomainName, FamilyName
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 
 
@@ -30,7 +30,7 @@ class RandomizedResponse:
 
     NAME: ClassVar[str] = "rr"
     VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[ValueKind] = "categories"
+    VALUES: ClassVar[DomainName] = "categories"
     FAMILY: ClassVar[FamilyName] = "listed"
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = ({"epsilon": 0.1}, {"epsilon": 3.0})
 

@@ -27,7 +27,7 @@ from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.hashing import digest, encoded
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
-from hubbub.mechanisms.mechanism import FamilyName, ValueKind
+from hubbub.mechanisms.mechanism import DomainName, FamilyName
 from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.projective import ProjectiveResponse
 from hubbub.mechanisms.spelling import Spelled, read, spell
@@ -77,7 +77,7 @@ class PrefixTree:
 
     NAME: ClassVar[str] = "tree"
     VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[ValueKind] = "strings"
+    VALUES: ClassVar[DomainName] = "strings"
     FAMILY: ClassVar[FamilyName] = "tree"
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"epsilon": 0.1, "bits": 2, "cells": 4, "hashes": 1},

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import BitVector
-from hubbub.mechanisms.mechanism import FamilyName, ValueKind
+from hubbub.mechanisms.mechanism import DomainName, FamilyName
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 
 _HALF = Probability.at_most(Fraction(1, 2))
@@ -35,7 +35,7 @@ class SymmetricUnary:
 
     NAME: ClassVar[str] = "unary.sue"
     VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[ValueKind] = "categories"
+    VALUES: ClassVar[DomainName] = "categories"
     FAMILY: ClassVar[FamilyName] = "listed"
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"epsilon": 0.1, "categories": 2},
@@ -81,7 +81,7 @@ class OptimizedUnary:
 
     NAME: ClassVar[str] = "unary.oue"
     VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[ValueKind] = "categories"
+    VALUES: ClassVar[DomainName] = "categories"
     FAMILY: ClassVar[FamilyName] = "listed"
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"epsilon": 0.1, "categories": 2},

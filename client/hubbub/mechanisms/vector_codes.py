@@ -28,7 +28,7 @@ from hubbub.mechanisms.alike import length
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.directions import MAX_DIMENSIONS, book, top_sums
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
-from hubbub.mechanisms.mechanism import FamilyName, ValueKind
+from hubbub.mechanisms.mechanism import DomainName, FamilyName
 from hubbub.mechanisms.parameter import check_whole, number, whole
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 
@@ -107,7 +107,7 @@ class VectorCodes:
 
     NAME: ClassVar[str] = "vector.codes"
     VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[ValueKind] = "vectors"
+    VALUES: ClassVar[DomainName] = "vectors"
     FAMILY: ClassVar[FamilyName] = "vector"
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"epsilon": 0.1, "dimensions": 2, "words": 2, "books": 1},

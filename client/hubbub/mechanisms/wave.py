@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Final
 from hubbub.mechanisms import pure, ranges
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
-from hubbub.mechanisms.mechanism import FamilyName, ValueKind
+from hubbub.mechanisms.mechanism import DomainName, FamilyName
 from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.probability import exp_at_most
 from hubbub.mechanisms.ranges import Range
@@ -48,7 +48,7 @@ class SquareWave:
 
     NAME: ClassVar[str] = "wave"
     VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[ValueKind] = "numbers"
+    VALUES: ClassVar[DomainName] = "numbers"
     FAMILY: ClassVar[FamilyName] = "ranges"
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"epsilon": 0.1, "low": 0, "high": 1, "buckets": 2},

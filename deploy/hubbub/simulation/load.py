@@ -15,7 +15,6 @@ from typing import Any, Final
 
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.catalog import Metric
-from hubbub.catalog.values.vectors import VECTOR
 from hubbub.client import Outcome, Transport, transport_to
 from hubbub.simulation.devices import SimulatedDevice
 from hubbub.simulation.processes import Tell, run_processes
@@ -215,12 +214,4 @@ class _Devices:
 def _value(metric: Metric) -> Any:
     if metric.parts:
         return {part: _random.choice(own) for part, own in metric.parts.items()}
-    if metric.values is not None and metric.kind == VECTOR:
-        return [_random.gauss(0.0, 1.0) for _ in metric.values]
-    if metric.values is not None and metric.kind == "set":
-        return [value for value in metric.values if _random.random() < 2 / len(metric.values)]
-    if metric.values is not None:
-        return _random.choice(metric.values)
-    if "low" in metric.parameters:
-        return _random.uniform(metric.parameters["low"], metric.parameters["high"])
-    return f"load {_random.randrange(1000)}"
+    return metric.value_kind.example(metric, _random)

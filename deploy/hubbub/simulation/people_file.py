@@ -1,14 +1,13 @@
 """The truth that a rehearsal begins with: a file of values that people hold, and how many do."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 
 from hubbub.catalog import Metric, cell_of
-from hubbub.catalog.values.vectors import VECTOR
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.programs.csv_files import csv_rows
 from hubbub.simulation.truth import Truth
@@ -36,9 +35,9 @@ def read_truth(path: Path, metric: Metric) -> Truth:
     """
     code, counts = coder(metric), Counter[tuple[Any, str]]()
     names: dict[Any, str] = {}
-    own = columns_of(metric)
+    own = metric.value_kind.columns(metric)
     apart = _is_apart(path, metric)
-    if apart and metric.kind == VECTOR:
+    if apart and metric.randomizer.VALUES == "vectors":
         raise BadParameter(
             f"--values {path}: a vector is not rehearsed by what is public; leave its columns out"
         )
@@ -63,7 +62,7 @@ def read_truth(path: Path, metric: Metric) -> Truth:
             f"--values {path}: {len(counts):,} different values, above {_MAX_STRINGS:,}; draw "
             "fewer people at random from the file, so that the shares stay as they are"
         )
-    if metric.kind == VECTOR and len(counts) > _MAX_VECTORS:
+    if metric.randomizer.VALUES == "vectors" and len(counts) > _MAX_VECTORS:
         raise BadParameter(
             f"--values {path}: {len(counts):,} different vectors; keep {_MAX_VECTORS:,}, and draw "
             "people of them: --reports"
@@ -111,15 +110,14 @@ def _lines_of_columns(
 
     The head says which column is which. apart: whether public fields have columns.
     """
-    parted = columns_of(metric)
+    parted = metric.value_kind.columns(metric)
     own = [*parted] or ["value"]
     public = [*metric.breakdown] if apart else []
     parts = [*own, *public]
     rows = csv_rows(path, "--values")
     head = [cell.strip() for cell in next(rows, (0, ()))[1]]
     if len({*head}) != len(head) or {*head} not in ({*parts}, {*parts, "count"}):
-        each = "a part" if parted else "the value"
-        each = "each coordinate" if metric.kind == VECTOR else each
+        each = metric.value_kind.COLUMN if parted else "the value"
         each += " and each public field" if apart else ""
         raise BadParameter(
             f"--values {path}: line 1: write a head that names a column for {each}: "
@@ -140,13 +138,6 @@ def _lines_of_columns(
         )
 
 
-def columns_of(metric: Metric) -> Sequence[str]:
-    """What a person's value takes several columns for; none where it is one."""
-    if metric.kind == VECTOR:
-        return metric.values or ()
-    return [*metric.parts]
-
-
 def numbered(texts: Mapping[str, str], metric: Metric) -> dict[str, Any]:
     """The same with the parts that are numbers as such; what is none is told later."""
     values: dict[str, Any] = dict(texts)
@@ -161,18 +152,9 @@ def numbered(texts: Mapping[str, str], metric: Metric) -> dict[str, Any]:
 def coder(metric: Metric) -> Callable[[Any], Any]:
     """From a cell of the file to the mechanism's own value."""
     mechanism: Any = metric.randomizer
-    if metric.kind == "set":
-        if odd := next((value for value in metric.values or () if "|" in value), None):
-            raise BadParameter(
-                f'metric "{metric.name}": its value "{odd[:60]}" holds |, which stands between the '
-                "values of a set in the file, so its sets cannot be read; rename it for the "
-                "rehearsal"
-            )
-        return lambda text: metric.code([part for part in text.split("|") if part])
-    if metric.kind == VECTOR:
-        return lambda texts: metric.code([float(texts[name]) for name in metric.values or ()])
     if mechanism.VALUES != "numbers" and not metric.edges:
-        return metric.code
+        read = metric.value_kind.reader(metric)
+        return lambda cell: metric.code(read(cell))
 
     edges = None if metric.edges or not hasattr(mechanism, "edges") else mechanism.edges()
 

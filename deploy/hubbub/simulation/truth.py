@@ -35,7 +35,7 @@ class Truth:
 
 def above_most(metric: Metric, codes: Sequence[Any], counts: Sequence[int]) -> int:
     """Of sets, how many people hold more values than a device reports."""
-    if metric.kind != "set":
+    if "most" not in metric.parameters:
         return 0
     most = metric.parameters["most"]
     return sum(n for code, n in zip(codes, counts, strict=True) if code.bit_count() > most)

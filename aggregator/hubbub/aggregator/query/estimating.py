@@ -25,7 +25,7 @@ from hubbub.authoring.crowds.dummy_counts import expected_dummies
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric, reports_of_one, versions_of
 from hubbub.catalog.crowds.noise_dummies import named_dummies
-from hubbub.catalog.values.value_kinds import OTHER
+from hubbub.catalog.values.value_kind import OTHER
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals

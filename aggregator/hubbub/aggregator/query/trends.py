@@ -24,7 +24,7 @@ from hubbub.analysis import (
 )
 from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.catalog import EPOCH_SECONDS, Metric, days_of_period, reports_of_one, versions_of
-from hubbub.catalog.values.value_kinds import OTHER
+from hubbub.catalog.values.value_kind import OTHER
 from hubbub.conservation import Window
 from hubbub.epochs import epoch_date, epoch_dates
 from hubbub.errors import BadParameter

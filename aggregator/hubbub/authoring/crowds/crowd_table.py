@@ -9,7 +9,6 @@ from hubbub.authoring.crowds.crowd_codes import planned_vectors
 from hubbub.authoring.crowds.crowd_geometry import planned_geometry
 from hubbub.authoring.crowds.crowd_numbers import noisy_mean, planned_number
 from hubbub.authoring.crowds.crowd_strings import planned_strings
-from hubbub.authoring.table_reader import Complain
 from hubbub.catalog.choice import AUTO
 from hubbub.catalog.crowds.central import (
     CENTRAL_FIELDS,
@@ -23,9 +22,9 @@ from hubbub.catalog.crowds.central import (
 )
 from hubbub.catalog.crowds.central_fields import CROWD_LISTED, CROWD_MEANS, DEVICES, NOISE
 from hubbub.catalog.crowds.central_promise import CentralPromise
-from hubbub.catalog.values.vectors import VECTOR
+from hubbub.catalog.values.value_kind import Complain
+from hubbub.catalog.values.value_kinds import kind_named
 from hubbub.errors.installing import install_with
-from hubbub.mechanisms.vector_codes import VectorCodes
 
 _DUMMIES: Final = ("dummies", "dummies_each", "dummies_scale", "dummies_shift")
 NO_DUMMIES: Final[Mapping[str, Any]] = dict.fromkeys(_DUMMIES, 0)
@@ -49,8 +48,8 @@ def crowd_mechanisms(table: Mapping[str, Any]) -> tuple[str, ...]:
     """Whose whole epochs are accounted for, by what a table says of its values."""
     if "parts" in table:
         return (CROWD_PARTS,)
-    if table.get("kind") == VECTOR:
-        return (VectorCodes.NAME,)
+    if own := kind_named(table.get("kind")).CROWD:
+        return (own,)
     match table.get("domain"):
         case "number":
             return CROWD_NUMBERS

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hubbub.authoring.table_reader import Complain
 from hubbub.catalog.choice import AUTO
 from hubbub.catalog.metric import DOMAINS
+from hubbub.catalog.values.value_kind import Complain
 from hubbub.fields.field import CatalogField
 from hubbub.mechanisms import REGISTRY
 from hubbub.programs.text_files import read_list

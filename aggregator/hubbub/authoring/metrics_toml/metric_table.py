@@ -12,7 +12,7 @@ from hubbub.authoring.crowds.crowd_table import PROMISE, crowd_mechanisms, crowd
 from hubbub.authoring.metrics_toml.domain import read_candidates, read_values
 from hubbub.authoring.metrics_toml.kind_tables import ranges_of, spelled
 from hubbub.authoring.metrics_toml.sole_choice import check_wishes, with_sole_choice
-from hubbub.authoring.table_reader import Complain, read_fields, refuse_unknown
+from hubbub.authoring.table_reader import read_fields, refuse_unknown
 from hubbub.catalog.choice import AUTO
 from hubbub.catalog.cover import NONE
 from hubbub.catalog.crowds.central import CENTRAL_FIELDS
@@ -23,8 +23,8 @@ from hubbub.catalog.metric import Metric
 from hubbub.catalog.periods import period_conflicts
 from hubbub.catalog.policy import Caps
 from hubbub.catalog.values.part_values import size_of
-from hubbub.catalog.values.value_kinds import OTHER
-from hubbub.catalog.values.vectors import VECTOR
+from hubbub.catalog.values.value_kind import OTHER, Complain
+from hubbub.catalog.values.value_kinds import KINDS, kind_named
 from hubbub.errors import BadParameter, UnknownMetric
 from hubbub.fields.field import CatalogField, fields_of
 from hubbub.mechanisms import REGISTRY, is_number
@@ -89,8 +89,8 @@ def read_metric(
         _look_without_mechanism(table, fields, wrong)
         return None
     listed = read_values(fields["values"], mechanism, table, around.folder, wrong)
-    named = table.get("kind", "set") == "set"
-    if listed and table.get("other") is True and named and OTHER not in listed:
+    takes_other = kind_named(table.get("kind")).TAKES_OTHER
+    if listed and table.get("other") is True and takes_other and OTHER not in listed:
         listed = (*listed, OTHER)
     listed = with_none(listed, table)
     table = _with_crowd(table, fields, listed, around.accountant, wrong)
@@ -206,7 +206,7 @@ def _with_crowd(
     own = () if mechanism == AUTO else own_fields(mechanism)
     if promise and not any(_problem_with_own(mechanism, field, table) for field in own):
         shape: dict[str, Any] = {} if "domain" in table else {"categories": len(listed or "ab")}
-        if "parts" in table or table.get("kind") == VECTOR:
+        if "parts" in table or kind_named(table.get("kind")).CROWD:
             if listed is None:
                 return {**unknown, **table}
             shape = size_of(mechanism, listed)
@@ -237,7 +237,7 @@ def _central(
         every: dict[str, dict[str, Any]] = {
             "listed values": {},
             "parts": {"parts": {}},
-            "vectors": {"kind": VECTOR},
+            **{kind.LISTS: {"kind": name} for name, kind in KINDS.items() if kind.CROWD},
             "strings": {"domain": "string"},
             "numbers": {"domain": "number"},
         }
@@ -276,7 +276,7 @@ def _problem_with_own(mechanism: str, field: CatalogField, table: Mapping[str, A
     if field.name not in table:
         return f"{mechanism} needs this number; add it"
     if not is_number(table[field.name]):
-        measured = table.get("kind") in {"duration", "size"}
+        measured = kind_named(table.get("kind")).MEASURED
         hint = "; what it is measured in is said by unit" if measured else ""
         return f"must be a number, without quotes{hint}"
     return field.problem(table[field.name])

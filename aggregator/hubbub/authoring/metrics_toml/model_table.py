@@ -13,11 +13,12 @@ from hubbub.authoring.crowds.crowd_codes import (
 )
 from hubbub.authoring.crowds.crowd_table import FOLLOWING, NEEDS_NUMPY, PROMISE
 from hubbub.authoring.metrics_toml.metric_table import Around
-from hubbub.authoring.table_reader import Complain, read_fields, refuse_unknown
+from hubbub.authoring.table_reader import read_fields, refuse_unknown
 from hubbub.catalog.crowds.central import CENTRAL_FIELDS
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.of_metric import limits_of
+from hubbub.catalog.values.value_kind import Complain
 from hubbub.errors import BadParameter
 from hubbub.fields.field import fields_of
 from hubbub.mechanisms.gradient_size import problem_with_classes

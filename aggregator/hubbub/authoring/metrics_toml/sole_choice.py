@@ -5,17 +5,15 @@ from typing import Any, Final
 
 from hubbub.authoring.auto import own_fields
 from hubbub.authoring.crowds.crowd_table import PROMISE
-from hubbub.authoring.table_reader import Complain
 from hubbub.catalog.choice import AUTO
 from hubbub.catalog.metric import DOMAINS, Metric
-from hubbub.catalog.values.vectors import VECTOR
-from hubbub.mechanisms import is_number
+from hubbub.catalog.values.value_kind import Complain
+from hubbub.catalog.values.value_kinds import kind_named
 from hubbub.mechanisms.hcms import HadamardSketch
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.privset import PrivSet
-from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.mechanisms.tree import PrefixTree
-from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
+from hubbub.mechanisms.vector_codes import VectorCodes
 
 SOLE: Final = (PrivSet, PairedParts, VectorCodes, HadamardSketch, PrefixTree)
 """What `auto` is where one mechanism answers; its own numbers may be written beside `auto`."""
@@ -35,8 +33,8 @@ def with_sole_choice(table: dict[str, Any]) -> dict[str, Any]:
     if table.get("mechanism") != AUTO:
         return table
     plain = {name: value for name, value in table.items() if name not in _WISHES}
-    if table.get("kind") in ("set", VECTOR):
-        return _of_kind(plain)
+    if chosen := kind_named(table.get("kind")).sole_choice(plain):
+        return {**chosen}
     if "parts" in table:
         return plain | {"mechanism": PairedParts.NAME}
     if table.get("domain") != DOMAINS["strings"] or any(name in table for name in PROMISE):
@@ -44,17 +42,6 @@ def with_sole_choice(table: dict[str, Any]) -> dict[str, Any]:
     if "candidates" in table:
         return _SKETCH | plain | {"mechanism": HadamardSketch.NAME}
     return plain | {"mechanism": PrefixTree.NAME}
-
-
-def _of_kind(plain: dict[str, Any]) -> dict[str, Any]:
-    """Of sets and of vectors, whose pool is as large as epsilon asks for."""
-    if plain["kind"] == "set":
-        return plain | {"mechanism": PrivSet.NAME}
-    if any(name in plain for name in PROMISE):  # from which epsilon follows, and so the pool
-        return plain | {"mechanism": VectorCodes.NAME}
-    epsilon: Any = plain.get("epsilon")
-    pool = pool_for(epsilon if is_number(epsilon) else MIN_EPSILON)
-    return pool | plain | {"mechanism": VectorCodes.NAME}
 
 
 def check_wishes(table: Mapping[str, Any], metric: Metric, wrong: Complain) -> None:

@@ -16,7 +16,7 @@ from hubbub.authoring.crowds.accountant import Accountant
 from hubbub.authoring.exposure import over_caps
 from hubbub.authoring.metrics_toml.metric_table import Around, read_metric
 from hubbub.authoring.metrics_toml.model_table import read_model
-from hubbub.authoring.table_reader import Complain, read_section
+from hubbub.authoring.table_reader import read_section
 from hubbub.bundles.runs import Runs
 from hubbub.bundles.tokens import Tokens, unfetched, untokened
 from hubbub.catalog.breakdown import FIELD
@@ -25,6 +25,7 @@ from hubbub.catalog.experiments import Experiment, clashes
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import Budget, Caps
 from hubbub.catalog.supersedes import misfits
+from hubbub.catalog.values.value_kind import Complain
 from hubbub.errors import CatalogInvalid
 from hubbub.errors.printable import visible
 from hubbub.fields import kinds

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from hubbub.catalog.values.value_kinds import NUMERIC, check_kind, labels, part_of, plain_number
+from hubbub.catalog.values.numbers import Number
+from hubbub.catalog.values.value_kinds import kind_named, numeric_kinds
 from hubbub.fields import kinds
 from hubbub.fields.field import check, entry
-from hubbub.fields.kinds import Kind, edges_of
+from hubbub.fields.kinds import Kind
 from hubbub.fields.tables import table_of
 
 OUTSIDE: Final = entry(
@@ -32,7 +33,7 @@ class PartRange:
     )
     kind: str = field(
         default="number",
-        metadata=entry(kinds.one_of(lambda: NUMERIC), "What the app reports.", '"count"'),
+        metadata=entry(kinds.one_of(numeric_kinds), "What the app reports.", '"count"'),
     )
     unit: str = field(
         default="",
@@ -42,7 +43,7 @@ class PartRange:
 
     def __post_init__(self) -> None:
         check(self)
-        check_kind(self, "categories")
+        numeric_kinds()[self.kind].check(self, "categories")
 
     @property
     def other(self) -> bool:
@@ -57,31 +58,29 @@ class PartRange:
     @property
     def values(self) -> tuple[str, ...]:
         """What its ranges are called."""
-        return labels(self.kind, self.edges, self.unit, clamps=self.clamps)
+        return numeric_kinds()[self.kind].labels(self.edges, self.unit, clamps=self.clamps)
 
     def place(self, value: Any) -> int:
         """Which range a number is in. Raises ValueOutOfDomain, without the number."""
-        number = plain_number(self.kind, self.unit, value)
-        return part_of(self.edges, number, clamps=self.clamps)
+        return numeric_kinds()[self.kind].place(self, value)
 
 
-def _whole_edges(table: Any) -> Any:
-    """The table as it was written; growing edges of a count as whole numbers."""
-    if not (isinstance(table, dict) and table.get("kind") == "count"):
+def _with_edges(table: Any) -> Any:
+    """The table as it was written; growing edges as its kind works them out."""
+    if not (isinstance(table, dict) and isinstance(table.get("edges"), Mapping)):
         return table
-    edge_table = table.get("edges")
-    if not isinstance(edge_table, Mapping):
-        return table
-    return {**table, "edges": [*dict.fromkeys(float(round(edge)) for edge in edges_of(edge_table))]}
+    kind = kind_named(table.get("kind", "number"))
+    edges = kind.edges(table["edges"]) if isinstance(kind, Number) else ()
+    return {**table, "edges": [*edges]} if edges else table
 
 
 def _range_kind() -> Kind:
     of = table_of(PartRange)
     return Kind(
         words=of.words,
-        problem=lambda value: of.problem(_whole_edges(value)),
+        problem=lambda value: of.problem(_with_edges(value)),
         schema=of.schema,
-        read=lambda value: of.read(_whole_edges(value)),
+        read=lambda value: of.read(_with_edges(value)),
         dump=of.dump,
         load=of.load,
     )

@@ -1,42 +1,77 @@
-"""Sets of listed values: how a table says that they are asked for, and what a device reports."""
+"""Sets of listed values: a device reports all that it has of them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any
+from typing import Any, ClassVar
 
-from hubbub.catalog.choice import AUTO
 from hubbub.catalog.plain_value import as_python
+from hubbub.catalog.values.value_kind import OTHER, Complain, ValueKind
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.mechanisms import REGISTRY
 
 
-def check_set(kind: str, mechanism: str) -> None:
-    """Raises BadParameter where kind and mechanism say different things of sets."""
-    of_sets = REGISTRY[mechanism].FAMILY == "sets"
-    if kind == "set" and not of_sets:
-        raise BadParameter(
-            f'kind: {mechanism} takes one value, and not a set; write mechanism = "{AUTO}"'
-        )
-    if of_sets and kind != "set":
-        raise BadParameter(f'{mechanism} is of sets; write kind = "set"')
+class ValueSet(ValueKind):
+    """Several of the listed values, or none."""
 
+    FAMILY: ClassVar[str | None] = "sets"
+    ONE_TEXT: ClassVar[bool] = False
+    SETS: ClassVar[str] = "sets"
+    LISTS: ClassVar[str] = "sets"
+    NOT_ITS: ClassVar[Mapping[str, str]] = {
+        **ValueKind.NOT_ITS,
+        **dict.fromkeys(
+            ("domain", "parts", "edges", "outside"),
+            "is not of a set; write its values, and leave this out",
+        ),
+    }
+    PYTHON: ClassVar[str] = "Collection[{}]"
+    TYPESCRIPT: ClassVar[str] = "readonly ({0})[] | ReadonlySet<{0}>"
 
-def set_code(places: Mapping[str, int], members: Any, other: int | None) -> int:
-    """The mechanism's value for a list, tuple or set of values: a bit for each.
+    def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:  # noqa: ARG002 no wish
+        """As it is."""
+        return table
 
-    other: the place of what is not listed; None where that is refused.
+    def sole_choice(self, table: Mapping[str, Any]) -> Mapping[str, Any]:
+        """PrivSet."""
+        return {**table, "mechanism": "privset"}
 
-    Raises:
-        ValueOutOfDomain: no such collection, or one of its values is not listed.
-    """
-    if not isinstance(members, list | tuple | AbstractSet):
-        raise ValueOutOfDomain("the value is no list or set; give one, empty if there is nothing")
-    code = 0
-    for member in members:
-        value = as_python(member, places)
-        text = str(value).lower() if isinstance(value, bool) else value
-        place = places.get(text, other) if isinstance(text, str) else None
-        if place is None:
-            raise ValueOutOfDomain(f"one of the set is not among its {len(places)} values")
-        code |= 1 << place
-    return code
+    def code(self, metric: Any, places: Mapping[str, int], value: Any) -> int:
+        """A bit for each value of a list, tuple or set.
+
+        Raises:
+            ValueOutOfDomain: no such collection, or one of its values is not listed.
+        """
+        if not isinstance(value, list | tuple | AbstractSet):
+            raise ValueOutOfDomain(
+                "the value is no list or set; give one, empty if there is nothing"
+            )
+        code, other = 0, places[OTHER] if metric.other else None
+        for member in value:
+            plain = as_python(member, places)
+            text = str(plain).lower() if isinstance(plain, bool) else plain
+            place = places.get(text, other) if isinstance(text, str) else None
+            if place is None:
+                raise ValueOutOfDomain(f"one of the set is not among its {len(places)} values")
+            code |= 1 << place
+        return code
+
+    def named(self, values: Sequence[str], code: Any) -> str:
+        """Its members."""
+        return ", ".join(name for at, name in enumerate(values) if code >> at & 1) or "none"
+
+    def meanings(self, values: Sequence[str], randomizer: Any) -> dict[str, Any]:  # noqa: ARG002 a bit each
+        """No value, and each alone."""
+        return {"none": 0, **{f"{name} alone": 1 << place for place, name in enumerate(values)}}
+
+    def example(self, metric: Any, chance: Any) -> list[str]:
+        """Two values on average."""
+        return [value for value in metric.values if chance.random() < 2 / len(metric.values)]
+
+    def reader(self, metric: Any) -> Callable[[Any], Any]:
+        """Values with | between them. Raises BadParameter for a value that holds one."""
+        if odd := next((value for value in metric.values or () if "|" in value), None):
+            raise BadParameter(
+                f'metric "{metric.name}": its value "{odd[:60]}" holds |, which stands between the '
+                "values of a set in the file, so its sets cannot be read; rename it for the "
+                "rehearsal"
+            )
+        return lambda text: [part for part in text.split("|") if part]

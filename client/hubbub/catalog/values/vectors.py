@@ -1,23 +1,19 @@
-"""Vectors: how a table says that their mean is asked for, and what a device reports of one."""
+"""Vectors, whose mean is asked for: how a table names their numbers, what a device reports."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Final
 
 from hubbub.catalog.plain_value import as_python
+from hubbub.catalog.values.value_kind import Complain, ValueKind
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields.field import Entry
 from hubbub.fields.kinds import Kind
 from hubbub.fields.kinds import values as values_kind
 from hubbub.fields.rules import is_whole
-from hubbub.mechanisms import REGISTRY, is_number
+from hubbub.mechanisms import is_number
 from hubbub.mechanisms.alike import length
 from hubbub.mechanisms.directions import MAX_DIMENSIONS
-
-if TYPE_CHECKING:
-    from hubbub.mechanisms.vector_codes import VectorCodes
-
-VECTOR: Final = "vector"
-"""The kind of a metric that asks for the mean of a vector."""
+from hubbub.mechanisms.probability import MIN_EPSILON
 
 
 def _coordinates() -> Kind:
@@ -61,55 +57,112 @@ COORDINATES: Final = Entry(
 )
 
 
-def check_vector(metric: Any) -> None:
-    """Raises BadParameter where kind, mechanism and fields say different things of vectors."""
-    if metric.model:
-        return
-    mechanism = metric.mechanism
-    of_vectors = REGISTRY[mechanism].FAMILY == "vector"
-    if metric.kind == VECTOR and not of_vectors:
-        raise BadParameter(
-            f'kind: {mechanism} takes one value, and not a vector; write mechanism = "auto"'
-        )
-    if not of_vectors:
-        return
-    if metric.kind != VECTOR:
-        raise BadParameter(f'{mechanism} is of vectors; write kind = "vector" and its coordinates')
-    if "dimensions" in metric.parameters:
-        raise BadParameter("dimensions of a vector follow from its coordinates")
-    if metric.release:
-        raise BadParameter("release: a vector cannot be released; leave it out")
+_CODES: Final = "vector.codes"
+_NOT_OF_ONE: Final = (
+    "values",
+    "values_file",
+    "domain",
+    "parts",
+    "edges",
+    "outside",
+    "default",
+    "other",
+    "release",
+)
 
 
-def vector_code(
-    mechanism: "VectorCodes", coordinates: Sequence[str], vector: Any
-) -> tuple[float, ...]:
-    """The mechanism's value for a sequence of numbers: what is too long is made shorter.
+class Vector(ValueKind):
+    """A number for each of its coordinates, which are listed as its values."""
 
-    coordinates: what the numbers are called, in their order.
+    FAMILY: ClassVar[str | None] = "vector"
+    ONE_TEXT: ClassVar[bool] = False
+    TAKES_OTHER: ClassVar[bool] = False
+    SETS: ClassVar[str] = "vectors"
+    LISTS: ClassVar[str] = "vectors"
+    CROWD: ClassVar[str] = _CODES
+    NOT_ITS: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        _NOT_OF_ONE, "is not of a vector, which has coordinates alone; leave this out"
+    )
+    BESIDE: ClassVar[str] = " and its coordinates"
+    COLUMN: ClassVar[str] = "each coordinate"
+    PYTHON: ClassVar[str] = "Sequence[float]"
+    TYPESCRIPT: ClassVar[str] = "readonly number[] | Float32Array | Float64Array"
 
-    Raises:
-        ValueOutOfDomain: another number of them, or one that is no finite number. The message never
-            shows a value.
-    """
-    if hasattr(vector, "tolist"):  # an array of numpy's, or of who keeps to its types
-        vector = vector.tolist()
-    if not isinstance(vector, Sequence) or isinstance(vector, str | bytes):
-        raise ValueOutOfDomain(
-            f"the value is no list of numbers; give {mechanism.dimensions:,} of them, in the order "
-            "of the coordinates"
-        )
-    if len(vector) != mechanism.dimensions:
-        raise ValueOutOfDomain(
-            f"{len(vector):,} numbers are given, and the vector has {mechanism.dimensions:,}"
-        )
-    numbers = [as_python(number) for number in vector]
-    for name, number in zip(coordinates, numbers, strict=True):
-        if not is_number(number):
-            raise ValueOutOfDomain(f'coordinate "{name}" is no finite number')
-    from hubbub.mechanisms.vector_codes import apart  # noqa: PLC0415 of vectors alone
+    def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
+        """With its coordinates as what is listed."""
+        plain = {name: value for name, value in table.items() if name != "coordinates"}
+        coordinates = table.get("coordinates")
+        if coordinates is None:
+            wrong("coordinates", f"must be {COORDINATES.kind.words()}; add it")
+        elif problem := COORDINATES.kind.problem(coordinates):
+            wrong("coordinates", problem)
+        else:
+            return {**plain, "values": [*COORDINATES.kind.read(coordinates)]}
+        return {**plain, "values": ["1", "2"]}
 
-    largest, scaled = apart(numbers)
-    long = length(scaled)
-    shorter = min(largest * long, mechanism.max_length) / max(long, 1.0)
-    return tuple(shorter * x for x in scaled)
+    def sole_choice(self, table: Mapping[str, Any]) -> Mapping[str, Any]:
+        """With a pool as large as epsilon asks for; none of a crowd, from which epsilon follows."""
+        if "central_epsilon" in table or "crowd" in table:
+            return {**table, "mechanism": _CODES}
+        from hubbub.mechanisms.vector_codes import pool_for  # noqa: PLC0415 of vectors alone
+
+        epsilon: Any = table.get("epsilon")
+        pool = pool_for(epsilon if is_number(epsilon) else MIN_EPSILON)
+        return {**pool, **table, "mechanism": _CODES}
+
+    def check(self, metric: Any, domain: str) -> None:
+        """Its dimensions are its coordinates, and nothing of it is released."""
+        if "dimensions" in metric.parameters:
+            raise BadParameter("dimensions of a vector follow from its coordinates")
+        if metric.release:
+            raise BadParameter("release: a vector cannot be released; leave it out")
+        super().check(metric, domain)
+
+    def code(self, metric: Any, places: Mapping[str, int], value: Any) -> tuple[float, ...]:  # noqa: ARG002 in their order
+        """A sequence of numbers, in the order of the coordinates: what is too long made shorter.
+
+        Raises:
+            ValueOutOfDomain: another number of them, or one that is no finite number.
+        """
+        mechanism = metric.randomizer
+        vector = value.tolist() if hasattr(value, "tolist") else value  # an array of numpy's
+        if not isinstance(vector, Sequence) or isinstance(vector, str | bytes):
+            raise ValueOutOfDomain(
+                f"the value is no list of numbers; give {mechanism.dimensions:,} of them, in the "
+                "order of the coordinates"
+            )
+        if len(vector) != mechanism.dimensions:
+            raise ValueOutOfDomain(
+                f"{len(vector):,} numbers are given, and the vector has {mechanism.dimensions:,}"
+            )
+        numbers = [as_python(number) for number in vector]
+        for name, number in zip(metric.values, numbers, strict=True):
+            if not is_number(number):
+                raise ValueOutOfDomain(f'coordinate "{name}" is no finite number')
+        from hubbub.mechanisms.vector_codes import apart  # noqa: PLC0415 of vectors alone
+
+        largest, scaled = apart(numbers)
+        long = length(scaled)
+        shorter = min(largest * long, mechanism.max_length) / max(long, 1.0)
+        return tuple(shorter * x for x in scaled)
+
+    def named(self, values: Sequence[str], code: Any) -> str:  # noqa: ARG002 all alike
+        """Every vector has the same name."""
+        return "vectors"
+
+    def meanings(self, values: Sequence[str], randomizer: Any) -> dict[str, Any]:
+        """Each end of each axis, in the order of the mechanism's probes."""
+        signs = [f"{name} {end}" for name in values for end in ("alone, up", "alone, down")]
+        return dict(zip(signs, randomizer.probes(), strict=False))
+
+    def example(self, metric: Any, chance: Any) -> list[float]:
+        """Coordinates of a normal law."""
+        return [chance.gauss(0.0, 1.0) for _ in metric.values]
+
+    def columns(self, metric: Any) -> Sequence[str]:
+        """One for each coordinate."""
+        return metric.values or ()
+
+    def reader(self, metric: Any) -> Callable[[Any], Any]:
+        """Its numbers, by column."""
+        return lambda texts: [float(texts[name]) for name in metric.values]

@@ -8,7 +8,7 @@ from typing import Final
 
 from hubbub.authoring import Catalog
 from hubbub.catalog import Metric
-from hubbub.catalog.values.vectors import VECTOR
+from hubbub.catalog.values.value_kinds import kind_named
 from hubbub.cli.commands.codegen_typescript import FIRST_LINE, typescript_module
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say, several
@@ -19,12 +19,6 @@ from hubbub.programs.unreadable import unreadable
 
 # More than an editor lists with profit; beyond them the client alone tells which are right.
 _MAX_LITERALS: Final = 256
-_NUMBERS: Final = {
-    "count": "int",
-    "number": "float",
-    "duration": "Timedelta | float",
-    "size": "float | str",
-}
 _FIRST_LINE: Final = '"""Metrics of the catalog, made by `hubbub catalog codegen`; do not edit."""'
 _MODULE: Final = Exclusive(required=True)
 
@@ -83,9 +77,8 @@ def _lines(catalog: Catalog) -> Iterator[str]:
     yield "# ruff: noqa"
     yield "# fmt: off"
     yield ""
-    kinds = {"set": "Collection", VECTOR: "Sequence"}
-    used = {metric.kind for metric in catalog.metrics.values()}
-    if names := sorted(name for kind, name in kinds.items() if kind in used):
+    types = " ".join(metric.value_kind.PYTHON for metric in catalog.metrics.values())
+    if names := [name for name in ("Collection", "Sequence") if f"{name}[" in types]:
         yield f"from collections.abc import {', '.join(names)}"
     yield "from datetime import timedelta as Timedelta"
     parted = any(metric.parts for metric in catalog.metrics.values())
@@ -117,7 +110,7 @@ def _type_of_parts(metric: Metric) -> str:
     for part, own in metric.parts.items():
         kind = f"Literal[{', '.join(map(repr, own))}]"
         if part in metric.ranges:
-            kind = _NUMBERS.get(metric.ranges[part].kind, "float")
+            kind = kind_named(metric.ranges[part].kind).PYTHON
         elif sorted(own) == ["false", "true"]:
             kind = "bool"
         types.append(f"{part!r}: {kind}")
@@ -132,17 +125,15 @@ def _identifier(name: str) -> str:
 
 def _type(metric: Metric) -> str:
     """The type of what report() takes."""
-    if metric.kind in _NUMBERS:
-        return _NUMBERS[metric.kind]
-    if metric.kind == VECTOR:
-        return "Sequence[float]"
-    if metric.values is None:
+    if metric.values is None and not metric.kind:
         return "str" if metric.randomizer.VALUES == "strings" else "float"
-    listed = f"Literal[{', '.join(map(repr, metric.values))}]"
-    own = "str" if metric.other or len(metric.values) > _MAX_LITERALS else listed
-    if metric.kind == "set":
-        return f"Collection[{own}]"
-    return "bool" if sorted(metric.values) == ["false", "true"] else own
+    values = metric.values or ()
+    own = f"Literal[{', '.join(map(repr, values))}]"
+    if metric.other or len(values) > _MAX_LITERALS:
+        own = "str"
+    elif sorted(values) == ["false", "true"]:
+        own = "bool"
+    return metric.value_kind.PYTHON.format(own)
 
 
 CODEGEN: Final = Command(

@@ -17,7 +17,7 @@ from typing import Final
 from hubbub.authoring.auto import own_fields
 from hubbub.catalog import WRITTEN_EPOCHS, Metric
 from hubbub.catalog.choice import AUTO
-from hubbub.catalog.values.value_kinds import NUMERIC
+from hubbub.catalog.values.value_kinds import numeric_kinds
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter, CatalogInvalid
@@ -102,7 +102,9 @@ class NewOptions:
         exclusive=_VALUES,
     )
     kind: str = option(
-        "what the number is; devices check it (%(default)s)", default=_KIND, choices=NUMERIC
+        "what the number is; devices check it (%(default)s)",
+        default=_KIND,
+        choices=tuple(numeric_kinds()),
     )
     unit: str | None = option("unit of the number", default=None)
     refuse: bool = option(

@@ -7,7 +7,6 @@ from typing import Final
 from hubbub.authoring import Catalog
 from hubbub.catalog import Metric
 from hubbub.catalog.models.learning import Learning
-from hubbub.catalog.values.vectors import VECTOR
 
 FIRST_LINE: Final = "// Metrics of the catalog, made by `hubbub catalog codegen`; do not edit."
 # More than an editor lists with profit; beyond them the client alone tells which are right.
@@ -89,8 +88,6 @@ def _label(model: Learning) -> str:
 
 def _type(metric: Metric) -> str:
     """The type of what report() takes."""
-    if metric.kind == VECTOR:
-        return "readonly number[] | Float32Array | Float64Array"
     if metric.parts:
         fields = [
             f"readonly {_text(part)}: {'number' if part in metric.ranges else _listed(own)}"
@@ -103,11 +100,7 @@ def _type(metric: Metric) -> str:
         return "number"
     open_list = metric.other or len(metric.values) > _MAX_LITERALS
     item_type = "string" if open_list else _listed(metric.values)
-    return (
-        f"readonly ({item_type})[] | ReadonlySet<{item_type}>"
-        if metric.kind == "set"
-        else item_type
-    )
+    return metric.value_kind.TYPESCRIPT.format(item_type)
 
 
 def _listed(values: Iterable[str]) -> str:

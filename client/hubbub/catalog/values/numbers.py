@@ -1,0 +1,111 @@
+"""Numbers, between two or in ranges that are cut at edges."""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, ClassVar
+
+from hubbub.catalog.values.booleans import Boolean
+from hubbub.catalog.values.value_kind import BOOLEANS, Complain, ValueKind
+from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.fields.kinds import edges_of
+from hubbub.mechanisms import is_number
+
+
+class Number(ValueKind):
+    """A number of any unit.
+
+    NAME: of the kind, as messages have it. ALSO: what else a device takes. SIGNED: whether there
+    are any below nothing, so that a first range may be open.
+    """
+
+    NAME: ClassVar[str] = "number"
+    ALSO: ClassVar[str] = ""
+    SIGNED: ClassVar[bool] = True
+    NUMERIC: ClassVar[bool] = True
+    TAKES_OTHER: ClassVar[bool] = False
+    NOT_ITS: ClassVar[Mapping[str, str]] = Boolean.NOT_ITS
+    PYTHON: ClassVar[str] = "float"
+    TYPESCRIPT: ClassVar[str] = "number"
+
+    def number(self, unit: str, value: Any) -> float | int:  # noqa: ARG002 of those with a unit
+        """The number, in the metric's unit. Raises ValueOutOfDomain for what is none."""
+        if not is_number(value):
+            raise ValueOutOfDomain(f"value is not a number{self.ALSO}")
+        return value  # type: ignore[no-any-return]
+
+    def edges(self, written: Any) -> tuple[float, ...]:
+        """Edges as a table has them, growing ones worked out; none if they are wrong."""
+        return edges_of(written)
+
+    def label(self, low: float, high: float, last: float) -> str:  # noqa: ARG002 of counts
+        """What a range between two edges is called. last: the last edge of all."""
+        return f"{low:.10g} to {high:.10g}"
+
+    def labels(self, edges: Sequence[float], unit: str, *, clamps: bool) -> tuple[str, ...]:
+        """What the ranges between edges are called, in order; an open end says that it is one."""
+        after = f" {unit}" if unit else ""
+        edges = [edge + 0.0 for edge in edges]  # no negative zero, which JavaScript has no sign of
+        texts = [f"{self.label(low, high, edges[-1])}{after}" for low, high in pairwise(edges)]
+        if clamps:
+            if self.SIGNED or edges[0] > 0:
+                texts[0] = f"below {edges[1]:.10g}{after}"
+            texts[-1] = f"{edges[-2]:.10g}{after} or more"
+        return tuple(texts)
+
+    def place(self, owner: Any, value: Any) -> int:
+        """Which range a number is in.
+
+        owner: a metric, or a part of one, with unit and edges.
+
+        Raises:
+            ValueOutOfDomain: no number of this kind, or outside and refused there.
+        """
+        return part_of(owner.edges, self.number(owner.unit, value), clamps=owner.clamps)
+
+    def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:  # noqa: ARG002 no wish
+        """With the domain of numbers, or with the names of its ranges as values."""
+        if "edges" not in table:
+            return {**table, "domain": "number"}
+        edges = self.edges(table["edges"])
+        if not edges:  # what is wrong with them is told with all other fields
+            return {**table, "values": [*BOOLEANS]}
+        if isinstance(table["edges"], Mapping):
+            table = {**table, "edges": [*edges]}
+        clamps = table.get("outside", "clamp") == "clamp"
+        return {
+            **table,
+            "values": [*self.labels(edges, str(table.get("unit", "")), clamps=clamps)],
+        }
+
+    def check(self, metric: Any, domain: str) -> None:
+        """Its values are its ranges; and behind them that there is no number, by its default."""
+        if metric.edges:
+            default = getattr(metric, "default", None)  # a part of answers has none of its own
+            escape = (default,) if isinstance(default, str) else ()
+            parts = self.labels(metric.edges, metric.unit, clamps=metric.clamps)
+            if metric.values not in (parts, (*parts, *escape)):
+                raise BadParameter("edges: the values are others than the parts between them")
+        elif domain != "numbers":
+            raise BadParameter(
+                f"kind: a {self.NAME} has low and high, or edges if its mechanism is over listed "
+                "values"
+            )
+        if self.UNITS and metric.unit not in self.UNITS:
+            raise BadParameter(f"unit: of a {self.NAME} it must be one of {', '.join(self.UNITS)}")
+        super().check(metric, domain)
+
+    def code(self, metric: Any, places: Mapping[str, int], value: Any) -> Any:
+        """The number, at the nearest end if it is to be; or its range, or a value by its text."""
+        if metric.values is None:
+            return super().code(metric, places, self.number(metric.unit, value))
+        text = str(value).lower() if isinstance(value, bool) else value
+        code = places.get(text) if isinstance(text, str) else None
+        return self.place(metric, value) if code is None else code
+
+
+def part_of(edges: Sequence[float], number: float, *, clamps: bool) -> int:
+    """Which part between edges a number is in; the last edge is of the last part."""
+    if not clamps and not edges[0] <= number <= edges[-1]:
+        raise ValueOutOfDomain(f"value is not a number in [{edges[0]:g}, {edges[-1]:g}]")
+    return min(max(bisect_right(edges, number) - 1, 0), len(edges) - 2)
