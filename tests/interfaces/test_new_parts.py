@@ -151,7 +151,7 @@ def test_a_new_kind_of_value_is_its_file_and_a_line(
         metric.code("D")
     command("catalog", "codegen", str(catalog), "--python", str(module))
     assert "TypedMetric[str]" in module.read_text()
-    command("plan", "--catalog", str(catalog), "--metric", "size", "--reports", "1000")
+    command("plan", str(catalog), "--metric", "size", "--reports", "1000")
     assert "size" in command("plan", "attack", str(catalog), "--simulate", "200")
     variance = metric.randomizer.variance(1000, 1000)
     for run in _simulated(command, catalog, "A,300\nA-,300\nB+,300\nC,100\n"):
