@@ -31,7 +31,7 @@ from hubbub.mechanisms.wave import SquareWave
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import epsilon_for, plan, reports_for, row
 from hubbub.privacy.proofs.enumeration import SMALL, rows
-from hubbub.simulation.planned_ranks import rank_error
+from hubbub.simulation.totals_of_plan import rank_error
 
 pytestmark = pytest.mark.thorough
 

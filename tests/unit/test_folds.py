@@ -5,8 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.aggregator.ingest.counting import count_ones, count_ones_in_groups
-from hubbub.aggregator.ingest.fold import _FOLDS, fold, well_formed
+from hubbub.aggregator.ingest.fold import (
+    _FOLDS,
+    count_ones,
+    count_ones_in_groups,
+    fold,
+    well_formed,
+)
 from hubbub.errors import BadPayload
 from hubbub.mechanisms import BitVector, CohortBits, Layout, OneHot, Samples, Subset, tally
 

@@ -1,7 +1,7 @@
 """Floor 2. From totals to answers, pure: no network, no store. numpy allowed."""
 
 from hubbub.analysis.answer import CONFIDENCE, OF_NUMBERS, Answer, LikelyString, Twins, ValueAnswer
-from hubbub.analysis.answering import answer, answer_tiers, likely
+from hubbub.analysis.answering import answer, answer_lists, answer_tiers, likely, only_of_all
 from hubbub.analysis.comparisons.association import Association
 from hubbub.analysis.comparisons.change import Change, changes
 from hubbub.analysis.comparisons.cross import Cell, Cross, Slice, crossed
@@ -19,7 +19,6 @@ from hubbub.analysis.estimators.consistency import base_cut, norm_sub, simplex, 
 from hubbub.analysis.estimators.vectorized_estimate import estimate
 from hubbub.analysis.fake_reports.plausible import Plausibility, combine, plausibility
 from hubbub.analysis.fake_reports.poisoning import Attack, maximal_gain
-from hubbub.analysis.lists import answer_lists, only_of_all
 from hubbub.analysis.numbers import Mean
 from hubbub.analysis.percentiles import (
     PERCENTILES,

@@ -1,6 +1,5 @@
 """Floor 1. What is accounted: windows and the conservation law of reports."""
 
-from hubbub.conservation.terms import TERMS, balances, sum_terms
-from hubbub.conservation.window import Window
+from hubbub.conservation.window import TERMS, Window, balances, sum_terms
 
 __all__ = ["TERMS", "Window", "balances", "sum_terms"]

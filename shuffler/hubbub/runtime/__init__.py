@@ -26,8 +26,7 @@ from hubbub.runtime.process import (
     serve_until_signal,
 )
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.memory import Memory
-from hubbub.runtime.redis.server import Command, RedisServer, lua, script
+from hubbub.runtime.redis.server import Command, Memory, RedisServer, lua, script
 from hubbub.runtime.reloading import Reloader, Take
 from hubbub.runtime.rpc.limiter import Limiter, network
 from hubbub.runtime.rpc.peers import caller_of

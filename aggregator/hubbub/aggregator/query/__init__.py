@@ -5,8 +5,7 @@ report_counts say what follows; answers has the shape of it all; engine puts it 
 """
 
 from hubbub.aggregator.query.engine import QueryEngine
-from hubbub.aggregator.query.estimating import EstimateQuery
-from hubbub.aggregator.query.page import Page
+from hubbub.aggregator.query.estimating import EstimateQuery, Page
 from hubbub.aggregator.query.totals import EpochRange
 
 __all__ = [

@@ -49,7 +49,13 @@ from hubbub.aggregator.query.candidates import (
     MemoryCandidateLists,
     with_candidates,
 )
-from hubbub.aggregator.query.estimating import EstimateQuery, RangeEstimate, estimate_range
+from hubbub.aggregator.query.estimating import (
+    WHOLE,
+    EstimateQuery,
+    Page,
+    RangeEstimate,
+    estimate_range,
+)
 from hubbub.aggregator.query.experiments import (
     Arms,
     Experimented,
@@ -70,7 +76,6 @@ from hubbub.aggregator.query.overview import (
     until_first_batch,
     whole_answer,
 )
-from hubbub.aggregator.query.page import WHOLE, Page
 from hubbub.aggregator.query.report_counts import Terms, UpstreamCounts, status, upstream_reports
 from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, TotalsByEpoch
 from hubbub.aggregator.query.trends import by_list, percentile_series, series, together

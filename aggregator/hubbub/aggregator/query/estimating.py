@@ -1,8 +1,8 @@
 """What totals say: estimates, whether honest reports made them, what one report reveals."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final, Protocol, TypeVar
 
 from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, TotalsByEpoch
 from hubbub.aggregator.store.contract import WindowTotals
@@ -31,6 +31,53 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.privacy.amplification import Amplified
 from hubbub.privacy.crowd import shuffled_of
+
+
+class _Named(Protocol):
+    @property
+    def value(self) -> str: ...
+
+
+Row = TypeVar("Row", bound=_Named)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Which of the values: all from `first` on, or `number` of them.
+
+    order: "listed"; "rank", the most telling first; or a field of the rows, with "-" before it for
+    the largest first. find: those alone whose name holds this text, in any case.
+    """
+
+    first: int = 0
+    number: int | None = None
+    order: str = "listed"
+    find: str = ""
+
+    def of(self, rows: Sequence[Row], rank: Callable[[Row], Any]) -> tuple[list[Row], int]:
+        """The rows of this page, and how many there are on all pages.
+
+        Raises:
+            BadParameter: the order is by a field that these rows do not have.
+        """
+        text = self.find.casefold()
+        matches = [row for row in rows if text in row.value.casefold()] if text else list(rows)
+        field = self.order.removeprefix("-")
+        if field == "rank":
+            matches.sort(key=rank, reverse=self.order != field)
+        elif field != "listed":
+            if not all(hasattr(row, field) for row in matches):
+                raise BadParameter(f"order {self.order}: these rows have no {field}; take another")
+            # Of a mean some are not known; those come last of what is largest first.
+            of = [(getattr(row, field) is not None, getattr(row, field)) for row in matches]
+            places = sorted(range(len(of)), key=of.__getitem__, reverse=self.order != field)
+            matches = [matches[place] for place in places]
+        end = None if self.number is None else self.first + self.number
+        return matches[self.first : end], len(matches)
+
+
+WHOLE: Final = Page()
+
 
 # A value of an answer takes some 200 bytes, a number 8.
 _NUMBERS_A_VALUE: Final = 25
@@ -215,7 +262,7 @@ def _weakest(bundle: Bundle, totals: Mapping[Window, WindowTotals]) -> Amplified
     sizes: dict[str, int] = {}
     dummies: dict[str, int] = {}
     for window, window_totals in totals.items():
-        metric, hiding = bundle.streams[window.stream], 0
+        metric, hiding = bundle.asked_in(window.stream), 0
         size = window_totals.batch_reports
         if metric.central is not None:
             # So many of the expected dummies hide the number of reports: none may be there.
@@ -228,7 +275,7 @@ def _weakest(bundle: Bundle, totals: Mapping[Window, WindowTotals]) -> Amplified
     if not all(sizes.values()):
         return None
     guarantees = [
-        shuffled_of(bundle.streams[name], size, dummies=dummies[name])
+        shuffled_of(bundle.asked_in(name), size, dummies=dummies[name])
         for name, size in sizes.items()
     ]
     return max(guarantees, key=lambda guarantee: guarantee.epsilon, default=None)

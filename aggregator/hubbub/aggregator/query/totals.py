@@ -95,7 +95,7 @@ class TotalsByEpoch:
         self.clocks = clocks or Clocks(clock)
         self._store = store
         self._shelf = TotalsCache(
-            store, dummies_each=lambda stream: self.bundle.streams[stream].made_each
+            store, dummies_each=lambda stream: self.bundle.asked_in(stream).made_each
         )
         self._clock = clock
 
@@ -323,7 +323,7 @@ class TotalsByEpoch:
             cells.setdefault(stream.partition("/")[2], []).append(stream)
         tiers = []
         for streams in cells.values():  # of one mechanism each, so that their totals add exactly
-            own = self.bundle.streams[streams[0]]
+            own = self.bundle.asked_in(streams[0])
             mechanism = own.randomizer
             parts = [
                 window_totals

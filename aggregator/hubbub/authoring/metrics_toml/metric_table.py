@@ -9,8 +9,7 @@ from typing import Any, Final, NamedTuple
 from hubbub.authoring.auto import own_fields, resolve
 from hubbub.authoring.crowds.accountant import Accountant
 from hubbub.authoring.crowds.crowd_table import PROMISE, crowd_mechanisms, crowd_table
-from hubbub.authoring.metrics_toml.domain import read_candidates, read_values
-from hubbub.authoring.metrics_toml.kind_tables import ranges_of, spelled
+from hubbub.authoring.metrics_toml.domain import ranges_of, read_candidates, read_values, spelled
 from hubbub.authoring.metrics_toml.sole_choice import check_wishes, with_sole_choice
 from hubbub.authoring.table_reader import read_fields, refuse_unknown
 from hubbub.catalog.choice import AUTO

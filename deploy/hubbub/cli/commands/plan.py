@@ -31,8 +31,7 @@ from hubbub.programs.command_line import Command
 from hubbub.programs.options import Exclusive, Group, option, options
 from hubbub.programs.unwritable import refuse_unwritable
 from hubbub.query_results import percentile_name
-from hubbub.simulation.planned_ranks import check_rank_goal, rank_error
-from hubbub.simulation.totals_of_plan import simulate
+from hubbub.simulation.totals_of_plan import check_rank_goal, rank_error, simulate
 
 _POINTS: Final = 25
 
