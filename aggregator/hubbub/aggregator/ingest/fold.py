@@ -9,8 +9,10 @@ import numpy.typing as npt
 from hubbub.mechanisms import BitVector, CohortBits, Layout, OneHot, Samples, Subset
 
 Payloads = npt.NDArray[np.uint8]
+"""Shape (reports, payload_bytes)."""
 Words = npt.NDArray[np.unsignedinteger[Any]]
 Cells = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 # Rows are added in blocks of so many bytes, which stay in the processor's cache, until so few are
 # left that counting their bits is cheaper.
@@ -104,12 +106,6 @@ def _words(rows: Payloads) -> Words:
     length = rows.shape[1]
     size = next(size for size in (8, 4, 2, 1) if length % size == 0)
     return np.ascontiguousarray(rows).view(np.dtype(f"<u{size}"))
-
-
-Payloads = npt.NDArray[np.uint8]
-"""Shape (reports, payload_bytes)."""
-Cells = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 def well_formed(layout: Layout, payloads: Payloads) -> Mask:

@@ -29,7 +29,8 @@ from hubbub.aggregator.store.window_file import (
 )
 from hubbub.bundles import Bundle, open_bundle
 from hubbub.catalog import EPOCH_SECONDS
-from hubbub.conservation import Window, epoch_date
+from hubbub.conservation import Window
+from hubbub.epochs import epoch_date
 from hubbub.errors import BundleRefused, TotalsUnreadable, UnknownMetric
 from hubbub.fields.rules import metric_name_of
 

@@ -27,7 +27,7 @@ from hubbub.aggregator.web.problems import handle_problems
 from hubbub.aggregator.web.query_routes import questions
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.catalog import EPOCH_SECONDS
-from hubbub.conservation import epoch_dates
+from hubbub.epochs import epoch_dates
 from hubbub.errors import TotalsUnreadable
 from hubbub.programs.http_calls import Answer
 
