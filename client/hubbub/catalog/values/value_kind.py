@@ -98,7 +98,7 @@ class ValueKind:
 
     def named(self, values: Sequence[str], code: Any) -> str:
         """What people call a value of the mechanism."""
-        return values[code]
+        return str(values[code])
 
     def meanings(self, values: Sequence[str], randomizer: Any) -> dict[str, Any]:  # noqa: ARG002 of others
         """What a payload may have meant: a name for people, and the mechanism's own value."""
