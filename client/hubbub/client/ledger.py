@@ -153,7 +153,8 @@ class Account:
         _enter(self.days, day, cost)
         if metric.caps.central_mu and (in_crowds := crowd_cost(metric)):
             _enter(self.crowds, day, in_crowds)
-        self._bound()
+        if len(self.epochs) > _EPOCHS:
+            self._bound()
 
     def _bound(self) -> None:
         while len(self.epochs) > _EPOCHS:
