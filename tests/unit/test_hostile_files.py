@@ -16,7 +16,7 @@ from hubbub.aggregator.access.access_file import read_access
 from hubbub.authoring import read_catalog
 from hubbub.bundles import open_bundle, points, read_bundle
 from hubbub.bundles.encoding import read_json
-from hubbub.catalog.values.value_kinds import labels
+from hubbub.catalog.values.value_kinds import numeric_kinds
 from hubbub.cli.main import main
 from hubbub.cli.rappor_files import read_collection
 from hubbub.cli.terminal.candidate_file import read_candidates
@@ -358,5 +358,5 @@ def test_long_host_names_and_long_lines_are_read_as_toml() -> None:
 def test_no_number_of_toml_is_a_negative_zero() -> None:
     document = parse_toml("edges = [-0.0, 1.5]\nlow = { at = -0e3 }\nbelow = -0.5")
     assert str(document) == "{'edges': [0.0, 1.5], 'low': {'at': 0.0}, 'below': -0.5}"
-    labelled = labels("number", (-5.0, -0.0, 3.0, 4.0), "", clamps=True)
+    labelled = numeric_kinds()["number"].labels((-5.0, -0.0, 3.0, 4.0), "", clamps=True)
     assert labelled == ("below 0", "0 to 3", "3 or more")
