@@ -38,8 +38,10 @@ CATALOG = HEAD + "".join(
         ),
         ("took", "wave", 3.0, 'domain = "number"\nlow = 0\nhigh = 8\nbuckets = 8'),
         ("visited", "cms", 3.0, 'domain = "string"\nhashes = 16\nwidth = 64\ntiers = [1.0]'),
+        ("liked", "grr", 3.0, 'values = ["yes", "no"]\nexperiment = "menu"'),
     )
 )
+EXPERIMENT = "[experiments.menu]\narms = { control = 1, new = 1 }\n"
 CROWD = f"""
 [metrics.triples]
 description = "Who has what"
@@ -76,6 +78,7 @@ HELD: dict[str, dict[Any, int]] = {
     "homepage": {"often.example": 1500, "seldom.example": 500},
     "took": {0.5: 1000, 3.5: 2000, 6.5: 1000},
     "visited": {"often.example": 1500, "seldom.example": 500},
+    "liked": {0: 2000, 1: 1500},
     "triples": {2 * place + new: 300 + 100 * place for place in range(6) for new in (0, 1)},
 }
 
@@ -91,7 +94,9 @@ FORM = {
     "--authority": "how the service is reached",
     "--totals": "where the files of totals are; test_answers_from_files.py asks them the same",
     "--bundle": "which bundle defines those files",
+    "--skip-unreadable": "whether files that cannot be read end the answer, in the same test",
     "metric": "what the question is of; an unknown name is refused",
+    "experiment": "what the question is of; an unknown name is refused",
     "--measure": "times this machine, which says what a machine is and not what is asked",
 }
 """Options that leave the answer as it is, with the reason."""
@@ -126,6 +131,7 @@ def _of_house() -> dict[tuple[str, str], Case]:
         "discover": "discover words",
         "breakdown": "breakdown homepage --candidates {listed}",
     }
+    cases["experiment", "--confidence"] = "experiment menu", "experiment menu --confidence 0.5"
     for question, base in bases.items():
         cases |= {
             (question, "--last"): (base, f"{base} --last 9d"),
@@ -412,7 +418,7 @@ def test_every_option_of_a_question_has_a_case_or_is_of_form() -> None:
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """Totals that are filled once; with two saved lists, and two marks."""
     folder = tmp_path_factory.mktemp("options")
-    catalog = CATALOG + CROWD + MODEL
+    catalog = CATALOG + CROWD + MODEL + EXPERIMENT
     with house(
         folder, "--http-rate", "0", catalog=catalog, truths=HELD, reader=read_with_promises
     ) as running:
@@ -513,6 +519,7 @@ def _parameters() -> dict[tuple[str, str, str], Address]:
         ("get", "/v1/marks", "metric"): ("", "", "metric=theme"),
         ("get", "/v1/models", "confidence"): ("", "", "confidence=0.5"),
         ("get", "/v1/models/{model}", "confidence"): ("churn", "", "confidence=0.5"),
+        ("get", "/v1/experiments/{experiment}", "confidence"): ("menu", "", "confidence=0.5"),
     }
     for method, metric, tier in (("get", "theme", "0.5"), ("post", "visited", "1")):
         find = {"find": TEXTS[metric]}
@@ -610,7 +617,7 @@ def test_every_parameter_of_a_path_has_a_case_or_is_of_form(own: House) -> None:
 @pytest.mark.parametrize(("method", "path", "parameter"), sorted(PARAMETERS))
 def test_a_parameter_changes_an_answer(own: House, method: str, path: str, parameter: str) -> None:
     name, before, after = PARAMETERS[method, path, parameter]
-    url = own.page + path.format(metric=name, model=name)
+    url = own.page + path.format(metric=name, model=name, experiment=name)
     places = (("last", 0), ("after", 2), ("earlier", 5), ("later", 6), ("middle", 7))
     days = {name: own.today - ago for name, ago in (*places, ("first", DAYS - 1))}
 
