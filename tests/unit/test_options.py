@@ -9,7 +9,7 @@ import pytest
 
 from hubbub.errors import BadParameter
 from hubbub.fields.rules import Interval
-from hubbub.programs.command_line import Command, Parser, add_commands
+from hubbub.programs.command_line import Parser, add_commands, command
 from hubbub.programs.options import Exclusive, Group, argument, option, options
 
 _EITHER = Exclusive(required=True)
@@ -47,7 +47,7 @@ def _parsed(*words: str) -> Any:
 
     parser = Parser(prog="it")
     commands = parser.add_subparsers(required=True)
-    add_commands(commands, [Command(name="one two", run=run)])
+    add_commands(commands, [command("one two")(run)])
     namespace = parser.parse_args(["one", "two", *words])
     assert namespace.run(namespace) == 0
     return option_sets[0]
@@ -153,8 +153,8 @@ def _run_inner(options: Inner) -> int:
 def _outcome(*words: str) -> int:
     parser = Parser(prog="it")
     commands = [
-        Command(name="plan", run=_run_outer),
-        Command(name="plan inner", run=_run_inner, text="further"),
+        command("plan")(_run_outer),
+        command("plan inner", text="further")(_run_inner),
     ]
     add_commands(parser.add_subparsers(required=True), commands)
     namespace = parser.parse_args(["plan", *words])

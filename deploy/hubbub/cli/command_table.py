@@ -12,12 +12,14 @@ class Entry(NamedTuple):
     """Where a command is, and what it is for.
 
     module: of hubbub.cli.commands; several commands may share one. extra: the smallest that has
-    all it imports, as pip names it; "" for what the bare install has.
+    all it imports, as pip names it; "" for what the bare install has. more: modules of further
+    actions of this command.
     """
 
     module: str
     purpose: str
     extra: str = ""
+    more: tuple[str, ...] = ()
 
 
 COMMANDS: Final = {
@@ -27,21 +29,27 @@ COMMANDS: Final = {
     "init": Entry("init", "keys, certificates, passwords and settings for an installation", "cli"),
     "up": Entry("up", "run everything on this machine, until Ctrl-C", "local"),
     "catalog": Entry(
-        "catalog", "write and check metrics.toml, build what is shipped, help editors"
+        "catalog_new",
+        "write and check metrics.toml, build what is shipped, help editors",
+        more=("catalog", "catalog_codegen"),
     ),
-    "keys": Entry("keys", "make keys and certificates", "cli"),
+    "keys": Entry("keys", "make keys and certificates", "cli", more=("tokens",)),
     "log": Entry("log", "audit the transparency log of bundles, as anyone may"),
     "notice": Entry("notice", "ask fewer devices, or stop a metric, without a release of the app"),
     "plan": Entry(
         "plan",
         "choose a mechanism, the number of reports or the epsilon; count fake reports and machines",
         "plan",
+        more=("plan_central", "plan_model", "plan_attack", "plan_capacity"),
     ),
     "simulate": Entry(
         "simulate", "a rehearsal: what would be answered of values that you know", "plan"
     ),
     "privacy": Entry(
-        "privacy", "show what a catalog reveals; compute amplification and composition", "plan"
+        "privacy",
+        "show what a catalog reveals; compute amplification and composition",
+        "plan",
+        more=("privacy_crowd",),
     ),
     "audit": Entry("audit", "prove the installed mechanisms, attack a catalog's metrics", "plan"),
     "query": Entry("query", "show the estimates of a metric, with intervals"),
@@ -91,13 +99,15 @@ COMMANDS: Final = {
 }
 
 
-def load(command: str) -> ModuleType:
-    """The module of a command, imported.
+def load(command: str) -> list[ModuleType]:
+    """The modules of a command, imported.
 
     Raises:
         MissingDependency: it imports what is not installed here.
     """
-    return load_module(COMMANDS[command].module, f"hubbub {command}", COMMANDS[command].extra)
+    entry = COMMANDS[command]
+    modules = (entry.module, *entry.more)
+    return [load_module(module, f"hubbub {command}", entry.extra) for module in modules]
 
 
 def load_module(module: str, command: str, extra: str) -> ModuleType:

@@ -12,7 +12,7 @@ from typing import Any, Final, NoReturn
 from hubbub.cli.command_table import COMMANDS, load
 from hubbub.errors import BadParameter, HubbubError
 from hubbub.errors.printable import visible_lines
-from hubbub.programs.command_line import Parser, add_commands
+from hubbub.programs.command_line import Parser, add_commands, commands_of
 from hubbub.programs.standard_streams import complain
 
 _GROUPS: Final = {
@@ -187,8 +187,8 @@ def _parser(wanted: Sequence[str], services: Mapping[str, Any] = MappingProxyTyp
         title="commands", required=True, metavar="COMMAND", action=_Commands
     )
     for name in wanted:
-        module = load(name)
-        add_commands(commands, module.COMMANDS, getattr(module, "DESCRIPTION", ""))
+        modules = load(name)
+        add_commands(commands, commands_of(modules), getattr(modules[0], "DESCRIPTION", ""))
     for name in [*([] if wanted else COMMANDS), *_SERVICES]:
         commands.add_parser(name)
     commands.choices.update(services)

@@ -9,6 +9,7 @@ from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
 from itertools import groupby
 from pathlib import Path
+from types import ModuleType
 from typing import IO, Any, Final, NoReturn
 
 from hubbub.errors.printable import visible_lines
@@ -21,21 +22,38 @@ _MAX_DIGITS: Final = 40  # A larger number means nothing here, and one of 310 is
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A command of a program.
-
-    Attributes:
-        name: one word, or two: a command and its action.
-        run: takes an object of the options that its parameter is annotated with, and returns the
-            exit code.
-        text: what a list of actions prints of it. description, epilog: what its own help prints
-            above and below its options; an epilog of several lines keeps them.
-    """
+    """A command of a program, as `command` makes it of a function."""
 
     name: str
-    run: Callable[[Any], int]
-    text: str = ""
-    description: str = ""
-    epilog: str = ""
+    run: Callable[[Any], int | None]
+    text: str
+    description: str
+    epilog: str
+
+
+def command(
+    name: str, *, text: str = "", description: str = "", epilog: str = ""
+) -> Callable[[Callable[[Any], int | None]], Command]:
+    """Make a command of a function.
+
+    The function takes an object of the options that its parameter is annotated with, and returns
+    the exit code; None is 0.
+
+    Args:
+        name: one word, or two: a command and its action.
+        text: what a list of actions prints of it.
+        description: what its own help prints above its options.
+        epilog: what its own help prints below them; an epilog of several lines keeps them.
+    """
+    return lambda run: Command(
+        name=name, run=run, text=text, description=description, epilog=epilog
+    )
+
+
+def commands_of(modules: Iterable[ModuleType]) -> list[Command]:
+    """The commands that the functions of some modules make, in their order."""
+    every = (value for module in modules for value in vars(module).values())
+    return [value for value in every if isinstance(value, Command)]
 
 
 def read_number(text: str) -> float:
@@ -203,7 +221,7 @@ def _texts(command: Command) -> dict[str, Any]:
 def _add_options(parser: argparse.ArgumentParser, command: Command) -> None:
     section = options_of(command)
     add_options(parser, section)
-    parser.set_defaults(run=lambda namespace: command.run(read_options(section, namespace)))
+    parser.set_defaults(run=lambda namespace: command.run(read_options(section, namespace)) or 0)
 
 
 def options_of(command: Command) -> type:

@@ -25,9 +25,9 @@ from hubbub.errors import BadParameter
 from hubbub.fields.rules import Interval
 
 _KEY: Final = "option"
-# From the one on counts have commas, from the other on they are no counts.
-_LONG: Final = 1_000_001
-_LONGEST: Final = 10**15
+# Whole numbers between these are counts, which are written in full.
+_LONG: Final = 1e6
+_LONGEST: Final = 1e15
 NEEDS_VALUE: Final = object()
 """Of an option that is never written without a value."""
 Section = TypeVar("Section")
@@ -269,7 +269,7 @@ def _outside(number: float, interval: Interval) -> str:
 
 
 def _figure(number: float) -> str:
-    if isinstance(number, int) and number < _LONG:
+    if isinstance(number, int):
         return str(number)
-    is_count = _LONG <= number < _LONGEST and float(number).is_integer()
+    is_count = _LONG <= number < _LONGEST and number.is_integer()
     return f"{number:,.0f}" if is_count else f"{number:g}"

@@ -28,7 +28,7 @@ from hubbub.privacy.proofs.audit import (
     steps_of,
 )
 from hubbub.privacy.proofs.enumeration import PROOFS, SMALL
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
 
 _DEFAULT: Final = Path("metrics.toml")
@@ -53,6 +53,12 @@ class AuditOptions:
     )
 
 
+@command(
+    "audit",
+    description="Proves the coin source and every installed mechanism by exact enumeration, "
+    "then attacks every metric of the catalog with real coins. The exit code is 1 "
+    "if anything failed.",
+)
 def _audit(options: AuditOptions) -> int:
     path = options.catalog or (_DEFAULT if _DEFAULT.exists() else None)
     metrics = _metrics(path, options.metrics)
@@ -143,14 +149,3 @@ def _found(check: Check) -> str:
     if check.kind == NOT_WALKED:
         return "not tried"
     return "held" if check.held else "FAILED"
-
-
-COMMANDS: Final = (
-    Command(
-        name="audit",
-        run=_audit,
-        description="Proves the coin source and every installed mechanism by exact enumeration, "
-        "then attacks every metric of the catalog with real coins. The exit code is 1 "
-        "if anything failed.",
-    ),
-)

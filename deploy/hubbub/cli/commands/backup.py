@@ -30,7 +30,7 @@ from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.progress import progress
 from hubbub.cli.terminal.service_client import nothing_runs
 from hubbub.errors import BackupUnusable, ServiceUnavailable, StateUnusable, StoreUnavailable
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.programs.options import Exclusive, argument, option, options
 from hubbub.programs.text_files import read_text
 from hubbub.runtime import redis_url
@@ -114,7 +114,14 @@ class RestoreOptions:
     key: OpenerOptions
 
 
-def _backup(options: BackupOptions) -> int:
+@command(
+    "backup",
+    description="Copies a running installation into a new folder: the contents of both Redis "
+    "at one moment, and the files of the installation, encrypted, with a checksum "
+    "of each part.",
+    epilog=f"{_URLS}; for a folder of `hubbub up` they are known.",
+)
+def _backup(options: BackupOptions) -> None:
     folder, home, passphrase = options.folder, options.home, options.passphrase
     lock = lock_with(_secret(passphrase)) if passphrase else lock_for(options.recipient)
     if not home.is_dir():
@@ -142,10 +149,14 @@ def _backup(options: BackupOptions) -> int:
     for role in ROLES:
         say(f"{role}.rdb: {_needs(folder, role)}")
     say("keep the passphrase or the private key elsewhere: without it no key comes back")
-    return 0
 
 
-def _verify(options: VerifyOptions) -> int:
+@command(
+    "verify",
+    description="Checks that every part of a backup is unchanged, and that a Redis reads it; "
+    "with a passphrase or a key also that it opens the files.",
+)
+def _verify(options: VerifyOptions) -> None:
     folder = options.folder
     manifest, opener = read_checked(folder), options.key.opener()
     if opener is not None:
@@ -158,10 +169,16 @@ def _verify(options: VerifyOptions) -> int:
     say(f"{folder}: whole, made {manifest.made} by hubbub {manifest.version}")
     if opener is None:
         say("installation.age: as it was written; whether it opens, --passphrase or --identity say")
-    return 0
 
 
-def _restore(options: RestoreOptions) -> int:
+@command(
+    "restore",
+    description="Checks a backup and makes an installation from it, in a new folder and in "
+    "empty Redis. It overwrites nothing. The next steps are in "
+    "docs/operate/restore.md.",
+    epilog=f"{_URLS}; a folder of `hubbub up` has its own.",
+)
+def _restore(options: RestoreOptions) -> None:
     folder, home = options.folder, options.home
     checked = read_checked(folder)
     if home is None:
@@ -175,7 +192,7 @@ def _restore(options: RestoreOptions) -> int:
         if (home / "compose.yaml").exists() or (home / "redis").exists():
             say(f"{home}: the files are back")
             say(f"next: start both Redis of it, nothing else, and: hubbub restore {folder} --redis")
-            return 0
+            return
         with ExitStack() as stack:
             urls = {}
             for role in ROLES:
@@ -185,7 +202,6 @@ def _restore(options: RestoreOptions) -> int:
             _fill(urls, folder)
     say(f"restored, as of {checked.made}; the services may start")
     say("reports that were acknowledged since do not come again (docs/operate/restore.md)")
-    return 0
 
 
 def _fill(urls: dict[str, str], folder: Path) -> None:
@@ -241,32 +257,6 @@ def _bars(what: str) -> Iterator[Callable[[str, int, int], None]]:
             bars.update(tasks[role], completed=done, total=total)
 
         yield on
-
-
-COMMANDS: Final = (
-    Command(
-        name="backup",
-        run=_backup,
-        description="Copies a running installation into a new folder: the contents of both Redis "
-        "at one moment, and the files of the installation, encrypted, with a checksum "
-        "of each part.",
-        epilog=f"{_URLS}; for a folder of `hubbub up` they are known.",
-    ),
-    Command(
-        name="verify",
-        run=_verify,
-        description="Checks that every part of a backup is unchanged, and that a Redis reads it; "
-        "with a passphrase or a key also that it opens the files.",
-    ),
-    Command(
-        name="restore",
-        run=_restore,
-        description="Checks a backup and makes an installation from it, in a new folder and in "
-        "empty Redis. It overwrites nothing. The next steps are in "
-        "docs/operate/restore.md.",
-        epilog=f"{_URLS}; a folder of `hubbub up` has its own.",
-    ),
-)
 
 
 ROLES: Final = ("shuffler", "aggregator")

@@ -7,7 +7,7 @@ from hubbub.cli.terminal.answer_tables import show_rows
 from hubbub.cli.terminal.output import explain, several
 from hubbub.cli.terminal.query_options import QuestionOptions
 from hubbub.notebook import Connection
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.programs.options import option, options
 from hubbub.query_results import columns_of, final_sentence, percentile_sentences, rows
 
@@ -20,24 +20,19 @@ class BreakdownOptions:
     by: str = option("public field (the first)", default="", metavar="FIELD")
 
 
-def _breakdown(options: BreakdownOptions) -> int:
-    return options.question.ask(Connection.breakdown, show_breakdown, by=options.by)
-
-
-COMMANDS: Final = (
-    Command(
-        name="breakdown",
-        run=_breakdown,
-        description="For a metric with a breakdown: for each value of a public field the shares "
-        "among its reports, and how they differ from the shares among all other "
-        "reports. A value with fewer reports than the minimum batch has no answer.",
-        epilog="""
+@command(
+    "breakdown",
+    description="For a metric with a breakdown: for each value of a public field the shares "
+    "among its reports, and how they differ from the shares among all other "
+    "reports. A value with fewer reports than the minimum batch has no answer.",
+    epilog="""
 examples:
   hubbub breakdown crashed --by version --last 7d     of each version, how many crashed
   hubbub query crashed@version=2.1+2.2                one answer of two of them together
 """,
-    ),
 )
+def _breakdown(options: BreakdownOptions) -> int:
+    return options.question.ask(Connection.breakdown, show_breakdown, by=options.by)
 
 
 Answer = Mapping[str, Any]

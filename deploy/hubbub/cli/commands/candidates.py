@@ -8,7 +8,7 @@ from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say, several, table
 from hubbub.cli.terminal.query_options import ServiceOptions
 from hubbub.notebook.service import named_path
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, options
 
 _LISTS: Final = "/v1/candidates"
@@ -32,7 +32,8 @@ class ListOptions:
     service: ServiceOptions
 
 
-def _add(options: AddOptions) -> int:
+@command("candidates add", text="save the lines of a file, or add them to a list")
+def _add(options: AddOptions) -> None:
     strings = read_candidates(options.file, "FILE")
     with options.service.connection() as connection:
         saved = connection.service.ask(
@@ -40,10 +41,10 @@ def _add(options: AddOptions) -> int:
         )
         name, number = saved["name"], several(saved["total"], "string")
     say(f"{name}: {number}; look for them with --list {name}")
-    return 0
 
 
-def _list(service: ServiceOptions) -> int:
+@command("candidates list", text="show the saved lists")
+def _list(service: ServiceOptions) -> None:
     with service.connection() as connection:
         rows = [
             (
@@ -54,28 +55,17 @@ def _list(service: ServiceOptions) -> int:
             for saved in connection.service.ask(_LISTS)["lists"]
         ]
     table("Saved lists", ("name", "saved on", "strings"), rows, text_columns=2)
-    return 0
 
 
-def _show(options: ListOptions) -> int:
+@command("candidates show", text="print the strings of a list, one per line")
+def _show(options: ListOptions) -> None:
     with options.service.connection() as connection:
         for string in connection.service.ask(named_path(_LISTS, options.name))["candidates"]:
             say(string)
-    return 0
 
 
-def _remove(options: ListOptions) -> int:
+@command("candidates remove", text="remove a list")
+def _remove(options: ListOptions) -> None:
     with options.service.connection() as connection:
         connection.service.ask(named_path(_LISTS, options.name), method="DELETE")
     say(f"{options.name}: removed")
-    return 0
-
-
-COMMANDS: Final = (
-    Command(
-        name="candidates add", run=_add, text="save the lines of a file, or add them to a list"
-    ),
-    Command(name="candidates list", run=_list, text="show the saved lists"),
-    Command(name="candidates show", run=_show, text="print the strings of a list, one per line"),
-    Command(name="candidates remove", run=_remove, text="remove a list"),
-)

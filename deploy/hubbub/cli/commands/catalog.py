@@ -3,20 +3,18 @@
 from collections.abc import Iterator, Sequence
 from math import ceil, isfinite
 from pathlib import Path
-from typing import Final
 
 from hubbub.authoring.crowds.dummy_counts import minimum
 from hubbub.catalog import Metric
 from hubbub.catalog.crowds.central import CROWD_PARTS, CROWD_TREE
 from hubbub.catalog.discovery import finder_of
 from hubbub.cli.command_table import load_module
-from hubbub.cli.commands.catalog_codegen import CODEGEN
-from hubbub.cli.commands.catalog_new import NEW, packaged_schema
+from hubbub.cli.commands.catalog_new import packaged_schema
 from hubbub.cli.terminal.catalog_reading import read_aloud, say_expired
 from hubbub.cli.terminal.output import explain, say, several, table
 from hubbub.mechanisms.even import even_lies
 from hubbub.privacy.verdict import loud_reports, year_of_reports
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options, read_named_path
 
 
@@ -60,7 +58,8 @@ class SchemaOptions:
     """`hubbub catalog schema` has none."""
 
 
-def _check(options: CheckOptions) -> int:
+@command("catalog check", text="check a catalog, show what each metric reveals")
+def _check(options: CheckOptions) -> None:
     catalog = read_aloud(options.catalog)
     rows = [
         (
@@ -108,7 +107,6 @@ def _check(options: CheckOptions) -> int:
         explain(f"warning: {warning}")
     result = several(len(warnings), "warning") if warnings else "no problem found"
     explain(f"{options.catalog}: {several(len(rows), 'metric')}, {result}")
-    return 0
 
 
 def _too_few_reports(metrics: Sequence[Metric]) -> Iterator[str]:
@@ -166,24 +164,12 @@ def _of_tree(metric: Metric) -> str:
     )
 
 
-def _schema(_: SchemaOptions) -> int:
-    say(packaged_schema().rstrip())
-    return 0
-
-
+@command("catalog build", text="sign the bundle that apps ship")
 def _build(options: BuildOptions) -> int:
     code: int = load_module("catalog_build", "hubbub catalog build", "cli").build(options)
     return code
 
 
-COMMANDS: Final = (
-    NEW,
-    Command(
-        name="catalog check", run=_check, text="check a catalog, show what each metric reveals"
-    ),
-    Command(name="catalog build", run=_build, text="sign the bundle that apps ship"),
-    CODEGEN,
-    Command(
-        name="catalog schema", run=_schema, text="the JSON Schema of metrics.toml, for editors"
-    ),
-)
+@command("catalog schema", text="the JSON Schema of metrics.toml, for editors")
+def _schema(_: SchemaOptions) -> None:
+    say(packaged_schema().rstrip())

@@ -13,7 +13,7 @@ from hubbub.cli.commands.codegen_typescript import FIRST_LINE, typescript_module
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say, several
 from hubbub.errors import BadParameter
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.programs.options import Exclusive, argument, option, options
 from hubbub.programs.unreadable import unreadable
 
@@ -40,7 +40,17 @@ class CodegenOptions:
     )
 
 
-def _codegen(options: CodegenOptions) -> int:
+@command(
+    "catalog codegen",
+    text="metrics as a module, for type checkers",
+    description="""
+Writes a Python module with an object for each metric. An app reports with
+`metrics.theme.report("dark")`; mypy and pyright find wrong names and values. With --typescript it
+writes a module for pages and Node: `report(client, "theme", "dark")`. With --check it writes
+nothing, and the exit code says whether the file fits the catalog: a line for a test.
+""",
+)
+def _codegen(options: CodegenOptions) -> None:
     catalog = read_aloud(options.catalog)
     if options.python:
         name, path = "--python", options.python
@@ -63,7 +73,6 @@ def _codegen(options: CodegenOptions) -> int:
         raise BadParameter(f"{path}: cannot be read or written: {unreadable(error)}") from error
     done = "up to date" if options.check else "written"
     say(f"{path}: {several(len(catalog.metrics), 'metric')}, {done}")
-    return 0
 
 
 def python_module(catalog: Catalog) -> str:
@@ -134,16 +143,3 @@ def _type(metric: Metric) -> str:
     elif sorted(values) == ["false", "true"]:
         own = "bool"
     return metric.value_kind.PYTHON.format(own)
-
-
-CODEGEN: Final = Command(
-    name="catalog codegen",
-    run=_codegen,
-    text="metrics as a module, for type checkers",
-    description="""
-Writes a Python module with an object for each metric. An app reports with
-`metrics.theme.report("dark")`; mypy and pyright find wrong names and values. With --typescript it
-writes a module for pages and Node: `report(client, "theme", "dark")`. With --check it writes
-nothing, and the exit code says whether the file fits the catalog: a line for a test.
-""",
-)

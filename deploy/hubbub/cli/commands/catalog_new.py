@@ -24,7 +24,7 @@ from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.fields.field import fields_of
 from hubbub.fields.rules import NAME
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
-from hubbub.programs.command_line import Command, read_number, read_whole_number
+from hubbub.programs.command_line import command, read_number, read_whole_number
 from hubbub.programs.options import Exclusive, argument, option, options, read_named_path
 from hubbub.programs.text_files import parse_toml, read_text
 from hubbub.programs.unwritable import refuse_unwritable
@@ -131,7 +131,17 @@ def packaged_schema() -> str:
     return (files("hubbub.cli") / _SCHEMA).read_text("utf-8")
 
 
-def _new(options: NewOptions) -> int:
+@command(
+    "catalog new",
+    text="write a metric into metrics.toml, field by field",
+    description="""
+Writes a metric into the catalog, with a comment above each field; the planner chooses the
+mechanism (mechanism = "auto"). On a terminal it asks for description, owner, values and unit if no
+option gives them. It changes no existing metric, and writes only what passes `hubbub catalog
+check`.
+""",
+)
+def _new(options: NewOptions) -> None:
     name, path = options.name, options.catalog
     if not NAME.fullmatch(name):
         raise BadParameter(f"a metric's name must match {NAME.pattern}; choose another")
@@ -153,7 +163,6 @@ def _new(options: NewOptions) -> int:
     _check(path, (before or "") + text, name)
     _append(path, text, new=before is None)
     say(f'{path}: metric "{name}" added; see what it reveals: hubbub catalog check {path}')
-    return 0
 
 
 def _refuse_unused(options: NewOptions) -> None:
@@ -337,16 +346,3 @@ def _append(path: Path, text: str, *, new: bool) -> None:
             schema.write_text(packaged_schema(), encoding="utf-8")
     except OSError as error:
         raise CatalogInvalid(f"{error.filename}: cannot be written: {error.strerror}") from error
-
-
-NEW: Final = Command(
-    name="catalog new",
-    run=_new,
-    text="write a metric into metrics.toml, field by field",
-    description="""
-Writes a metric into the catalog, with a comment above each field; the planner chooses the
-mechanism (mechanism = "auto"). On a terminal it asks for description, owner, values and unit if no
-option gives them. It changes no existing metric, and writes only what passes `hubbub catalog
-check`.
-""",
-)

@@ -1,11 +1,11 @@
 """`hubbub completion`: a script that completes hubbub's commands and options in a shell."""
 
-from typing import Final, Literal
+from typing import Literal
 
 from hubbub.aggregator import settings as aggregator
 from hubbub.cli.terminal.output import say
 from hubbub.issuer import settings as issuer
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, options
 from hubbub.relay import settings as relay
 from hubbub.shuffler import settings as shuffler
@@ -18,7 +18,12 @@ class CompletionOptions:
     shell: Literal["bash", "zsh", "tcsh"] = argument("the shell that reads it")
 
 
-def _completion(options: CompletionOptions) -> int:
+@command(
+    "completion",
+    description='bash: eval "$(hubbub completion bash)", in ~/.bashrc; '
+    "zsh: hubbub completion zsh > a file _hubbub in a folder of $fpath.",
+)
+def _completion(options: CompletionOptions) -> None:
     import shtab  # noqa: PLC0415 of no use to any other command
 
     from hubbub.cli.main import whole_parser  # noqa: PLC0415 it imports every command, us too
@@ -26,14 +31,3 @@ def _completion(options: CompletionOptions) -> int:
     services = (aggregator.parser(), issuer.parser(), relay.parser(), shuffler.parser())
     parsers = {parser.prog.removeprefix("hubbub "): parser for parser in services}
     say(shtab.complete(whole_parser(parsers), options.shell))
-    return 0
-
-
-COMMANDS: Final = (
-    Command(
-        name="completion",
-        run=_completion,
-        description='bash: eval "$(hubbub completion bash)", in ~/.bashrc; '
-        "zsh: hubbub completion zsh > a file _hubbub in a folder of $fpath.",
-    ),
-)

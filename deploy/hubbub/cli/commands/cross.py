@@ -9,7 +9,7 @@ from hubbub.cli.terminal.output import explain, table
 from hubbub.cli.terminal.query_options import AnswerOptions, read_metric_name
 from hubbub.errors.printable import visible
 from hubbub.notebook import Connection
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, options
 from hubbub.query_results import (
     Row,
@@ -34,27 +34,22 @@ class CrossOptions:
     answer: AnswerOptions
 
 
-def _cross(options: CrossOptions) -> int:
-    parts = options.rows, options.columns, options.by
-    return options.answer.ask(Connection.cross, show_cross, options.metric, *parts)
-
-
-COMMANDS: Final = (
-    Command(
-        name="cross",
-        run=_cross,
-        description="For a metric with parts: for each value of the first part, the share of each "
-        "value of the second part, with intervals; and whether the two parts depend on "
-        "each other. Name two parts if the metric has more; without names the first "
-        "two are used. A third part has a table for each of its values, if devices "
-        "report three parts together.",
-        epilog="""
+@command(
+    "cross",
+    description="For a metric with parts: for each value of the first part, the share of each "
+    "value of the second part, with intervals; and whether the two parts depend on "
+    "each other. Name two parts if the metric has more; without names the first "
+    "two are used. A third part has a table for each of its values, if devices "
+    "report three parts together.",
+    epilog="""
 example:
   hubbub cross profile country theme --last 7d     of each country, who has which theme
   hubbub cross profile country theme version       the same for each version
 """,
-    ),
 )
+def _cross(options: CrossOptions) -> int:
+    parts = options.rows, options.columns, options.by
+    return options.answer.ask(Connection.cross, show_cross, options.metric, *parts)
 
 
 Answer = Mapping[str, Any]

@@ -35,7 +35,7 @@ from hubbub.conservation import TERMS, balances
 from hubbub.epochs import epoch_date, epoch_dates
 from hubbub.errors import BadParameter, ServiceUnavailable
 from hubbub.fields.rules import Interval
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.programs.options import Exclusive, option, options
 from hubbub.programs.unwritable import refuse_unwritable
 from hubbub.runtime import connect_redis
@@ -112,6 +112,7 @@ class DemoOptions:
     json: Path | None = option("also write all results to this file", default=None, metavar="FILE")
 
 
+@command("demo")
 def _demo(options: DemoOptions) -> int:
     if options.json and not options.json.absolute().parent.is_dir():
         raise BadParameter(f"--json {options.json}: there is no such folder; make it first")
@@ -283,6 +284,3 @@ def _write(
 
 def _lap(since: float) -> float:
     return round(time.monotonic() - since, 3)
-
-
-COMMANDS: Final = (Command(name="demo", run=_demo),)

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from hubbub.catalog.values.list_versions import FINDER
 from hubbub.cli.terminal.answer_tables import show_estimates
@@ -13,7 +13,7 @@ from hubbub.cli.terminal.query_options import AnswerOptions, read_metric_name
 from hubbub.errors import BadParameter
 from hubbub.fields.rules import NAME, Interval
 from hubbub.keys.files import replace as replace_file
-from hubbub.programs.command_line import Command, read_number
+from hubbub.programs.command_line import command, read_number
 from hubbub.programs.options import argument, option, options
 from hubbub.programs.unwritable import refuse_unwritable
 
@@ -56,7 +56,19 @@ class DiscoverOptions:
     answer: AnswerOptions
 
 
-def _discover(options: DiscoverOptions) -> int:
+@command(
+    "discover",
+    description=f'Of a metric with mechanism "{FINDER}": the frequent strings, each counted by '
+    "reports that had no part in finding it, and how many reports are of others.",
+    epilog="""
+examples:
+  hubbub discover plugins --last 7d
+  hubbub discover plugins --as-candidates plugins.txt     for the next question that counts them
+  hubbub discover plugins --as-candidates plugins.txt --append     a list that grows
+  hubbub discover plugins --likely --as-candidates plugins.txt     with what may be nobody's
+""",
+)
+def _discover(options: DiscoverOptions) -> None:
     path = options.as_candidates
     if options.append and not path:
         raise BadParameter("--append is of a file: name it with --as-candidates FILE")
@@ -78,7 +90,6 @@ def _discover(options: DiscoverOptions) -> int:
         terms.output.write(answer, show_estimates)
         if path:
             _write(path, answer.document, append=options.append)
-    return 0
 
 
 def _write(path: Path, estimates: Mapping[str, Any], *, append: bool) -> None:
@@ -107,20 +118,3 @@ def _write(path: Path, estimates: Mapping[str, Any], *, append: bool) -> None:
         + (f", {len(new):,} of them new" if append else "")
         + (f"; {rest_count:,} are no whole lines" if rest_count else "")
     )
-
-
-COMMANDS: Final = (
-    Command(
-        name="discover",
-        run=_discover,
-        description=f'Of a metric with mechanism "{FINDER}": the frequent strings, each counted by '
-        "reports that had no part in finding it, and how many reports are of others.",
-        epilog="""
-examples:
-  hubbub discover plugins --last 7d
-  hubbub discover plugins --as-candidates plugins.txt     for the next question that counts them
-  hubbub discover plugins --as-candidates plugins.txt --append     a list that grows
-  hubbub discover plugins --likely --as-candidates plugins.txt     with what may be nobody's
-""",
-    ),
-)

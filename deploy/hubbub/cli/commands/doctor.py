@@ -12,7 +12,7 @@ from hubbub.cli.terminal.output import several
 from hubbub.cli.terminal.query_options import ServiceOptions
 from hubbub.client.doctor import Finding, Verdict, device_checks, examine, show
 from hubbub.errors import ServiceUnavailable
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.programs.options import option, options
 
 _SOON: Final = timedelta(days=30)
@@ -20,8 +20,6 @@ _SOON: Final = timedelta(days=30)
 
 @options
 class DoctorOptions:
-    """Options of `hubbub doctor`."""
-
     bundle: Path | None = option(
         "the app's bundle (app.hubbub of --home, where it is; else as the app finds it)",
         default=None,
@@ -33,6 +31,13 @@ class DoctorOptions:
     service: ServiceOptions
 
 
+@command(
+    "doctor",
+    description="Examines this machine as a device and, where --home or --url names an "
+    "installation, its services. It shows no value, and exits with 1 if something keeps "
+    "reports or answers from arriving. A device that has hubbub-client alone: python -m "
+    "hubbub.client.doctor",
+)
 def _doctor(options: DoctorOptions) -> int:
     service, home = options.service, options.service.home
     bundle = options.bundle
@@ -97,15 +102,3 @@ def _queues(service: ServiceOptions) -> Iterator[Finding]:
         yield Finding("refused", "note", text)
     if not law["balanced"]:
         yield Finding("law", "fault", "reports are missing or too many: hubbub status --all")
-
-
-COMMANDS: Final = (
-    Command(
-        name="doctor",
-        run=_doctor,
-        description="Examines this machine as a device and, where --home or --url names an "
-        "installation, its services. It shows no value, and exits with 1 if something keeps "
-        "reports or answers from arriving. A device that has hubbub-client alone: python -m "
-        "hubbub.client.doctor",
-    ),
-)

@@ -1,7 +1,7 @@
 """`hubbub experiment`: what the arms of an experiment change, at every look."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from hubbub.cli.terminal.answer_tables import show_rows
 from hubbub.cli.terminal.output import explain, say
@@ -11,7 +11,7 @@ from hubbub.cli.terminal.query_options import (
     read_confidence,
     read_metric_name,
 )
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
 from hubbub.query_results import columns_of, final_sentence, rows
 
@@ -30,11 +30,20 @@ class ExperimentOptions:
     service: ServiceOptions
 
 
-def _experiment(options: ExperimentOptions) -> int:
+@command(
+    "experiment",
+    description="What the arms of an experiment change in each of its metrics, over all "
+    "epochs. Look as often as you like: all intervals of all looks hold together.",
+    epilog="""
+examples:
+  hubbub experiment new_menu                the effect, the sizes of the arms, a verdict
+  hubbub notice make --stop new_menu.control     give every device the arms that are left
+""",
+)
+def _experiment(options: ExperimentOptions) -> None:
     with options.service.connection() as connection:
         answer = connection.experiment(options.experiment, confidence=options.confidence)
         options.output.write(answer, show_experiment)
-    return 0
 
 
 def show_experiment(answer: Mapping[str, Any]) -> None:
@@ -59,18 +68,3 @@ def show_experiment(answer: Mapping[str, Any]) -> None:
     if sentence := final_sentence(answer):
         explain(sentence)
     say(answer["verdict"])
-
-
-COMMANDS: Final = (
-    Command(
-        name="experiment",
-        run=_experiment,
-        description="What the arms of an experiment change in each of its metrics, over all "
-        "epochs. Look as often as you like: all intervals of all looks hold together.",
-        epilog="""
-examples:
-  hubbub experiment new_menu                the effect, the sizes of the arms, a verdict
-  hubbub notice make --stop new_menu.control     give every device the arms that are left
-""",
-    ),
-)

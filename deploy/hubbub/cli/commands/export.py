@@ -7,7 +7,7 @@ from hubbub.cli.terminal.answer_tables import show_estimates, show_trend
 from hubbub.cli.terminal.query_options import Format, QuestionOptions
 from hubbub.errors import BadParameter
 from hubbub.notebook import Connection
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.programs.options import option, options
 
 _MAX_SERIES: Final = 50
@@ -22,6 +22,9 @@ class ExportOptions:
     by_epoch: bool = option("a row per epoch and value", default=False)
 
 
+@command(
+    "export", description="The format follows from the name of the file, unless --format names it."
+)
 def _export(options: ExportOptions) -> int:
     question, output = options.question, options.question.answer.output
     if output.format == "table":
@@ -39,12 +42,3 @@ def _export(options: ExportOptions) -> int:
     if options.by_epoch:
         return question.ask(Connection.trend, show_trend, number=_MAX_SERIES)
     return question.ask(Connection.estimates, show_estimates)
-
-
-COMMANDS: Final = (
-    Command(
-        name="export",
-        run=_export,
-        description="The format follows from the name of the file, unless --format names it.",
-    ),
-)

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Collection, Mapping
 from datetime import UTC, date, datetime
-from typing import Final
 
 from hubbub.aggregator.place import Place
 from hubbub.aggregator.query.answer_store import RedisAnswerStore
@@ -26,7 +25,7 @@ from hubbub.conservation import Window
 from hubbub.epochs import epoch_date
 from hubbub.errors import UnknownMetric
 from hubbub.fields.rules import metric_name_of
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
 from hubbub.runtime import RedisServer
 
@@ -45,9 +44,16 @@ class ForgetOptions(RedisOptions):
     yes: bool = option("delete the epochs", default=False)
 
 
-def _forget(options: ForgetOptions) -> int:
+@command(
+    "forget",
+    description="Deletes whole epochs that ended before a day (UTC). Without --yes it shows "
+    "what it would delete. The conservation law still counts their reports; releases, exports, "
+    "tables of estimates and backups stay as they are. An aggregator with --totals deletes its "
+    "files within a minute.",
+    epilog=EPILOG,
+)
+def _forget(options: ForgetOptions) -> None:
     in_totals_redis(options, lambda server, bundle: _in_redis(server, bundle, options))
-    return 0
 
 
 async def _in_redis(server: RedisServer, bundle: Bundle, options: ForgetOptions) -> None:
@@ -115,16 +121,3 @@ def _why_none(lengths: Mapping[Window, str], before: float) -> str:
         "nothing was deleted: the epoch of what is held is not over, and takes reports until "
         f"{closes:%Y-%m-%d %H:%M} UTC; ask again then"
     )
-
-
-COMMANDS: Final = (
-    Command(
-        name="forget",
-        run=_forget,
-        description="Deletes whole epochs that ended before a day (UTC). Without --yes it shows "
-        "what it would delete. The conservation law still counts their reports; releases, exports, "
-        "tables of estimates and backups stay as they are. An aggregator with --totals deletes its "
-        "files within a minute.",
-        epilog=EPILOG,
-    ),
-)

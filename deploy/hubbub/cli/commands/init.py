@@ -26,7 +26,7 @@ from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.errors.places import PROTECTS_NOBODY
 from hubbub.fields.rules import is_address
 from hubbub.keys.issuer import make_token_key, take_token_public
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.programs.options import Group, argument, option, options
 
 # As the containers of deploy/compose call each other; the chart's services go by --host.
@@ -102,7 +102,17 @@ class InitOptions:
     )
 
 
-def _run(options: InitOptions) -> int:
+@command(
+    "init",
+    description="""
+Makes in FOLDER: keys, certificates, the bundle and the stream table of the catalog, settings and
+users for Redis, random passwords and tokens, and folders for data. It overwrites nothing. Run as
+root, it gives the files that services read to user 10001. The next steps are in
+docs/operate/install.md. With --party it makes the files of one party: see
+docs/operate/two-parties.md and tokens.md.
+""",
+)
+def _run(options: InitOptions) -> None:
     folder, party = options.folder, options.party
     _check_party(options)
     if party == "shuffler":  # the stream table comes from the other party
@@ -142,7 +152,6 @@ def _run(options: InitOptions) -> int:
     if (folder / file).exists():
         only = f" --file {folder}/{file}" if party else ""
         say(f"next: docker compose --project-directory {folder}{only} up --build --detach")
-    return 0
 
 
 def _check_party(options: InitOptions) -> None:
@@ -319,18 +328,3 @@ def _write(path: Path, text: str, mode: int = 0o600) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)
-
-
-COMMANDS: Final = (
-    Command(
-        name="init",
-        run=_run,
-        description="""
-Makes in FOLDER: keys, certificates, the bundle and the stream table of the catalog, settings and
-users for Redis, random passwords and tokens, and folders for data. It overwrites nothing. Run as
-root, it gives the files that services read to user 10001. The next steps are in
-docs/operate/install.md. With --party it makes the files of one party: see
-docs/operate/two-parties.md and tokens.md.
-""",
-    ),
-)

@@ -16,7 +16,6 @@ from hubbub.cli.certificate_authorities import (
     trust_other,
     write_certificates,
 )
-from hubbub.cli.commands.tokens import TOKENS
 from hubbub.cli.installation import (
     DEFAULT_DAYS,
     DEFAULT_PERIODS,
@@ -31,7 +30,7 @@ from hubbub.keys.gateway import GATEWAY_KEY, make_gateway_key
 from hubbub.keys.issuer import make_token_key
 from hubbub.keys.operator import hand_over_to_new
 from hubbub.keys.rotation import add_x_wing, rotate_keys
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options, read_named_path
 from hubbub.tokens import TOKEN_KEY
 
@@ -165,7 +164,21 @@ class TrustOptions:
     other: Path = argument("ca.pem of the other party")
 
 
-def _rotate(options: RotateOptions) -> int:
+@command("keys new", text="make a signing key, and opening keys for future epochs")
+def _new(options: NewOptions) -> None:
+    make_keys(
+        options.folder, options.lifetime.days, options.lifetime.periods, development=options.dev
+    )
+    say(f"{options.folder}/operator.key: signs bundles; keep it offline")
+    say(f"{options.folder}/operator.pub: its public half; apps pin it")
+    say(f"{options.folder}/opening.keys.json: opens reports; for the aggregator alone")
+    say(f"{options.folder}/opening.pub.json: goes into bundles")
+
+
+@command(
+    "keys rotate", text="add keys for future epochs; with --today delete the keys of closed epochs"
+)
+def _rotate(options: RotateOptions) -> None:
     now = time.time()
     anew = first_second(options.anew_from) if options.anew_from else None
     if anew is not None and anew < now // _DAY * _DAY:
@@ -193,77 +206,75 @@ def _rotate(options: RotateOptions) -> int:
         for key in keys:
             say(f"{word} key {key.id}: epochs from {_day(key.start)} to before {_day(key.end)}")
     say("now: hubbub catalog build; start aggregators, then shufflers with it; ship the bundle")
-    return 0
 
 
-def _add_x_wing(options: FolderOptions) -> int:
+@command("keys x-wing", text='give keys of former versions the half that kem = "x-wing" seals to')
+def _add_x_wing(options: FolderOptions) -> None:
     added = add_x_wing(options.folder)
     if not added:
         say(f"{options.folder}: every key has its X-Wing half")
-        return 0
+        return
     say(f"X-Wing halves made: of keys {', '.join(str(key.id) for key in added)}")
     say("now: give aggregators the new opening.keys.json, then: hubbub catalog build")
-    return 0
 
 
-def _make_issuer(options: FolderOptions) -> int:
-    make_token_key(options.folder)
-    say(f"{options.folder}/{TOKEN_KEY}: for the issuer and the shuffler, --token-key")
-    say(f"{options.folder}/tokens.pub: its public half, which catalog build signs")
-    return 0
-
-
-def _add_account(options: AccountOptions) -> int:
-    key = add_account(options.file, options.name, vouches=options.backend)
-    say(f"{options.file}: has {options.name}, and of its key the hash; the key is")
-    say(key)
-    return 0
-
-
-def _make_gateway(options: FolderOptions) -> int:
+@command(
+    "keys gateway",
+    text="make the key with which the shuffler opens requests from relays; repeat it for a new key",
+)
+def _make_gateway(options: FolderOptions) -> None:
     folder = options.folder
     keys = make_gateway_key(folder)
     say(f"{folder}/{GATEWAY_KEY}: for the shuffler alone, --gateway-key; keys in it: {keys}")
     say(f"{folder}/gateway.pub: the newest one's public half, which catalog build signs")
     say("now: restart shufflers with it, then: hubbub catalog build; ship the bundle")
-    return 0
 
 
-def _hand_over(options: FolderOptions) -> int:
+@command("keys issuer", text="the key of who issues tokens, which the shuffler checks them by")
+def _make_issuer(options: FolderOptions) -> None:
+    make_token_key(options.folder)
+    say(f"{options.folder}/{TOKEN_KEY}: for the issuer and the shuffler, --token-key")
+    say(f"{options.folder}/tokens.pub: its public half, which catalog build signs")
+
+
+@command(
+    "keys account",
+    text="make a key with which an account, or the backend of an app, requests tokens",
+)
+def _add_account(options: AccountOptions) -> None:
+    key = add_account(options.file, options.name, vouches=options.backend)
+    say(f"{options.file}: has {options.name}, and of its key the hash; the key is")
+    say(key)
+
+
+@command("keys handover", text="make another signing key, to which the old key hands over")
+def _hand_over(options: FolderOptions) -> None:
     old_key, public = hand_over_to_new(options.folder)
     say(f"{options.folder}/operator.key: signs bundles from now on; its public half is")
     say(f"  {to_text(public)}")
     say(f"{options.folder}/handovers.json: the old key's word for it; goes into bundles")
     say(f"{old_key}: the old key; destroy it once apps with the new bundle are out")
     say("now: hubbub catalog build; ship the bundle. Devices that took it refuse the old key")
-    return 0
-
-
-def _make_witness(options: WitnessOptions) -> int:
-    folder = options.folder
-    witness = make_witness(folder, options.name)
-    say(f"{folder}/{WITNESS_KEY}: cosigns logs, with: hubbub log cosign; keep it, and the folder")
-    say("who audits names its public half as --witness:")
-    say(str(witness))
-    return 0
 
 
 def _day(seconds: int) -> date:
     return datetime.fromtimestamp(seconds, UTC).date()
 
 
-def _new(options: NewOptions) -> int:
-    make_keys(
-        options.folder, options.lifetime.days, options.lifetime.periods, development=options.dev
-    )
-    say(f"{options.folder}/operator.key: signs bundles; keep it offline")
-    say(f"{options.folder}/operator.pub: its public half; apps pin it")
-    say(f"{options.folder}/opening.keys.json: opens reports; for the aggregator alone")
-    say(f"{options.folder}/opening.pub.json: goes into bundles")
-    return 0
+@command(
+    "keys witness",
+    text="make the key of a witness, which cosigns the logs of others, and its public name",
+)
+def _make_witness(options: WitnessOptions) -> None:
+    folder = options.folder
+    witness = make_witness(folder, options.name)
+    say(f"{folder}/{WITNESS_KEY}: cosigns logs, with: hubbub log cosign; keep it, and the folder")
+    say("who audits names its public half as --witness:")
+    say(str(witness))
 
 
-def _tls(options: TlsOptions) -> int:
+@command("keys tls", text="make an authority and a certificate for each role")
+def _tls(options: TlsOptions) -> None:
     folder = options.folder
     authorities = options.authorities or folder.with_name(f"{folder.name}-authorities")
     names = names_by_role(options.host)
@@ -272,14 +283,14 @@ def _tls(options: TlsOptions) -> int:
         for role, day in until.items():
             say(f"{folder}/{role}.pem: new, until {day}")
         say("running services take them within seconds; Redis with: CONFIG SET tls-cert-file FILE")
-        return 0
+        return
     if options.party:
         roles = PARTIES[options.party]
         write_certificates(folder, names, authorities, roles)
         say(f"{folder}: certificates for {', '.join(roles)}, each by an authority of its own")
         say(f"{authorities}: the authorities' keys: keep it offline")
         say(f"next: give {folder}/ca.pem to the other party, and: hubbub keys trust {folder} ITS")
-        return 0
+        return
     write_certificates(folder, names, authorities)
     say(
         f"{folder}: ca.pem with an authority for each role, until "
@@ -287,65 +298,17 @@ def _tls(options: TlsOptions) -> int:
         f"analyst, until {_first_end(folder / 'analyst.pem')}"
     )
     say(f"{authorities}: the authorities' keys; who has them can pose as any role: keep it offline")
-    return 0
 
 
-def _trust(options: TrustOptions) -> int:
+@command(
+    "keys trust",
+    text="with two parties: trust the service of the other party, and nothing else of it",
+)
+def _trust(options: TrustOptions) -> None:
     role = trust_other(options.folder, options.other)
     say(f"{options.folder}/ca.pem: trusts the other party's {role}, and nothing else of it")
-    return 0
 
 
 def _first_end(path: Path) -> date:
     certificates = x509.load_pem_x509_certificates(path.read_bytes())
     return min(certificate.not_valid_after_utc for certificate in certificates).date()
-
-
-COMMANDS: Final = (
-    Command(
-        name="keys new", run=_new, text="make a signing key, and opening keys for future epochs"
-    ),
-    Command(
-        name="keys rotate",
-        run=_rotate,
-        text="add keys for future epochs; with --today delete the keys of closed epochs",
-    ),
-    Command(
-        name="keys x-wing",
-        run=_add_x_wing,
-        text='give keys of former versions the half that kem = "x-wing" seals to',
-    ),
-    Command(
-        name="keys gateway",
-        run=_make_gateway,
-        text="make the key with which the shuffler opens requests from relays; repeat it for a "
-        "new key",
-    ),
-    Command(
-        name="keys issuer",
-        run=_make_issuer,
-        text="the key of who issues tokens, which the shuffler checks them by",
-    ),
-    Command(
-        name="keys account",
-        run=_add_account,
-        text="make a key with which an account, or the backend of an app, requests tokens",
-    ),
-    Command(
-        name="keys handover",
-        run=_hand_over,
-        text="make another signing key, to which the old key hands over",
-    ),
-    Command(
-        name="keys witness",
-        run=_make_witness,
-        text="make the key of a witness, which cosigns the logs of others, and its public name",
-    ),
-    Command(name="keys tls", run=_tls, text="make an authority and a certificate for each role"),
-    Command(
-        name="keys trust",
-        run=_trust,
-        text="with two parties: trust the service of the other party, and nothing else of it",
-    ),
-    *TOKENS,
-)

@@ -21,7 +21,7 @@ from hubbub.client.trust.bundles import Trust
 from hubbub.client.trust.store import beside, look
 from hubbub.errors import StateUnusable
 from hubbub.errors.printable import visible
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.programs.options import option, options
 
 # More rows than this are for a file, not for eyes; the rest is in json.
@@ -43,7 +43,8 @@ class LedgerOptions:
     format: Literal["table", "json"] = option("format of the output (%(default)s)", default="table")
 
 
-def _ledger(options: LedgerOptions) -> int:
+@command("ledger")
+def _ledger(options: LedgerOptions) -> None:
     candidates = read_candidates(options.candidates) if options.candidates else []
     state_dir = Settings.read(state_dir=options.state_dir).state_dir
     folders = [options.state_dir or state_dir] if state_dir else _own_folders()
@@ -51,13 +52,12 @@ def _ledger(options: LedgerOptions) -> int:
     if options.format == "json":
         documents = {folder: _json(view, candidates) for folder, view in views.items()}
         say(json.dumps(documents, indent=1, ensure_ascii=False))
-        return 0
+        return
     trust = look(beside(state_home(), state_dir))
     for folder, view in views.items():
         _show(folder, view, candidates)
         for line in _trusted(trust, Path(folder).name if state_dir is None else ""):
             say(line)
-    return 0
 
 
 def _trusted(trust: Trust, folder: str) -> Iterator[str]:
@@ -264,6 +264,3 @@ def _json(view: LedgerView, candidates: Sequence[str]) -> dict[str, Any]:
         "runs": asdict(view.runs) if view.runs else None,
         "tokens": view.tokens or None,
     }
-
-
-COMMANDS: Final = (Command(name="ledger", run=_ledger),)

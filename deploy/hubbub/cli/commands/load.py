@@ -11,7 +11,7 @@ from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter
 from hubbub.errors.addresses import check_address
 from hubbub.fields.rules import Interval
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.programs.options import option, options
 from hubbub.runtime.tls import is_loopback
 from hubbub.simulation.load import Load, Seen, Times, drive
@@ -67,6 +67,7 @@ class LoadOptions:
     format: Literal["table", "json"] = option("format of the output (%(default)s)", default="table")
 
 
+@command("load", epilog=_EPILOG)
 def _run(options: LoadOptions) -> int:
     if options.http:
         check_address("--http", options.http)
@@ -155,6 +156,3 @@ def _show(figures: dict[str, Any]) -> None:
             f"  {figures['behind']:,} of {wakes:,} times a device was over .1 s late: this machine "
             "is too slow for so much load"
         )
-
-
-COMMANDS: Final = (Command(name="load", run=_run, epilog=_EPILOG),)

@@ -22,7 +22,7 @@ from hubbub.cli.witnesses import (
 )
 from hubbub.errors import BadParameter, BundleRefused, HubbubError, LogBroken
 from hubbub.errors.addresses import server_parts, shown_url
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.programs.http_calls import HttpCalls
 from hubbub.programs.options import Exclusive, argument, option, options
 from hubbub.signing.difference import differences
@@ -143,6 +143,9 @@ class PublishOptions:
     key: NoteKey | None = _key_option()
 
 
+@command(
+    "log audit", text="check a whole log: every bundle ever shipped, and what each bundle changed"
+)
 def _audit(options: AuditOptions) -> int:
     fetch = _fetch(options.where)
     bundle, key = _origin(options)
@@ -172,7 +175,11 @@ def _audit(options: AuditOptions) -> int:
     return 0
 
 
-def _cosign(options: CosignOptions) -> int:
+@command(
+    "log cosign",
+    text="for a witness: sign the newest checkpoint of a log, if the log grew from the last one",
+)
+def _cosign(options: CosignOptions) -> None:
     fetch = _fetch(options.where)
     _, log = _origin(options)
     state = options.state or cosigned_file(options.keys, log)
@@ -183,14 +190,15 @@ def _cosign(options: CosignOptions) -> int:
     say(f"{options.where}: {_entries(checkpoint.size)}, {grew}")
     say(f"{state}: its checkpoint, cosigned; keep it here, and give the operator a copy, for:")
     say("  hubbub log publish")
-    return 0
 
 
-def _publish(options: PublishOptions) -> int:
+@command(
+    "log publish", text="add the signatures of witnesses to the checkpoint in the folder of a log"
+)
+def _publish(options: PublishOptions) -> None:
     _, log = _origin(options)
     note = publish_cosigned(options.folder, log, options.cosigned)
     say(f"{options.folder / CHECKPOINT}: has lines of {', '.join(signers(note))}")
-    return 0
 
 
 def _entries(number: int) -> str:
@@ -304,23 +312,3 @@ def _fetch(where: str) -> Fetch:
         return answer.body
 
     return fetch
-
-
-COMMANDS: Final = (
-    Command(
-        name="log audit",
-        run=_audit,
-        text="check a whole log: every bundle ever shipped, and what each bundle changed",
-    ),
-    Command(
-        name="log cosign",
-        run=_cosign,
-        text="for a witness: sign the newest checkpoint of a log, if the log grew from the last "
-        "one",
-    ),
-    Command(
-        name="log publish",
-        run=_publish,
-        text="add the signatures of witnesses to the checkpoint in the folder of a log",
-    ),
-)

@@ -5,7 +5,7 @@ from typing import Final
 from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.query_options import ServiceOptions
 from hubbub.notebook.service import named_path
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
 
 _MARKS: Final = "/v1/marks"
@@ -32,34 +32,27 @@ class RemoveOptions:
     service: ServiceOptions
 
 
-def _add(options: AddOptions) -> int:
+@command("mark add", text="mark a day")
+def _add(options: AddOptions) -> None:
     mark = {"date": options.on, "text": options.text, "metric": options.metric}
     with options.service.connection() as connection:
         saved = connection.service.ask(named_path(_MARKS, options.name), body=mark, method="PUT")
         say(f"{saved['date']}: {saved['name']}, on {saved['metric'] or 'all metrics'}")
-    return 0
 
 
-def _list(service: ServiceOptions) -> int:
+@command("mark list", text="show the marks, by date")
+def _list(service: ServiceOptions) -> None:
     with service.connection() as connection:
         rows = [
             (mark["date"], mark["name"], mark["metric"] or "all", mark["text"])
             for mark in connection.service.ask(_MARKS)["marks"]
         ]
         table("Marks", ("date", "name", "metric", "what happened"), rows, text_columns=4)
-    return 0
 
 
-def _remove(options: RemoveOptions) -> int:
+@command("mark remove", text="remove a mark")
+def _remove(options: RemoveOptions) -> None:
     with options.service.connection() as connection:
         metric = {"metric": options.metric}
         connection.service.ask(named_path(_MARKS, options.name), metric, method="DELETE")
     say(f"{options.name}: removed")
-    return 0
-
-
-COMMANDS: Final = (
-    Command(name="mark add", run=_add, text="mark a day"),
-    Command(name="mark list", run=_list, text="show the marks, by date"),
-    Command(name="mark remove", run=_remove, text="remove a mark"),
-)

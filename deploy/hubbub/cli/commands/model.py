@@ -17,7 +17,7 @@ from hubbub.cli.terminal.query_options import (
 )
 from hubbub.errors import BadParameter, HubbubError, ServiceUnavailable
 from hubbub.fields.rules import Interval
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
 from hubbub.query_results import judged_sentences
 
@@ -48,6 +48,18 @@ class ModelOptions:
     service: ServiceOptions
 
 
+@command(
+    "model",
+    description="For a model of the catalog: its coefficients with intervals, and the results "
+    "of its rounds. With the name publish, it signs the state of all models, which "
+    "devices need for the next round.",
+    epilog="""
+examples:
+  hubbub model churn                                        coefficients and rounds
+  hubbub model churn --format json                          the same for programs, with its weights
+  hubbub model publish --keys keys --out models.hubbub --every 30   sign each new state, for ever
+""",
+)
 def _model(options: ModelOptions) -> int:
     if options.model == _PUBLISH:
         return _publish(options)
@@ -167,20 +179,3 @@ def _show_held_out(judgement: dict[str, Any], level: str) -> None:
     )
     for sentence in judged_sentences(judgement, level):
         say(sentence)
-
-
-COMMANDS: Final = (
-    Command(
-        name="model",
-        run=_model,
-        description="For a model of the catalog: its coefficients with intervals, and the results "
-        "of its rounds. With the name publish, it signs the state of all models, which "
-        "devices need for the next round.",
-        epilog="""
-examples:
-  hubbub model churn                                        coefficients and rounds
-  hubbub model churn --format json                          the same for programs, with its weights
-  hubbub model publish --keys keys --out models.hubbub --every 30   sign each new state, for ever
-""",
-    ),
-)

@@ -16,7 +16,7 @@ from hubbub.errors import BadParameter, NoticeRefused, UnknownMetric
 from hubbub.keys import read_operator_key
 from hubbub.keys.files import replace as replace_file
 from hubbub.keys.operator import read_handovers
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
 from hubbub.signing.sign_bundle import sign_notice
 
@@ -79,7 +79,8 @@ class ShowOptions:
     notice: Path = argument("a notice (%(default)s)", default=_OUT)
 
 
-def _make(options: MakeOptions) -> int:
+@command("notice make", text="sign a notice that asks less, or change the existing notice")
+def _make(options: MakeOptions) -> None:
     home = options.home
     keys = options.keys or home / "keys"
     path = options.bundle or home / "app.hubbub"
@@ -138,12 +139,11 @@ def _make(options: MakeOptions) -> int:
             "a device that has nothing else to report hears of no other notice before "
             f"{_day(notice.until)}"
         )
-    return 0
 
 
-def _show(options: ShowOptions) -> int:
+@command("notice show", text="show what a notice changes, and who signed it")
+def _show(options: ShowOptions) -> None:
     _tell(options.notice, _read(options.notice))
-    return 0
 
 
 def _read(path: Path) -> Notice:
@@ -244,13 +244,3 @@ def _last(steps: Sequence[Step]) -> tuple[str, str]:
 
 def _day(seconds: int) -> date:
     return datetime.fromtimestamp(seconds, UTC).date()
-
-
-COMMANDS: Final = (
-    Command(
-        name="notice make",
-        run=_make,
-        text="sign a notice that asks less, or change the existing notice",
-    ),
-    Command(name="notice show", run=_show, text="show what a notice changes, and who signed it"),
-)

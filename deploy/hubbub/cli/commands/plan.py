@@ -12,10 +12,6 @@ from hubbub.analysis import POPULATION, REPORTERS, Whose
 from hubbub.analysis.strings.tree_search import found_from
 from hubbub.catalog import Metric, days_of_period
 from hubbub.catalog.discovery import counting
-from hubbub.cli.planning.attack import ATTACK
-from hubbub.cli.planning.capacity import CAPACITY
-from hubbub.cli.planning.central import CENTRAL
-from hubbub.cli.planning.models import MODEL
 from hubbub.cli.planning.subject import SubjectOptions, draft_of
 from hubbub.cli.terminal.output import say, several, table
 from hubbub.cli.terminal.percentile_text import read_percentile
@@ -27,7 +23,7 @@ from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.metric_draft import MEANS, MetricDraft
 from hubbub.privacy.planner import Row, Target, epsilon_for, plan, ranked, reports_for, row
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.programs.options import Exclusive, Group, option, options
 from hubbub.programs.unwritable import refuse_unwritable
 from hubbub.query_results import percentile_name
@@ -144,7 +140,8 @@ class PlanOptions:
     format: Literal["table", "json"] = option("format of the output (%(default)s)", default="table")
 
 
-def _plan(options: PlanOptions) -> int:
+@command("plan", epilog=_EPILOG)
+def _plan(options: PlanOptions) -> None:
     question, metric = draft_of(options.subject)
     if options.permanent_epsilon is not None:
         if metric is not None or question.kind not in {"values", "strings"}:
@@ -171,7 +168,6 @@ def _plan(options: PlanOptions) -> int:
     if options.plot:
         plot(question, [*rows, *([own] if own else [])], options.plot)
         print(visible(f"drawn to {options.plot}"), file=sys.stderr)  # noqa: T201 beside the answer
-    return 0
 
 
 def _document(
@@ -258,15 +254,6 @@ def _target(options: PlanOptions, question: MetricDraft) -> Target:
     if options.error is None:
         return lambda row: row.detectable
     return (lambda row: row.stderr) if options.whose == REPORTERS else (lambda row: row.population)
-
-
-COMMANDS: Final = (
-    Command(name="plan", run=_plan, epilog=_EPILOG),
-    CENTRAL,
-    MODEL,
-    ATTACK,
-    CAPACITY,
-)
 
 
 _BAR: Final = 20

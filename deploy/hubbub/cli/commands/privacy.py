@@ -10,7 +10,6 @@ from typing import Any, Final, Literal
 from hubbub.bundles import read_bundle
 from hubbub.bundles.encoding import MALFORMED, read_json
 from hubbub.catalog import SPANS
-from hubbub.cli.commands.privacy_crowd import CROWD
 from hubbub.cli.installation import DEMO_DEVICE
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.difference_table import show_difference
@@ -27,7 +26,7 @@ from hubbub.privacy.leaflet import leaflet
 from hubbub.privacy.papers import DECIDE, papers, play_answers, privacy_manifest
 from hubbub.privacy.review import claims
 from hubbub.privacy.verdict import verdict
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
 from hubbub.programs.text_files import read_text
 from hubbub.programs.unwritable import refuse_unwritable
@@ -104,7 +103,41 @@ class PapersOptions:
     out: Path = option("folder to write the papers into (%(default)s)", default=Path("papers"))
 
 
-def _papers(options: PapersOptions) -> int:
+@command("privacy card", text="show the privacy card of a catalog")
+def _card(options: CardOptions) -> None:
+    privacy_card = card(read_aloud(options.catalog), options.delta)
+    if options.format == "json":
+        data = asdict(privacy_card)
+        for metric, metric_card in zip(data["metrics"], privacy_card.metrics, strict=True):
+            metric["shuffled"] = amplified_json(metric_card.shuffled)
+        say(json.dumps(data, indent=1))
+        return
+    document = _document(privacy_card, options.catalog.name)
+    if options.format == "table":
+        document.show()
+    else:
+        say((document.markdown() if options.format == "markdown" else document.html()).rstrip())
+
+
+@command("privacy review", text="list ten claims of a catalog, each with its command and its tests")
+def _review(options: PageOptions) -> None:
+    name = shlex.quote(visible(str(options.catalog)))
+    folder = options.catalog.parent
+    demo = shlex.quote(visible(str(folder))) if (folder / DEMO_DEVICE).is_dir() else ""
+    say(review_markdown(claims(read_aloud(options.catalog), name, demo), name).rstrip())
+
+
+@command("privacy leaflet", text="write a leaflet to print, for the people who are asked, as HTML")
+def _leaflet(options: PageOptions) -> None:
+    say(leaflet_html(leaflet(read_aloud(options.catalog))).rstrip())
+
+
+@command(
+    "privacy papers",
+    text="write drafts of what ships with an app: record of processing, impact assessment, "
+    "consent text, answers for the App Store and Google Play",
+)
+def _papers(options: PapersOptions) -> None:
     catalog = read_aloud(options.catalog)
     files: dict[str, bytes] = {
         "PrivacyInfo.xcprivacy": privacy_manifest(),
@@ -132,42 +165,12 @@ def _papers(options: PapersOptions) -> int:
             (options.out / name).write_bytes(content)
     say(f"{options.out}: {', '.join(sorted(files))}")
     explain(f'They are drafts: search them for "{DECIDE}", and let a lawyer read them.')
-    return 0
 
 
-def _review(options: PageOptions) -> int:
-    name = shlex.quote(visible(str(options.catalog)))
-    folder = options.catalog.parent
-    demo = shlex.quote(visible(str(folder))) if (folder / DEMO_DEVICE).is_dir() else ""
-    say(review_markdown(claims(read_aloud(options.catalog), name, demo), name).rstrip())
-    return 0
-
-
-def _leaflet(options: PageOptions) -> int:
-    say(leaflet_html(leaflet(read_aloud(options.catalog))).rstrip())
-    return 0
-
-
-def _diff(options: DiffOptions) -> int:
+@command("privacy diff", text="compare the privacy loss of a person under two bundles")
+def _diff(options: DiffOptions) -> None:
     old, new = read_bundle(options.old), read_bundle(options.new)
     show_difference(f"From {options.old} to {options.new}", differences(old, new))
-    return 0
-
-
-def _card(options: CardOptions) -> int:
-    privacy_card = card(read_aloud(options.catalog), options.delta)
-    if options.format == "json":
-        data = asdict(privacy_card)
-        for metric, metric_card in zip(data["metrics"], privacy_card.metrics, strict=True):
-            metric["shuffled"] = amplified_json(metric_card.shuffled)
-        say(json.dumps(data, indent=1))
-        return 0
-    document = _document(privacy_card, options.catalog.name)
-    if options.format == "table":
-        document.show()
-    else:
-        say((document.markdown() if options.format == "markdown" else document.html()).rstrip())
-    return 0
 
 
 _COLUMNS: Final = (
@@ -302,11 +305,12 @@ def amplified_json(guarantee: Amplified) -> dict[str, Any]:
     }
 
 
-def _amplify(options: AmplifyOptions) -> int:
+@command("privacy amplify", text="compute the central epsilon of a shuffled report")
+def _amplify(options: AmplifyOptions) -> None:
     guarantee = amplified(options.epsilon, options.reports, options.delta, options.total_variation)
     if options.json:
         say(json.dumps(amplified_json(guarantee), indent=1))
-        return 0
+        return
     explain(
         f"One report of epsilon {options.epsilon:g} among {options.reports:,} shuffled ones: "
         f"epsilon {guarantee.epsilon:.6g} at delta {options.delta:g}"
@@ -320,10 +324,10 @@ def _amplify(options: AmplifyOptions) -> int:
     explain(f"For a person: {meaning(guarantee.epsilon)}")
     if isfinite(guarantee.closed_form):
         explain(f"The published closed form gives {guarantee.closed_form:.6g}.")
-    return 0
 
 
-def _compose(options: ComposeOptions) -> int:
+@command("privacy compose", text="compose the privacy losses of many reports or releases")
+def _compose(options: ComposeOptions) -> None:
     events = [
         Event(epsilon=e, sampling=options.sampling, times=options.times) for e in options.epsilon
     ]
@@ -334,7 +338,7 @@ def _compose(options: ComposeOptions) -> int:
     composition = compose(events, options.delta)
     if options.json:
         say(json.dumps({**asdict(composition), "best": composition.best}, indent=1))
-        return 0
+        return
     lines = [
         ("basic: epsilons add up", composition.basic),
         ("advanced (Dwork, Rothblum, Vadhan 2010)", composition.advanced),
@@ -354,7 +358,6 @@ def _compose(options: ComposeOptions) -> int:
         ],
     )
     say(f"the best of them: {composition.best:.4f}")
-    return 0
 
 
 def _history(path: Path) -> list[Event]:
@@ -365,40 +368,3 @@ def _history(path: Path) -> list[Event]:
         raise BadParameter(
             f'--history {path}: not a JSON list of events such as {{"epsilon": 0.5}}: {error}'
         ) from error
-
-
-COMMANDS: Final = (
-    Command(name="privacy card", run=_card, text="show the privacy card of a catalog"),
-    Command(
-        name="privacy review",
-        run=_review,
-        text="list ten claims of a catalog, each with its command and its tests",
-    ),
-    Command(
-        name="privacy leaflet",
-        run=_leaflet,
-        text="write a leaflet to print, for the people who are asked, as HTML",
-    ),
-    Command(
-        name="privacy papers",
-        run=_papers,
-        text="write drafts of what ships with an app: record of processing, impact assessment, "
-        "consent text, answers for the App Store and Google Play",
-    ),
-    Command(
-        name="privacy diff",
-        run=_diff,
-        text="compare the privacy loss of a person under two bundles",
-    ),
-    Command(
-        name="privacy amplify",
-        run=_amplify,
-        text="compute the central epsilon of a shuffled report",
-    ),
-    CROWD,
-    Command(
-        name="privacy compose",
-        run=_compose,
-        text="compose the privacy losses of many reports or releases",
-    ),
-)

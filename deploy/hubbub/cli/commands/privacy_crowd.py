@@ -20,7 +20,7 @@ from hubbub.privacy.many_epochs import MAX_TIMES, composed_epsilon
 from hubbub.privacy.padding import best_noise
 from hubbub.privacy.shuffled_epoch import MAX_CATEGORIES, MAX_EACH, MAX_REPORTS, ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
-from hubbub.programs.command_line import Command, number_or
+from hubbub.programs.command_line import command, number_or
 from hubbub.programs.options import option, options
 
 # Of noise dummies where no promise is given.
@@ -82,7 +82,14 @@ class CrowdOptions:
     json: bool = option("as JSON", default=False)
 
 
-def _crowd(options: CrowdOptions) -> int:
+@command(
+    "privacy crowd",
+    text="what a whole shuffled epoch says of one person",
+    description="Computes the central epsilon of one person in an epoch of `grr` reports that "
+    "leaves the shuffler whole; or, with --central, the largest local epsilon that "
+    f"keeps this promise; or, with --dummies {NOISE}, the noise that keeps it.",
+)
+def _crowd(options: CrowdOptions) -> None:
     _check(options)
     if options.max_local is not None and options.central is None:
         raise BadParameter("--max-local goes with --central: a --local-epsilon is what it is")
@@ -113,9 +120,8 @@ def _crowd(options: CrowdOptions) -> int:
             "stderr_tenth": crowd.stderr(0.1),
         }
         say(json.dumps(document, indent=1))
-        return 0
+        return
     _tell(options, crowd, central, together)
-    return 0
 
 
 def _check(options: CrowdOptions) -> None:
@@ -223,13 +229,3 @@ def _tell(options: CrowdOptions, crowd: ShuffledEpoch, central: float, together:
         sentence = what_decides(_promise(options), local, together, *cells)
         if sentence:
             explain(sentence)
-
-
-CROWD: Final = Command(
-    name="privacy crowd",
-    run=_crowd,
-    text="what a whole shuffled epoch says of one person",
-    description="Computes the central epsilon of one person in an epoch of `grr` reports that "
-    "leaves the shuffler whole; or, with --central, the largest local epsilon that "
-    f"keeps this promise; or, with --dummies {NOISE}, the noise that keeps it.",
-)

@@ -14,7 +14,7 @@ from hubbub.cli.terminal.percentile_text import read_percentile
 from hubbub.cli.terminal.query_options import QuestionOptions
 from hubbub.errors import BadParameter
 from hubbub.notebook import Answer, Connection
-from hubbub.programs.command_line import Command, read_number
+from hubbub.programs.command_line import command, read_number
 from hubbub.programs.options import Exclusive, option, options
 
 _AFTER: Final = Exclusive()
@@ -103,6 +103,7 @@ class TrendOptions:
     ranks: PercentileOptions
 
 
+@command("query")
 def _query(options: QueryOptions) -> int:
     if not (options.ranks.percentiles or options.below):
         return options.question.ask(Connection.estimates, show_estimates, anytime=options.anytime)
@@ -119,10 +120,17 @@ def _query(options: QueryOptions) -> int:
     )
 
 
+@command("top")
 def _top(options: TopOptions) -> int:
     return options.question.ask(Connection.top, show_top, number=options.number)
 
 
+@command(
+    "compare",
+    description="--last or --epochs name the earlier epochs, --to or --to-last the later ones. "
+    "Without them the newest closed epoch is compared with the epoch before it; if "
+    "devices report once a period, whole periods are compared.",
+)
 def _compare(options: CompareOptions) -> int:
     def compare(connection: Connection, metric: str, *, epochs: str, **terms: Any) -> Answer:
         return connection.compare(metric, epochs, options.to, to_last=options.to_last, **terms)
@@ -132,6 +140,7 @@ def _compare(options: CompareOptions) -> int:
     )
 
 
+@command("trend")
 def _trend(options: TrendOptions) -> int:
     return options.question.ask(
         Connection.trend,
@@ -140,17 +149,3 @@ def _trend(options: TrendOptions) -> int:
         number=options.number,
         percentiles=options.ranks.percentiles,
     )
-
-
-COMMANDS: Final = (
-    Command(name="query", run=_query),
-    Command(name="top", run=_top),
-    Command(
-        name="compare",
-        run=_compare,
-        description="--last or --epochs name the earlier epochs, --to or --to-last the later ones. "
-        "Without them the newest closed epoch is compared with the epoch before it; if "
-        "devices report once a period, whole periods are compared.",
-    ),
-    Command(name="trend", run=_trend),
-)

@@ -2,14 +2,13 @@
 
 import sys
 from pathlib import Path
-from typing import Final
 
 from hubbub.analysis.strings.decode import Decoded, decode_counts
 from hubbub.cli.rappor_files import COLUMNS, read_collection, read_map, result_rows, write_results
 from hubbub.errors import BadParameter
 from hubbub.errors.printable import visible
 from hubbub.fields.rules import Interval
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.programs.options import option, options
 from hubbub.programs.unwritable import refuse_unwritable
 
@@ -38,7 +37,13 @@ class DecodeOptions:
     out: Path | None = option("write the results here, as CSV", default=None, metavar="FILE")
 
 
-def _decode(options: DecodeOptions) -> int:
+@command(
+    "rappor decode",
+    text="which candidate strings were reported, and how often",
+    description="Reads the original tools' files and says which candidates were reported, how "
+    "often, and how sure that is. Without --out: a table on a terminal, CSV in a pipe.",
+)
+def _decode(options: DecodeOptions) -> None:
     _progress("reading ...")
     collection = read_collection(options.params, options.counts)
     names, places = read_map(options.map, collection)
@@ -57,7 +62,6 @@ def _decode(options: DecodeOptions) -> int:
     else:
         write_results(sys.stdout, rows)
     _summary(names, decoded, collection.reports, options.fdr)
-    return 0
 
 
 def _show(rows: list[tuple[str | int, ...]]) -> None:
@@ -117,14 +121,3 @@ def _progress(doing: str) -> None:
     """What is being done, on a terminal; nothing in a pipe."""
     if sys.stderr.isatty():
         print(f"\r\033[K{doing}", end="", file=sys.stderr, flush=True)  # noqa: T201
-
-
-COMMANDS: Final = (
-    Command(
-        name="rappor decode",
-        run=_decode,
-        text="which candidate strings were reported, and how often",
-        description="Reads the original tools' files and says which candidates were reported, how "
-        "often, and how sure that is. Without --out: a table on a terminal, CSV in a pipe.",
-    ),
-)

@@ -10,7 +10,7 @@ from hubbub.cli.terminal.output import explain, say, table
 from hubbub.cli.terminal.query_options import ServiceOptions
 from hubbub.privacy.composition import Event, compose
 from hubbub.privacy.releases import CONFIDENCE, QUERIES
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
 from hubbub.query_results import measured
 
@@ -42,11 +42,14 @@ class ReleaseOptions:
     service: ServiceOptions
 
 
-def _release(options: ReleaseOptions) -> int:
+@command(
+    "release", description="Without a metric it lists past releases and the rest of the budget."
+)
+def _release(options: ReleaseOptions) -> None:
     with options.service.connection() as connection:
         if options.metric is None:
             _show_record(connection.service.ask(_RELEASES), options)
-            return 0
+            return
         release = connection.service.ask(
             _RELEASES,
             body={
@@ -67,7 +70,6 @@ def _release(options: ReleaseOptions) -> int:
             say(json.dumps({**release, "values": values}, indent=1, ensure_ascii=False))
         else:
             _show(release)
-    return 0
 
 
 def _show(release: Document) -> None:
@@ -212,12 +214,3 @@ def _together(records: Sequence[Document], delta: float) -> dict[str, Any]:
 
 def _day(line: Document) -> str:
     return f"{datetime.fromtimestamp(line['at'], UTC):%Y-%m-%d}"
-
-
-COMMANDS: Final = (
-    Command(
-        name="release",
-        run=_release,
-        description="Without a metric it lists past releases and the rest of the budget.",
-    ),
-)

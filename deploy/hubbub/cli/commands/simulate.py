@@ -18,7 +18,7 @@ from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say, several, table
 from hubbub.cli.terminal.progress import tracked
 from hubbub.errors import BadParameter, BatchTooSmall, UnknownMetric
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.query_results import percentile_name
 from hubbub.simulation.days_file import has_days
 from hubbub.simulation.model_file import read_model
@@ -39,6 +39,13 @@ examples:
 """
 
 
+@command(
+    "simulate",
+    description="Draws the reports of people with known values, estimates as the aggregator "
+    "does, and compares the answers with the truth. Everyone reports at the "
+    "epsilon of the metric. Nothing is sent and nothing is stored.",
+    epilog=_EPILOG,
+)
 def _simulate(options: SimulateOptions) -> int:
     if planned := read_model(options.catalog, options.metric):
         return simulate_model(options, planned)
@@ -272,15 +279,3 @@ def _show_crowds(plan: Plan, summary: Summary) -> None:
 
 def _percent(share: float | None) -> str:
     return "none" if share is None else f"{share:.1%}"
-
-
-COMMANDS: Final = (
-    Command(
-        name="simulate",
-        run=_simulate,
-        description="Draws the reports of people with known values, estimates as the aggregator "
-        "does, and compares the answers with the truth. Everyone reports at the "
-        "epsilon of the metric. Nothing is sent and nothing is stored.",
-        epilog=_EPILOG,
-    ),
-)

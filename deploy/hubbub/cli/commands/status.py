@@ -14,7 +14,7 @@ from hubbub.conservation import TERMS
 from hubbub.errors import BatchTooSmall, ServiceUnavailable, StoreUnavailable
 from hubbub.fields.rules import Interval
 from hubbub.notebook import Connection
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
 from hubbub.query_results import Column, Row, cell, columns_of, rows
 
@@ -62,12 +62,13 @@ class WatchOptions:
     look: LookOptions
 
 
-def _metrics(options: MetricsOptions) -> int:
+@command("metrics")
+def _metrics(options: MetricsOptions) -> None:
     with options.service.connection() as connection:
         options.output.write(connection.metrics(), show_metrics)
-    return 0
 
 
+@command("status")
 def _status(options: StatusOptions) -> int:
     with options.look.service.connection() as connection:
         if options.watch:
@@ -123,6 +124,13 @@ def _watched(connection: Connection, after: int) -> dict[str, Any]:
     return connection.service.ask("/v1/arrivals", {"after": after})
 
 
+@command(
+    "watch",
+    description="In development it prints a line for each counted report: what was sent, and "
+    "what it could have meant. In production it shows the conservation law, and "
+    "the number of reports per second. On a terminal it redraws the screen; in a "
+    "pipe it prints a line for each change.",
+)
 def _watch(options: WatchOptions) -> int:
     with options.look.service.connection() as connection:
         if not options.metric:
@@ -138,20 +146,6 @@ def _watch(options: WatchOptions) -> int:
 
         live(look, options.look.every)
     return 0
-
-
-COMMANDS: Final = (
-    Command(name="metrics", run=_metrics),
-    Command(name="status", run=_status),
-    Command(
-        name="watch",
-        run=_watch,
-        description="In development it prints a line for each counted report: what was sent, and "
-        "what it could have meant. In production it shows the conservation law, and "
-        "the number of reports per second. On a terminal it redraws the screen; in a "
-        "pipe it prints a line for each change.",
-    ),
-)
 
 
 Found = Mapping[str, Any]

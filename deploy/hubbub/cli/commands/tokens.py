@@ -4,7 +4,6 @@ import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
 
 from cryptography.fernet import Fernet
 
@@ -13,7 +12,7 @@ from hubbub.aggregator.access.tokens import add_token, read_tokens, remove_token
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.fields.rules import Interval
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
 from hubbub.programs.text_files import read_text
 from hubbub.runtime import replace_file
@@ -47,7 +46,12 @@ class SessionOptions:
     file: Path = argument("file of keys; it is created if missing")
 
 
-def _token(options: TokenOptions) -> int:
+@command(
+    "keys token",
+    text="let somebody ask over HTTP, or take it back; without a name: who may",
+    description="Prints the token once; the file, for --http-tokens, contains only its hash.",
+)
+def _token(options: TokenOptions) -> None:
     if options.name is None and (options.remove or options.groups):
         raise BadParameter("--remove and --group are of one token: say which, with --name")
     if options.name is None:
@@ -85,10 +89,15 @@ def _token(options: TokenOptions) -> int:
             "Send it as\n  Authorization: Bearer TOKEN",
             file=sys.stderr,
         )
-    return 0
 
 
-def _session(options: SessionOptions) -> int:
+@command(
+    "keys session",
+    text="a key that seals who logged in, for session_keys of --http-access",
+    description="Adds a new key in front; the former key still opens existing sessions. All "
+    "aggregators read the same file.",
+)
+def _session(options: SessionOptions) -> None:
     path = options.file
     try:
         text = read_text(path).split() if path.exists() else []
@@ -98,21 +107,3 @@ def _session(options: SessionOptions) -> int:
         raise KeysUnusable(f"{path}: cannot be read and written as a file of keys") from error
     former = "; the former one still opens" if text else ""
     say(f"{path}: a new key{former}")
-    return 0
-
-
-TOKENS: Final = (
-    Command(
-        name="keys token",
-        run=_token,
-        text="let somebody ask over HTTP, or take it back; without a name: who may",
-        description="Prints the token once; the file, for --http-tokens, contains only its hash.",
-    ),
-    Command(
-        name="keys session",
-        run=_session,
-        text="a key that seals who logged in, for session_keys of --http-access",
-        description="Adds a new key in front; the former key still opens existing sessions. All "
-        "aggregators read the same file.",
-    ),
-)

@@ -17,7 +17,7 @@ from hubbub.aggregator.web.offline import totals_at
 from hubbub.bundles import Bundle
 from hubbub.cli.local.totals_redis import EPILOG, RedisOptions, in_totals_redis
 from hubbub.cli.terminal.output import say, several
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
 from hubbub.runtime import Clocks, RedisServer
 
@@ -44,6 +44,11 @@ class EstimatesOptions:
     )
 
 
+@command(
+    "totals write",
+    text="write every closed window that Redis has and the place has not",
+    epilog=EPILOG,
+)
 def _write(options: TotalsOptions) -> int:
     async def write(writer: TotalsWriter) -> int:
         number = await writer.look()
@@ -62,6 +67,11 @@ def _write(options: TotalsOptions) -> int:
     return _with_redis(options, write)
 
 
+@command(
+    "totals verify",
+    text="compare every file with Redis; exit code 1 where they differ",
+    epilog=EPILOG,
+)
 def _verify(options: TotalsOptions) -> int:
     async def verify(writer: TotalsWriter) -> int:
         windows, whole, differences = await writer.compare()
@@ -79,6 +89,7 @@ def _verify(options: TotalsOptions) -> int:
     return _with_redis(options, verify)
 
 
+@command("totals estimates", text="make the table of estimates from files of totals, without Redis")
 def _estimates(options: EstimatesOptions) -> int:
     # Each epoch is a question of its own, and a listing of a year takes longer than its answer.
     files, bundle = totals_at(options.place, options.bundle, fresh_seconds=LISTED_SECONDS)
@@ -105,24 +116,3 @@ def _with_redis(options: TotalsOptions, work: Callable[[TotalsWriter], Awaitable
         return await work(TotalsWriter(collected, store, files))
 
     return in_totals_redis(options, run)
-
-
-COMMANDS: Final = (
-    Command(
-        name="totals write",
-        run=_write,
-        text="write every closed window that Redis has and the place has not",
-        epilog=EPILOG,
-    ),
-    Command(
-        name="totals verify",
-        run=_verify,
-        text="compare every file with Redis; exit code 1 where they differ",
-        epilog=EPILOG,
-    ),
-    Command(
-        name="totals estimates",
-        run=_estimates,
-        text="make the table of estimates from files of totals, without Redis",
-    ),
-)

@@ -14,7 +14,7 @@ from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say, several
 from hubbub.errors import BadParameter, BundleRefused, HubbubError, ServiceUnavailable
 from hubbub.errors.places import PROTECTS_NOBODY
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.programs.options import option, options
 
 _BASE_PORT: Final = 7070
@@ -48,7 +48,8 @@ def demo_catalog() -> Catalog:
         return read_aloud(path)
 
 
-def _up(options: UpOptions) -> int:
+@command("up")
+def _up(options: UpOptions) -> None:
     if not 1 <= options.port <= LAST_BASE:
         raise BadParameter(f"--port {options.port} is outside [1, {LAST_BASE}]")
     here = Path("metrics.toml")
@@ -71,7 +72,6 @@ def _up(options: UpOptions) -> int:
         say(f"  logs                {options.home / 'log'}")
         say("Ctrl-C ends it; the next start goes on from here.")
         until_interrupted(run, _watching(path, run) if path and options.dev else None)
-    return 0
 
 
 def _watching(path: Path, run: LocalRun) -> Callable[[], None]:
@@ -125,6 +125,3 @@ def until_interrupted(run: LocalRun, look: Callable[[], None] | None = None) -> 
             time.sleep(_WATCH_SECONDS)
     except KeyboardInterrupt:
         say("Ending.")
-
-
-COMMANDS: Final = (Command(name="up", run=_up),)

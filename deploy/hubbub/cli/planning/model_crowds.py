@@ -8,7 +8,7 @@ from typing import Any, Final
 from hubbub.analysis.models import noise_of
 from hubbub.authoring.crowds.crowd_codes import codes_epsilon
 from hubbub.catalog import CentralPromise
-from hubbub.cli.planning.models import dimensions_of_plan
+from hubbub.cli.commands.plan_model import dimensions_of_plan
 from hubbub.cli.terminal.long_work import said_if_long
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter

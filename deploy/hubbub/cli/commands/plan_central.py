@@ -34,7 +34,7 @@ from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import plan
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
-from hubbub.programs.command_line import Command, number_or
+from hubbub.programs.command_line import command, number_or
 from hubbub.programs.options import Group, option, options
 
 _EPILOG: Final = """
@@ -108,7 +108,12 @@ class CentralOptions:
     format: Literal["table", "json"] = option("format of the output (%(default)s)", default="table")
 
 
-def _central(options: CentralOptions) -> int:
+@command(
+    "plan central",
+    text="show what a crowd gives, by the local epsilon of each report",
+    epilog=_EPILOG,
+)
+def _central(options: CentralOptions) -> None:
     promise = CentralPromise(
         epsilon=options.epsilon,
         crowd=options.reports,
@@ -126,7 +131,7 @@ def _central(options: CentralOptions) -> int:
         if options.dummies:
             raise BadParameter("--dummies are of listed values; leave them out with --model")
         plan_rounds(options.model, options.features, options.classes, promise, as_json=as_json)
-        return 0
+        return
     question, _ = draft_of(options.subject)
     if question.kind == "sets":
         raise BadParameter(
@@ -142,7 +147,7 @@ def _central(options: CentralOptions) -> int:
         floors = [floor for floor in _FLOORS if promise.epsilon < floor < promise.max_local_epsilon]
         floors.append(promise.max_local_epsilon)
         plan_numbers(promise, question, floors, str(noise), as_json=as_json)
-        return 0
+        return
     promise = _padded(promise, options.dummies, question)
     of = {"strings": _of_strings, "parts": _of_parts}.get(question.kind, _of_values)
     ways = [*of(promise, question), _curator(promise)]
@@ -165,7 +170,6 @@ def _central(options: CentralOptions) -> int:
         say(json.dumps(document, indent=1))
     else:
         _show(promise, question, ways)
-    return 0
 
 
 def _curator(promise: CentralPromise) -> _Way:
@@ -390,11 +394,3 @@ def _worth(promise: CentralPromise, question: MetricDraft, ways: Sequence[_Way])
         return f"leave the dummies out: without them the errors are {text}, none larger"
     better = " and ".join(name for name, with_them, without in errors if with_them < without)
     return f"the dummies win for {better}: without them the errors are {text}"
-
-
-CENTRAL: Final = Command(
-    name="plan central",
-    run=_central,
-    text="show what a crowd gives, by the local epsilon of each report",
-    epilog=_EPILOG,
-)

@@ -12,7 +12,7 @@ from hubbub.mechanisms.gradient import KINDS
 from hubbub.mechanisms.gradient_size import check_size, dimensions_of
 from hubbub.mechanisms.vector_codes import VectorCodes, words_for
 from hubbub.privacy.amplification import amplified
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
 
 _EPSILONS: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
@@ -52,11 +52,11 @@ class ModelOptions:
     format: Literal["table", "json"] = option("format of the output (%(default)s)", default="table")
 
 
-def _model(options: ModelOptions) -> int:
+@command("plan model", text="show how many people a model needs", epilog=_EPILOG)
+def _model(options: ModelOptions) -> None:
     numbers = dimensions_of_plan(options.kind, options.features, options.classes)
     epsilons = _EPSILONS if options.epsilon is None else (options.epsilon,)
     _show(options, [_row(numbers, epsilon, options.reports) for epsilon in epsilons])
-    return 0
 
 
 def dimensions_of_plan(kind: str, features: int | None, classes: int | None) -> int:
@@ -161,11 +161,3 @@ def _row(numbers: int, epsilon: float, people: int | None) -> dict[str, Any]:
     if people is not None:
         result["noise"] = noise_of(people, _ROUNDS, error)
     return result
-
-
-MODEL: Final = Command(
-    name="plan model",
-    run=_model,
-    text="show how many people a model needs",
-    epilog=_EPILOG,
-)

@@ -20,7 +20,7 @@ from hubbub.errors import BadParameter
 from hubbub.fields.rules import Interval
 from hubbub.mechanisms import SystemBits, Totals, tally
 from hubbub.mechanisms.directions import UNIT
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.programs.options import Exclusive, option, options
 
 _WHOSE: Final = Exclusive()
@@ -65,7 +65,11 @@ class AttackOptions:
     format: Literal["table", "json"] = option("format of the output (%(default)s)", default="table")
 
 
-def _attack(options: AttackOptions) -> int:
+@command(
+    "plan attack",
+    text="show what fake reports could do: the maximal gain attack (Cao, Jia, Gong 2021)",
+)
+def _attack(options: AttackOptions) -> None:
     catalog, metrics = options.chosen.read()
     fakes = _fakes(catalog, metrics, options)
     rows = [_row(metric, options, *fakes[metric.name]) for metric in metrics]
@@ -73,7 +77,6 @@ def _attack(options: AttackOptions) -> int:
         say(json.dumps(rows, indent=1))
     else:
         _show(rows, options, any(metric.model for metric in metrics))
-    return 0
 
 
 def _fakes(
@@ -225,10 +228,3 @@ def _supposed(options: AttackOptions) -> str:
     if options.accounts is None:
         return f"if {options.fake:.2%} of all reports are fake"
     return f"by {options.accounts:,} accounts beside {options.others:,} honest reports an epoch"
-
-
-ATTACK: Final = Command(
-    name="plan attack",
-    run=_attack,
-    text="show what fake reports could do: the maximal gain attack (Cao, Jia, Gong 2021)",
-)

@@ -33,7 +33,7 @@ from hubbub.cli.planning.subject import MetricsOptions
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter
 from hubbub.fields.rules import Interval
-from hubbub.programs.command_line import Command
+from hubbub.programs.command_line import command
 from hubbub.programs.options import option, options
 
 _MEASURE_SECONDS: Final = 2.0
@@ -53,7 +53,7 @@ class CapacityOptions:
     devices: float = option(
         f"number of devices that report ({_DEVICES:,.0f})",
         default=_DEVICES,
-        within=Interval(1, 10**11),
+        within=Interval(1, 1e11),
     )
     per_day: float | None = option(
         "reports per device and day, in epochs of --epoch; without it as many as the metrics "
@@ -105,7 +105,8 @@ def _traffic_a_day(reports: float, epoch: str) -> Traffic:
     )
 
 
-def _capacity(options: CapacityOptions) -> int:
+@command("plan capacity", text="show how many machines of which size are needed", epilog=_EPILOG)
+def _capacity(options: CapacityOptions) -> None:
     per_day, chosen = options.per_day, options.chosen
     if per_day is not None and chosen != MetricsOptions():
         raise BadParameter(
@@ -161,7 +162,6 @@ def _capacity(options: CapacityOptions) -> int:
                 f"supposed, as there is no {chosen.catalog} here: one report of a device a day; "
                 "name a catalog, or give --per-day"
             )
-    return 0
 
 
 def _show(
@@ -250,11 +250,3 @@ def _opening_us(private: PrivateKey) -> float:
             open_sealed(sealed, private, info)
         done += 100
     return 1e6 * took / done
-
-
-CAPACITY: Final = Command(
-    name="plan capacity",
-    run=_capacity,
-    text="show how many machines of which size are needed",
-    epilog=_EPILOG,
-)
