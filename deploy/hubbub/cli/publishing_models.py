@@ -1,11 +1,11 @@
 """Signing the state of models: what the aggregator has worked out, as the shuffler serves it."""
 
-import os
 from pathlib import Path
 
 from hubbub.bundles.model_state import ModelState
 from hubbub.errors import BadParameter
 from hubbub.keys import read_operator_key
+from hubbub.keys.files import replace as replace_file
 from hubbub.keys.operator import read_handovers
 from hubbub.notebook.service import Service
 from hubbub.programs.unwritable import refuse_unwritable
@@ -35,7 +35,5 @@ def publish(service: Service, keys: Path, out: Path) -> dict[str, int] | None:
     with refuse_unwritable(out, BadParameter):
         if out.exists() and out.read_bytes() == signed:  # Ed25519 signs the same bytes alike
             return None
-        beside = out.with_name(f"{out.name}.new")
-        beside.write_bytes(signed)
-        os.replace(beside, out)  # noqa: PTH105 whole or not at all, on every system
+        replace_file(out, signed)
     return {name: state.number for name, state in states.items()}

@@ -298,20 +298,18 @@ def read_checked(folder: Path) -> Manifest:
         )
     digest = body.pop("sha256", None)
     if digest != _of(body):
-        raise BackupUnusable(f"{folder / _NAME}: is damaged; take another copy of this backup")
+        raise _broken(folder / _NAME, "is damaged")
     files: Mapping[str, Mapping[str, Any]] = body["files"]
     for name in FILES:
         path = folder / name
         if not path.is_file():
-            raise BackupUnusable(f"{path}: is missing; take another copy of this backup")
+            raise _broken(path, "is missing")
         size = path.stat().st_size
         if size != files[name]["bytes"]:
-            raise BackupUnusable(
-                f"{path}: has {size:,} bytes where {files[name]['bytes']:,} were written; take "
-                "another copy of this backup"
-            )
+            written = files[name]["bytes"]
+            raise _broken(path, f"has {size:,} bytes where {written:,} were written")
         if _digest(path) != files[name]["sha256"]:
-            raise BackupUnusable(f"{path}: is damaged; take another copy of this backup")
+            raise _broken(path, "is damaged")
     return Manifest(made=body["made"], version=body["hubbub"])
 
 
@@ -323,10 +321,14 @@ def _read(path: Path) -> dict[str, Any]:
             f"{path}: {error.strerror}; a backup that was not finished has none: make it again"
         ) from error
     except ValueError:
-        raise BackupUnusable(f"{path}: is damaged; take another copy of this backup") from None
+        raise _broken(path, "is damaged") from None
     if not isinstance(body, dict):
-        raise BackupUnusable(f"{path}: is damaged; take another copy of this backup")
+        raise _broken(path, "is damaged")
     return body
+
+
+def _broken(path: Path, problem: str) -> BackupUnusable:
+    return BackupUnusable(f"{path}: {problem}; take another copy of this backup")
 
 
 def _of(body: Mapping[str, Any]) -> str:

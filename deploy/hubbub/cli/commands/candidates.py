@@ -1,11 +1,10 @@
 """`hubbub candidates`: lists of strings to look for, saved by name where answers are asked."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from hubbub.cli.terminal.candidate_file import read_candidates
-from hubbub.cli.terminal.output import say, several, table
+from hubbub.cli.terminal.output import day_of, listing, say, several
 from hubbub.cli.terminal.query_options import ServiceOptions
 from hubbub.notebook.service import named_path
 from hubbub.programs.command_line import command
@@ -46,15 +45,16 @@ def _add(options: AddOptions) -> None:
 @command("candidates list", text="show the saved lists")
 def _list(service: ServiceOptions) -> None:
     with service.connection() as connection:
-        rows = [
-            (
-                saved["name"],
-                f"{datetime.fromtimestamp(saved['saved'], UTC):%Y-%m-%d}",
-                f"{saved['total']:,}",
-            )
-            for saved in connection.service.ask(_LISTS)["lists"]
-        ]
-    table("Saved lists", ("name", "saved on", "strings"), rows, text_columns=2)
+        listing(
+            "Saved lists",
+            connection.service.ask(_LISTS)["lists"],
+            {
+                "name": "{name}",
+                "saved on": lambda saved: f"{day_of(saved['saved'])}",
+                "strings": "{total:,}",
+            },
+            text_columns=2,
+        )
 
 
 @command("candidates show", text="print the strings of a list, one per line")

@@ -1,8 +1,9 @@
 """`hubbub catalog`: check it, build what is shipped of it, and the schema for editors."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import ceil, isfinite
 from pathlib import Path
+from typing import Final
 
 from hubbub.authoring.crowds.dummy_counts import minimum
 from hubbub.catalog import Metric
@@ -11,11 +12,26 @@ from hubbub.catalog.discovery import finder_of
 from hubbub.cli.command_table import load_module
 from hubbub.cli.commands.catalog_new import packaged_schema
 from hubbub.cli.terminal.catalog_reading import read_aloud, say_expired
-from hubbub.cli.terminal.output import explain, say, several, table
+from hubbub.cli.terminal.output import explain, listing, say, several
 from hubbub.mechanisms.even import even_lies
 from hubbub.privacy.verdict import loud_reports, year_of_reports
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options, read_named_path
+
+_COLUMNS: Final[Mapping[str, str | Callable[[Metric], str]]] = {
+    "metric": "{name}",
+    "mechanism": "{mechanism}",
+    "values": lambda metric: (
+        metric.randomizer.VALUES if metric.values is None else str(len(metric.values))
+    ),
+    "epsilon per report": "{report_loss:.3f}",
+    "per unchanged value": lambda metric: (
+        f"{metric.lifetime_loss:.3f}" if isfinite(metric.lifetime_loss) else ""
+    ),
+    "lifetime limit": "{limits.lifetime_epsilon:g}",
+    "payload bytes": "{randomizer.layout.payload_bytes}",
+    "min batch": "{min_batch:,}",
+}
 
 
 @options
@@ -61,31 +77,9 @@ class SchemaOptions:
 @command("catalog check", text="check a catalog, show what each metric reveals")
 def _check(options: CheckOptions) -> None:
     catalog = read_aloud(options.catalog)
-    rows = [
-        (
-            metric.name,
-            metric.mechanism,
-            metric.randomizer.VALUES if metric.values is None else str(len(metric.values)),
-            f"{metric.report_loss:.3f}",
-            f"{metric.lifetime_loss:.3f}" if isfinite(metric.lifetime_loss) else "",
-            f"{metric.limits.lifetime_epsilon:g}",
-            str(metric.randomizer.layout.payload_bytes),
-            f"{metric.min_batch:,}",
-        )
-        for metric in catalog.metrics.values()
-    ]
-    header = (
-        "metric",
-        "mechanism",
-        "values",
-        "epsilon per report",
-        "per unchanged value",
-        "lifetime limit",
-        "payload bytes",
-        "min batch",
-    )
-    table(str(options.catalog), header, rows, text_columns=2)
-    for metric in catalog.metrics.values():
+    metrics = [*catalog.metrics.values()]
+    listing(str(options.catalog), metrics, _COLUMNS, text_columns=2)
+    for metric in metrics:
         if metric.central:
             _say_promise(metric)
         if metric.candidates:
@@ -100,13 +94,12 @@ def _check(options: CheckOptions) -> None:
             tiers = ", ".join(f"{epsilon:g}" for epsilon in metric.tiers)
             explain(f"{metric.name}: a person may ask for epsilon {tiers} instead")
     say_expired(catalog)
-    metrics = [*catalog.metrics.values()]
     explain(year_of_reports(metrics))
     warnings = [*loud_reports(metrics), *_too_few_reports(metrics)]
     for warning in warnings:
         explain(f"warning: {warning}")
     result = several(len(warnings), "warning") if warnings else "no problem found"
-    explain(f"{options.catalog}: {several(len(rows), 'metric')}, {result}")
+    explain(f"{options.catalog}: {several(len(metrics), 'metric')}, {result}")
 
 
 def _too_few_reports(metrics: Sequence[Metric]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """`hubbub keys`: keys that open, sign and issue, certificates, and who may ask."""
 
 import time
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +21,7 @@ from hubbub.cli.installation import (
     DEFAULT_PERIODS,
     make_keys,
 )
-from hubbub.cli.terminal.output import first_second, say
+from hubbub.cli.terminal.output import day_of, first_second, say
 from hubbub.cli.witnesses import WITNESS_KEY, make_witness
 from hubbub.errors import BadParameter
 from hubbub.fields.rules import Interval
@@ -188,7 +188,7 @@ def _rotate(options: RotateOptions) -> None:
         )
     if options.today and abs(first_second(options.today) + _DAY / 2 - now) > _DAY:
         raise BadParameter(
-            f"--today {options.today} is not what this machine's clock says, {_day(int(now))}; "
+            f"--today {options.today} is not what this machine's clock says, {day_of(int(now))}; "
             "set the one that is wrong right"
         )
     if anew is not None and anew > now + _MAX_DAYS * _DAY:
@@ -204,7 +204,7 @@ def _rotate(options: RotateOptions) -> None:
     )
     for word, keys in (("added", added), ("deleted", deleted)):
         for key in keys:
-            say(f"{word} key {key.id}: epochs from {_day(key.start)} to before {_day(key.end)}")
+            say(f"{word} key {key.id}: epochs from {day_of(key.start)} to before {day_of(key.end)}")
     say("now: hubbub catalog build; start aggregators, then shufflers with it; ship the bundle")
 
 
@@ -255,10 +255,6 @@ def _hand_over(options: FolderOptions) -> None:
     say(f"{options.folder}/handovers.json: the old key's word for it; goes into bundles")
     say(f"{old_key}: the old key; destroy it once apps with the new bundle are out")
     say("now: hubbub catalog build; ship the bundle. Devices that took it refuse the old key")
-
-
-def _day(seconds: int) -> date:
-    return datetime.fromtimestamp(seconds, UTC).date()
 
 
 @command(

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from hubbub.bundles.encoding import to_text
 from hubbub.catalog import X_WING
 from hubbub.cli.terminal.candidate_file import read_candidates
-from hubbub.cli.terminal.output import say, table
+from hubbub.cli.terminal.output import listing, say
 from hubbub.cli.terminal.payloads import likeliest, sent
 from hubbub.client.inspection import peek, state_folders
 from hubbub.client.ledger_view import LedgerView, MetricView, PayloadView
@@ -79,22 +79,19 @@ def _own_folders() -> list[Path]:
 
 def _show(folder: str, view: LedgerView, candidates: Sequence[str]) -> None:
     say(f"{folder}\n{_ON if view.on else _OFF}\n")
-    table(
+    listing(
         "What may be asked, and what has been spent of each budget (in nats)",
-        ("metric", "question", "a report", "this epoch", "spent now", "in all", "for life", "left"),
-        [
-            (
-                metric.name,
-                metric.description,
-                f"{metric.epsilon:.3f}" if metric.epsilon else "declined",
-                f"{metric.reports} of {metric.reports_per_epoch}",
-                f"{metric.spent_in_epoch:.3f}",
-                f"{metric.spent:.3f}",
-                f"{metric.lifetime_epsilon:g}",
-                f"{max(0.0, metric.lifetime_epsilon - metric.spent):.3f}",
-            )
-            for metric in view.metrics
-        ],
+        view.metrics,
+        {
+            "metric": "{name}",
+            "question": "{description}",
+            "a report": _report_loss,
+            "this epoch": "{reports} of {reports_per_epoch}",
+            "spent now": "{spent_in_epoch:.3f}",
+            "in all": "{spent:.3f}",
+            "for life": "{lifetime_epsilon:g}",
+            "left": lambda metric: f"{max(0.0, metric.lifetime_epsilon - metric.spent):.3f}",
+        },
         text_columns=2,
     )
     crowds = [metric for metric in view.metrics if metric.central_epsilon is not None]
@@ -111,10 +108,16 @@ def _show(folder: str, view: LedgerView, candidates: Sequence[str]) -> None:
     for line in _lowered(view):
         say(line)
     say(f"{_odds(view.metrics)}\n")
-    table(
+    listing(
         f"What was made of your answers ({len(view.payloads):,} remembered; times are UTC)",
-        ("when", "metric", "sent, in hex", "what became of it", "what it could have meant"),
-        [_row(payload, candidates) for payload in view.payloads[-_ROWS:]],
+        view.payloads[-_ROWS:],
+        {
+            "when": _minute,
+            "metric": _metric_and_public,
+            "sent, in hex": lambda payload: sent(payload.payload.hex()),
+            "what became of it": lambda payload: payload.fate.replace("_", " "),
+            "what it could have meant": lambda payload: _meant(payload, candidates),
+        },
         text_columns=5,
     )
     if len(view.payloads) > _ROWS:
@@ -130,6 +133,10 @@ def _show(folder: str, view: LedgerView, candidates: Sequence[str]) -> None:
     for reason, number in sorted(view.counts.items()):
         if number:
             say(f"{number:,} {reason.replace('_', ' ')}")
+
+
+def _report_loss(metric: MetricView) -> str:
+    return f"{metric.epsilon:.3f}" if metric.epsilon else "declined"
 
 
 def _run_by(view: LedgerView) -> Iterator[str]:
@@ -169,21 +176,20 @@ def _lowered(view: LedgerView) -> Iterator[str]:
 
 def _show_crowds(metrics: Sequence[MetricView]) -> None:
     """The other promise of metrics that are asked in a crowd, and on whom each rests."""
-    table(
+    listing(
         "What is asked in a crowd says less to who sees whole epochs (in nats)",
-        ("metric", "a report", "in a crowd", "of any", "delta", "spent in all", "for life"),
-        [
-            (
-                metric.name,
-                f"{metric.epsilon:.3f}" if metric.epsilon else "declined",
-                f"{metric.central_epsilon:.3f}",
-                metric.central_period or "epoch",
-                f"{metric.delta:g}",
-                f"{metric.central:.3f}",
-                "" if (most := metric.lifetime_central_epsilon) is None else f"{most:g}",
-            )
-            for metric in metrics
-        ],
+        metrics,
+        {
+            "metric": "{name}",
+            "a report": _report_loss,
+            "in a crowd": "{central_epsilon:.3f}",
+            "of any": lambda metric: metric.central_period or "epoch",
+            "delta": "{delta:g}",
+            "spent in all": "{central:.3f}",
+            "for life": lambda metric: (
+                "" if (most := metric.lifetime_central_epsilon) is None else f"{most:g}"
+            ),
+        },
     )
     say(
         "The first promise rests on this device alone: if the shuffler and the aggregator work "
@@ -210,15 +216,14 @@ def _odds(metrics: Sequence[MetricView]) -> str:
     )
 
 
-def _row(payload: PayloadView, candidates: Sequence[str]) -> tuple[str, ...]:
-    created_at, public = _when(payload.made), ", ".join(payload.public.values())
-    return (
-        created_at.strftime("%Y-%m-%d %H:%M") if created_at else "",
-        f"{payload.metric} ({public})" if public else payload.metric,
-        sent(payload.payload.hex()),
-        payload.fate.replace("_", " "),
-        _meant(payload, candidates),
-    )
+def _minute(payload: PayloadView) -> str:
+    created_at = _when(payload.made)
+    return created_at.strftime("%Y-%m-%d %H:%M") if created_at else ""
+
+
+def _metric_and_public(payload: PayloadView) -> str:
+    public = ", ".join(payload.public.values())
+    return f"{payload.metric} ({public})" if public else payload.metric
 
 
 def _when(seconds: float) -> datetime | None:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from hubbub.cli.terminal.output import say, table
+from hubbub.cli.terminal.output import listing, say
 from hubbub.cli.terminal.query_options import ServiceOptions
 from hubbub.notebook.service import named_path
 from hubbub.programs.command_line import command
@@ -43,11 +43,17 @@ def _add(options: AddOptions) -> None:
 @command("mark list", text="show the marks, by date")
 def _list(service: ServiceOptions) -> None:
     with service.connection() as connection:
-        rows = [
-            (mark["date"], mark["name"], mark["metric"] or "all", mark["text"])
-            for mark in connection.service.ask(_MARKS)["marks"]
-        ]
-        table("Marks", ("date", "name", "metric", "what happened"), rows, text_columns=4)
+        listing(
+            "Marks",
+            connection.service.ask(_MARKS)["marks"],
+            {
+                "date": "{date}",
+                "name": "{name}",
+                "metric": lambda mark: mark["metric"] or "all",
+                "what happened": "{text}",
+            },
+            text_columns=4,
+        )
 
 
 @command("mark remove", text="remove a mark")

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from hubbub.cli.publishing_models import publish
 from hubbub.cli.terminal.model_tables import show_calibration
-from hubbub.cli.terminal.output import explain, say, table
+from hubbub.cli.terminal.output import explain, listing, say
 from hubbub.cli.terminal.query_options import (
     OutputOptions,
     ServiceOptions,
@@ -106,44 +106,32 @@ def _show(document: Mapping[str, Any]) -> None:
     rows = sorted(document["coefficients"], key=lambda row: -abs(row["coefficient"]))
     level = f"{100 * document['confidence']:g}%"
     if rows:
-        table(
+        listing(
             f"{document['model']}: {document['kind']}, {document['reports']:,} reports by "
             f"{document['mechanism']}, epsilon {document['epsilon']:.3f} each",
-            (
-                *(("class",) if (classes := document["kind"] == "softmax") else ()),
-                "column",
-                "coefficient",
-                f"{level} interval",
-                "standard error",
-            ),
-            [
-                (
-                    *((row["of_class"],) if classes else ()),
-                    row["name"],
-                    f"{row['coefficient']:,.4g}",
-                    f"{row['low']:,.4g} to {row['high']:,.4g}",
-                    f"{row['stderr']:,.4g}",
-                )
-                for row in rows[:_ROWS]
-            ],
+            rows[:_ROWS],
+            {
+                **({"class": "{of_class}"} if (classes := document["kind"] == "softmax") else {}),
+                "column": "{name}",
+                "coefficient": "{coefficient:,.4g}",
+                f"{level} interval": "{low:,.4g} to {high:,.4g}",
+                "standard error": "{stderr:,.4g}",
+            },
             text_columns=1 + classes,
         )
         if len(rows) > _ROWS:
             say(f"and {len(rows) - _ROWS:,} more: --format json has them all")
-    table(
+    listing(
         f"rounds of {document['model']}",
-        ("round", "epoch", "state", "reports", "noise", "moved"),
-        [
-            (
-                str(round_["number"]),
-                round_["date"],
-                round_["state"],
-                f"{round_['reports']:,}" if round_["state"] == "finished" else "",
-                f"{round_['noise']:.3f}" if round_["noise"] else "",
-                f"{round_['moved']:.3f}" if round_["moved"] else "",
-            )
-            for round_ in document["steps"]
-        ],
+        document["steps"],
+        {
+            "round": "{number}",
+            "epoch": "{date}",
+            "state": "{state}",
+            "reports": lambda step: f"{step['reports']:,}" if step["state"] == "finished" else "",
+            "noise": lambda step: f"{step['noise']:.3f}" if step["noise"] else "",
+            "moved": lambda step: f"{step['moved']:.3f}" if step["moved"] else "",
+        },
         text_columns=3,
     )
     if not rows:

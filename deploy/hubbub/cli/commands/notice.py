@@ -1,7 +1,6 @@
 """`hubbub notice`: ask fewer devices, or none, while apps are out; no app is released for it."""
 
 import time
-from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -11,7 +10,7 @@ from hubbub.bundles.encoding import to_text
 from hubbub.bundles.notice import LARGEST_NOTICE_BYTES, Notice, Step, open_notice
 from hubbub.catalog import EPOCH_SECONDS
 from hubbub.cli.logging_bundles import LOG, add_to_log, refuse_lost_log
-from hubbub.cli.terminal.output import first_second, say, table
+from hubbub.cli.terminal.output import day_of, first_second, listing, say
 from hubbub.errors import BadParameter, NoticeRefused, UnknownMetric
 from hubbub.keys import read_operator_key
 from hubbub.keys.files import replace as replace_file
@@ -131,13 +130,13 @@ def _make(options: MakeOptions) -> None:
     for name in sorted(bundle.experiments.keys() & {arm.partition(".")[0] for arm in notice.steps}):
         live = bundle.experiments[name].live_arms(notice.stopped(now))
         say(
-            f"{name}: devices get {' or '.join(live)} until {_day(notice.until)}, then what the "
+            f"{name}: devices get {' or '.join(live)} until {day_of(notice.until)}, then what the "
             "bundle says; to end an arm for good give it a weight of 0 in the catalog"
         )
     if any(not step[-1][1] for step in notice.steps.values()):
         say(
             "a device that has nothing else to report hears of no other notice before "
-            f"{_day(notice.until)}"
+            f"{day_of(notice.until)}"
         )
 
 
@@ -220,27 +219,25 @@ def _until(day: date | None, now: int, former: Notice | None) -> int:
         return max(least, former.until if former else 0)
     until = first_second(day)
     if not now < until <= now + _LONGEST_DAYS * _DAY:
-        first, last = (_day(now) + timedelta(days=n) for n in (1, _LONGEST_DAYS))
+        first, last = (day_of(now) + timedelta(days=n) for n in (1, _LONGEST_DAYS))
         raise BadParameter(f"--until {day} is outside [{first}, {last}]; make another one then")
     return until
 
 
 def _tell(path: Path, notice: Notice) -> None:
     say(f"{path}: number {notice.number}, signed by {to_text(notice.operator)}")
-    table(
-        f"What is asked less, until {_day(notice.until)}",
-        ("metric", "devices that take part", "since (UTC)"),
-        [(name, *_last(steps)) for name, steps in sorted(notice.steps.items())],
+    listing(
+        f"What is asked less, until {day_of(notice.until)}",
+        [(name, *steps[-1]) for name, steps in sorted(notice.steps.items())],
+        {
+            "metric": lambda row: row[0],
+            "devices that take part": lambda row: _share(row[2]),
+            "since (UTC)": lambda row: f"{datetime.fromtimestamp(row[1], UTC):%Y-%m-%d %H:%M}",
+        },
         text_columns=3,
     )
 
 
-def _last(steps: Sequence[Step]) -> tuple[str, str]:
-    since, chance = steps[-1]
-    return {0.0: "none: stopped", 1.0: "as the bundle has it"}.get(
-        float(chance), f"{chance:.4g} of them"
-    ), f"{datetime.fromtimestamp(since, UTC):%Y-%m-%d %H:%M}"
-
-
-def _day(seconds: int) -> date:
-    return datetime.fromtimestamp(seconds, UTC).date()
+def _share(chance: float) -> str:
+    named = {0.0: "none: stopped", 1.0: "as the bundle has it"}
+    return named.get(float(chance), f"{chance:.4g} of them")

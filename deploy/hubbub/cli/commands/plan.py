@@ -1,6 +1,5 @@
 """`hubbub plan`: before launch, which mechanism, how many reports, which epsilon, what machines."""
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -13,7 +12,7 @@ from hubbub.analysis.strings.tree_search import found_from
 from hubbub.catalog import Metric, days_of_period
 from hubbub.catalog.discovery import counting
 from hubbub.cli.planning.subject import SubjectOptions, draft_of
-from hubbub.cli.terminal.output import say, several, table
+from hubbub.cli.terminal.output import listing, say, say_json, several, table
 from hubbub.cli.terminal.percentile_text import read_percentile
 from hubbub.errors import BadParameter
 from hubbub.errors.installing import install_with
@@ -159,7 +158,7 @@ def _plan(options: PlanOptions) -> None:
         by_name = {item.mechanism: error for item, error in zip(rows, errors, strict=False)}
         by_name = {name: error for name, error in by_name.items() if isfinite(error)}
         document |= {"rank_errors": by_name} if by_name else {}
-        say(json.dumps(document | ({"simulated": drawing} if drawing else {}), indent=1))
+        say_json(document | ({"simulated": drawing} if drawing else {}))
     else:
         ranks = (percentile_name(options.percentile), errors) if options.percentile else None
         show(question, rows, own, metric, ranks=ranks)
@@ -385,19 +384,16 @@ def _say_people(metric: Metric) -> None:
 
 def show_simulated(drawing: dict[str, Any]) -> None:
     """What was drawn: true beside estimated, the most frequent first."""
-    table(
+    listing(
         f"one drawing of {several(drawing['reports'], 'report')} by {drawing['mechanism']}, "
         f"seed {drawing['seed']}: "
         f"root mean square error {drawing['rms']:.3%}, predicted {drawing['predicted']:.3%}",
-        ("value", "true", "estimated", "std. error", "off by"),
-        [
-            (
-                str(value["value"]),
-                f"{value['true']:.3%}",
-                f"{value['estimated']:.3%}",
-                f"{value['stderr']:.3%}",
-                f"{(value['estimated'] - value['true']) / value['stderr']:+.1f} s.e.",
-            )
-            for value in drawing["values"][:20]
-        ],
+        drawing["values"][:20],
+        {
+            "value": "{value}",
+            "true": "{true:.3%}",
+            "estimated": "{estimated:.3%}",
+            "std. error": "{stderr:.3%}",
+            "off by": lambda row: f"{(row['estimated'] - row['true']) / row['stderr']:+.1f} s.e.",
+        },
     )

@@ -1,6 +1,5 @@
 """`hubbub plan attack`: what fake reports could do to a metric, before it is launched."""
 
-import json
 import sys
 from collections.abc import Sequence
 from math import sqrt
@@ -14,7 +13,7 @@ from hubbub.authoring import Catalog
 from hubbub.catalog import Metric
 from hubbub.catalog.models.of_metric import codes_of_round
 from hubbub.cli.planning.subject import MetricsOptions
-from hubbub.cli.terminal.output import say, table
+from hubbub.cli.terminal.output import listing, say, say_json
 from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter
 from hubbub.fields.rules import Interval
@@ -74,7 +73,7 @@ def _attack(options: AttackOptions) -> None:
     fakes = _fakes(catalog, metrics, options)
     rows = [_row(metric, options, *fakes[metric.name]) for metric in metrics]
     if options.format == "json":
-        say(json.dumps(rows, indent=1))
+        say_json(rows)
     else:
         _show(rows, options, any(metric.model for metric in metrics))
 
@@ -103,33 +102,36 @@ def _fakes(
 
 
 def _row(metric: Metric, options: AttackOptions, fake: float, number: int | None) -> dict[str, Any]:
-    if metric.model:
-        return _row_of_model(metric, options, fake, number)
+    effect = _effect_of_model if metric.model else _effect
+    return {
+        "metric": metric.name,
+        "mechanism": metric.mechanism,
+        "fake": fake,
+        "fake_reports": number,
+        **effect(metric, options, fake),
+    }
+
+
+def _effect(metric: Metric, options: AttackOptions, fake: float) -> dict[str, Any]:
     family = family_for(metric.randomizer)
     targets = family.targets(metric.randomizer, options.targets)
     attack = maximal_gain(metric.randomizer, targets)
     share = family.ABSENT_SHARE
     if options.simulate:
         share = family.example_share(metric.randomizer, targets)
-    row: dict[str, Any] = {
-        "metric": metric.name,
-        "mechanism": metric.mechanism,
+    effect = {
         "targets": len(targets),
         "worth": attack.worth,
-        "fake": fake,
-        "fake_reports": number,
         "true_share": share,
         "gain": attack.gain(fake, share),
         "fake_for_1_percent": attack.fake_share(0.01, share),
     }
     if options.simulate:
-        row["measured"] = _measured(metric, attack, targets, options.simulate, fake)
-    return row
+        effect["measured"] = _measured(metric, attack, targets, options.simulate, fake)
+    return effect
 
 
-def _row_of_model(
-    metric: Metric, options: AttackOptions, fake: float, number: int | None
-) -> dict[str, Any]:
+def _effect_of_model(metric: Metric, options: AttackOptions, fake: float) -> dict[str, Any]:
     """How far fake reports move the mean direction of their round, whose length is at most 1.
 
     A fake one sends the word of the whole pool that lies farthest along the direction it pushes:
@@ -138,13 +140,9 @@ def _row_of_model(
     codes = codes_of_round(metric, 1)
     farthest = NormalDist().inv_cdf(0.5 ** (1 / (codes.books * codes.words)))
     worth = farthest / sqrt(codes.dimensions) / codes.reach
-    row: dict[str, Any] = {
-        "metric": metric.name,
-        "mechanism": metric.mechanism,
+    effect = {
         "targets": 1,
         "worth": worth,
-        "fake": fake,
-        "fake_reports": number,
         "true_share": 0.0,
         "gain": fake * worth,
         "fake_for_1_percent": 0.01 / worth,
@@ -153,8 +151,8 @@ def _row_of_model(
         # Along what lies between all axes.
         every = (float(words_of(codes, at).sum(axis=1).max()) for at in range(codes.books))
         sent = max(every) / UNIT / codes.dimensions / codes.reach
-        row["measured"] = fake * sent
-    return row
+        effect["measured"] = fake * sent
+    return effect
 
 
 def _measured(
@@ -185,34 +183,20 @@ def _share(metric: Metric, totals: Totals, targets: Sequence[Any]) -> float:
 
 
 def _show(rows: list[dict[str, Any]], options: AttackOptions, models: bool) -> None:  # noqa: FBT001 whether there are any
-    header = [
-        "metric",
-        "mechanism",
-        "targets",
-        "worth",
-        *(["fake"] if options.accounts else []),
-        "gain" if options.accounts else f"gain of {options.fake:.2%}",
-        "1% takes",
-    ]
-    if options.simulate:
-        header.append("measured")
-    table(
+    listing(
         f"What fake reports can do at most, {_supposed(options)}"
         + ("; values are spread evenly" if options.simulate else "; targets that nobody holds"),
-        header,
-        [
-            (
-                row["metric"],
-                row["mechanism"],
-                str(row["targets"]),
-                f"{row['worth']:.2f}",
-                *([f"{row['fake_reports']:,}"] if options.accounts else []),
-                f"{row['gain']:+.2%}",
-                f"{row['fake_for_1_percent']:.3%}",
-                *([f"{row['measured']:+.2%}"] if options.simulate else []),
-            )
-            for row in rows
-        ],
+        rows,
+        {
+            "metric": "{metric}",
+            "mechanism": "{mechanism}",
+            "targets": "{targets}",
+            "worth": "{worth:.2f}",
+            **({"fake": "{fake_reports:,}"} if options.accounts else {}),
+            "gain" if options.accounts else f"gain of {options.fake:.2%}": "{gain:+.2%}",
+            "1% takes": "{fake_for_1_percent:.3%}",
+            **({"measured": "{measured:+.2%}"} if options.simulate else {}),
+        },
         text_columns=2,
     )
     if sys.stdout.isatty():

@@ -1,6 +1,5 @@
 """`hubbub plan capacity`: how many machines for so many devices."""
 
-import json
 import secrets
 import time
 from collections.abc import Sequence
@@ -30,7 +29,7 @@ from hubbub.cli.planning.capacity_model import (
     traffic_of,
 )
 from hubbub.cli.planning.subject import MetricsOptions
-from hubbub.cli.terminal.output import say, table
+from hubbub.cli.terminal.output import listing, say, say_json
 from hubbub.errors import BadParameter
 from hubbub.fields.rules import Interval
 from hubbub.programs.command_line import command
@@ -152,7 +151,7 @@ def _capacity(options: CapacityOptions) -> None:
             "why": bottleneck.why,
             "largest_crowd": None if crowd is None else asdict(crowd),
         }
-        say(json.dumps(document, indent=1))
+        say_json(document)
     else:
         _show(options, a_day, costs, all_needs, bottleneck)
         if crowd is not None:
@@ -167,14 +166,17 @@ def _capacity(options: CapacityOptions) -> None:
 def _show(
     options: CapacityOptions, a_day: float, costs: Costs, all_needs: list[Need], bottleneck: Need
 ) -> None:
-    table(
+    listing(
         f"{options.devices:,.0f} devices, {a_day:,.0f} reports a day, {all_needs[0].a_second:,.0f} "
         "a second at the busiest hour",
-        ("part", "cores", "memory, GB", "machines", "decided by"),
-        [
-            (need.part, _least(need.cores), _least(need.gigabytes), f"{need.machines:,}", need.why)
-            for need in all_needs
-        ],
+        all_needs,
+        {
+            "part": "{part}",
+            "cores": lambda need: _least(need.cores),
+            "memory, GB": lambda need: _least(need.gigabytes),
+            "machines": "{machines:,}",
+            "decided by": "{why}",
+        },
     )
     say(
         f"in all {_all_machines(all_needs):,} machines of {options.machine_cores} cores and "

@@ -1,6 +1,5 @@
 """`hubbub plan central`: what a crowd gives, by how private each report is by itself."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from math import sqrt
@@ -17,10 +16,15 @@ from hubbub.catalog import CentralPromise
 from hubbub.catalog.choice import AUTO
 from hubbub.catalog.crowds.central import CROWD_PARTS, CROWD_TREE
 from hubbub.catalog.crowds.central_fields import DEVICES, NOISE
-from hubbub.cli.planning.central_numbers import in_catalog, plan_numbers
+from hubbub.cli.planning.central_numbers import (
+    in_catalog,
+    local_epsilon_text,
+    plan_numbers,
+    what_is_trusted,
+)
 from hubbub.cli.planning.model_crowds import plan_rounds
 from hubbub.cli.planning.subject import SubjectOptions, draft_of
-from hubbub.cli.terminal.output import explain, say, several, table
+from hubbub.cli.terminal.output import explain, listing, say, say_json, several
 from hubbub.errors import BadParameter
 from hubbub.fields.rules import Interval
 from hubbub.mechanisms import build
@@ -167,7 +171,7 @@ def _central(options: CentralOptions) -> None:
         if question.kind == "strings":
             local, share = _found_unlisted(promise)
             document["tree"] = {"epsilon_local": local, "found_from": share}
-        say(json.dumps(document, indent=1))
+        say_json(document)
     else:
         _show(promise, question, ways)
 
@@ -191,6 +195,19 @@ def _padded(promise: CentralPromise, dummies: int | str, question: MetricDraft) 
     if padded == promise:
         explain("no number of dummies is worth it: errors fall by 2.5% at most")
     return padded
+
+
+def _way(
+    name: str, crowd: ShuffledEpoch, promise: CentralPromise, errors: tuple[float, float]
+) -> _Way:
+    """A crowd. errors: standard errors of a rare value, and of one in ten."""
+    return _Way(
+        way=name,
+        epsilon_local=crowd.epsilon_local,
+        epsilon_central=central_epsilon(crowd, promise.delta),
+        stderr_rare=errors[0],
+        stderr_tenth=errors[1],
+    )
 
 
 def _alone(what: str, epsilon: float, rare: float, tenth: float) -> _Way:
@@ -246,17 +263,8 @@ def _of_parts(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
             honest=promise.honest,
             groups=lies.groups,
         )
-        total_epsilon = central_epsilon(crowd, promise.delta)
-        rare, tenth = _cell_errors(mechanism, reports)
-        ways.append(
-            _Way(
-                way=f"crowd, tables of {number}",
-                epsilon_local=planned.epsilon,
-                epsilon_central=total_epsilon,
-                stderr_rare=rare,
-                stderr_tenth=tenth,
-            )
-        )
+        errors = _cell_errors(mechanism, reports)
+        ways.append(_way(f"crowd, tables of {number}", crowd, promise, errors))
     alone = build(CROWD_PARTS, epsilon=central, sizes=question.parts)
     rare, tenth = _cell_errors(alone, reports)
     return [*ways, _alone("tables of 2", central, rare, tenth)]
@@ -277,14 +285,8 @@ def _hashed_crowd(promise: CentralPromise) -> _Way:
     crowd = ShuffledEpoch(
         reports=reports, categories=width, epsilon_local=local, honest=promise.honest, groups=hashes
     )
-    rare, tenth = string_errors(width, hashes, local, reports)
-    return _Way(
-        way=f"crowd, {hashes} x {width:,} buckets",
-        epsilon_local=local,
-        epsilon_central=central_epsilon(crowd, promise.delta),
-        stderr_rare=rare,
-        stderr_tenth=tenth,
-    )
+    errors = string_errors(width, hashes, local, reports)
+    return _way(f"crowd, {hashes} x {width:,} buckets", crowd, promise, errors)
 
 
 def _found_unlisted(promise: CentralPromise) -> tuple[float, float]:
@@ -309,14 +311,7 @@ def _crowd(promise: CentralPromise, question: MetricDraft, local: float) -> _Way
         each=promise.dummies_each,
         noise_dummies=promise.noise,
     )
-    total_epsilon = central_epsilon(crowd, promise.delta)
-    return _Way(
-        way="crowd",
-        epsilon_local=local,
-        epsilon_central=total_epsilon,
-        stderr_rare=crowd.stderr(0.0),
-        stderr_tenth=crowd.stderr(0.1),
-    )
+    return _way("crowd", crowd, promise, (crowd.stderr(0.0), crowd.stderr(0.1)))
 
 
 def _whose(question: MetricDraft) -> str:
@@ -334,25 +329,19 @@ def _show(promise: CentralPromise, question: MetricDraft, ways: Sequence[_Way]) 
     dummies = f" with {promise.dummies_each:g} dummies each" if promise.dummies_each else dummies
     if promise.noise:
         dummies = f" and {promise.dummies_shift} dummies of each value on average"
-    table(
+    listing(
         f"central epsilon {promise.epsilon:g} at delta {promise.delta:g}: "
         f"{several(promise.crowd, 'report')}{dummies} of " + _whose(question),
-        ("way", "local epsilon", "central epsilon", "error of a rare value", "of one in ten"),
-        [
-            (
-                way.way,
-                "none" if way.epsilon_local is None else f"{way.epsilon_local:.3f}",
-                f"{way.epsilon_central:.3f}",
-                f"{way.stderr_rare:,.4g}",
-                f"{way.stderr_tenth:,.4g}",
-            )
-            for way in ways
-        ],
+        ways,
+        {
+            "way": "{way}",
+            "local epsilon": local_epsilon_text,
+            "central epsilon": "{epsilon_central:.3f}",
+            "error of a rare value": "{stderr_rare:,.4g}",
+            "of one in ten": "{stderr_tenth:,.4g}",
+        },
     )
-    say(
-        f"errors are standard errors in reports; a crowd leaves whole or not at all, "
-        f"{promise.honest:.0%} of it honest; the local epsilon holds even if all servers collude"
-    )
+    say(f"errors are standard errors in reports; {what_is_trusted(promise)}")
     best = max(way.epsilon_local or 0 for way in ways if way.way.startswith("crowd"))
     more = f", dummies = {promise.dummies}" if promise.dummies else ""
     more = f", dummies_each = {promise.dummies_each:g}" if promise.dummies_each else more

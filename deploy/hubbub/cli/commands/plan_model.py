@@ -1,11 +1,10 @@
 """`hubbub plan model`: how many people a model needs, by the noise of a round's mean gradient."""
 
-import json
 from math import ceil
 from typing import Any, Final, Literal
 
 from hubbub.analysis.models import IN_ROUNDS, noise_of
-from hubbub.cli.terminal.output import say, table
+from hubbub.cli.terminal.output import listing, say, say_json
 from hubbub.errors import BadParameter
 from hubbub.fields.rules import Interval
 from hubbub.mechanisms.gradient import KINDS
@@ -82,48 +81,32 @@ def dimensions_of_plan(kind: str, features: int | None, classes: int | None) -> 
 def _show(options: ModelOptions, rows: list[dict[str, Any]]) -> None:
     """What each epsilon asks for, as a table or as JSON."""
     if options.format == "json":
-        say(
-            json.dumps(
-                {
-                    "model": options.kind,
-                    "features": options.features,
-                    **({"classes": options.classes} if options.classes else {}),
-                    "rows": rows,
-                },
-                indent=1,
-            )
+        say_json(
+            {
+                "model": options.kind,
+                "features": options.features,
+                **({"classes": options.classes} if options.classes else {}),
+                "rows": rows,
+            }
         )
         return
     with_noise = options.reports is not None
     classes = f" and {options.classes} classes" if options.classes else ""
-    table(
+    listing(
         f"a {options.kind} model of {options.features:,} columns{classes}, each person in one "
         "round",
-        (
-            "mechanism",
-            "epsilon",
-            "words",
-            "error of one",
-            "a round",
-            f"{_ROUNDS} rounds",
-            "fine",
-            "shuffled",
-            *(("noise",) if with_noise else ()),
-        ),
-        [
-            (
-                VectorCodes.NAME,
-                f"{row['epsilon']:g}",
-                f"{row['words']:,}",
-                f"{row['squared_error']:,.1f}",
-                f"{row['people_a_round']:,}",
-                f"{row['people_enough']:,}",
-                f"{row['people_fine']:,}",
-                f"{row['shuffled_epsilon']:.3g}",
-                *((f"{row['noise']:.3f}",) if with_noise else ()),
-            )
-            for row in rows
-        ],
+        rows,
+        {
+            "mechanism": "{mechanism}",
+            "epsilon": "{epsilon:g}",
+            "words": "{words:,}",
+            "error of one": "{squared_error:,.1f}",
+            "a round": "{people_a_round:,}",
+            f"{_ROUNDS} rounds": "{people_enough:,}",
+            "fine": "{people_fine:,}",
+            "shuffled": "{shuffled_epsilon:.3g}",
+            **({"noise": "{noise:.3f}"} if with_noise else {}),
+        },
     )
     say("error of one: mean squared length by which one person's gradient of length 1 is off")
     say(f"a round: people for a mean gradient with noise {_ENOUGH}; {_ROUNDS} rounds: in all")

@@ -3,10 +3,9 @@
 import getpass
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
-from hubbub.cli.terminal.output import explain, say, table
+from hubbub.cli.terminal.output import day_of, explain, listing, say, table
 from hubbub.cli.terminal.query_options import ServiceOptions
 from hubbub.privacy.composition import Event, compose
 from hubbub.privacy.releases import CONFIDENCE, QUERIES
@@ -130,23 +129,16 @@ def _show_record(record: Document, options: ReleaseOptions) -> None:
         say(json.dumps(whole, indent=1, ensure_ascii=False))
         return
     if record["records"]:
-        table(
+        names = ("purpose", "by", "metric", "query", "value", "mechanism")
+        listing(
             "What was released",
-            ("on", "purpose", "by", "metric", "query", "value", "mechanism", "epsilon", "delta"),
-            [
-                (
-                    _day(line),
-                    line["purpose"],
-                    line["by"],
-                    line["metric"],
-                    line["query"],
-                    line["value"],
-                    line["mechanism"],
-                    f"{line['epsilon']:g}",
-                    f"{line['delta']:g}",
-                )
-                for line in record["records"]
-            ],
+            record["records"],
+            {
+                "on": _day,
+                **{name: f"{{{name}}}" for name in names},
+                "epsilon": "{epsilon:g}",
+                "delta": "{delta:g}",
+            },
             text_columns=7,
         )
     else:
@@ -213,4 +205,4 @@ def _together(records: Sequence[Document], delta: float) -> dict[str, Any]:
 
 
 def _day(line: Document) -> str:
-    return f"{datetime.fromtimestamp(line['at'], UTC):%Y-%m-%d}"
+    return f"{day_of(line['at'])}"

@@ -19,7 +19,7 @@ from hubbub.analysis.models import (
 )
 from hubbub.cli.commands.simulate_options import SimulateOptions
 from hubbub.cli.terminal.model_tables import show_calibration
-from hubbub.cli.terminal.output import say, table
+from hubbub.cli.terminal.output import listing, say, table
 from hubbub.cli.terminal.progress import tracked
 from hubbub.errors import BadParameter
 from hubbub.query_results.confidence import check_confidence
@@ -157,27 +157,18 @@ def _show(document: dict[str, Any]) -> None:
     """The last run's coefficients, the largest first, and how good all runs are."""
     last = document["runs"][-1]
     rows = sorted(last["coefficients"], key=lambda row: -abs(row["coefficient"]))
-    table(
+    listing(
         f"{document['model']}: {document['kind']}, {document['people']:,} people in "
         f"{document['rounds_each']} of {document['rounds']} rounds by {document['mechanism']}, "
         f"epsilon {document['epsilon']:.3f} a report; the last run",
-        (
-            *(("class",) if (classes := document["kind"] == "softmax") else ()),
-            "column",
-            "coefficient",
-            f"{100 * document['confidence']:g}% of coins",
-            "without privacy",
-        ),
-        [
-            (
-                *((row["of_class"],) if classes else ()),
-                row["name"],
-                f"{row['coefficient']:,.4g}",
-                f"{row['low']:,.4g} to {row['high']:,.4g}",
-                f"{row['without_privacy']:,.4g}",
-            )
-            for row in rows[:_ROWS]
-        ],
+        rows[:_ROWS],
+        {
+            **({"class": "{of_class}"} if (classes := document["kind"] == "softmax") else {}),
+            "column": "{name}",
+            "coefficient": "{coefficient:,.4g}",
+            f"{100 * document['confidence']:g}% of coins": "{low:,.4g} to {high:,.4g}",
+            "without privacy": "{without_privacy:,.4g}",
+        },
         text_columns=1 + classes,
     )
     if len(rows) > _ROWS:

@@ -2,14 +2,13 @@
 
 import sys
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 
 from cryptography.fernet import Fernet
 
 from hubbub.aggregator.access.rights import ROLES, Role
 from hubbub.aggregator.access.tokens import add_token, read_tokens, remove_token
-from hubbub.cli.terminal.output import say, table
+from hubbub.cli.terminal.output import day_of, listing, say
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.fields.rules import Interval
 from hubbub.programs.command_line import command
@@ -56,19 +55,17 @@ def _token(options: TokenOptions) -> None:
         raise BadParameter("--remove and --group are of one token: say which, with --name")
     if options.name is None:
         now = time.time()
-        table(
+        listing(
             f"{options.file}: who may ask",
-            ("name", "role", "sees", "until"),
-            [
-                (
-                    token.name,
-                    token.role,
-                    ", ".join(token.groups) or "everything",
-                    f"{datetime.fromtimestamp(token.expires, UTC):%Y-%m-%d}"
-                    + (" (expired)" if token.expires <= now else ""),
-                )
-                for token in read_tokens(options.file)
-            ],
+            read_tokens(options.file),
+            {
+                "name": "{name}",
+                "role": "{role}",
+                "sees": lambda token: ", ".join(token.groups) or "everything",
+                "until": lambda token: (
+                    f"{day_of(token.expires)}{' (expired)' if token.expires <= now else ''}"
+                ),
+            },
             text_columns=4,
         )
     elif options.remove:

@@ -1,6 +1,5 @@
 """`hubbub plan central` of numbers: what a crowd gives of means, or of the parts of a range."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from math import ceil, sqrt
@@ -10,7 +9,7 @@ from hubbub.authoring.crowds.crowd_codes import planned_vectors
 from hubbub.authoring.crowds.crowd_numbers import noisy_mean, planned_number, worst_variance
 from hubbub.catalog import CentralPromise
 from hubbub.catalog.crowds.central_fields import NOISE, USUAL_MAX_LOCAL
-from hubbub.cli.terminal.output import say, several, table
+from hubbub.cli.terminal.output import listing, say, say_json, several
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 from hubbub.privacy.crowd import ExactAccountant
@@ -94,7 +93,7 @@ def plan_numbers(
             "honest": promise.honest,
             "rows": [asdict(way) for way in ways],
         }
-        say(json.dumps(document, indent=1))
+        say_json(document)
     else:
         _show(promise, question, ways)
 
@@ -143,29 +142,36 @@ def _show(promise: CentralPromise, question: MetricDraft, ways: Sequence[_Way]) 
         "ranges": f"{question.size:,} parts of a range",
         "vector": f"the mean of {question.size:,} numbers",
     }[question.kind]
-    table(
+    listing(
         f"central epsilon {promise.epsilon:g} at delta {promise.delta:g}: "
         f"{several(promise.crowd, 'report')} of {number}",
-        ("way", "mechanism", "local epsilon", "central epsilon", f"error of {what}"),
-        [
-            (
-                way.way,
-                way.mechanism or "",
-                "none" if way.epsilon_local is None else f"{way.epsilon_local:.3f}",
-                f"{way.epsilon_central:.3f}",
-                f"{way.stderr:.4%}",
-            )
-            for way in ways
-        ],
+        ways,
+        {
+            "way": "{way}",
+            "mechanism": lambda way: way.mechanism or "",
+            "local epsilon": local_epsilon_text,
+            "central epsilon": "{epsilon_central:.3f}",
+            f"error of {what}": "{stderr:.4%}",
+        },
         text_columns=2,
     )
-    say(
-        f"errors are standard errors, {of_what}; a crowd leaves whole or not at all, "
-        f"{promise.honest:.0%} of it honest; the local epsilon holds even if all servers collude"
-    )
+    say(f"errors are standard errors, {of_what}; {what_is_trusted(promise)}")
     crowds = [way for way in ways if way.way.startswith("crowd")]
     noise = f', dummies = "{NOISE}"' if crowds[-1].way != "crowd" else ""
     say(in_catalog(promise, max(way.epsilon_local or 0 for way in crowds)) + noise)
+
+
+def local_epsilon_text(way: Any) -> str:
+    """What one report of a way says by itself; a curator's says all."""
+    return "none" if way.epsilon_local is None else f"{way.epsilon_local:.3f}"
+
+
+def what_is_trusted(promise: CentralPromise) -> str:
+    """What the two epsilons of a crowd rest on."""
+    return (
+        f"a crowd leaves whole or not at all, {promise.honest:.0%} of it honest; the local epsilon "
+        "holds even if all servers collude"
+    )
 
 
 def in_catalog(promise: CentralPromise, epsilon_local: float) -> str:

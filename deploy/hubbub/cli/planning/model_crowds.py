@@ -1,6 +1,5 @@
 """`hubbub plan central` of a model: rounds of a model in a crowd, and how many a device is in."""
 
-import json
 from dataclasses import replace
 from math import floor, sqrt
 from typing import Any, Final
@@ -10,7 +9,7 @@ from hubbub.authoring.crowds.crowd_codes import codes_epsilon
 from hubbub.catalog import CentralPromise
 from hubbub.cli.commands.plan_model import dimensions_of_plan
 from hubbub.cli.terminal.long_work import said_if_long
-from hubbub.cli.terminal.output import say, table
+from hubbub.cli.terminal.output import listing, say, say_json
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.vector_codes import VectorCodes, words_for
 from hubbub.privacy.crowd import ExactAccountant
@@ -46,31 +45,29 @@ def plan_rounds(
             f"{promise.epsilon:g}; gather more, or raise --epsilon"
         )
     if as_json:
-        document = {
-            "model": kind,
-            "features": features,
-            "central_epsilon": promise.epsilon,
-            "delta": promise.delta,
-            "honest": promise.honest,
-            "rows": rows,
-        }
-        say(json.dumps(document, indent=1))
+        say_json(
+            {
+                "model": kind,
+                "features": features,
+                "central_epsilon": promise.epsilon,
+                "delta": promise.delta,
+                "honest": promise.honest,
+                "rows": rows,
+            }
+        )
         return
-    table(
+    listing(
         f"a {kind} model of {promise.crowd:,} people, central epsilon "
         f"{promise.epsilon:g} at delta {promise.delta:g} of all rounds that a person is in",
-        ("rounds", "rounds_each", "crowd", "epsilon of a report", "of all of them", "noise"),
-        [
-            (
-                str(row["rounds"]),
-                str(row["rounds_each"]),
-                f"{row['crowd']:,}",
-                f"{row['epsilon']:.3f}",
-                f"{row['lifetime_epsilon']:.3g}",
-                f"{row['noise']:.3f}",
-            )
-            for row in rows
-        ],
+        rows,
+        {
+            "rounds": "{rounds}",
+            "rounds_each": "{rounds_each}",
+            "crowd": "{crowd:,}",
+            "epsilon of a report": "{epsilon:.3f}",
+            "of all of them": "{lifetime_epsilon:.3g}",
+            "noise": "{noise:.3f}",
+        },
     )
     say("the central epsilon holds if the shuffler is honest and lets rounds leave whole; what")
     say("reports say by themselves, of all of them together, is left if it is not")

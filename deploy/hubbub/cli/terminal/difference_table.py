@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from hubbub.cli.terminal.output import say, table
+from hubbub.cli.terminal.output import listing, say
 from hubbub.signing.difference import LESS, MORE, Difference
 
 
@@ -14,18 +14,15 @@ def show_difference(title: str, differences: Sequence[Difference]) -> None:
     ranked = sorted(
         differences, key=lambda difference: (difference.gives != MORE, difference.gives != LESS)
     )
-    table(
+    listing(
         title,
-        ("a person gives", "metric", "field", "before", "after"),
-        [
-            (
-                difference.gives,
-                difference.metric or "(all)",
-                difference.field,
-                difference.before,
-                difference.after,
-            )
-            for difference in ranked
-        ],
+        ranked,
+        {
+            "a person gives": "{gives}",
+            "metric": lambda difference: difference.metric or "(all)",
+            "field": "{field}",
+            "before": "{before}",
+            "after": "{after}",
+        },
         text_columns=5,
     )

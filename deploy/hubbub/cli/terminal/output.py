@@ -1,15 +1,16 @@
 """What a person reads: lines and tables, on a terminal and in a pipe."""
 
+import json
 import re
 import shutil
 import sys
 import textwrap
 import time
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Final
+from typing import Any, Final
 
 from hubbub.errors.printable import visible, visible_lines
 
@@ -25,6 +26,11 @@ _SHORTEST_NAME = 24
 def say(line: str) -> None:
     """One line to standard output, or several; nothing in them is obeyed."""
     print(visible_lines(line), flush=True)  # noqa: T201 this is the command line; a pipe hears it now
+
+
+def say_json(document: Any) -> None:
+    """A document as JSON to standard output."""
+    say(json.dumps(document, indent=1))
 
 
 def explain(sentence: str) -> None:
@@ -97,6 +103,39 @@ def table(
             lines += [f"  {part}" for line in below for part in wrapped(line, width - 2)]
         lines.append("")
     print("\n".join(lines), flush=True)  # noqa: T201 as say
+
+
+def listing(
+    title: str,
+    things: Iterable[Any],
+    columns: Mapping[str, str | Callable[[Any], str]],
+    *,
+    text_columns: int = 1,
+) -> None:
+    """A table with a line for each thing.
+
+    columns: by heading, what a cell has: a format of the thing's keys or attributes, such as
+        "{epsilon:.3f}", or a function of the thing.
+    """
+    rows = [
+        [
+            content(thing) if callable(content) else content.format_map(_Fields(thing))
+            for content in columns.values()
+        ]
+        for thing in things
+    ]
+    table(title, list(columns), rows, text_columns=text_columns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fields:
+    """The keys of a mapping, or the attributes of an object, for str.format_map."""
+
+    thing: Any
+
+    def __getitem__(self, name: str) -> Any:
+        is_mapping = isinstance(self.thing, Mapping)
+        return self.thing[name] if is_mapping else getattr(self.thing, name)
 
 
 def _bold(line: str) -> str:
@@ -263,6 +302,11 @@ def _shared_out(columns: Sequence[Sized], rest: int) -> list[tuple[Sized, int]]:
         widths[place] += more
         rest -= more
     return list(zip(columns, widths, strict=True))
+
+
+def day_of(seconds: float) -> date:
+    """The day (UTC) of a time in seconds since 1970."""
+    return datetime.fromtimestamp(seconds, UTC).date()
 
 
 def first_second(day: date) -> int:
