@@ -36,8 +36,6 @@ _DEFAULT: Final = Path("metrics.toml")
 
 @options
 class AuditOptions:
-    """Options of `hubbub audit`."""
-
     catalog: Path | None = argument("catalog to attack (metrics.toml, if it exists)", default=None)
     metrics: tuple[str, ...] = option(
         "attack only this metric (repeat)", name="--metric", metavar="METRIC", default=()

@@ -50,8 +50,6 @@ _URLS: Final = (
 
 @options
 class BackupOptions:
-    """Options of `hubbub backup`."""
-
     folder: Path = argument("new folder for the backup")
     home: Path = option(
         "the folder of `hubbub up` or `hubbub init` (%(default)s)",
@@ -93,16 +91,12 @@ class OpenerOptions:
 
 @options
 class VerifyOptions:
-    """Options of `hubbub verify`."""
-
     folder: Path = argument("the backup")
     key: OpenerOptions
 
 
 @options
 class RestoreOptions:
-    """Options of `hubbub restore`."""
-
     folder: Path = argument("the backup")
     home: Path | None = option(
         "new folder for the files, and for an installation of `hubbub up` also for its Redis",

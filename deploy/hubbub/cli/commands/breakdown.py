@@ -3,19 +3,17 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hubbub.cli.terminal.answer_tables import show_rows
+from hubbub.cli.terminal.answer_tables import say_final, show_rows
 from hubbub.cli.terminal.output import explain, several
 from hubbub.cli.terminal.query_options import QuestionOptions
 from hubbub.notebook import Connection
 from hubbub.programs.command_line import command
 from hubbub.programs.options import option, options
-from hubbub.query_results import columns_of, final_sentence, percentile_sentences, rows
+from hubbub.query_results import columns_of, percentile_sentences, rows
 
 
 @options
 class BreakdownOptions:
-    """Options of `hubbub breakdown`."""
-
     question: QuestionOptions
     by: str = option("public field (the first)", default="", metavar="FIELD")
 
@@ -71,7 +69,5 @@ def show_breakdown(answer: Answer) -> None:
                 f"{part['part']}: {several(part['reports'], 'report')}{withheld}; below the "
                 f"minimum batch of {answer['min_batch']:,}, so there is no answer"
             )
-    whose = "differences are of the population that reports are from, shares of who reported"
-    explain(whose)
-    if sentence := final_sentence(answer):
-        explain(sentence)
+    explain("differences are of the population that reports are from, shares of who reported")
+    say_final(answer)

@@ -16,8 +16,6 @@ DESCRIPTION: Final = "What `query`, `top`, `compare`, `trend` and `export` take 
 
 @options
 class AddOptions:
-    """Options of `hubbub candidates add`."""
-
     name: str = argument("name of the list")
     file: Path = argument("file with one string per line, plain or .gz")
     service: ServiceOptions
@@ -25,8 +23,6 @@ class AddOptions:
 
 @options
 class ListOptions:
-    """Options of `hubbub candidates show` and `remove`."""
-
     name: str = argument("name of the list")
     service: ServiceOptions
 

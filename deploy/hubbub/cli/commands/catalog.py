@@ -36,15 +36,11 @@ _COLUMNS: Final[Mapping[str, str | Callable[[Metric], str]]] = {
 
 @options
 class CheckOptions:
-    """Options of `hubbub catalog check`."""
-
     catalog: Path = argument("the catalog (%(default)s)", default=Path("metrics.toml"))
 
 
 @options
 class BuildOptions:
-    """Options of `hubbub catalog build`."""
-
     catalog: Path = argument("the catalog (%(default)s)", default=Path("metrics.toml"))
     keys: Path = option("folder made by hubbub keys new")
     out: Path = option(

@@ -25,8 +25,6 @@ _MODULE: Final = Exclusive(required=True)
 
 @options
 class CodegenOptions:
-    """Options of `hubbub catalog codegen`."""
-
     catalog: Path = argument("the catalog (%(default)s)", default=Path("metrics.toml"))
     python: Path | None = option(
         "file for the Python module", default=None, metavar="FILE", exclusive=_MODULE

@@ -68,8 +68,6 @@ def _read_epsilon(name: str, epsilon: float) -> float:
 
 @options
 class NewOptions:
-    """Options of `hubbub catalog new`."""
-
     name: str = argument("name of the metric, for apps and analysts")
     catalog: Path = option(
         "the catalog; it is created if missing (%(default)s)",

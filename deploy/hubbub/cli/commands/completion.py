@@ -13,8 +13,6 @@ from hubbub.shuffler import settings as shuffler
 
 @options
 class CompletionOptions:
-    """Options of `hubbub completion`."""
-
     shell: Literal["bash", "zsh", "tcsh"] = argument("the shell that reads it")
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from shutil import get_terminal_size
 from typing import Any, Final
 
-from hubbub.cli.terminal.answer_tables import say_whose, show_rows
+from hubbub.cli.terminal.answer_tables import say_final, say_whose, show_rows
 from hubbub.cli.terminal.output import explain, table
 from hubbub.cli.terminal.query_options import AnswerOptions, read_metric_name
 from hubbub.errors.printable import visible
@@ -15,7 +15,6 @@ from hubbub.query_results import (
     Row,
     association_sentence,
     columns_of,
-    final_sentence,
     rows,
     slice_sentences,
 )
@@ -23,8 +22,6 @@ from hubbub.query_results import (
 
 @options
 class CrossOptions:
-    """Options of `hubbub cross`."""
-
     metric: str = argument(
         "name of the metric; NAME/EPSILON for a single tier", read=read_metric_name
     )
@@ -93,8 +90,7 @@ def show_cross(answer: Answer) -> None:
             f"other tables: hubbub cross {answer['metric']} PART PART{third}; its parts are "
             f"{', '.join(map(visible, answer['parts']))}"
         )
-    if sentence := final_sentence(answer):
-        explain(sentence)
+    say_final(answer)
 
 
 def _grid(answer: Answer, cells: Sequence[Row]) -> tuple[list[str], list[list[str]]] | None:

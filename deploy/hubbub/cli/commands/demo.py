@@ -91,8 +91,6 @@ _LAW: Final = "Where every report is, as shuffler and aggregator count them when
 
 @options
 class DemoOptions:
-    """Options of `hubbub demo`."""
-
     people: int = option(
         "number of devices (%(default)s)", default=PEOPLE, within=Interval(1, 10_000_000)
     )

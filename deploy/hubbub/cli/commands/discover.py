@@ -32,8 +32,6 @@ def _false_share(text: str) -> float:
 
 @options
 class DiscoverOptions:
-    """Options of `hubbub discover`."""
-
     metric: str = argument(
         "name of the metric; NAME/EPSILON for a single tier", read=read_metric_name
     )

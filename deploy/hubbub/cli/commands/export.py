@@ -16,8 +16,6 @@ _FORMATS: Final[dict[str, Format]] = {".csv": "csv", ".parquet": "parquet", ".js
 
 @options
 class ExportOptions:
-    """Options of `hubbub export`."""
-
     question: QuestionOptions
     by_epoch: bool = option("a row per epoch and value", default=False)
 

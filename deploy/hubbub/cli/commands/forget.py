@@ -32,8 +32,6 @@ from hubbub.runtime import RedisServer
 
 @options
 class ForgetOptions(RedisOptions):
-    """Options of `hubbub forget`."""
-
     metric: str = argument("name of a metric in the bundle, or of a retired metric")
     before: date = option("the day")
     totals: str = option(

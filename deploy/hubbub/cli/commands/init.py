@@ -60,8 +60,6 @@ _PARTIES: Final = Group("one of several parties")
 
 @options
 class InitOptions:
-    """Options of `hubbub init`."""
-
     folder: Path = argument("folder for all the files")
     catalog: Path | None = option(f"the catalog to build ({_CATALOG})", default=None)
     host: tuple[str, ...] = option(

@@ -61,8 +61,6 @@ class LifetimeOptions:
 
 @options
 class NewOptions:
-    """Options of `hubbub keys new`."""
-
     folder: Path = argument("new folder for the keys")
     lifetime: LifetimeOptions
     dev: bool = option(
@@ -74,8 +72,6 @@ class NewOptions:
 
 @options
 class RotateOptions:
-    """Options of `hubbub keys rotate`."""
-
     folder: Path = argument("folder made by hubbub keys new")
     lifetime: LifetimeOptions
     anew_from: date | None = option(
@@ -97,8 +93,6 @@ class RotateOptions:
 
 @options
 class FolderOptions:
-    """Options of `hubbub keys x-wing`, `gateway`, `issuer` and `handover`."""
-
     folder: Path = argument(
         "folder made by hubbub keys new, or the folder of a party that runs one service"
     )
@@ -106,8 +100,6 @@ class FolderOptions:
 
 @options
 class AccountOptions:
-    """Options of `hubbub keys account`."""
-
     file: Path = argument("file of accounts, for hubbub issuer; it is created if missing")
     name: str = option("name of the account or of the backend")
     backend: bool = option(
@@ -119,16 +111,12 @@ class AccountOptions:
 
 @options
 class WitnessOptions:
-    """Options of `hubbub keys witness`."""
-
     folder: Path = argument("new folder for the key and for cosigned checkpoints")
     name: str = option("name of the witness: a host, or a path on a host, without https://")
 
 
 @options
 class TlsOptions:
-    """Options of `hubbub keys tls`."""
-
     folder: Path = argument("new folder for the certificates", read=read_named_path)
     host: tuple[str, ...] = option(
         "host name or address of a role (shuffler, aggregator or redis), besides localhost; "
@@ -158,8 +146,6 @@ class TlsOptions:
 
 @options
 class TrustOptions:
-    """Options of `hubbub keys trust`."""
-
     folder: Path = argument("folder made by hubbub keys tls FOLDER --party ROLE")
     other: Path = argument("ca.pem of the other party")
 

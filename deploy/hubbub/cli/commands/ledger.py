@@ -32,8 +32,6 @@ _OFF: Final = "Reporting is switched off: nothing leaves this device through hub
 
 @options
 class LedgerOptions:
-    """Options of `hubbub ledger`."""
-
     state_dir: Path | None = option(
         "an app's state folder (that of HUBBUB_STATE_DIR, or all of this user's)", default=None
     )

@@ -31,8 +31,6 @@ _SHARES: Final = (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), (
 
 @options
 class LoadOptions:
-    """Options of `hubbub load`."""
-
     home: Path = option("folder of `hubbub up` (%(default)s)", default=Path(".hubbub"))
     bundle: Path | None = option("bundle that devices have (app.hubbub of --home)", default=None)
     metrics: tuple[str, ...] = option(

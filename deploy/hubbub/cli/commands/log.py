@@ -86,8 +86,6 @@ def _origin(
 
 @options
 class AuditOptions:
-    """Options of `hubbub log audit`."""
-
     where: str = argument(
         "address of the log, or its folder", metavar="URL|FOLDER", read=_read_where
     )
@@ -112,8 +110,6 @@ class AuditOptions:
 
 @options
 class CosignOptions:
-    """Options of `hubbub log cosign`."""
-
     where: str = argument(
         "address of the log, or its folder", metavar="URL|FOLDER", read=_read_where
     )
@@ -133,8 +129,6 @@ class CosignOptions:
 
 @options
 class PublishOptions:
-    """Options of `hubbub log publish`."""
-
     folder: Path = argument("folder of the log, as it is served")
     cosigned: tuple[Path, ...] = argument(
         "the current checkpoint with the signatures of witnesses", metavar="FILE"

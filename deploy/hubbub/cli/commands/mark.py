@@ -14,8 +14,6 @@ DESCRIPTION: Final = "Marks a day, as of a release or an incident, on the trends
 
 @options
 class AddOptions:
-    """Options of `hubbub mark add`."""
-
     name: str = argument("name of the mark")
     on: str = option("the day, as 2026-11-22", metavar="DATE")
     text: str = option("what happened, in a sentence", default="")
@@ -25,8 +23,6 @@ class AddOptions:
 
 @options
 class RemoveOptions:
-    """Options of `hubbub mark remove`."""
-
     name: str = argument("name of the mark")
     metric: str = option("metric of the mark, if several marks have this name", default="")
     service: ServiceOptions

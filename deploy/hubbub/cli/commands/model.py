@@ -27,8 +27,6 @@ _PUBLISH: Final = "publish"
 
 @options
 class ModelOptions:
-    """Options of `hubbub model`."""
-
     model: str = argument(f"its name; or {_PUBLISH}", read=read_metric_name)
     confidence: float = option(
         "confidence of the intervals (%(default)s)",

@@ -30,8 +30,6 @@ _REMEMBERED_SECONDS: Final = 2 * max(EPOCH_SECONDS.values())
 
 @options
 class MakeOptions:
-    """Options of `hubbub notice make`."""
-
     stop: tuple[str, ...] = option(
         "stop this metric, or this arm as EXPERIMENT.ARM, on all devices at once (repeat)",
         default=(),
@@ -73,8 +71,6 @@ class MakeOptions:
 
 @options
 class ShowOptions:
-    """Options of `hubbub notice show`."""
-
     notice: Path = argument("a notice (%(default)s)", default=_OUT)
 
 

@@ -85,8 +85,6 @@ _GOAL: Final = Exclusive()
 
 @options
 class PlanOptions:
-    """Options of `hubbub plan`."""
-
     subject: SubjectOptions
     reports: int | None = option("number of reports", default=None, metavar="N", group=_FIGURES)
     epsilon: float | None = option("privacy loss of one report, nats", default=None, group=_FIGURES)

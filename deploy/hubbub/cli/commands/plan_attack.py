@@ -27,8 +27,6 @@ _WHOSE: Final = Exclusive()
 
 @options
 class AttackOptions:
-    """Options of `hubbub plan attack`."""
-
     chosen: MetricsOptions
     fake: float = option(
         "share of fake reports (%(default)s)",

@@ -46,8 +46,6 @@ examples:
 
 @options
 class CapacityOptions:
-    """Options of `hubbub plan capacity`."""
-
     chosen: MetricsOptions
     devices: float = option(
         f"number of devices that report ({_DEVICES:,.0f})",

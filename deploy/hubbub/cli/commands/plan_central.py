@@ -67,8 +67,6 @@ class _Way:
 
 @options
 class CentralOptions:
-    """Options of `hubbub plan central`."""
-
     subject: SubjectOptions
     model: str | None = option("kind of the model", default=None, choices=KINDS, group=_MODEL)
     features: int | None = option(

@@ -30,8 +30,6 @@ examples:
 
 @options
 class ModelOptions:
-    """Options of `hubbub plan model`."""
-
     kind: str = argument("kind of the model", choices=KINDS)
     features: int = option(
         "number of columns; a list of values has a column for each value",

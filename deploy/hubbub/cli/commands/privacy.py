@@ -37,8 +37,6 @@ _BAR: Final = 20
 
 @options
 class CardOptions:
-    """Options of `hubbub privacy card`."""
-
     catalog: Path = argument("the catalog (%(default)s)", default=Path("metrics.toml"))
     delta: float = option(
         "delta of central figures (%(default)s)", default=DELTA, within=Interval(0, 1, "()")
@@ -50,23 +48,17 @@ class CardOptions:
 
 @options
 class PageOptions:
-    """Options of `hubbub privacy review` and `leaflet`."""
-
     catalog: Path = argument("the catalog (%(default)s)", default=Path("metrics.toml"))
 
 
 @options
 class DiffOptions:
-    """Options of `hubbub privacy diff`."""
-
     old: Path = argument("the older bundle")
     new: Path = argument("the newer bundle")
 
 
 @options
 class AmplifyOptions:
-    """Options of `hubbub privacy amplify`."""
-
     epsilon: float = option("privacy loss of one report, nats")
     reports: int = option("number of reports in the batch")
     delta: float = option("delta of the central guarantee (%(default)s)", default=DELTA)
@@ -80,8 +72,6 @@ class AmplifyOptions:
 
 @options
 class ComposeOptions:
-    """Options of `hubbub privacy compose`."""
-
     epsilon: tuple[float, ...] = option("privacy loss of an event, nats (repeat)", default=())
     sigma: tuple[float, ...] = option("standard deviation of a Gaussian event (repeat)", default=())
     times: int = option("number of times that each event happens (%(default)s)", default=1)

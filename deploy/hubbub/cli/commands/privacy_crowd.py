@@ -29,8 +29,6 @@ _USUAL_CENTRAL: Final = 1.0
 
 @options
 class CrowdOptions:
-    """Options of `hubbub privacy crowd`."""
-
     reports: int = option("number of reports in the epoch", within=Interval(1, MAX_REPORTS))
     values: int = option("number of values, or of buckets", within=Interval(2, MAX_CATEGORIES))
     hashes: int = option(

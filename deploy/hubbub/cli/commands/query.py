@@ -51,8 +51,6 @@ class PercentileOptions:
 
 @options
 class QueryOptions:
-    """Options of `hubbub query`."""
-
     question: QuestionOptions
     anytime: bool = option(
         "intervals that hold simultaneously at every look while the epochs fill",
@@ -70,16 +68,12 @@ class QueryOptions:
 
 @options
 class TopOptions:
-    """Options of `hubbub top`."""
-
     question: QuestionOptions
     number: int = option("number of values (%(default)s)", default=10, other_name="-n")
 
 
 @options
 class CompareOptions:
-    """Options of `hubbub compare`."""
-
     question: QuestionOptions
     to: str = option(
         "the later epochs, written as for --epochs (newest, if the earlier epochs are named)",
@@ -93,8 +87,6 @@ class CompareOptions:
 
 @options
 class TrendOptions:
-    """Options of `hubbub trend`."""
-
     question: QuestionOptions
     value: tuple[str, ...] = option("value to follow (repeat)", default=())
     number: int = option(

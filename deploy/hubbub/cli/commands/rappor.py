@@ -21,8 +21,6 @@ _UNLIKELY = 1e-3
 
 @options
 class DecodeOptions:
-    """Options of `hubbub rappor decode`."""
-
     params: Path = option("header k,h,m,p,q,f and a line of numbers", metavar="FILE")
     counts: Path = option("a line per cohort: reports, then each bit's count", metavar="FILE")
     map: Path = option(

@@ -20,8 +20,6 @@ Document = Mapping[str, Any]
 
 @options
 class ReleaseOptions:
-    """Options of `hubbub release`."""
-
     metric: str | None = argument("its name in the catalog", default=None)
     what: str = argument("the query (%(default)s)", default="histogram", choices=QUERIES)
     value: str = option("value to count, for the query count", default="")

@@ -13,8 +13,6 @@ RUNS: Final = 200
 
 @options
 class SimulateOptions:
-    """Options of `hubbub simulate`."""
-
     metric: str = argument("name of a metric or of a model in the catalog")
     catalog: Path = option("the catalog (%(default)s)", default=Path("metrics.toml"))
     values: Path = option(

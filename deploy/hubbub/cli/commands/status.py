@@ -23,8 +23,6 @@ _WAITS: Final = "; waiting until it starts; Ctrl-C ends"
 
 @options
 class MetricsOptions:
-    """Options of `hubbub metrics`."""
-
     output: OutputOptions
     service: ServiceOptions
 
@@ -44,8 +42,6 @@ class LookOptions:
 
 @options
 class StatusOptions:
-    """Options of `hubbub status`."""
-
     format: Literal["table", "json"] = option("format of the output (%(default)s)", default="table")
     all: bool = option("show every epoch by itself, and every term", default=False)
     watch: bool = option("repeat when something changes, until Ctrl-C", default=False)
@@ -54,8 +50,6 @@ class StatusOptions:
 
 @options
 class WatchOptions:
-    """Options of `hubbub watch`."""
-
     metric: str = argument(
         "show the estimates of this metric; without it the arriving reports", default=""
     )

@@ -19,8 +19,6 @@ from hubbub.runtime import replace_file
 
 @options
 class TokenOptions:
-    """Options of `hubbub keys token`."""
-
     file: Path = argument("file of tokens, for --http-tokens; it is created if missing")
     name: str | None = option("name of the owner, for the list of tokens", default=None)
     role: Role = option(
@@ -40,8 +38,6 @@ class TokenOptions:
 
 @options
 class SessionOptions:
-    """Options of `hubbub keys session`."""
-
     file: Path = argument("file of keys; it is created if missing")
 
 

@@ -28,15 +28,11 @@ DESCRIPTION: Final = "What `hubbub aggregator --totals PLACE` does by itself, on
 
 @options
 class TotalsOptions(RedisOptions):
-    """Options of `hubbub totals write` and `verify`."""
-
     place: str = argument("the folder, or an address such as s3://BUCKET/PREFIX")
 
 
 @options
 class EstimatesOptions:
-    """Options of `hubbub totals estimates`."""
-
     place: str = argument("the folder or address of totals")
     to: str = argument("the folder or address of the table of estimates")
     bundle: Path | None = option(

@@ -25,8 +25,6 @@ _DEVELOPMENT_MODELS_SECONDS: Final = 1.0
 
 @options
 class UpOptions:
-    """Options of `hubbub up`."""
-
     catalog: Path | None = option(
         "catalog to serve (metrics.toml if it is here, else the catalog of the demo)", default=None
     )

@@ -12,7 +12,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, astuple, dataclass, fields, replace
 from datetime import UTC, datetime
@@ -281,84 +281,74 @@ class LocalRun:
         for role in ("shuffler", "aggregator"):
             self._redis.append(EmbeddedRedis((self.home / f"redis-{role}").absolute()))
 
-    def _start_issuer(self) -> list[str]:
-        """What the shuffler is told of tokens, once their issuer is started; nothing without."""
+    def _start_issuer(self) -> dict[str, Path]:
+        """The shuffler's options of tokens, once their issuer is started."""
         if not self._catalog.tokens:
-            return []
-        key = ["--token-key", str((self.home / "keys" / TOKEN_KEY).absolute())]
+            return {}
+        key = {"token-key": (self.home / "keys" / TOKEN_KEY).absolute()}
         self._service(
             "issuer",
-            "--streams",
-            str(self.home / "streams.json"),
-            "--accounts",
-            str(self.home / ACCOUNTS),
-            "--listen",
-            f"127.0.0.1:{self._ports.issuer}",
-            "--metrics-listen",
-            "127.0.0.1:0",
-            "--peer-rate",
-            "0",
+            *_written(
+                {
+                    "streams": self.home / "streams.json",
+                    "accounts": self.home / ACCOUNTS,
+                    "listen": f"127.0.0.1:{self._ports.issuer}",
+                    "metrics-listen": "127.0.0.1:0",
+                    "peer-rate": 0,
+                    **key,
+                }
+            ),
             "--insecure",
-            *key,
             redis_url=self.shuffler_redis,
         )
         return key
 
     def _start(self) -> None:
         self._start_redis()
-        tls = ["--tls", str(self.home / "tls"), *(["--dev"] if self._development else [])]
+        tls, development = {"tls": self.home / "tls"}, ["--dev"] if self._development else []
+        outlets = {name.replace("_", "-"): place for name, place in self._outlets.items()}
         local, home = "127.0.0.1:{}".format, self.home.absolute()
         self._service(
             "aggregator",
-            "--bundle",
-            str(self.bundle_path.with_name(OPERATORS)),
-            "--keys",
-            str(self.home / "keys" / "opening.keys.json"),
-            "--listen",
-            local(self._ports.ingest),
-            "--metrics-listen",
-            local(self._ports.aggregator_metrics),
-            "--http-listen",
-            local(self._ports.page),
-            "--http-command",
-            f"{program()} {{}} --home {shlex.quote(str(home))}",
-            "--http-notice",
-            self._said(),
-            "--shuffler-status",
-            self.shuffler_status,
-            *(f"--{name.replace('_', '-')}={place}" for name, place in self._outlets.items()),
-            *tls,
+            *_written(
+                {
+                    "bundle": self.bundle_path.with_name(OPERATORS),
+                    "keys": self.home / "keys" / "opening.keys.json",
+                    "listen": local(self._ports.ingest),
+                    "metrics-listen": local(self._ports.aggregator_metrics),
+                    "http-listen": local(self._ports.page),
+                    "http-command": f"{program()} {{}} --home {shlex.quote(str(home))}",
+                    "http-notice": self._said(),
+                    "shuffler-status": self.shuffler_status,
+                    **outlets,
+                    **tls,
+                }
+            ),
+            *development,
             redis_url=self.aggregator_redis,
         )
         token_key = self._start_issuer()
         self._service(
             "shuffler",
-            "--streams",
-            str(self.home / "streams.json"),
-            "--listen",
-            local(self._ports.shuffler),
-            "--http",
-            self.http_door,
-            "--http-bundle",
-            str(self.bundle_path.absolute()),
-            "--gateway-key",
-            str((self.home / "keys" / GATEWAY_KEY).absolute()),
-            "--notice",
-            str((self.home / "notice.hubbub").absolute()),
-            "--models",
-            str(self.models_path.absolute()),
-            "--operator-listen",
-            self.shuffler_status,
-            "--aggregator",
-            local(self._ports.ingest),
-            "--metrics-listen",
-            local(self._ports.shuffler_metrics),
-            "--peer-rate",
-            "0",
-            "--delay",
-            "0",
-            *token_key,
-            *tls,
+            *_written(
+                {
+                    "streams": self.home / "streams.json",
+                    "listen": local(self._ports.shuffler),
+                    "http": self.http_door,
+                    "http-bundle": self.bundle_path.absolute(),
+                    "gateway-key": (self.home / "keys" / GATEWAY_KEY).absolute(),
+                    "notice": (self.home / "notice.hubbub").absolute(),
+                    "models": self.models_path.absolute(),
+                    "operator-listen": self.shuffler_status,
+                    "aggregator": local(self._ports.ingest),
+                    "metrics-listen": local(self._ports.shuffler_metrics),
+                    "peer-rate": 0,
+                    "delay": 0,
+                    **token_key,
+                    **tls,
+                }
+            ),
+            *development,
             redis_url=self.shuffler_redis,
         )
         self._wait("aggregator", self._children[0], self._page_answers)
@@ -402,6 +392,11 @@ class LocalRun:
                 )
             except grpc.RpcError as error:
                 raise ServiceUnavailable(f"{self.shuffler_status}: {error.details()}") from error
+
+
+def _written(options: Mapping[str, object]) -> list[str]:
+    """Options by name, as a command line has them."""
+    return [word for name, value in options.items() for word in (f"--{name}", str(value))]
 
 
 def program() -> str:

@@ -41,6 +41,7 @@ _NARROWEST: Final = 12
 _WIDEST: Final = 44
 _SPARKS: Final = "▁▂▃▄▅▆▇█"
 _SHOWN_EPOCHS: Final = 30
+_TEXTS: Final = ("text", "time")
 
 
 def show_metrics(answer: Answer) -> None:
@@ -209,8 +210,7 @@ def show_top(answer: Answer) -> None:
     heading = f"{answer['metric']}: the most frequent of {several(answer['reports'], 'report')}"
     _show("top", answer, heading, values, _intervals(values, "estimate"))
     explain(_order_said(answer))
-    if sentence := final_sentence(answer):
-        explain(sentence)
+    say_final(answer)
     _say_if_nothing_stands_out(values)
     _say_lists(answer)
     say_whose(answer)
@@ -245,8 +245,7 @@ def show_changes(answer: Answer) -> None:
         explain(text)
     if answer["chosen"]:
         explain(answer["chosen"])
-    if sentence := final_sentence(answer):
-        explain(sentence)
+    say_final(answer)
     _say_lists(answer)
     say_whose(answer)
     explain("p is of each row alone; intervals and marks allow for the surest rows being picked")
@@ -275,8 +274,7 @@ def show_trend(answer: Answer) -> None:
         pictures = pictures[len(own) :]
     for sentence in trend_sentences(answer):
         explain(sentence)
-    if final_text := final_sentence(answer):
-        explain(final_text)
+    say_final(answer)
     _say_lists(answer)
     say_whose(answer)
     small = sum(epoch["reports"] < answer["min_batch"] for epoch in answer["epochs"])
@@ -290,6 +288,12 @@ def show_trend(answer: Answer) -> None:
 def _names(strings: Sequence[str], most: int = _TWINS) -> str:
     rest = f" and {len(strings) - most:,} more" if len(strings) > most else ""
     return ", ".join(f'"{visible(string[:80])}"' for string in strings[:most]) + rest
+
+
+def say_final(answer: Answer) -> None:
+    """Whether more reports may come, where something is known of it."""
+    if sentence := final_sentence(answer):
+        explain(sentence)
 
 
 def say_whose(answer: Answer) -> None:
@@ -364,7 +368,7 @@ def _table(
             *([above] if pictures else []),
         ],
         list(zip(*cells, strict=True)),
-        text_columns=leading_texts(columns),
+        text_columns=sum(1 for _ in takewhile(lambda column: column.unit in _TEXTS, columns)),
         pictures=bool(pictures),
         spare=[*(column.spare for column in columns), *([1] if pictures else [])],
     )
@@ -404,9 +408,6 @@ def _say_more(number: int) -> None:
         explain(f"... and {number - _ROWS:,} more values: --format csv shows them all")
 
 
-_TEXTS: Final = ("text", "time")
-
-
 def show_rows(
     question: QueryName,
     answer: Mapping[str, Any],
@@ -415,16 +416,8 @@ def show_rows(
     table_rows: Iterable[Row],
 ) -> None:
     """A table of some of an answer's columns, and some of its rows."""
-    of_means = is_of_means(question, answer)
-    table(
-        heading,
-        [title(column, question, answer) for column in columns],
-        [[cell(column, row, of_means=of_means) for column in columns] for row in table_rows],
-        text_columns=leading_texts(columns),
-        spare=[column.spare for column in columns],
-    )
-
-
-def leading_texts(columns: Iterable[Column]) -> int:
-    """How many columns stand before the first of figures."""
-    return sum(1 for _ in takewhile(lambda column: column.unit in _TEXTS, columns))
+    of_means, rows_drawn = is_of_means(question, answer), list(table_rows)
+    cells = {
+        column: [cell(column, row, of_means=of_means) for row in rows_drawn] for column in columns
+    }
+    _table(question, answer, heading, cells, [])
