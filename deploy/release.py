@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from hubbub.cli.integrity import content_digest
+from hubbub.programs.integrity import content_digest
 
 ROOT: Final = Path(__file__).parents[1]
 # What a service or an app is installed from; each names versions and hashes.

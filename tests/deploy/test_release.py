@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.cli.integrity import _looked_at, digest_of
+from hubbub.programs.integrity import _looked_at, digest_of
 
 pytestmark = pytest.mark.thorough
 

@@ -23,18 +23,18 @@ from hubbub.bundles.log.notes import (
     signers,
 )
 from hubbub.cli.main import main
-from hubbub.cli.witnesses import (
+from hubbub.client import Client, Outcome
+from hubbub.errors import BadParameter, KeysUnusable, LogBroken
+from hubbub.signing.log.cosignature import cosign, cosigned_at, witness_key
+from hubbub.signing.log.log_writer import append, folder_fetch, log_key, prove_bundle
+from hubbub.signing.log.tiles import CHECKPOINT
+from hubbub.signing.log.witnesses import (
     WITNESS_KEY,
     cosign_newest,
     cosigned_file,
     make_witness,
     refuse_unwitnessed,
 )
-from hubbub.client import Client, Outcome
-from hubbub.errors import BadParameter, KeysUnusable, LogBroken
-from hubbub.signing.log.cosignature import cosign, cosigned_at, witness_key
-from hubbub.signing.log.log_writer import append, folder_fetch, log_key, prove_bundle
-from hubbub.signing.log.tiles import CHECKPOINT
 from tests.unit.test_log import Operator
 
 ORIGIN = "log.example.org/app"

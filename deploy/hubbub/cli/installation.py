@@ -13,7 +13,6 @@ from hubbub.bundles.opening_keys import DEVELOPMENT_IDS, is_development
 from hubbub.bundles.tokens import TokenIssuer
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_at, epoch_start
 from hubbub.catalog.periods import refuse_long_periods
-from hubbub.cli.logging_bundles import LOG, in_log, log_of
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.keys import read_operator_key, read_public_keys, write_new_keys
 from hubbub.keys.files import replace as replace_file
@@ -23,6 +22,7 @@ from hubbub.keys.operator import read_handovers
 from hubbub.programs.unwritable import refuse_unwritable
 from hubbub.runtime.tls import authorities_of
 from hubbub.signing import grown, refuse_changes, sign_bundle, stream_table
+from hubbub.signing.log.logging_bundles import LOG, in_log, log_of
 
 DEFAULT_DAYS: Final = 28
 DEFAULT_PERIODS: Final = 13

@@ -125,7 +125,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _verify() -> int:
     """Say whether what is installed is what was recorded of it: 0, or 1 if something is not."""
-    from hubbub.cli.integrity import verify  # noqa: PLC0415 as _Version says
+    from hubbub.programs.integrity import verify  # noqa: PLC0415 as _Version says
 
     lines, is_whole = verify()
     print("\n".join(map(visible_lines, lines)))  # noqa: T201 what was asked for

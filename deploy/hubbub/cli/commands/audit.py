@@ -9,7 +9,6 @@ from typing import Final, Literal
 
 from hubbub.catalog import Metric
 from hubbub.catalog.discovery import finder_of
-from hubbub.cli.integrity import identity
 from hubbub.cli.terminal.catalog_reading import chosen_metrics, read_aloud
 from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.progress import tracked
@@ -29,6 +28,7 @@ from hubbub.privacy.proofs.audit import (
 )
 from hubbub.privacy.proofs.enumeration import PROOFS, SMALL
 from hubbub.programs.command_line import command
+from hubbub.programs.integrity import identity
 from hubbub.programs.options import argument, option, options
 
 _DEFAULT: Final = Path("metrics.toml")

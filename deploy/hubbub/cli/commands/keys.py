@@ -22,7 +22,6 @@ from hubbub.cli.installation import (
     make_keys,
 )
 from hubbub.cli.terminal.output import day_of, first_second, say
-from hubbub.cli.witnesses import WITNESS_KEY, make_witness
 from hubbub.errors import BadParameter
 from hubbub.fields.rules import Interval
 from hubbub.issuer.accounts import add_account
@@ -32,6 +31,7 @@ from hubbub.keys.operator import hand_over_to_new
 from hubbub.keys.rotation import add_x_wing, rotate_keys
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options, read_named_path
+from hubbub.signing.log.witnesses import WITNESS_KEY, make_witness
 from hubbub.tokens import TOKEN_KEY
 
 _MAX_DAYS: Final = 36_600  # a hundred years: calendars end, too

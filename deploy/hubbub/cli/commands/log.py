@@ -14,12 +14,6 @@ from hubbub.bundles.log.notes import COSIGNATURE, ED25519, NoteKey, signers
 from hubbub.bundles.promise import Promise, promised_in_all
 from hubbub.cli.terminal.difference_table import show_difference
 from hubbub.cli.terminal.output import say, several
-from hubbub.cli.witnesses import (
-    cosign_newest,
-    cosigned_file,
-    publish_cosigned,
-    refuse_unwitnessed,
-)
 from hubbub.errors import BadParameter, BundleRefused, HubbubError, LogBroken
 from hubbub.errors.addresses import server_parts, shown_url
 from hubbub.programs.command_line import command
@@ -30,6 +24,12 @@ from hubbub.signing.log.log_reader import Fetch, ReadLog, bundle_sizes, read_log
 from hubbub.signing.log.log_writer import folder_fetch
 from hubbub.signing.log.tiles import CHECKPOINT
 from hubbub.signing.log.tree import tree_root
+from hubbub.signing.log.witnesses import (
+    cosign_newest,
+    cosigned_file,
+    publish_cosigned,
+    refuse_unwitnessed,
+)
 
 _SECONDS: Final = 30.0
 _MAX_BYTES: Final = 64 << 20

@@ -9,7 +9,6 @@ from hubbub.bundles import Bundle, read_bundle
 from hubbub.bundles.encoding import to_text
 from hubbub.bundles.notice import LARGEST_NOTICE_BYTES, Notice, Step, open_notice
 from hubbub.catalog import EPOCH_SECONDS
-from hubbub.cli.logging_bundles import LOG, add_to_log, refuse_lost_log
 from hubbub.cli.terminal.output import day_of, first_second, listing, say
 from hubbub.errors import BadParameter, NoticeRefused, UnknownMetric
 from hubbub.keys import read_operator_key
@@ -17,6 +16,7 @@ from hubbub.keys.files import replace as replace_file
 from hubbub.keys.operator import read_handovers
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
+from hubbub.signing.log.logging_bundles import LOG, add_to_log, refuse_lost_log
 from hubbub.signing.sign_bundle import sign_notice
 
 _DAYS: Final = 30

@@ -4,11 +4,10 @@ from math import ceil
 from typing import Any, Final, Literal
 
 from hubbub.analysis.models import IN_ROUNDS, noise_of
+from hubbub.cli.planning.model_crowds import dimensions_of_plan
 from hubbub.cli.terminal.output import listing, say, say_json
-from hubbub.errors import BadParameter
 from hubbub.fields.rules import Interval
 from hubbub.mechanisms.gradient import KINDS
-from hubbub.mechanisms.gradient_size import check_size, dimensions_of
 from hubbub.mechanisms.vector_codes import VectorCodes, words_for
 from hubbub.privacy.amplification import amplified
 from hubbub.programs.command_line import command
@@ -54,26 +53,6 @@ def _model(options: ModelOptions) -> None:
     numbers = dimensions_of_plan(options.kind, options.features, options.classes)
     epsilons = _EPSILONS if options.epsilon is None else (options.epsilon,)
     _show(options, [_row(numbers, epsilon, options.reports) for epsilon in epsilons])
-
-
-def dimensions_of_plan(kind: str, features: int | None, classes: int | None) -> int:
-    """How many numbers a gradient has, of a model as the options say.
-
-    Raises:
-        BadParameter: no features or classes, or more than gradients can be told of.
-    """
-    if features is None:
-        raise BadParameter("--model needs --features, how many columns it has; for example 64")
-    if kind == "softmax" and classes is None:
-        raise BadParameter("softmax needs --classes, how many a label may be of; as 5")
-    try:
-        check_size(features, classes or 0, kind)
-    except BadParameter as error:
-        classes_option = "" if classes is None else f" --classes {classes}"
-        raise BadParameter(
-            f"--features {features}{classes_option}: {error} (docs/learn.md)"
-        ) from error
-    return dimensions_of(features, classes or 0)
 
 
 def _show(options: ModelOptions, rows: list[dict[str, Any]]) -> None:

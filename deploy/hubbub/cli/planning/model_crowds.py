@@ -7,10 +7,10 @@ from typing import Any, Final
 from hubbub.analysis.models import noise_of
 from hubbub.authoring.crowds.crowd_codes import codes_epsilon
 from hubbub.catalog import CentralPromise
-from hubbub.cli.commands.plan_model import dimensions_of_plan
 from hubbub.cli.terminal.long_work import said_if_long
 from hubbub.cli.terminal.output import listing, say, say_json
 from hubbub.errors import BadParameter
+from hubbub.mechanisms.gradient_size import check_size, dimensions_of
 from hubbub.mechanisms.vector_codes import VectorCodes, words_for
 from hubbub.privacy.crowd import ExactAccountant
 
@@ -73,6 +73,26 @@ def plan_rounds(
     say("reports say by themselves, of all of them together, is left if it is not")
     say("crowd: as many as are in each round but for a chance below one in a million")
     say("noise: of a round's mean direction; where it is below .1 rounds are what is missing")
+
+
+def dimensions_of_plan(kind: str, features: int | None, classes: int | None) -> int:
+    """How many numbers a gradient has, of a model as the options say.
+
+    Raises:
+        BadParameter: no features or classes, or more than gradients can be told of.
+    """
+    if features is None:
+        raise BadParameter("--model needs --features, how many columns it has; for example 64")
+    if kind == "softmax" and classes is None:
+        raise BadParameter("softmax needs --classes, how many a label may be of; as 5")
+    try:
+        check_size(features, classes or 0, kind)
+    except BadParameter as error:
+        classes_option = "" if classes is None else f" --classes {classes}"
+        raise BadParameter(
+            f"--features {features}{classes_option}: {error} (docs/learn.md)"
+        ) from error
+    return dimensions_of(features, classes or 0)
 
 
 def _row(
