@@ -1,6 +1,5 @@
 """`hubbub audit`: the proofs on what is installed here, and a catalog under attack."""
 
-import json
 import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -10,7 +9,7 @@ from typing import Final, Literal
 from hubbub.catalog import Metric
 from hubbub.catalog.discovery import finder_of
 from hubbub.cli.terminal.catalog_reading import chosen_metrics, read_aloud
-from hubbub.cli.terminal.output import say
+from hubbub.cli.terminal.output import say_json
 from hubbub.cli.terminal.progress import tracked
 from hubbub.cli.terminal.rendered_document import Document, Table
 from hubbub.client.state.secret import SECRET_BYTES, DeviceMemo
@@ -80,13 +79,9 @@ def _audit(options: AuditOptions) -> int:
             "samples": options.samples,
             "checks": [asdict(check) for check in checks],
         }
-        say(json.dumps(data, indent=1))
+        say_json(data)
     else:
-        document = _document(checks, options, path)
-        if options.format == "html":
-            say(document.html().rstrip())
-        else:
-            document.show()
+        _document(checks, options, path).write(options.format)
     return 0 if all(check.held for check in checks) else 1
 
 

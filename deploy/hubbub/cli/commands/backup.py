@@ -39,6 +39,10 @@ _SETTINGS_BY_ROLE: Final = {
     "shuffler": "HUBBUB_SHUFFLER_REDIS_URL",
     "aggregator": "HUBBUB_AGGREGATOR_REDIS_URL",
 }
+ROLES: Final = ("shuffler", "aggregator")
+FILES: Final = ("shuffler.rdb", "aggregator.rdb", "installation.age")
+_NAME: Final = "manifest.json"
+_FORMAT: Final = 1
 _LOCK: Final = Exclusive(required=True)
 _OPENER: Final = Exclusive()
 _WHERE: Final = Exclusive(required=True)
@@ -251,12 +255,6 @@ def _bars(what: str) -> Iterator[Callable[[str, int, int], None]]:
             bars.update(tasks[role], completed=done, total=total)
 
         yield on
-
-
-ROLES: Final = ("shuffler", "aggregator")
-FILES: Final = ("shuffler.rdb", "aggregator.rdb", "installation.age")
-_NAME: Final = "manifest.json"
-_FORMAT: Final = 1
 
 
 @dataclass(frozen=True, slots=True)

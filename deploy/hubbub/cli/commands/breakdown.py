@@ -11,6 +11,12 @@ from hubbub.programs.command_line import command
 from hubbub.programs.options import option, options
 from hubbub.query_results import columns_of, percentile_sentences, rows
 
+Answer = Mapping[str, Any]
+
+# More rows than this are for a file, not for eyes.
+_ROWS: Final = 60
+_NEVER: Final = 2.0
+
 
 @options
 class BreakdownOptions:
@@ -31,13 +37,6 @@ examples:
 )
 def _breakdown(options: BreakdownOptions) -> int:
     return options.question.ask(Connection.breakdown, show_breakdown, by=options.by)
-
-
-Answer = Mapping[str, Any]
-
-# More rows than this are for a file, not for eyes.
-_ROWS: Final = 60
-_NEVER: Final = 2.0
 
 
 def show_breakdown(answer: Answer) -> None:

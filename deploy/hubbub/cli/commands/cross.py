@@ -19,6 +19,14 @@ from hubbub.query_results import (
     slice_sentences,
 )
 
+Answer = Mapping[str, Any]
+
+# More cells than this are for a file, not for eyes.
+_CELLS: Final = 50
+_MARK: Final = "*"
+# Between two columns, and before the first.
+_GAP: Final = 3
+
 
 @options
 class CrossOptions:
@@ -47,15 +55,6 @@ example:
 def _cross(options: CrossOptions) -> int:
     parts = options.rows, options.columns, options.by
     return options.answer.ask(Connection.cross, show_cross, options.metric, *parts)
-
-
-Answer = Mapping[str, Any]
-
-# More cells than this are for a file, not for eyes.
-_CELLS: Final = 50
-_MARK: Final = "*"
-# Between two columns, and before the first.
-_GAP: Final = 3
 
 
 def show_cross(answer: Answer) -> None:

@@ -1,12 +1,11 @@
 """`hubbub load`: many devices at once, to see what an installation bears."""
 
-import json
 import os
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from hubbub.bundles import Bundle, read_bundle
-from hubbub.cli.terminal.output import say, table
+from hubbub.cli.terminal.output import say, say_json, table
 from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter
 from hubbub.errors.addresses import check_address
@@ -94,7 +93,7 @@ def _run(options: LoadOptions) -> int:
         measurements = drive(load, lambda so_far: bar.update(task, completed=so_far.acknowledged))
     figures = _figures(measurements, options)
     if options.format == "json":
-        say(json.dumps(figures, indent=1))
+        say_json(figures)
     else:
         _show(figures)
     return 0 if figures["acknowledged"] == figures["asked"] else 1

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hubbub.cli.publishing_models import publish
-from hubbub.cli.terminal.model_tables import show_calibration
+from hubbub.cli.terminal.model_tables import show_calibration, show_coefficients
 from hubbub.cli.terminal.output import explain, listing, say
 from hubbub.cli.terminal.query_options import (
     OutputOptions,
@@ -21,7 +21,6 @@ from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
 from hubbub.query_results import judged_sentences
 
-_ROWS: Final = 20
 _PUBLISH: Final = "publish"
 
 
@@ -101,24 +100,17 @@ def _publish(options: ModelOptions) -> int:
 def _show(document: Mapping[str, Any]) -> None:
     if document["notice"]:
         explain(document["notice"])
-    rows = sorted(document["coefficients"], key=lambda row: -abs(row["coefficient"]))
+    rows = document["coefficients"]
     level = f"{100 * document['confidence']:g}%"
     if rows:
-        listing(
+        show_coefficients(
             f"{document['model']}: {document['kind']}, {document['reports']:,} reports by "
             f"{document['mechanism']}, epsilon {document['epsilon']:.3f} each",
-            rows[:_ROWS],
-            {
-                **({"class": "{of_class}"} if (classes := document["kind"] == "softmax") else {}),
-                "column": "{name}",
-                "coefficient": "{coefficient:,.4g}",
-                f"{level} interval": "{low:,.4g} to {high:,.4g}",
-                "standard error": "{stderr:,.4g}",
-            },
-            text_columns=1 + classes,
+            rows,
+            {f"{level} interval": "{low:,.4g} to {high:,.4g}", "standard error": "{stderr:,.4g}"},
+            by_class=document["kind"] == "softmax",
+            option="--format json",
         )
-        if len(rows) > _ROWS:
-            say(f"and {len(rows) - _ROWS:,} more: --format json has them all")
     listing(
         f"rounds of {document['model']}",
         document["steps"],

@@ -28,6 +28,7 @@ from hubbub.programs.unwritable import refuse_unwritable
 from hubbub.query_results import percentile_name
 from hubbub.simulation.totals_of_plan import check_rank_goal, rank_error, simulate
 
+_BAR: Final = 20
 _POINTS: Final = 25
 
 
@@ -251,9 +252,6 @@ def _target(options: PlanOptions, question: MetricDraft) -> Target:
     if options.error is None:
         return lambda row: row.detectable
     return (lambda row: row.stderr) if options.whose == REPORTERS else (lambda row: row.population)
-
-
-_BAR: Final = 20
 
 
 def row_json(row: Row) -> dict[str, Any]:

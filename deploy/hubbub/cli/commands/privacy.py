@@ -1,6 +1,5 @@
 """`hubbub privacy`: the card of a catalog; what a crowd adds; what many events say together."""
 
-import json
 import shlex
 from dataclasses import asdict
 from math import exp, isfinite
@@ -13,7 +12,7 @@ from hubbub.catalog import SPANS
 from hubbub.cli.installation import DEMO_DEVICE
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.difference_table import show_difference
-from hubbub.cli.terminal.output import explain, say, table
+from hubbub.cli.terminal.output import explain, say, say_json, table
 from hubbub.cli.terminal.rendered_document import Document, Table
 from hubbub.cli.terminal.review_page import leaflet_html, review_markdown
 from hubbub.errors import BadParameter
@@ -100,13 +99,9 @@ def _card(options: CardOptions) -> None:
         data = asdict(privacy_card)
         for metric, metric_card in zip(data["metrics"], privacy_card.metrics, strict=True):
             metric["shuffled"] = amplified_json(metric_card.shuffled)
-        say(json.dumps(data, indent=1))
+        say_json(data)
         return
-    document = _document(privacy_card, options.catalog.name)
-    if options.format == "table":
-        document.show()
-    else:
-        say((document.markdown() if options.format == "markdown" else document.html()).rstrip())
+    _document(privacy_card, options.catalog.name).write(options.format)
 
 
 @command("privacy review", text="list ten claims of a catalog, each with its command and its tests")
@@ -299,7 +294,7 @@ def amplified_json(guarantee: Amplified) -> dict[str, Any]:
 def _amplify(options: AmplifyOptions) -> None:
     guarantee = amplified(options.epsilon, options.reports, options.delta, options.total_variation)
     if options.json:
-        say(json.dumps(amplified_json(guarantee), indent=1))
+        say_json(amplified_json(guarantee))
         return
     explain(
         f"One report of epsilon {options.epsilon:g} among {options.reports:,} shuffled ones: "
@@ -327,7 +322,7 @@ def _compose(options: ComposeOptions) -> None:
     events += _history(options.history) if options.history else []
     composition = compose(events, options.delta)
     if options.json:
-        say(json.dumps({**asdict(composition), "best": composition.best}, indent=1))
+        say_json({**asdict(composition), "best": composition.best})
         return
     lines = [
         ("basic: epsilons add up", composition.basic),

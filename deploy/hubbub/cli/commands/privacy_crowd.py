@@ -1,6 +1,5 @@
 """`hubbub privacy crowd`: what a whole shuffled epoch says of one person."""
 
-import json
 from dataclasses import replace
 from math import inf, isfinite
 from typing import Final
@@ -9,7 +8,7 @@ from hubbub.catalog import CentralPromise
 from hubbub.catalog.crowds.central_fields import NOISE
 from hubbub.catalog.crowds.noise_dummies import noise_of
 from hubbub.cli.terminal.long_work import said_if_long
-from hubbub.cli.terminal.output import explain, say, several
+from hubbub.cli.terminal.output import explain, say_json, several
 from hubbub.errors import BadParameter
 from hubbub.fields.rules import Interval
 from hubbub.mechanisms.probability import MAX_EPSILON
@@ -117,7 +116,7 @@ def _crowd(options: CrowdOptions) -> None:
             "stderr_rare": crowd.stderr(0.0),
             "stderr_tenth": crowd.stderr(0.1),
         }
-        say(json.dumps(document, indent=1))
+        say_json(document)
         return
     _tell(options, crowd, central, together)
 

@@ -18,8 +18,8 @@ from hubbub.analysis.models import (
     without_privacy,
 )
 from hubbub.cli.commands.simulate_options import SimulateOptions
-from hubbub.cli.terminal.model_tables import show_calibration
-from hubbub.cli.terminal.output import listing, say, table
+from hubbub.cli.terminal.model_tables import show_calibration, show_coefficients
+from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.progress import tracked
 from hubbub.errors import BadParameter
 from hubbub.query_results.confidence import check_confidence
@@ -28,7 +28,6 @@ from hubbub.simulation.model_rehearsal import Trained, codes_of, rehearse_model
 
 _RUNS: Final = 5
 _MIN_PEOPLE: Final = 100
-_ROWS: Final = 20
 _FIGURES: Final = {
     "auc": "AUC",
     "accuracy": "accuracy",
@@ -156,23 +155,18 @@ def _coefficients(
 def _show(document: dict[str, Any]) -> None:
     """The last run's coefficients, the largest first, and how good all runs are."""
     last = document["runs"][-1]
-    rows = sorted(last["coefficients"], key=lambda row: -abs(row["coefficient"]))
-    listing(
+    show_coefficients(
         f"{document['model']}: {document['kind']}, {document['people']:,} people in "
         f"{document['rounds_each']} of {document['rounds']} rounds by {document['mechanism']}, "
         f"epsilon {document['epsilon']:.3f} a report; the last run",
-        rows[:_ROWS],
+        last["coefficients"],
         {
-            **({"class": "{of_class}"} if (classes := document["kind"] == "softmax") else {}),
-            "column": "{name}",
-            "coefficient": "{coefficient:,.4g}",
             f"{100 * document['confidence']:g}% of coins": "{low:,.4g} to {high:,.4g}",
             "without privacy": "{without_privacy:,.4g}",
         },
-        text_columns=1 + classes,
+        by_class=document["kind"] == "softmax",
+        option="--json",
     )
-    if len(rows) > _ROWS:
-        say(f"and {len(rows) - _ROWS:,} more: --json has them all")
     table(
         "calibration of the last run: ten groups by what the model tells",
         ("group", "people", "foretold", "true"),

@@ -1,13 +1,12 @@
 """`hubbub metrics`, `status` and `watch`: what there is, where every report is, and as it comes."""
 
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Literal
 
 from hubbub.cli.terminal.answer_tables import show_estimates, show_metrics, show_rows
-from hubbub.cli.terminal.output import explain, live, say, several
+from hubbub.cli.terminal.output import explain, live, say, say_json, several
 from hubbub.cli.terminal.payloads import likeliest, sent
 from hubbub.cli.terminal.query_options import OutputOptions, ServiceOptions
 from hubbub.conservation import TERMS
@@ -18,6 +17,7 @@ from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
 from hubbub.query_results import Column, Row, cell, columns_of, rows
 
+Found = Mapping[str, Any]
 _WAITS: Final = "; waiting until it starts; Ctrl-C ends"
 
 
@@ -71,7 +71,7 @@ def _status(options: StatusOptions) -> int:
         if options.format == "json":
             whole = {**law["total"], "windows": law["windows"], "balanced": law["balanced"]}
             names = ("windows", *TERMS, "balanced", "deleted")
-            say(json.dumps({name: whole[name] for name in names}, indent=1))
+            say_json({name: whole[name] for name in names})
         else:
             show_pipeline(law, whole=options.all)
         return 0 if law["balanced"] else 1
@@ -140,9 +140,6 @@ def _watch(options: WatchOptions) -> int:
 
         live(look, options.look.every)
     return 0
-
-
-Found = Mapping[str, Any]
 
 
 def watch_arrivals(answer: Found, after: Callable[[int], Found], every_seconds: float) -> None:

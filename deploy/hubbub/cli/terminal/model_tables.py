@@ -1,8 +1,39 @@
-"""Tables of models: how good one is, as devices tell that taught it nothing."""
+"""Tables of models: their coefficients, and how good one is."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
-from hubbub.cli.terminal.output import table
+from hubbub.cli.terminal.output import listing, say, table
+
+_ROWS: Final = 20
+
+
+def show_coefficients(
+    title: str,
+    coefficients: Sequence[Mapping[str, Any]],
+    more: Mapping[str, str],
+    *,
+    by_class: bool,
+    option: str,
+) -> None:
+    """The largest coefficients.
+
+    more: further columns, as `listing` takes them. option: what prints all coefficients.
+    """
+    rows = sorted(coefficients, key=lambda row: -abs(row["coefficient"]))
+    listing(
+        title,
+        rows[:_ROWS],
+        {
+            **({"class": "{of_class}"} if by_class else {}),
+            "column": "{name}",
+            "coefficient": "{coefficient:,.4g}",
+            **more,
+        },
+        text_columns=1 + by_class,
+    )
+    if len(rows) > _ROWS:
+        say(f"and {len(rows) - _ROWS:,} more: {option} has them all")
 
 
 def show_calibration(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Final
 
-from hubbub.cli.terminal.output import explain, table
+from hubbub.cli.terminal.output import explain, say, table
 
 _STYLE: Final = """
 :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
@@ -34,8 +34,14 @@ class Document:
     title: str
     blocks: list[str | Table] = field(default_factory=list)
 
-    def show(self) -> None:
-        """To standard output."""
+    def write(self, form: str) -> None:
+        """To standard output, as "table", "markdown" or "html"."""
+        if form == "table":
+            self._show()
+        else:
+            say((self.markdown() if form == "markdown" else self.html()).rstrip())
+
+    def _show(self) -> None:
         explain(self.title)
         for block in self.blocks:
             if isinstance(block, Table):
