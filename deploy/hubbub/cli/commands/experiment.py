@@ -18,8 +18,6 @@ from hubbub.query_results import columns_of, final_sentence, rows
 
 @options
 class ExperimentOptions:
-    """Options of `hubbub experiment`."""
-
     experiment: str = argument("its name in the catalog", read=read_metric_name)
     confidence: float = option(
         "confidence of all intervals of all looks together (%(default)s)",
