@@ -186,6 +186,8 @@ ANSWERS: list[Any] = [
 DRAWINGS = 60
 QUICKEST = {
     "a count released, rr 4 and 0.5, 20% at the smaller",
+    "effect, as large as is detectable",
+    "effect, rr 1, alike, new people",
     "flat, 60 days, 100,000 people once, epsilon 1",
     "grr 1, six values near each other",
     "grr 10, 4 values, 80 and 80 reports, 50% to 78%",
