@@ -124,6 +124,7 @@ ELSEWHERE = {
     **dict.fromkeys(("kind", "outside", "domain"), "what an app may report: test_value_kinds.py"),
     "values_file": "as values",
     "candidates": "test_candidates.py",
+    "experiment": "test_experiment.py",
     "functions": "of long.hash: test_hashed_for_life.py",
     "release": "test_releases.py",
     "rolling": "when crowds leave: test_crowd.py",
