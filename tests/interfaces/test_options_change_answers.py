@@ -24,24 +24,28 @@ FIELDS = """
 os = ["linux", "macos"]
 version = { 2 = "2.*", old = "*" }
 """
-CATALOG = HEAD + "".join(
-    METRIC.format(name=name, mechanism=mechanism, epsilon=epsilon, more=more)
-    for name, mechanism, epsilon, more in (
-        ("theme", "unary.oue", 1.0, 'values = ["light", "dark", "system"]\ntiers = [0.5]'),
-        ("words", "tree", 4.0, 'domain = "string"\nbits = 34'),
-        ("pairs", "pairs", 4.0, f"{SHAPE}\ntiers = [2.0]"),
-        (
-            "homepage",
-            "cms",
-            3.0,
-            f'domain = "string"\nhashes = 16\nwidth = 64\ntiers = [1.0]\n{FIELDS}',
-        ),
-        ("took", "wave", 3.0, 'domain = "number"\nlow = 0\nhigh = 8\nbuckets = 8'),
-        ("visited", "cms", 3.0, 'domain = "string"\nhashes = 16\nwidth = 64\ntiers = [1.0]'),
-        ("liked", "grr", 3.0, 'values = ["yes", "no"]\nexperiment = "menu"'),
-    )
-)
 EXPERIMENT = "[experiments.menu]\narms = { control = 1, new = 1 }\n"
+CATALOG = (
+    HEAD
+    + "".join(
+        METRIC.format(name=name, mechanism=mechanism, epsilon=epsilon, more=more)
+        for name, mechanism, epsilon, more in (
+            ("theme", "unary.oue", 1.0, 'values = ["light", "dark", "system"]\ntiers = [0.5]'),
+            ("words", "tree", 4.0, 'domain = "string"\nbits = 34'),
+            ("pairs", "pairs", 4.0, f"{SHAPE}\ntiers = [2.0]"),
+            (
+                "homepage",
+                "cms",
+                3.0,
+                f'domain = "string"\nhashes = 16\nwidth = 64\ntiers = [1.0]\n{FIELDS}',
+            ),
+            ("took", "wave", 3.0, 'domain = "number"\nlow = 0\nhigh = 8\nbuckets = 8'),
+            ("visited", "cms", 3.0, 'domain = "string"\nhashes = 16\nwidth = 64\ntiers = [1.0]'),
+            ("liked", "grr", 3.0, 'values = ["yes", "no"]\nexperiment = "menu"'),
+        )
+    )
+    + EXPERIMENT
+)
 CROWD = f"""
 [metrics.triples]
 description = "Who has what"
@@ -418,7 +422,7 @@ def test_every_option_of_a_question_has_a_case_or_is_of_form() -> None:
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """Totals that are filled once; with two saved lists, and two marks."""
     folder = tmp_path_factory.mktemp("options")
-    catalog = CATALOG + CROWD + MODEL + EXPERIMENT
+    catalog = CATALOG + CROWD + MODEL
     with house(
         folder, "--http-rate", "0", catalog=catalog, truths=HELD, reader=read_with_promises
     ) as running:
