@@ -106,6 +106,17 @@ ALL: dict[Any, dict[str, Any]] = {
         "unit": "",
         "values": [VALUE],
     },
+    "experiment": {
+        "experiment": "new_menu",
+        "control": "old",
+        "dates": "2026-11-01",
+        "final": True,
+        "reports": 30,
+        "confidence": 0.95,
+        "ratio_p_value": 1.0,
+        "verdict": "too early to tell",
+        "values": [VALUE],
+    },
     "model": {
         "model": "churn",
         "kind": "logistic",

@@ -169,8 +169,8 @@ class Answer(Sequence[Row]):
             case "cross":
                 return f"{document['metric']}: {document['columns']} within {document['rows']}"
             case _:
-                names = (document.get(of) for of in ("metric", "model", "experiment"))
-                name, number = next(filter(None, names)), document["reports"]
+                name = document.get("metric") or document.get("model") or document["experiment"]
+                number = document["reports"]
                 return f"{name}: {number:,} report{'s' * (number != 1)}"
 
     def _notice(self) -> list[str]:

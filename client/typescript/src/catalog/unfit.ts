@@ -412,17 +412,15 @@ function refuseConflicts(entry: Table): void {
   const several = kinds.filter((kind) => kind).length;
   const counted = isSet("count_epsilon");
   const ofEpochs = kinds[1] || kinds[2] || counted;
-  const isMean = mechanism.startsWith("mean.");
-  const steps = Number(table(entry["parameters"])["steps"] ?? 1);
-  const size = entry["values"] === null ? steps + 1 : listed(entry["values"]).length;
+  const { steps = 1 } = table(entry["parameters"]);
+  const size = entry["values"] === null ? 1 + Number(steps) : listed(entry["values"]).length;
   // As central_conflicts(), noise_conflicts() and count_conflicts().
   const fit = alone
     ? most === null &&
       !OF_CROWDS.some(isSet) &&
       !(mechanism === "pairs" && Number(table(entry["parameters"])["ways"] ?? 2) > 2)
     : CROWD_MECHANISMS.includes(mechanism) &&
-      (isListed || !(kinds[0] || kinds[1] || counted)) &&
-      (isListed || isMean || !kinds[2]) &&
+      (isListed || !(several || counted) || (kinds[2] && /^mean/.test(mechanism) && !counted)) &&
       several <= 1 &&
       !(ofEpochs && isSet("rolling")) &&
       !((kinds[2] || counted) && own(entry, "breakdown")) &&
