@@ -16,7 +16,7 @@ from hubbub.privacy.papers import DECIDE, Paper, papers, play_answers, privacy_m
 from tests.support.bundles import crowd_text
 
 CATALOG = """
-shuffler = "shuffler.example.org:7070"
+shuffler = "shuffler.example.org:443"
 
 [metrics.theme]
 description = "Colour theme in use"
@@ -97,7 +97,7 @@ def test_the_figures_are_those_that_the_mechanism_proves(tmp_path: Path) -> None
 
 
 def test_the_promise_of_a_crowd_stands_beside_the_local_one(tmp_path: Path) -> None:
-    found = written(tmp_path, 'shuffler = "shuffler.example.org:7070"\n' + crowd_text(20_000))
+    found = written(tmp_path, 'shuffler = "shuffler.example.org:443"\n' + crowd_text(20_000))
     texts = {s.subject: s.text for s in found["impact-assessment"].statements}
     assert "epsilon 1 at delta 1e-08, 74 times in 100" in texts["Risk: theme"]
 

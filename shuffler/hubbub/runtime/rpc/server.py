@@ -40,6 +40,18 @@ _HEADS_AT_ONCE: Final = 2
 _UNSEEN_CALLS: Final = 128
 # A connection that is to end ends with its calls, and their calls end after so long.
 _LEAVE_SECONDS: Final = 90.0
+_ALWAYS: Final[tuple[tuple[str, int], ...]] = (
+    # A second service on a taken port must fail, not share its callers.
+    ("grpc.so_reuseport", 0),
+    ("grpc.max_concurrent_streams", _CALLS_OF_CONNECTION),
+    ("grpc.http2.lookahead_bytes", _UNREAD_BYTES),
+    ("grpc.experimental.tcp_max_read_chunk_size", _READ_BYTES),
+    ("grpc.http2.max_requests_per_read", _HEADS_AT_ONCE),
+    ("grpc.server.max_pending_requests", _UNSEEN_CALLS),
+    ("grpc.server.max_pending_requests_hard_limit", 2 * _UNSEEN_CALLS),
+    ("grpc.http2.bdp_probe", 0),  # it would enlarge the window of every call
+    ("grpc.server_handshake_timeout_ms", round(1000 * _HANDSHAKE_SECONDS)),
+)
 
 
 class Server:
@@ -93,17 +105,8 @@ class Server:
         self._server = grpc.aio.server(
             interceptors=[strict],
             options=[
-                # A second service on a taken port must fail, not share its callers.
-                ("grpc.so_reuseport", 0),
                 ("grpc.max_receive_message_length", largest_message_bytes),
-                ("grpc.max_concurrent_streams", _CALLS_OF_CONNECTION),
-                ("grpc.http2.lookahead_bytes", _UNREAD_BYTES),
-                ("grpc.experimental.tcp_max_read_chunk_size", _READ_BYTES),
-                ("grpc.http2.max_requests_per_read", _HEADS_AT_ONCE),
-                ("grpc.server.max_pending_requests", _UNSEEN_CALLS),
-                ("grpc.server.max_pending_requests_hard_limit", 2 * _UNSEEN_CALLS),
-                ("grpc.http2.bdp_probe", 0),  # it would enlarge the window of every call
-                ("grpc.server_handshake_timeout_ms", round(1000 * _HANDSHAKE_SECONDS)),
+                *_ALWAYS,
                 *_limiting(connections),
                 *(_ending(connection_seconds) if connection_seconds else ()),
             ],
