@@ -87,7 +87,7 @@ export function refuseMetric(name: string, entry: Table, spelled: Table): void {
   if (values !== null) refuseTexts(listed(values));
   refuseTexts(listed(entry["beginnings"] ?? []));
   refuseBreakdown(entry["breakdown"]);
-  refuseExperiment(entry);
+  refuseExperiment(entry, spelled);
   refuseRanges(entry);
   const tiers = ascending(
     listed(entry["tiers"] === undefined ? [] : entry["tiers"]),
@@ -276,7 +276,7 @@ function refuseBreakdown(thing: unknown): void {
 }
 
 /** @throws TypeError it is none, or the breakdown does not tell its arms apart. */
-function refuseExperiment(entry: Table): void {
+function refuseExperiment(entry: Table, spelled: Table): void {
   if (entry["experiment"] === undefined) return;
   const { name, arms: pairs, ...rest } = table(entry["experiment"]);
   const arms = listed(pairs).map(listed);
@@ -288,6 +288,7 @@ function refuseExperiment(entry: Table): void {
     !Object.keys(rest).length &&
     FIELD.test(text(name)) &&
     arms.every((pair) => pair.length === 2) &&
+    listed(table(spelled["experiment"])["arms"]).every((pair) => isWhole(listed(pair)[1])) &&
     names.every((arm) => ARM.test(arm)) &&
     isOnce(names) &&
     names.length >= LEAST_ARMS &&
