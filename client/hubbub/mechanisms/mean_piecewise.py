@@ -73,8 +73,8 @@ class PiecewiseMean:
     @property
     def contributions(self) -> Sequence[float]:
         """What a report of each place adds to the estimate."""
-        slope, base, *_ = self._moments()
-        return [float((x - base) / (slope * self.steps)) for x in range(self.layout.size)]
+        slope, base, *_ = map(float, self._moments())
+        return [(x - base) / (slope * self.steps) for x in range(self.layout.size)]
 
     def privacy_loss(self) -> float:
         return self.window.privacy_loss()
@@ -93,9 +93,12 @@ class PiecewiseMean:
     def estimate(self, totals: Totals) -> Estimates:
         """One estimate: the sum over all reports of the number's place in the range, in [0, 1]."""
         totals.check(self.layout)
-        reports, padding = totals.reports, Fraction(totals.dummies, self.layout.size)
-        first = sum(x * (count - padding) for x, count in enumerate(totals.cells))
-        second = sum(x * x * (count - padding) for x, count in enumerate(totals.cells))
+        reports, size = totals.reports, self.layout.size
+        # Dummies hold any place alike.
+        padding = Fraction(totals.dummies * (size - 1), 6)
+        first = sum(x * count for x, count in enumerate(totals.cells)) - 3 * padding
+        all_squares = sum(x * x * count for x, count in enumerate(totals.cells))
+        second = all_squares - (2 * size - 1) * padding
         slope, base, square_base, square_slope = self._moments()
         places = (first - reports * base) / slope
         squares = (second - reports * square_base - places * square_slope) / slope
