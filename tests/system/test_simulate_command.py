@@ -9,6 +9,7 @@ import sys
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from math import sqrt
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import pytest
@@ -230,7 +231,8 @@ def test_a_rehearsed_mean_with_noise_dummies_has_the_error_that_is_stated(
     off = [row["estimate"] - row["true"] for row in rows]
     spread = sqrt(sum(deviation**2 for deviation in off) / len(off))
     assert abs(sum(off) / len(off)) < Z * spread / sqrt(len(off))
-    assert 0.4 < spread / rows[0]["stderr"] < 1.5
+    stated = (rows[0]["high"] - rows[0]["low"]) / (2 * NormalDist().inv_cdf(0.975))
+    assert 0.4 < spread / stated < 1.5
 
 
 def test_a_seed_repeats_a_rehearsal_and_none_does_not(folder: Path) -> None:

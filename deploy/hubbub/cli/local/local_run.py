@@ -18,7 +18,7 @@ from dataclasses import asdict, astuple, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Final, Self
+from typing import Final, NoReturn, Self
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -81,23 +81,39 @@ LAST_BASE: Final = 65_536 - len(fields(Ports))
 """From which the last of them is a port yet."""
 
 
+_ENDING: Final = (signal.SIGINT, signal.SIGTERM)
+
+
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
     """Go on to the end whatever is pressed: services that are left would go on without us."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    former = [signal.signal(number, _still_ending) for number in numbers]
+    former = [signal.signal(number, _still_ending) for number in _ENDING]
     try:
         yield
     finally:
-        for number, handler in zip(numbers, former, strict=True):
+        for number, handler in zip(_ENDING, former, strict=True):
             signal.signal(number, handler)
 
 
+def interrupt_once() -> None:
+    """From now on the first Ctrl-C raises KeyboardInterrupt, and each later one is answered."""
+    for number in _ENDING:
+        signal.signal(number, _interrupt)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    # Before it is raised: a second Ctrl-C must not meet the lines between it and `stop`.
+    for number in _ENDING:
+        signal.signal(number, _still_ending)
+    raise KeyboardInterrupt
+
+
 def _still_ending(_number: int, _frame: FrameType | None) -> None:
-    print("hubbub: still ending; who does not end in 15 seconds is killed", file=sys.stderr)  # noqa: T201 to who pressed it
+    # Past Python's buffers: a third Ctrl-C may interrupt this line.
+    os.write(2, b"hubbub: still ending; who does not end in 15 seconds is killed\n")
 
 
 class LocalRun:
