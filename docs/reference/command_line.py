@@ -24,6 +24,7 @@ These mean the same in every command that lists them as shared.
 
 """
 _FEWEST_COMMANDS: Final = 4  # An argument that so many commands describe alike is shared.
+_LONG_LIST: Final = 10  # Quotes of a list; a link to an earlier list of as many is shorter.
 _TOP_LEVEL: Final = 2  # Level of the heading of a command.
 _SERVICES: Final = {"shuffler", "aggregator", "relay", "issuer"}
 
@@ -38,12 +39,30 @@ def page() -> str:
     shared = shared_entries([parser for _, _, parser, _ in sections], _FEWEST_COMMANDS)
     text = [_HEAD, "".join(f"- {entry}\n" for entry in shared), "\n"]
     above: set[str] = set()
+    first_with: dict[str, str] = {}
     for title, help_text, parser, level in sections:
         if level == _TOP_LEVEL:
             above = set()
-        text.append(_command(title, help_text, parser, level=level, shared=shared, above=above))
+        section = _command(title, help_text, parser, level=level, shared=shared, above=above)
+        text.append(_once(section, title, first_with))
         above |= {_entry(action) for action in _visible(parser._actions)}
+        above.add(parser.epilog or "")
     return "".join(text).rstrip() + "\n"
+
+
+def _once(section: str, title: str, first_with: dict[str, str]) -> str:
+    """A section, with a link in place of a list of shared arguments that stands in an earlier one.
+
+    Args:
+        section: Markdown of a command.
+        title: the command.
+        first_with: long lists of shared arguments, and the command that has each first; extended.
+    """
+    for line in re.findall(r"^Shared: .*", section, re.MULTILINE):
+        first = first_with.setdefault(line, title)
+        if first != title and line.count("`") > _LONG_LIST:
+            section = section.replace(line, f"Shared: those of [{first}](#{first}).")
+    return section
 
 
 def _commands(
@@ -85,9 +104,8 @@ def _command(
     if parser.get_default("run") is None:  # its actions follow
         return f"{heading}{_sentence(help_text or '')}\n\n"
     description = _sentence(parser.description or help_text or "")
-    return (
-        f"{heading}{description}\n\n{options(parser, shared, above)}{_epilog(parser.epilog or '')}"
-    )
+    epilog = "" if parser.epilog in above else parser.epilog or ""
+    return f"{heading}{description}\n\n{options(parser, shared, above)}{_epilog(epilog)}"
 
 
 def _epilog(text: str) -> str:
@@ -112,7 +130,7 @@ def options(
     Args:
         parser: of a command.
         shared: entries that the page describes in its beginning; here only their names are listed.
-        above: entries that earlier parts of the same command describe; only their names are listed.
+        above: entries and epilogs of earlier actions of the command; only names are listed again.
     """
     groups: dict[str, list[str]] = {"": []}
     shared_names = []

@@ -3,13 +3,14 @@
 import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 import httpx2
 
 from docs.reference.tables import cell, table
 from hubbub.aggregator.access.callers import Access
+from hubbub.aggregator.query.answers import Envelope
 from hubbub.aggregator.settings import HttpSettings
 from hubbub.aggregator.web.app import make_app
 from hubbub.runtime import Limiter
@@ -32,7 +33,7 @@ If the service requires a token, send `Authorization: Bearer TOKEN`; [the operat
 - **Epochs**: `last` or `epochs` selects them; without both, the answer covers the newest epoch. `final` in the answer is true if all of its epochs are closed.
 - **Strings**: a metric over strings is estimated for the candidates of its catalog, of `list`, or of the body of a POST.
 - **Pages**: `first` and `number` select rows; a `Link` header leads to the next page. `order` sorts, `find` filters by name.
-- **Answers** about a metric share `kind` (values, ranges, mean or vector), `unit`, `lists` (sources of the strings: catalog, saved lists, given) and `whose` (reporters: intervals cover the randomization noise, not who chose to report).
+- **Answers** about a metric share the fields ENVELOPE. `kind` is values, ranges, mean or vector; `lists` are the sources of the strings (catalog, saved lists, given); `whose` is `reporters` (intervals cover the randomization noise, not who chose to report) or `population`.
 - **Caching**: an answer has an `ETag`; `If-None-Match` with it returns 304 while nothing has changed.
 - **Unknown parameters** are refused with 400, which names the parameters of the path.
 - **Errors** are [problems](#problem) (RFC 9457) with the remedy in `detail`: see [Refusals](#refusals).
@@ -56,6 +57,7 @@ Optional fields may be missing. `TYPE[]` is an array, and `TYPE?` may be null. A
 _PROBLEM: Final = "application/problem+json"
 _METHODS: Final = ("get", "post", "put", "delete")
 _TYPE_AND_NULL: Final = 2  # How many alternatives a type has that may be null.
+_ENVELOPE: Final = tuple(field.name for field in fields(Envelope))
 _FEWEST_PATHS: Final = 3  # A parameter that so many operations take in the same way is shared.
 
 
@@ -86,7 +88,8 @@ def page() -> str:
         if parameter.place == "query"
     )
     shared = [parameter for parameter, count in counts.items() if count >= _FEWEST_PATHS]
-    parts = [_OVERVIEW, _SHARED_HEAD, _list(shared), "## Paths\n\n"]
+    overview = _OVERVIEW.replace("ENVELOPE", ", ".join(f"`{name}`" for name in _ENVELOPE))
+    parts = [overview, _SHARED_HEAD, _list(shared), "## Paths\n\n"]
     parts += [_path(path, methods, shared) for path, methods in document["paths"].items()]
     parts += [_REFUSALS, table(("status", "meaning"), sorted(_refusals(document).items()))]
     parts.append(_SHAPES)
@@ -189,7 +192,11 @@ def _schema(name: str, schema: Mapping[str, Any]) -> str:
     required = set(schema.get("required", ()))
     plain: dict[str, list[str]] = {}
     described = []
-    for field, own in schema.get("properties", {}).items():
+    properties = schema.get("properties", {})
+    is_answer = set(_ENVELOPE) <= set(properties)
+    for field, own in properties.items():
+        if is_answer and field in _ENVELOPE and "$ref" not in str(own):
+            continue
         default = "" if field in required else _default(own)
         optional = "" if field in required or default else "optional "
         kind = f"{optional}{_type(own)}" + (f", {default}" if default else "")
@@ -204,7 +211,7 @@ def _schema(name: str, schema: Mapping[str, Any]) -> str:
     meaning = f"{cell(schema['description'])}\n\n" if schema.get("description") else ""
     return (
         f"### {name}\n\n{meaning}"
-        + (f"Fields: {kinds}.\n\n" if kinds else "")
+        + (f"{'Further fields' if is_answer else 'Fields'}: {kinds}.\n\n" if kinds else "")
         + "".join(described)
         + ("\n" if described else "")
     )

@@ -149,7 +149,11 @@ def _table(page: str, heading: str) -> list[str]:
 def test_no_promise_is_without_its_test(page: str, heading: str, table_heading: str) -> None:
     promised = _table(page, heading)
     assert len(promised) > 5
-    assert promised == _table("promises.md", table_heading)
+    beginnings = [row.removesuffix(" ...") for row in _table("promises.md", table_heading)]
+    assert [
+        row[: len(begin)] for row, begin in zip(promised, beginnings, strict=True)
+    ] == beginnings
+    assert all(sum(row.startswith(begin) for row in promised) == 1 for begin in beginnings)
 
 
 def test_every_command_that_the_readme_types_is_one(capsys: pytest.CaptureFixture[str]) -> None:
