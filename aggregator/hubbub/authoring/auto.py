@@ -33,31 +33,31 @@ class Wishes:
     """What a metric may say besides epsilon and values where it is "auto": fields, never built."""
 
     reports: int = field(
-        metadata=entry(whole(1, _MAX), "How many reports you expect of an epoch.", "100_000")
+        metadata=entry(whole(1, _MAX), "Expected number of reports in an epoch.", "100_000")
     )
     max_payload_bytes: int = field(
-        default=128, metadata=entry(whole(1, _MAX), "The longest payload you allow.", "64")
+        default=128, metadata=entry(whole(1, _MAX), "Longest permitted payload.", "64")
     )
     max_cells: int = field(
         default=1 << 22,
-        metadata=entry(whole(1, _MAX), "The most numbers that totals may have.", "65536"),
+        metadata=entry(whole(1, _MAX), "Largest permitted number of totals.", "65536"),
     )
     permanent_epsilon: float | None = field(
         default=None,
         metadata=entry(
             number("a number of nats", MIN_EPSILON, MAX_EPSILON),
-            "With listed values that are reported again and again: what all reports of one "
-            "unchanged value may say together, above `epsilon`.",
+            "With listed values that are reported repeatedly: largest privacy loss of all "
+            "reports of one unchanged value together, above `epsilon`.",
             "3.0",
         ),
     )
     low: float | None = field(
         default=None,
-        metadata=entry(number(), "With a number: the smallest that can be reported.", "0"),
+        metadata=entry(number(), "With a number: the smallest permitted.", "0"),
     )
     high: float | None = field(
         default=None,
-        metadata=entry(number(), "With a number: the largest, above `low`.", "24"),
+        metadata=entry(number(), "With a number: the largest permitted, above `low`.", "24"),
     )
 
 

@@ -131,8 +131,8 @@ def _schema() -> Schema:
 
 BREAKDOWN: Final = entry(
     _kind(),
-    "What is public of a device, as its OS or the app's version, by which answers are told apart: "
-    "each value has a stream and a crowd of its own. Shuffler and aggregator see it.",
+    "Public fields of a device, such as its OS or the app's version, that split answers: each "
+    "value has a separate stream and crowd. Shuffler and aggregator see them.",
     '{ os = ["linux", "macos"], version = { "2" = "2.*", older = "*" } }',
     label="told apart in the clear by",
 )

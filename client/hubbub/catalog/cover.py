@@ -39,8 +39,8 @@ DEFAULT: Final = entry(
         problem=lambda value: "" if is_text(value) or is_number(value) else f"must be {_WORDS}",
         schema=lambda: {"type": ["string", "number"]},
     ),
-    "What a device that ran in an epoch and was told nothing says of it, once, when it is over; "
-    "whatever it says, it says then. `none` is one more value.",
+    "Value that a device reports after an epoch in which it ran and the app reported nothing; "
+    "all reports then wait until the epoch is over. `none` adds a value.",
     '"none"',
     write='write default = "none", or leave it out',
     label="says, where there is nothing to say,",
@@ -50,8 +50,8 @@ DEFAULT: Final = entry(
 
 COVER: Final = entry(
     flag(),
-    "Every device that ran in an epoch sends one report of every stream, once it is over; where it "
-    "has none it sends a filler, which nobody but the aggregator can tell.",
+    "After each epoch, every device that ran sends one report of every stream; without a report "
+    "it sends a filler, which only the aggregator can recognize.",
     "true",
     write="write cover = true, or leave it out",
 )

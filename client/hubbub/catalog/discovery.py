@@ -20,8 +20,8 @@ _TREE: Final = "tree"
 
 DISCOVER: Final = entry(
     kinds.number("a share", 1e-6, 0.9),
-    "The share of the devices that tell a prefix tree any string in place of what is listed; which "
-    "they are, each draws from its secret, once an epoch or period.",
+    "Share of the devices that report an unlisted string to a prefix tree instead; each device "
+    "draws from its secret, once an epoch or period.",
     "0.2",
     write="write discover = 0.2, or leave it out",
     label="looks for what nobody listed with a share of",

@@ -160,8 +160,8 @@ EXPERIMENT: Final = entry(
         },
         load=_loaded,
     ),
-    "The experiment that the metric measures: its answers are told apart by the device's arm, "
-    "which shuffler and aggregator see.",
+    "The experiment that the metric measures: answers are separate for each arm, which shuffler "
+    "and aggregator see.",
     '"new_menu"',
 )
 

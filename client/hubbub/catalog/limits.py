@@ -12,13 +12,16 @@ class Limits:
     """What one device may say about one metric. Raises BadParameter out of range."""
 
     reports_per_epoch: int = field(
-        metadata=entry(kinds.whole(1, 1000), "How often one device may report in an epoch.", "1")
+        metadata=entry(
+            kinds.whole(1, 1000), ("Largest number of reports of one device in an epoch."), "1"
+        )
     )
     lifetime_epsilon: float = field(
         metadata=entry(
             # A lifetime at the largest epsilon, a report a second: above it there is no limit.
             kinds.number("a number of nats", 0, 1e12),
-            "What one device may ever say, in nats; then it stops reporting.",
+            "Largest privacy loss of one device over its lifetime, in nats; then it stops "
+            "reporting.",
             "50.0",
         )
     )
@@ -26,7 +29,7 @@ class Limits:
         default=None,
         metadata=entry(
             kinds.number("a number of nats", 0, 1e12),
-            "The same of what whole epochs say of it, of a metric with a central promise.",
+            "The same for the central epsilons of its epochs, for a metric with a crowd.",
             "365.0",
         ),
     )

@@ -83,8 +83,8 @@ class Metric:
     mechanism: str = field(
         metadata=entry(
             kinds.one_of(lambda: (AUTO, *REGISTRY)),
-            "How a device randomizes its value; `auto` chooses, of those "
-            "whose error is within 5% of the least, the one with the shortest report.",
+            "How a device randomizes its value; `auto` compares exact errors and chooses the "
+            "shortest report within 5% of the least error.",
             '"unary.oue"',
             defines=True,
         )
@@ -92,7 +92,7 @@ class Metric:
     epsilon: float = field(
         metadata=entry(
             central_fields.EPSILON,
-            "The most that one report may say about a person, in nats.",
+            "Largest privacy loss of one report, in nats.",
             "1.0",
             defines=True,
         )
@@ -116,15 +116,14 @@ class Metric:
             others={
                 "values_file": Entry(
                     kind=kinds.path("a text file, one value a line"),
-                    meaning="The same from a file (plain or .gz) beside the catalog.",
+                    meaning="The values, from a file (plain or .gz) beside the catalog.",
                     example='"themes.txt"',
                 ),
                 "parts": PARTS,
                 "coordinates": COORDINATES,
                 "domain": Entry(
                     kind=kinds.one_of(DOMAINS.values),
-                    meaning="What can be reported instead of listed values, as the mechanism has "
-                    "it.",
+                    meaning="Type of the values, if they are not listed.",
                     example='"string"',
                 ),
             },
@@ -135,7 +134,7 @@ class Metric:
     epoch: str = field(
         metadata=entry(
             EPOCH,
-            "How long reports are added up, in UTC.",
+            "The time over which reports are added up, in UTC.",
             '"day"',
             label="counted by the",
             defines=True,
@@ -145,7 +144,7 @@ class Metric:
         metadata=entry(
             # A batch hides a report among its others; below ten there is nobody to hide among.
             kinds.whole(10, 1_000_000),
-            "The fewest reports that ever leave the shuffler together.",
+            "Smallest number of reports that leave the shuffler together.",
             "1000",
             label="minimum batch",
         )
@@ -153,7 +152,7 @@ class Metric:
     limits: Limits = field(
         metadata=entry(
             table_of(Limits, flat=True),
-            "What one device may say about this metric.",
+            "Limits of one device for this metric.",
             "{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }",
             write="write limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }",
         )
@@ -169,7 +168,7 @@ class Metric:
                 f"ascend from {MIN_EPSILON} to below epsilon, and differ in six digits",
                 central_fields.EPSILON,
             ),
-            "Smaller epsilons that a person may ask for instead; each is a stream of its own.",
+            "Smaller epsilons that a person may choose; each is a separate stream.",
             "[0.25, 0.5]",
             write="write tiers = [0.25, 0.5]",
         ),

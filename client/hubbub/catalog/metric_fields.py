@@ -11,13 +11,13 @@ from hubbub.sealing import KEMS
 
 DESCRIPTION: Final = entry(
     kinds.text("says what is asked"),
-    "What is asked, as people read it: on pages, on the privacy card, on their device.",
+    "The question in words, for pages, the privacy card and the person's device.",
     '"Colour theme in use at the end of the day"',
     write="write one",
 )
 OWNER: Final = entry(
     kinds.text("says who answers for it"),
-    "Who asks, and answers questions about it.",
+    "The person or team that is responsible for the metric.",
     '"desktop@example.org"',
     write="write one",
     label="asked by",
@@ -31,42 +31,41 @@ EXPIRES: Final = entry(
 )
 KIND: Final = entry(
     kinds.one_of(KINDS.keys),
-    "What the app reports: `true` and `false`, a whole number, a number, a timedelta, a size with "
-    "its unit, or a number of `unit`, instead of `values` and `domain`; a set of the `values`; or "
-    "a vector, by its `coordinates`.",
+    "What the app reports, instead of `values` and `domain`: a boolean, a whole number, a "
+    "number, a timedelta, or a size with its unit; a set of the `values`; or a vector with "
+    "`coordinates`.",
     '"duration"',
     defines=True,
 )
 EDGES: Final = entry(
     kinds.edges(),
-    "Where a number's range is cut, to see how it is spread: at these, or at `parts` steps that "
-    "grow by one factor. Without, its mean is asked for.",
+    "Edges that cut a number's range, for its distribution: these, or `parts` steps that grow by "
+    "one factor. Without edges the metric estimates the mean.",
     "[0, 10, 100, 1000]",
     defines=True,
 )
 OTHERS: Final = entry(
     kinds.flag(),
-    'Whether a text that is not listed counts as "other", which is then one of the values.',
+    'Whether an unlisted text counts as "other", which is then one of the values.',
     "true",
     defines=True,
 )
 UNIT: Final = entry(
     kinds.text("says what numbers are measured in"),
-    "What numbers are measured in, beside every mean and range that is shown.",
+    "Unit of the numbers, shown with every mean and range.",
     '"ms"',
     label="in",
 )
 CANDIDATES: Final = entry(
     kinds.strings(),
-    "The strings to look for where none are named, for a mechanism over strings; they stay "
-    "with the operator.",
+    "Strings that a query without a list looks for; only the operator's bundle contains them.",
     '"domains.txt"',
     operator=True,
 )
 KEM: Final = entry(
     kinds.one_of(lambda: KEMS),
-    "What reports are sealed with: `x-wing` stays shut for who records them today and has a "
-    "quantum computer one day; each is 1,088 bytes longer.",
+    "Encryption of reports: `x-wing` also protects reports that are recorded today from a future "
+    "quantum computer; each is 1,088 bytes longer.",
     '"x-wing"',
     write='write kem = "x-wing", or leave it out',
     label="sealed by",
@@ -75,21 +74,21 @@ KEM: Final = entry(
 # What follows only the operator has use for.
 ALERT: Final = entry(
     table_of(Alert),
-    "When somebody is called: judged of every epoch that is over, with its errors.",
+    "When an alert is sent: judged after every epoch, with its errors.",
     '{ when = "change", confidence = 0.99 }',
     write='write alert = { when = "change", confidence = 0.99 }',
     operator=True,
 )
 KEEP: Final = entry(
     kinds.days(),
-    "How long totals are kept after their epoch is over; then they are deleted.",
+    "How long totals are kept after their epoch; then they are deleted.",
     '"400d"',
     label="kept for",
     operator=True,
 )
 SUPERSEDES: Final = entry(
     kinds.text("names the metric that this one goes on from"),
-    "The metric of this catalog that this one goes on from under a new name; trends join them.",
+    "The metric of this catalog that this metric continues under a new name; trends join both.",
     '"theme"',
     write="write the name of the metric that asked before",
     label="goes on from",

@@ -39,15 +39,15 @@ PERIOD_KIND: Final = kinds.Kind(
 """The kind of every span of days that something is said of."""
 PERIOD: Final = entry(
     PERIOD_KIND,
-    'In which a device reports once, on a day that it draws: with `report_on = "one day"`.',
+    'Length of a period, in which a device reports once; requires `report_on = "one day"`.',
     '"30d"',
     label="period",
     defines=True,
 )
 REPORT_ON: Final = entry(
     kinds.one_of(lambda: (ONE_DAY,)),
-    "On which days of a `period` a device reports: on one, drawn from its secret, with all of "
-    "epsilon.",
+    "The days of a `period` on which a device reports: one day, drawn from its secret, with all "
+    "of epsilon.",
     f'"{ONE_DAY}"',
     write=f'write report_on = "{ONE_DAY}" beside period, or leave both out',
     defines=True,
@@ -55,7 +55,7 @@ REPORT_ON: Final = entry(
 SAMPLING: Final = entry(
     # One device in a million; fewer are asked by asking in fewer places.
     kinds.number("a chance", 1e-6, 1),
-    "The chance that a device takes part in an epoch; its own coin says so.",
+    "Probability that a device takes part in an epoch; each device draws for itself.",
     "0.5",
     write="write sampling = 0.1",
 )

@@ -25,7 +25,7 @@ SPANS: Final = {"day": 1, "month": 31, "year": 366}
 RELEASED_BY: Final = ("laplace", "gaussian", "exponential")
 
 _CAP: Final = number("a number of nats", 0, ends="()")
-_FAR_BELOW: Final = "far below one in the people asked"
+_FAR_BELOW: Final = "far below one divided by the number of people"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class Caps:
 
     epsilon_per_day: float | None = field(
         default=None,
-        metadata=entry(_CAP, "The most that all metrics may say of a person in a day.", "8.0"),
+        metadata=entry(_CAP, "Largest privacy loss of a person over all metrics in a day.", "8.0"),
     )
     epsilon_per_month: float | None = field(
         default=None, metadata=entry(_CAP, "The same in any 31 days.", "40.0")
@@ -54,8 +54,7 @@ class Caps:
         default=None,
         metadata=entry(
             _CAP,
-            "The most that all crowds of any 366 days may say of a person to who sees whole "
-            "epochs alone.",
+            "Largest central privacy loss of a person from all crowds of any 366 days.",
             "30.0",
         ),
     )
@@ -63,7 +62,7 @@ class Caps:
         default=1e-8,
         metadata=entry(
             number("a chance", 1e-10, 0.1),
-            "The chance with which they may say more than `central_epsilon_per_year`.",
+            "Probability with which `central_epsilon_per_year` may be exceeded.",
             "1e-8",
         ),
     )
@@ -103,7 +102,7 @@ class Release:
     epsilon: float = field(
         metadata=entry(
             number("a number of nats", 0, MAX_EPSILON, "(]"),
-            "What one release costs of the yearly budget.",
+            "Cost of one release, taken from the yearly budget.",
             "0.5",
         )
     )
@@ -111,9 +110,9 @@ class Release:
         default=0.0,
         metadata=entry(
             number("a number", 0, 1, "[)"),
-            f"With `gaussian`, and only there: its delta, {_FAR_BELOW}.",
+            f"With `gaussian` only: its delta, {_FAR_BELOW}.",
             "1e-7",
-            write=f"take one {_FAR_BELOW}",
+            write=f"choose a delta {_FAR_BELOW}",
             always=True,
         ),
     )
@@ -137,7 +136,7 @@ class Budget:
     epsilon_per_year: float = field(
         metadata=entry(
             number("a number of nats", 0, ends="()"),
-            "The most that all releases of a calendar year (UTC) may cost together.",
+            "Largest cost of all releases of a calendar year (UTC) together.",
             "10.0",
         )
     )
@@ -145,16 +144,16 @@ class Budget:
         default=0.0,
         metadata=entry(
             number("a number", 0, 1, "[)"),
-            f"The same of delta, which `gaussian` releases cost: {_FAR_BELOW}.",
+            f"The same for delta, which `gaussian` releases cost: {_FAR_BELOW}.",
             "1e-6",
-            write=f"take one {_FAR_BELOW}",
+            write=f"choose a delta {_FAR_BELOW}",
             always=True,
         ),
     )
     purposes: Mapping[str, float] = field(
         metadata=entry(
             shares("purpose"),
-            "What releases are for, and the share of the budget that each purpose may spend.",
+            "Purposes of releases, and the share of the budget that each may spend.",
             '{ "annual report" = 0.6, research = 0.4 }',
             write='write purposes = { "annual report" = 0.6, research = 0.4 }',
         ),
@@ -171,7 +170,7 @@ class Budget:
 
 RELEASE: Final = entry(
     table_of(Release),
-    "How its numbers may be published outside; none may without it.",
+    "Noise and cost of published numbers; without it nothing may be published.",
     '{ mechanism = "laplace", epsilon = 0.5 }',
     write='write release = { mechanism = "laplace", epsilon = 0.5 }, for gaussian with delta',
 )

@@ -40,7 +40,9 @@ class BucketFlips:
     high: float = field(metadata=ranges.HIGH)
     buckets: int = field(metadata=ranges.BUCKETS)
     sampled: int = field(
-        metadata=whole("About how many of them a device answers.", 2, ranges.MAX_BUCKETS, example=4)
+        metadata=whole(
+            ("Number of parts about which a device answers."), 2, ranges.MAX_BUCKETS, example=4
+        )
     )
     lie: Probability = field(init=False, repr=False)
     range: Range = field(init=False, repr=False)

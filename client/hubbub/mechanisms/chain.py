@@ -22,13 +22,17 @@ from hubbub.mechanisms.probability import Probability, log_at_least
 from hubbub.mechanisms.pure import Pure
 
 PERMANENT_LIE: Final = number(
-    "How often a bit is a coin's for life: the permanent lie.", 0, 1, "()", example=0.25
+    "Probability that a bit is random for life: the permanent lie.", 0, 1, "()", example=0.25
 )
 ZERO_AS_ONE: Final = number(
-    "How often a bit that is 0 for life is reported as 1, below `q`.", 0, 1, "[)", example=0.2
+    "Probability that a bit that is 0 for life is reported as 1, below `q`.",
+    0,
+    1,
+    "[)",
+    example=0.2,
 )
 ONE_AS_ONE: Final = number(
-    "How often a bit that is 1 for life is reported as 1.", 0, 1, "(]", example=0.8
+    "Probability that a bit that is 1 for life is reported as 1.", 0, 1, "(]", example=0.8
 )
 """What every mechanism with this response says of its parameters."""
 

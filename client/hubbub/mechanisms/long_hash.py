@@ -48,8 +48,9 @@ class LongitudinalHash:
     functions: int = field(
         default=64,
         metadata=whole(
-            "The most hash functions to pick from: a device shows for life which is its own. More "
-            "are exacter; the fewest that there can be are taken where that is more.",
+            "Largest number of hash functions, of which a device shows its own for life. More "
+            "functions make answers more exact; a larger minimum of the construction overrides "
+            "the number.",
             3,
             _MAX_FUNCTIONS,
             example=64,

@@ -8,7 +8,8 @@ from hubbub.mechanisms.parameter import number
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON, exp_at_most
 
 PERMANENT_EPSILON: Final = number(
-    "What all reports of one unchanged value may say together, in nats, above `epsilon`.",
+    "Largest privacy loss of all reports of one unchanged value together, in nats, above "
+    "`epsilon`.",
     MIN_EPSILON,
     MAX_EPSILON,
     example=3.0,

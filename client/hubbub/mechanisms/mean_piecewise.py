@@ -40,7 +40,7 @@ class PiecewiseMean:
     high: float = field(metadata=ranges.HIGH)
     steps: int = field(
         default=256,
-        metadata=whole("On how many steps the range is cut.", 2, MAX_BUCKETS, example=256),
+        metadata=whole("Number of steps of the range.", 2, MAX_BUCKETS, example=256),
     )
     range: Range = field(init=False, repr=False)
     window: Window = field(init=False, repr=False)

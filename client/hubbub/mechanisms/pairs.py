@@ -47,7 +47,7 @@ class PairedParts:
     ways: int = field(
         default=2,
         metadata=whole(
-            "How many parts are told together, which have a table; three in a crowd alone.",
+            "Number of parts that a device reports together, as a table; three only in a crowd.",
             2,
             3,
             example=3,

@@ -47,7 +47,7 @@ class PrivSet:
     categories: int
     most: int = field(
         metadata=whole(
-            "How many values a person tells at most; who holds more tells so many, drawn anew "
+            "Largest number of values in a person's report; of more values, this many are drawn "
             "for every report.",
             1,
             _MAX_MEMBERS,

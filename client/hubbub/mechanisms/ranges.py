@@ -17,7 +17,7 @@ MAX_BUCKETS: Final = 4096
 LOW: Final = number("The smallest number that can be reported.", example=0)
 HIGH: Final = number("The largest number that can be reported, above `low`.", example=24)
 BUCKETS: Final = whole(
-    "How many equal parts the range from low to high has.", 2, MAX_BUCKETS, example=12
+    "Number of equal parts of the range from low to high.", 2, MAX_BUCKETS, example=12
 )
 """What every mechanism over a range says of these parameters."""
 

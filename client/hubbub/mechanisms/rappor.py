@@ -34,15 +34,15 @@ MAX_HASHES: Final = 8
 class Rappor:
     """RAPPOR with `bits` Bloom bits, `hashes` hash functions and `cohorts` cohorts."""
 
-    bits: int = field(metadata=whole("How many bits a Bloom filter has.", 1, MAX_BITS, example=128))
+    bits: int = field(metadata=whole("Number of bits of a Bloom filter.", 1, MAX_BITS, example=128))
     hashes: int = field(
         metadata=whole(
-            "How many bits of it a string sets, at most `bits`.", 1, MAX_HASHES, example=2
+            "Number of bits that a string sets, at most `bits`.", 1, MAX_HASHES, example=2
         )
     )
     cohorts: int = field(
         metadata=whole(
-            "In how many groups, each with hash functions of its own.", 1, 1 << 16, example=64
+            "Number of groups of devices, each with its own hash functions.", 1, 1 << 16, example=64
         )
     )
     f: float = field(metadata=PERMANENT_LIE)

@@ -15,9 +15,9 @@ from hubbub.mechanisms.pure import Pure
 MAX_CELLS: Final = 1 << 22
 
 HASHES: Final = whole(
-    "How many hash functions there are; a report uses one of them (m_h).", 1, 1 << 16, example=64
+    "Number of hash functions; a report uses one of them (m_h).", 1, 1 << 16, example=64
 )
-WIDTH: Final = whole("How many buckets each hash function has (m_w).", 2, 1 << 16, example=1024)
+WIDTH: Final = whole("Number of buckets of each hash function (m_w).", 2, 1 << 16, example=1024)
 """What both say of these parameters."""
 
 

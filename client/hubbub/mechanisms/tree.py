@@ -50,8 +50,8 @@ class PrefixTree:
     bits: int = field(
         default=64,
         metadata=whole(
-            "How many bits of a string are told apart, 4 to 5 for a letter; of a longer one its "
-            "beginning is found.",
+            "Number of bits of a string that are distinguished, 4 to 5 for a letter; of longer "
+            "strings the beginning is found.",
             2,
             128,
             example=64,
@@ -60,7 +60,7 @@ class PrefixTree:
     cells: int = field(
         default=1 << 17,
         metadata=whole(
-            "How many values a report tells apart; a power of two uses them all.",
+            "Number of values that a report distinguishes; a power of two uses them all.",
             4,
             1 << 20,
             example=1 << 17,
@@ -68,7 +68,7 @@ class PrefixTree:
     )
     hashes: int = field(
         default=2,
-        metadata=whole("How many hash functions each job has.", 1, 8, example=2),
+        metadata=whole("Number of hash functions of each job.", 1, 8, example=2),
     )
     beginnings: tuple[str, ...] = ()
     response: ProjectiveResponse = field(init=False, repr=False)

@@ -72,7 +72,7 @@ class VectorCodes:
     words: int = field(
         default=64,
         metadata=whole(
-            "How many words each book has; `auto` takes as many as epsilon asks for.",
+            "Number of words of each book; `auto` chooses it by epsilon.",
             2,
             1 << 10,
             example=64,
@@ -81,7 +81,7 @@ class VectorCodes:
     books: int = field(
         default=1 << 14,
         metadata=whole(
-            "How many books there are: totals have a cell for each word of each.",
+            "Number of books; totals have a cell for each word of each book.",
             1,
             _MAX_BOOKS,
             example=16384,
@@ -91,7 +91,8 @@ class VectorCodes:
     max_length: float = field(
         default=1.0,
         metadata=number(
-            "The root of the sum of a vector's squares at most; what is longer is told shorter.",
+            "Largest length of a vector (root of the sum of squares); longer vectors are "
+            "shortened.",
             0.0,
             MAX_LENGTH,
             "(]",

@@ -39,7 +39,7 @@ class SquareWave:
     high: float = field(metadata=ranges.HIGH)
     buckets: int = field(
         metadata=whole(
-            "How many equal parts the range from low to high has.", 2, MAX_WAVE_BUCKETS, example=12
+            "Number of equal parts of the range from low to high.", 2, MAX_WAVE_BUCKETS, example=12
         )
     )
     range: Range = field(init=False, repr=False)

@@ -48,7 +48,7 @@ class Catalog:
     shuffler: str = field(
         metadata=entry(
             kinds.address(),
-            "Where devices find the shuffler.",
+            "Address of the shuffler, for devices.",
             '"shuffler.example.org:7070"',
             write='write shuffler = "shuffler.example.org:7070" above all tables',
         )
@@ -56,7 +56,7 @@ class Catalog:
     metrics: dict[str, Metric] = field(
         metadata=entry(
             kinds.tables(),
-            "What is asked: one table for each metric, `[metrics.NAME]`.",
+            "The metrics: one table for each, `[metrics.NAME]`.",
             write="add a [metrics.NAME] table, or a [models.NAME] one",
         )
     )
@@ -64,8 +64,8 @@ class Catalog:
         default_factory=dict,
         metadata=entry(
             kinds.tables(),
-            "What is learned: one table for each model, `[models.NAME]`; its reports are a metric "
-            "of that name.",
+            "The models: one table for each, `[models.NAME]`; a model's reports are a metric of "
+            "that name.",
             '{ churn = { kind = "logistic" } }',
         ),
     )
@@ -73,8 +73,8 @@ class Catalog:
         default_factory=dict,
         metadata=entry(
             kinds.tables(),
-            "What is tried: one table for each experiment, `[experiments.NAME]`, which metrics "
-            "name.",
+            "The experiments: one table for each, `[experiments.NAME]`; metrics name their "
+            "experiment.",
             "{ new_menu = { arms = { control = 1, new = 1 } } }",
         ),
     )
@@ -82,7 +82,7 @@ class Catalog:
         default=Caps(),
         metadata=entry(
             table_of(Caps),
-            "The most that all metrics together may say about one person.",
+            "Limits on the privacy loss of one person over all metrics together.",
             "{ epsilon_per_year = 100.0 }",
         ),
     )
@@ -90,21 +90,24 @@ class Catalog:
         default=None,
         metadata=entry(
             table_of(Budget),
-            "What may be spent on releases; needed once a metric has a `release`.",
+            "The budget of releases; required if a metric has a `release`.",
             "{ epsilon_per_year = 10.0, purposes = { research = 1.0 } }",
         ),
     )
     keep: str = field(
         default="",
         metadata=entry(
-            kinds.days(), "How long totals are kept of metrics that do not say.", '"400d"'
+            kinds.days(),
+            ("How long totals are kept, for metrics without a `keep` of their own."),
+            '"400d"',
         ),
     )
     runs: Runs | None = field(
         default=None,
         metadata=entry(
             table_of(Runs),
-            "Who runs what, which every bundle says and `hubbub ledger` shows people.",
+            "The parties that run the services; every bundle contains them and `hubbub ledger` "
+            "shows them.",
             '{ shuffler = "Example Foundation, Oslo", aggregator = "Example Ltd, Dublin" }',
             write='write runs = { shuffler = "WHO", aggregator = "WHO" }',
         ),
@@ -113,8 +116,8 @@ class Catalog:
         default="",
         metadata=entry(
             kinds.log_name(),
-            "The transparency log that every bundle is in: where it is served, without https://. "
-            "Devices that had such a bundle take no other.",
+            "Address of the transparency log that contains every bundle, without https://. A "
+            "device that has had a bundle of this log accepts no bundle outside it.",
             '"log.example.org/app"',
             write="write where its files will be served, without https://",
         ),
@@ -124,7 +127,7 @@ class Catalog:
         default=None,
         metadata=entry(
             table_of(Tokens),
-            "Who gives accounts the tokens without which the shuffler takes no report.",
+            "The issuer of tokens; the shuffler then accepts no report without a token.",
             '{ issuer = "https://issuer.example.org:7090" }',
             write='write tokens = { issuer = "https://HOST" }',
         ),

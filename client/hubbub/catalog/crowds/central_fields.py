@@ -13,35 +13,35 @@ EPSILON: Final = kinds.number("a number of nats", MIN_EPSILON, MAX_EPSILON)
 
 CENTRAL_EPSILON: Final = entry(
     EPSILON,
-    "The most that a whole epoch, shuffled, may say about one person, in nats; with "
-    "`central_period`, all epochs of so many days.",
+    "Largest privacy loss of one person from a whole shuffled epoch, in nats; with "
+    "`central_period`, from all epochs of the period.",
     "1.0",
     label="central epsilon",
     defines=True,
 )
 CENTRAL_PERIOD: Final = entry(
     PERIOD_KIND,
-    "For how many days in a row `central_epsilon` holds, all their epochs together.",
+    "Number of consecutive days over which `central_epsilon` holds for all epochs together.",
     '"30d"',
     label="central epsilon of any",
     defines=True,
 )
 CROWD: Final = entry(
     kinds.whole(10, 1_000_000),
-    "The fewest reports of an epoch that leave the shuffler, as a whole or not at all.",
+    "Smallest number of reports of an epoch that leave the shuffler; with fewer, none leave.",
     "30000",
     label="crowd",
     defines=True,
 )
 DELTA: Final = entry(
     kinds.number("a chance", 1e-15, 0.1),
-    "The chance with which a whole epoch may say more than `central_epsilon`.",
+    "Probability with which `central_epsilon` may be exceeded.",
     "1e-8",
     defines=True,
 )
 HONEST: Final = entry(
     kinds.number("a share", 0, 1, "(]"),
-    "The share of a crowd's reports that is counted on to lie as it should.",
+    "Share of a crowd's reports that is assumed to be randomized correctly.",
     "0.9",
     defines=True,
 )
@@ -49,12 +49,12 @@ USUAL_MAX_LOCAL: Final = 8.0
 """The most that a report may say by itself unless more is written, in nats."""
 MAX_LOCAL_EPSILON: Final = entry(
     EPSILON,
-    "The most that a report may say to who sees it alone, whatever the crowd allows.",
+    "Largest local epsilon of a report, even if the crowd would allow more.",
     "8.0",
 )
 ROLLING: Final = entry(
     kinds.flag(),
-    "Whether a crowd leaves whenever it has gathered, and not when its epoch is over.",
+    "Whether a crowd leaves as soon as it is complete, instead of after its epoch.",
     "true",
     defines=True,
 )
@@ -83,39 +83,38 @@ DUMMIES: Final = entry(
         schema=lambda: {"anyOf": [_DUMMIES.schema(), {"enum": list(WORDS)}]},
         load=_DUMMIES.load,
     ),
-    "How many reports of nobody, each any value alike, the shuffler adds to every crowd; "
-    '`"devices"` has devices make them, and `dummies_each` follows; `"noise"` has the shuffler '
-    "draw a secret number of each value, and `dummies_scale` and `dummies_shift` follow.",
+    "Number of dummies with evenly spread values that the shuffler adds to every crowd. "
+    '`"devices"`: devices make them, and `dummies_each` follows. `"noise"`: the shuffler '
+    "draws a secret number for each value, and `dummies_scale` and `dummies_shift` follow.",
     "4000",
     label="dummies in a crowd",
     defines=True,
 )
 COUNT_EPSILON: Final = entry(
     kinds.number("a number of nats", 0.05, 8),
-    "The most that the number of reports of an epoch, or that none of them leave, may say of "
-    "whether one person reported, in nats; the chance of more is `delta`.",
+    "Largest privacy loss, in nats, of the number of an epoch's reports (or its absence) about "
+    "whether one person reported; `delta` is the probability of more.",
     "0.5",
     label="number of reports hidden, epsilon",
     defines=True,
 )
 DUMMIES_EACH: Final = entry(
     kinds.number("a number of dummies", 0, 100),
-    "How many reports of nobody a device sends beside each of its own, on average, by its coins.",
+    "Average number of dummies that a device sends with each report.",
     "0.02",
     label="dummies of every device",
     defines=True,
 )
 DUMMIES_SCALE: Final = entry(
     kinds.number("a number of dummies", 0, 1000),
-    "How far the secret number of a value's dummies is from its mean, as `scale` in "
-    "exp(-|number - shift| / scale).",
+    "Spread of the secret number of a value's dummies: `scale` in exp(-|number - shift| / scale).",
     "2.02",
     label="scale of the number of dummies of a value",
     defines=True,
 )
 DUMMIES_SHIFT: Final = entry(
     kinds.whole(0, 20_000),
-    "The mean of the secret number of a value's dummies, and half of the largest.",
+    "Mean of the secret number of a value's dummies; the largest is twice the mean.",
     "36",
     label="dummies of a value, on average",
     defines=True,

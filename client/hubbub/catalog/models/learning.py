@@ -170,16 +170,16 @@ class Learning:
     kind: ModelKind = field(
         metadata=entry(
             kinds.one_of(lambda: KINDS),
-            "What the model is: `logistic` of a chance, `softmax` of a chance for each of its "
-            "`classes`, `linear`, or `ridge` with its `penalty`.",
+            "Kind of the model: `logistic` for a probability, `softmax` for a probability of "
+            "each of its `classes`, `linear`, or `ridge` with its `penalty`.",
             '"logistic"',
         )
     )
     features: tuple[Feature, ...] = field(
         metadata=entry(
             _features(),
-            "What is known of a person: two numbers are a range, to which others are clipped; more "
-            "are the ends of bands; texts are the values of a list.",
+            "The features of a person: two numbers are a range, to which values are clipped; "
+            "more numbers are the ends of bands; texts are the values of a list.",
             '{ age = [17, 90], plan = ["free", "paid"] }',
             write="write features = { age = [17, 90] }",
         )
@@ -187,8 +187,8 @@ class Learning:
     begins: date = field(
         metadata=entry(
             _begins(),
-            "The day, or the moment, in whose epoch the first round is (UTC); the next ones are "
-            "every second epoch.",
+            "Day or moment (UTC) whose epoch has the first round; further rounds follow in every "
+            "second epoch.",
             "2026-12-01",
             write="write begins = 2026-12-01",
         )
@@ -197,7 +197,7 @@ class Learning:
         default="label",
         metadata=entry(
             kinds.text("names the label"),
-            "What the label is called, in files of people to rehearse with.",
+            "Name of the label in files for rehearsals.",
             '"left"',
         ),
     )
@@ -205,7 +205,7 @@ class Learning:
         default="",
         metadata=entry(
             kinds.text("is a label"),
-            "The label that counts as 1; without `negative` every other text counts as 0.",
+            "Label that counts as 1; without `negative` every other text counts as 0.",
             '"yes"',
         ),
     )
@@ -213,7 +213,7 @@ class Learning:
         default="",
         metadata=entry(
             kinds.text("is a label"),
-            "The label that counts as 0; with it a text that is neither is refused.",
+            "Label that counts as 0; other texts are then refused.",
             '"no"',
         ),
     )
@@ -221,19 +221,19 @@ class Learning:
         default=(),
         metadata=entry(
             _classes(),
-            f"What a label of `softmax` may be: {MIN_CLASSES} to {MAX_CLASSES} texts.",
+            f"Labels of `softmax`: {MIN_CLASSES} to {MAX_CLASSES} texts.",
             '["monthly", "yearly", "none"]',
         ),
     )
     range: tuple[float, float] = field(
         default=(0.0, 1.0),
-        metadata=entry(_pair(), "Between what a label lies that is a number.", "[0, 100]"),
+        metadata=entry(_pair(), "Range of a numeric label.", "[0, 100]"),
     )
     rounds: int = field(
         default=8,
         metadata=entry(
             kinds.whole(3, _MAX_ROUNDS),
-            "How many rounds people are dealt out to; each tells its gradient in one.",
+            "Number of rounds; each person sends a gradient in one of them.",
             "8",
         ),
     )
@@ -241,7 +241,8 @@ class Learning:
         default=0,
         metadata=entry(
             kinds.whole(1, _MAX_ROUNDS),
-            "In a crowd, how many rounds a device is in, drawn alike from all and that of columns.",
+            "In a crowd: number of rounds in which a device takes part, drawn evenly from all "
+            "rounds, including the round that measures columns.",
             "4",
         ),
     )
@@ -249,15 +250,15 @@ class Learning:
         default=0.0,
         metadata=entry(
             kinds.number("a share", 0.01, 0.5),
-            "The share of devices that teach nothing and, in a round after the last one, tell how "
-            "good the model is: AUC and calibration.",
+            "Share of devices that do not train but, in a round after the last one, measure the "
+            "model: AUC and calibration.",
             "0.1",
         ),
     )
     penalty: float = field(
         default=0.0,
         metadata=entry(
-            kinds.number("a number", 0.0, 1e6), "What squared coefficients cost `ridge`.", "0.01"
+            kinds.number("a number", 0.0, 1e6), "Cost of squared coefficients, for `ridge`.", "0.01"
         ),
     )
 

@@ -30,8 +30,8 @@ def _kind() -> Kind:
 
 BEGINNINGS: Final = entry(
     _kind(),
-    "What many of the strings are known to begin with, for `tree`: a device tells it as one "
-    "number, and has its bits for what follows.",
+    "Common beginnings of strings, for `tree`: a device sends the beginning as one number and "
+    "uses all bits for the rest.",
     '["https://", "https://www."]',
     write='write beginnings = ["https://"]',
     defines=True,

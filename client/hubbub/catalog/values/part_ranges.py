@@ -13,8 +13,8 @@ from hubbub.fields.tables import table_of
 
 OUTSIDE: Final = entry(
     kinds.one_of(lambda: ("clamp", "refuse")),
-    "What becomes of a number outside its range: it counts at the nearest end, as it does with a "
-    "`kind` that does not say, or it is refused on the device and never sent.",
+    "Treatment of a number outside its range: `clamp` (the default with a `kind`) counts it at "
+    "the nearest end; `refuse` never sends it.",
     '"refuse"',
     defines=True,
 )

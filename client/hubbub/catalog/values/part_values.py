@@ -59,7 +59,7 @@ def _part_kind() -> Kind:
 
 PARTS: Final = Entry(
     kind=_part_kind(),
-    meaning="Answers that belong together, each with its values, for `pairs`.",
+    meaning="Parts of one answer, each with its values, for `pairs`.",
     example='{ theme = ["light", "dark"], age = { edges = [0, 18, 65, 120] } }',
 )
 

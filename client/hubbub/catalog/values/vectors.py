@@ -50,9 +50,10 @@ def _coordinates() -> Kind:
 
 COORDINATES: Final = Entry(
     kind=_coordinates(),
-    meaning='What the numbers of a vector are called, in their order, for `kind = "vector"`; or '
-    "how "
-    "many there are, which are then called 1, 2 and so on.",
+    meaning=(
+        'Names of a vector\'s numbers, in order, for `kind = "vector"`; or their count, which '
+        "names them 1, 2 and so on."
+    ),
     example='["speed", "ease", "looks"]',
 )
 
