@@ -27,6 +27,8 @@ def test_every_command_and_option_is_on_the_page(capsys: pytest.CaptureFixture[s
     assert len(commands) > 20
     for command in sorted({*commands} - {"shuffler", "aggregator", "relay", "issuer"}):
         section = page.partition(f"## {command}\n")[2].partition("\n## ")[0]
+        for first in re.findall(r"^Shared: those of \[(\w+)\]", section, re.MULTILINE):
+            section += page.partition(f"## {first}\n")[2].partition("\n## ")[0]
         assert section, command
         for option in _options([command], capsys):
             assert f"`{option}`" in section or f"`{option} " in section, (command, option)
