@@ -11,8 +11,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # The parts of `make test` and of `make test-rest`, the longest first, so that none is left alone at
 # the end. Each test is in one of the two.
-TESTS := units system services faces statistics enumerations
-REST := system statistics services faces slow units mutants
+TESTS := units system services faces statistics calibration enumerations
+REST := system calibration statistics slow services faces units mutants
 
 .PHONY: demo test test-rest test-all test-times faults $(sort $(TESTS) $(REST)) newest proofs quick quick-units quick-proofs lint bench chaos soak fuzz pictures reference weights docs docs-build release clean lock protos check-protos typescript
 .DEFAULT_GOAL := test
@@ -74,6 +74,7 @@ faults: .venv/ready
 # The slow ones start programs of their own.
 SLOW := $(addprefix tests/system/,test_torture.py test_bare_install.py test_chaos.py test_soak.py)
 CLUSTER := tests/system/test_cluster.py
+CALIBRATION := tests/statistics/calibration
 # The proofs alone run every line of the mechanisms; what looks on makes them four times slower.
 MUTANTS := tests/proofs/test_mutants.py
 ONLY ?=
@@ -86,7 +87,9 @@ system:
 services:
 	@$(PYTEST) tests/services -m "$(ONLY)" $(ARGS)
 statistics:
-	@$(PYTEST) tests/statistics -m "$(ONLY)" $(ARGS)
+	@$(PYTEST) tests/statistics --ignore=$(CALIBRATION) -m "$(ONLY)" $(ARGS)
+calibration:
+	@$(PYTEST) $(CALIBRATION) -m "$(ONLY)" $(ARGS)
 slow:
 	@$(PYTEST) $(SLOW) -m "$(ONLY)" $(ARGS)
 units:
