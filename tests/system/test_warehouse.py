@@ -9,10 +9,11 @@ import io
 import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -126,7 +127,7 @@ class DyingStore:
 
 @contextmanager
 def _object_store(tools: dict[str, str]) -> Iterator[str]:
-    """The address of an S3 server with an empty bucket."""
+    """The address of an S3 server with an empty bucket. tools: its environment."""
     port = free_port()
     process = subprocess.Popen(
         [sys.executable, "-m", "moto.server", "-p", str(port)],
@@ -187,6 +188,30 @@ def test_an_object_store_keeps_totals_and_answers_from_them(
         with pytest.raises(StoreUnavailable, match=r"s3://nothing/x/a: cannot be written") as it:
             Place.at(f"s3://nothing/x?{more}").write("a", b"x")
         assert "hunter2" not in str(it.value)
+
+
+@pytest.mark.usefixtures("_credentials")
+def test_credentials_that_an_object_store_refuses_are_named_as_the_reason(
+    tools: dict[str, str],
+) -> None:
+    """moto makes the bucket without them, and afterwards asks for those of somebody it knows."""
+    with _object_store({**tools, "INITIAL_NO_AUTH_ACTION_COUNT": "1"}) as address:
+        more = f"endpoint_override={address}&scheme=http&region=us-east-1"
+        place = Place.at(f"s3://bucket/hubbub?{more}")
+        asks: dict[str, Callable[[], object]] = {
+            "written": lambda: place.write("a", b"x"),
+            "read": lambda: place.read("a"),
+            "deleted": lambda: place.delete("a"),
+        }
+        for done, ask in asks.items():
+            with pytest.raises(
+                StoreUnavailable, match=f"s3://bucket/hubbub/a: cannot be {done}: "
+            ) as it:
+                ask()
+            assert re.search("INVALID_ACCESS_KEY_ID|ACCESS_DENIED", str(it.value)), str(it.value)
+            assert "hunter2" not in str(it.value)
+        with pytest.raises(StoreUnavailable, match="cannot be read: "):
+            place.entries()
 
 
 @pytest.mark.usefixtures("_credentials")
