@@ -15,6 +15,7 @@ import pytest
 import hubbub.errors
 from hubbub.errors.installing import OF_DEVICES
 from hubbub.mechanisms import REGISTRY
+from tests.support.source_trees import nodes
 
 ROOT = Path(__file__).parents[2]
 ROOTS = ("proto", "client", "shuffler", "aggregator", "deploy")
@@ -59,7 +60,7 @@ def test_what_a_mechanism_is_is_asked_of_its_family_alone(path: Path) -> None:
     name = str(path.relative_to(ROOT))
     if name.startswith(OF_MECHANISMS):
         return
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path.read_text()):
         classes: ast.AST | None = None
         match node:
             case ast.Call(func=ast.Name(id="isinstance" | "issubclass"), args=[_, kinds]):
@@ -80,7 +81,7 @@ def test_what_a_metric_s_kind_of_value_is_is_asked_of_the_kind_alone(path: Path)
     """No branch on a metric's `kind`, nor on the `kind` of its table, outside the kinds' files."""
     if "client/hubbub/catalog/values/" in str(path) or path.stem == "model_table":  # a model's
         return
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path.read_text()):
         match node:
             case ast.Compare(left=left, comparators=others):
                 asked = [left, *others]
@@ -111,11 +112,12 @@ def _is_kind_of_metric(node: ast.AST) -> bool:
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_module_says_its_purpose_first_and_its_functions_fit_a_screen(path: Path) -> None:
-    tree = ast.parse(path.read_text())
-    docstring = ast.get_docstring(tree)
+    parts = nodes(path.read_text())
+    assert isinstance(parts[0], ast.Module)
+    docstring = ast.get_docstring(parts[0])
     assert docstring
     assert docstring.splitlines()[0].strip()
-    for node in ast.walk(tree):
+    for node in parts:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
             assert lines <= LONGEST_FUNCTION, node.name
@@ -256,7 +258,7 @@ MOST_POSITIONAL_FIELDS = 4
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_many_fields_are_filled_by_name_and_no_call_unpacks_a_literal(path: Path) -> None:
     """Neighbouring fields are often of one type: a swap is silent where they have no names."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path.read_text()):
         if isinstance(node, ast.ClassDef):
             made_by = [ast.unparse(decorator) for decorator in node.decorator_list]
             if not any(text.startswith("dataclass") for text in made_by):

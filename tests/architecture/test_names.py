@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.test_house import ROOT, SOURCES, TRACKED
+from tests.support.source_trees import nodes
 
 # A name that was rejected, and the word that the field has for it.
 REJECTED = {
@@ -82,7 +83,12 @@ VAGUE_MODULES = {
 }
 
 
+SUSPECT = re.compile(rf"\b(?:(?:{'|'.join(REJECTED)})\b|_*(?:{'|'.join(BEGINNINGS)}))")
+
+
 def _names(path: Path) -> Iterator[tuple[int, str]]:
+    if not SUSPECT.search(path.read_text()):
+        return
     for token in tokenize.generate_tokens(io.StringIO(path.read_text()).readline):
         if token.type == tokenize.NAME:
             yield token.start[0], token.string
@@ -90,7 +96,7 @@ def _names(path: Path) -> Iterator[tuple[int, str]]:
 
 def _defined(path: Path) -> Iterator[tuple[int, str]]:
     """Public classes and functions, and the fields of classes."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path.read_text()):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.lineno, node.name
         if isinstance(node, ast.ClassDef):
@@ -162,7 +168,7 @@ def test_variables_are_named_by_what_they_hold(folder: str) -> None:
         if path.suffix == ".py"
         and path.relative_to(ROOT).parts[0] in folder.split()
         and "_pb2" not in path.name
-        for line, name in _bindings(ast.parse(path.read_text()))
+        for line, name in _bindings(path)
     ]
     vague = [f"{place} {name}" for place, name in names if name.strip("_") in PARTICIPLES]
     assert len(names) > 1000
@@ -182,8 +188,8 @@ def test_the_variables_of_the_page_are_named_by_what_they_hold() -> None:
     assert not vague
 
 
-def _bindings(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(tree):
+def _bindings(path: Path) -> Iterator[tuple[int, str]]:
+    for node in nodes(path.read_text()):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.lineno, node.id
         elif isinstance(node, ast.arg):

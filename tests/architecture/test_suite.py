@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.source_trees import nodes
 from tests.support.surroundings import forget_the_caller
 from tests.support.waiting import HANG_SECONDS
 
@@ -89,8 +90,8 @@ def _name(path: Path) -> str:
 @cache
 def _calls(path: Path) -> list[tuple[str, ast.Call]]:
     """Every call, by what is called as it is written."""
-    nodes = ast.walk(ast.parse(path.read_text()))
-    return [(ast.unparse(node.func), node) for node in nodes if isinstance(node, ast.Call)]
+    calls = [node for node in nodes(path.read_text()) if isinstance(node, ast.Call)]
+    return [(ast.unparse(call.func), call) for call in calls]
 
 
 def _is_number(node: ast.expr) -> bool:
@@ -119,7 +120,7 @@ def _not_in_time(path: Path) -> set[str]:
         return set()
     return {
         ast.unparse(node.operand)
-        for node in ast.walk(ast.parse(text))
+        for node in nodes(text)
         if isinstance(node, ast.UnaryOp)
         and isinstance(node.operand, ast.Call)
         and ast.unparse(node.operand.func) in {"client.flush", "client.close"}
@@ -202,7 +203,7 @@ def test_no_test_sleeps_or_takes_the_time_but_those_that_say_why() -> None:
         f"{_name(path)}::{place}"
         for path in FILES
         if path != Path(__file__)  # its examples
-        for place in _places(ast.parse(path.read_text()))
+        for place in _places(nodes(path.read_text())[0])
     }
     assert sorted(waiting - set(PACED)) == []
     assert sorted(set(PACED) - waiting) == [], "a reason that none needs now"

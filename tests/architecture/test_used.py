@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tests.architecture.test_house import SOURCES
+from tests.support.source_trees import nodes
 
 # What is called from outside the product, and by whom. A package's `__all__` says the rest.
 PUBLIC = {
@@ -20,9 +21,9 @@ PUBLIC = {
 }
 
 
-def _used(tree: ast.AST) -> Iterator[str]:
+def _used(module: Iterable[ast.AST]) -> Iterator[str]:
     """Names that are read, imported or looked up as text; not those that are only defined."""
-    for node in ast.walk(tree):
+    for node in module:
         if isinstance(node, ast.Name):
             yield node.id
         elif isinstance(node, ast.Attribute):
@@ -31,8 +32,9 @@ def _used(tree: ast.AST) -> Iterator[str]:
             yield node.value.rpartition(".")[2]
 
 
-def _defined(tree: ast.Module) -> Iterator[str]:
+def _defined(tree: ast.AST) -> Iterator[str]:
     """Functions and classes, and methods of classes without a base, that no decorator takes."""
+    assert isinstance(tree, ast.Module)
     plain = [node for node in tree.body if isinstance(node, ast.ClassDef) and not node.bases]
     for node in [*tree.body, *(statement for block in plain for statement in block.body)]:
         if (
@@ -42,12 +44,12 @@ def _defined(tree: ast.Module) -> Iterator[str]:
 
 
 def unused(sources: Iterable[Path]) -> set[str]:
-    trees = [ast.parse(path.read_text()) for path in sources]
-    used = Counter(name for tree in trees for name in _used(tree))
+    modules = [nodes(path.read_text()) for path in sources]
+    used = Counter(name for module in modules for name in _used(module))
     return {
         name
-        for tree in trees
-        for name in _defined(tree)
+        for module in modules
+        for name in _defined(module[0])
         if not used[name] and not name.startswith("__")
     }
 

@@ -21,6 +21,7 @@ from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main, whole_parser
 from hubbub.cli.terminal.service_client import total_counts
 from hubbub.privacy.central_catalog import read_with_promises
+from tests.support.source_trees import nodes
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -338,7 +339,7 @@ def test_the_answer_that_is_read_word_by_word_has_every_column_and_each_is_read(
 
 def _messages(path: Path) -> Iterator[str]:
     """The texts of a module, whatever they are put together from; what differs is a gap."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path.read_text()):
         if isinstance(node, ast.JoinedStr):
             parts = (
                 str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values
