@@ -1,6 +1,7 @@
 """An experiment asked of the query engine: effects, sizes of arms, and a verdict in words."""
 
 import asyncio
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.experiments import Experimented
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis.families import draw
+from hubbub.cli.main import main
 from hubbub.conservation import Window
 from hubbub.errors import UnknownMetric
 from hubbub.signing.testing import make_bundle
@@ -19,9 +21,11 @@ from tests.unit.test_experiments import CATALOG
 EPOCH = 20_000
 
 
-def _asked(folder: Path, yes: dict[str, float], reports: dict[str, int]) -> Experimented:
+def _asked(
+    folder: Path, yes: dict[str, float], reports: dict[str, int], text: str = CATALOG
+) -> Experimented:
     path = folder / "metrics.toml"
-    text = CATALOG.replace("epsilon = 1.0", "epsilon = 2.0")
+    text = text.replace("epsilon = 1.0", "epsilon = 2.0")
     path.write_text(text.replace("reports_per_epoch = 9", "reports_per_epoch = 1"))
     bundle = make_bundle(path).bundle
     chance, totals = np.random.default_rng(11), {}
@@ -48,6 +52,27 @@ def test_an_effect_is_shown_with_its_interval_and_said_in_words(tmp_path: Path) 
     assert "saved, share of true: new is higher by" in answer.verdict
 
 
+def test_as_many_reports_as_are_planned_for_an_effect_would_show_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _asked(tmp_path, {"control": 0.5, "new": 0.5}, {"control": 100, "new": 100})
+    words = ["plan", str(tmp_path / "metrics.toml"), "--metric", "saved", "--effect", "0.05"]
+    assert main([*words, "--format", "json"]) == 0
+    count = int(json.loads(capsys.readouterr().out)["rows"][0]["reports"])
+    answer = _asked(tmp_path, {"control": 0.5, "new": 0.5}, {"control": count, "new": count})
+    assert answer.values[0].detectable == pytest.approx(0.05, rel=0.01)
+
+
+def test_a_percentile_that_may_lie_beyond_the_range_is_no_sure_effect(tmp_path: Path) -> None:
+    text = CATALOG.replace('kind = "boolean"', 'kind = "duration"\nunit = "s"\nedges = [0, 1, 9]')
+    text = text.replace('mechanism = "rr"', 'mechanism = "grr"')
+    yes = {"control": 0.3, "new": 0.9}
+    answer = _asked(tmp_path, yes, {"control": 5000, "new": 5000}, text)
+    rows = {row.measure: row for row in answer.values}
+    assert rows["p95"].reaches == "high"
+    assert rows["p95"].verdict.endswith("where the range ends, beyond which the truth may lie")
+
+
 def test_arms_of_other_sizes_than_their_weights_are_told_first(tmp_path: Path) -> None:
     answer = _asked(tmp_path, {"control": 0.3, "new": 0.3}, {"control": 6000, "new": 5000})
     assert not answer.ratio_fits
@@ -59,5 +84,6 @@ def test_arms_of_other_sizes_than_their_weights_are_told_first(tmp_path: Path) -
 def test_an_arm_below_the_minimum_batch_has_no_answer(tmp_path: Path) -> None:
     answer = _asked(tmp_path, {"control": 0.3, "new": 0.3}, {"control": 6000, "new": 99})
     assert not answer.values
-    assert "below the minimum batch of 100" in answer.unanswered[0].why
-    assert answer.verdict.endswith("There is no answer yet: an arm has too few reports.")
+    [gap] = answer.unanswered
+    assert "below the minimum batch of 100" in gap.why
+    assert answer.verdict.endswith(f"saved, new: no answer: {gap.why}.")

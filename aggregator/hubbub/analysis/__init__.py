@@ -6,8 +6,10 @@ from hubbub.analysis.comparisons.association import Association
 from hubbub.analysis.comparisons.change import Change, changes
 from hubbub.analysis.comparisons.cross import Cell, Cross, Slice, crossed
 from hubbub.analysis.comparisons.effect import (
+    EFFECT_PERCENTILES,
     ArmEstimate,
     Effect,
+    detectable_effect,
     effect_confidence,
     effects,
     ratio_p_value,
@@ -45,6 +47,7 @@ from hubbub.analysis.uncertainty.intervals import (
 
 __all__ = [
     "CONFIDENCE",
+    "EFFECT_PERCENTILES",
     "FALSE_ALARM",
     "MIN_POINTS",
     "OF_NUMBERS",
@@ -85,6 +88,7 @@ __all__ = [
     "crossed",
     "decode",
     "decode_counts",
+    "detectable_effect",
     "effect_confidence",
     "effects",
     "estimate",

@@ -185,7 +185,7 @@ class Answer(Sequence[Row]):
             f"not from honest reports alone: {finding}" for finding in document.get("findings", ())
         ]
         notes += document.get("notes", ())
-        notes += [document["verdict"]] if "verdict" in document else []
+        notes += [document[name] for name in ("sizes", "verdict") if name in document]
         notes += percentile_sentences(document)
         notes += trend_sentences(document)
         if "association" in document:

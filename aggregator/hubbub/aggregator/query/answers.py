@@ -112,7 +112,7 @@ class MetricLine:
     waiting, withheld: reports at the shuffler, and deleted there; None if unknown or hidden.
     unit, lowest, highest: of numbers, the unit and the ends of the range.
     parts: parts that can be crossed. ways: how many of them a device reports together.
-    public: fields of the breakdown.
+    public: fields of the breakdown. experiment: its name; "" without.
     until_first_batch: why there is no answer yet; "" after the first batch.
     one_look: why there are no anytime intervals; "" if there are.
     discover: share of devices that feed the stream NAME/tree.
@@ -146,6 +146,7 @@ class MetricLine:
     notice: str
     parts: list[str] = field(default_factory=list)
     public: list[str] = field(default_factory=list)
+    experiment: str = ""
     one_look: str = ""
     discover: float = 0.0
     ways: int = 0

@@ -63,6 +63,7 @@ from hubbub.aggregator.query.experiments import (
     arms_of,
     ratio_fits,
     row_of,
+    sizes_sentence,
     verdict,
 )
 from hubbub.aggregator.query.marks import Marks, MemoryMarks
@@ -376,6 +377,7 @@ class QueryEngine:
             found = await asyncio.to_thread(effects, *estimates)
             values += [row_of(arms, arm, effect) for effect in found]
         ratios = [ratio for arms in every if (ratio := arms.ratio()) is not None]
+        p_value, fits = min(min(ratios) * len(ratios), 1.0) if ratios else None, ratio_fits(ratios)
         selections = [part for arms in every for part in arms.selections.values()]
         return Experimented(
             experiment=own.name,
@@ -385,8 +387,9 @@ class QueryEngine:
             final=all(map(self._is_final, selections)),
             dates=max((selection.dates for selection in selections), key=len),
             reports=sum(selection.reports for selection in selections),
-            ratio_p_value=min(min(ratios) * len(ratios), 1.0) if ratios else None,
-            ratio_fits=ratio_fits(ratios),
+            ratio_p_value=p_value,
+            ratio_fits=fits,
+            sizes=sizes_sentence(every, p_value, fits=fits),
             verdict=verdict(own, values, ratios, unanswered),
             notice=self._notice(),
             arms=[row for arms in every for row in arms.sizes],

@@ -20,6 +20,8 @@ from hubbub.catalog.experiments import Experiment
 _RATIO_DOUBT: Final = 0.01
 # Epochs in which the smallest arm may have stayed below the minimum batch say nothing of sizes.
 _SURELY: Final = 2
+# Effects that the verdict lists, those that are shown first.
+_LISTED: Final = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +61,9 @@ class Experimented:
     any more. dates: the epochs that are compared, of all metrics.
     reports: of all arms and metrics.
     ratio_p_value: at most the chance that arms' sizes are so far from their weights; None before
-    any can be judged. ratio_fits: whether they fit.
+    any can be judged. ratio_fits: whether they fit. sizes: both in words.
     confidence: with which all intervals hold, those of all looks together.
+    verdict: in words, with what has no answer yet.
     """
 
     experiment: str
@@ -72,6 +75,7 @@ class Experimented:
     reports: int
     ratio_p_value: float | None
     ratio_fits: bool
+    sizes: str
     verdict: str
     notice: str
     arms: list[ArmReports]
@@ -158,8 +162,14 @@ def _verdict(arm: str, effect: Effect, unit: str) -> str:
     scale, unit = (100, "points") if effect.measure.startswith("share") else (1, unit)
     low, high = (scale * end for end in (effect.low, effect.high))
     unit = f" {unit}" if unit else ""
+    if effect.reaches:
+        unit += ", where the range ends, beyond which the truth may lie"
     if not effect.shown:
-        return f"no effect shown: between {low:+.3g} and {high:+.3g}{unit}"
+        detectable = f"{scale * effect.detectable:.3g}"
+        return (
+            f"no effect shown, and one of {detectable} would be with a chance of 80%: between "
+            f"{low:+.3g} and {high:+.3g}{unit}"
+        )
     near, far = sorted((abs(low), abs(high)))
     return f"{arm} is {'higher' if low > 0 else 'lower'} by {near:.3g} to {far:.3g}{unit}"
 
@@ -187,13 +197,26 @@ def _sentences(
         yield (
             "The arms' sizes do not fit their weights: find out why before you believe an effect."
         )
-    shown = [row for row in rows if row.shown]
-    for row in shown:
+    first = sorted(rows, key=lambda row: not row.shown)
+    for row in first[:_LISTED]:
         yield f"{row.metric}, {row.measure}: {row.verdict}."
-    if rows and not shown:
-        yield "No effect is shown yet: every interval includes 0."
-    if unanswered and not rows:
-        yield "There is no answer yet: an arm has too few reports."
+    if more := first[_LISTED:]:
+        yield f"The table has {len(more):,} more, {sum(row.shown for row in more):,} of them shown."
+    for gap in unanswered:
+        yield f"{gap.metric}, {gap.arm}: no answer: {gap.why}."
+
+
+def sizes_sentence(every: Sequence[Arms], p_value: float | None, *, fits: bool) -> str:
+    """How many reports each arm has, and whether that is as the weights say."""
+    parts = (
+        f"{arms.metric.name}: " + ", ".join(f"{row.arm} {row.reports:,}" for row in arms.sizes)
+        for arms in every
+    )
+    text = f"Reports by arm: {'; '.join(parts)}"
+    if p_value is None:
+        return text
+    judged = "fit" if fits else "do not fit"
+    return f"{text}; they {judged} their weights (p = {p_value:.3g}, right at every look)"
 
 
 def ratio_fits(ratios: Sequence[float]) -> bool:

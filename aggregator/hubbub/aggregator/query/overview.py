@@ -85,6 +85,7 @@ async def line(
         notice=notice_of(selection),
         parts=list(metric.parts),
         public=list(metric.breakdown),
+        experiment=metric.experiment.name if metric.experiment else "",
         one_look=one_look(metric),
         discover=metric.discover,
         ways=family_for(metric.randomizer).ways(metric.randomizer),

@@ -14,12 +14,12 @@ look with a chance of p at most.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, lgamma, log
+from math import exp, lgamma, log, sqrt
 from typing import Final
 
 from scipy.special import ndtri
 
-from hubbub.analysis.answer import Answer
+from hubbub.analysis.answer import CONFIDENCE, Answer
 from hubbub.analysis.comparisons.change import Change, changes
 from hubbub.analysis.percentiles import PercentileShift, percentile_shifts
 from hubbub.analysis.ranks import Ranks
@@ -27,7 +27,8 @@ from hubbub.analysis.uncertainty.intervals import anytime_confidence, reach_of
 
 EFFECT_PERCENTILES: Final = (50.0, 95.0)
 """Of numbers in parts, what an effect is on."""
-_POWER: Final = 0.8
+_POWER_REACH: Final = float(ndtri(0.8))
+"""An effect that is this many standard errors beyond its interval's end is shown in 80%."""
 _TWO: Final = 2
 
 
@@ -40,6 +41,8 @@ class Effect:
     low, high: of the population's difference; they hold at every look, all rows together.
     shown: whether the interval excludes 0.
     detectable: the smallest difference that as many reports show with a chance of 80%.
+    reaches: which end of the range a percentile's interval reaches, beyond which the truth may lie:
+        "low", "high" or "both"; "" of none.
     """
 
     measure: str
@@ -50,6 +53,7 @@ class Effect:
     high: float
     shown: bool
     detectable: float
+    reaches: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,7 @@ def _measures(answer: Answer) -> list[tuple[int, str]]:
 
 
 def effect_confidence(
-    confidence: float, rows: int, reports: tuple[int, int], repeats: int, fewest: int
+    confidence: float, rows: int, reports: tuple[float, float], repeats: int, fewest: int
 ) -> float:
     """The confidence of the plain intervals that hold at every look, all rows together.
 
@@ -94,21 +98,31 @@ def effect_confidence(
     return anytime_confidence(1 - (1 - confidence) / rows, growths, 1)
 
 
+def detectable_effect(stderr: float, rows: int, reports: float, fewest: int) -> float:
+    """The smallest effect that two arms show with a chance of 80%, in what `stderr` is in.
+
+    stderr: of the population's figure, by the reports of one arm. The others as
+        effect_confidence() has them, of people who report once.
+    """
+    surer = effect_confidence(CONFIDENCE, rows, (reports, reports), 1, fewest)
+    return (reach_of(surer) + _POWER_REACH) * sqrt(2) * stderr
+
+
 def effects(control: ArmEstimate, other: ArmEstimate) -> list[Effect]:
     """What the other arm changes, measure by measure; the answers are of `effect_confidence`."""
-    found: list[tuple[str, Change | PercentileShift, bool]]
+    found: list[tuple[str, Change | PercentileShift, bool, str]]
     if control.ranks and other.ranks:
         shifts = percentile_shifts(
             control.ranks, other.ranks, EFFECT_PERCENTILES, control.answer.confidence
         )
-        found = [(f"p{shift.percentile:g}", shift, shift.moved) for shift in shifts]
+        found = [(f"p{shift.percentile:g}", shift, shift.moved, shift.reaches) for shift in shifts]
     else:
         every = changes(control.answer, other.answer)
         found = [
-            (measure, every[place], every[place].low > 0 or every[place].high < 0)
+            (measure, every[place], every[place].low > 0 or every[place].high < 0, "")
             for place, measure in _measures(control.answer)
         ]
-    further = 1 + float(ndtri(_POWER)) / reach_of(control.answer.confidence)
+    further = 1 + _POWER_REACH / reach_of(control.answer.confidence)
     return [
         Effect(
             measure=measure,
@@ -119,8 +133,9 @@ def effects(control: ArmEstimate, other: ArmEstimate) -> list[Effect]:
             high=change.high,
             shown=shown,
             detectable=further * (change.high - change.low) / 2,
+            reaches=reaches,
         )
-        for measure, change, shown in found
+        for measure, change, shown, reaches in found
     ]
 
 

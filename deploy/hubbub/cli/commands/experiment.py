@@ -52,17 +52,7 @@ def show_experiment(answer: Mapping[str, Any]) -> None:
         heading = f"{answer['experiment']}: effect beside {answer['control']}, {answer['dates']}"
         columns = columns_of("experiment", answer)
         show_rows("experiment", answer, heading, columns, rows("experiment", answer))
-    for row in answer["unanswered"]:
-        explain(f"{row['metric']}, {row['arm']}: no answer: {row['why']}")
-    metrics = dict.fromkeys(row["metric"] for row in answer["arms"])
-    for metric in metrics:
-        sizes = ", ".join(
-            f"{row['arm']} {row['reports']:,}" for row in answer["arms"] if row["metric"] == metric
-        )
-        explain(f"{metric}: reports by arm: {sizes}")
-    if (p_value := answer["ratio_p_value"]) is not None:
-        fits = "fit" if answer["ratio_fits"] else "do not fit"
-        explain(f"the arms' sizes {fits} their weights (p = {p_value:.3g}, right at every look)")
+    explain(answer["sizes"])
     if sentence := final_sentence(answer):
         explain(sentence)
     say(answer["verdict"])

@@ -72,7 +72,7 @@ export class Compared {
 }
 
 /** Percentage points, with their sign. */
-const points = (share) => (share ? d3.format("+~g")(Number((100 * share).toPrecision(12))) : "0");
+export const points = (share) => (share ? d3.format("+~g")(Number((100 * share).toPrecision(12))) : "0");
 
 /** How far percentiles moved, of numbers in parts. */
 function shiftsOf(answer) {

@@ -11,6 +11,7 @@ import { Controls } from "./controls.js";
 import { Crossed } from "./cross.js";
 import { Discovered } from "./discovered.js";
 import { flagsOf, numeric, showEstimates, showPages } from "./estimates.js";
+import { showExperiment } from "./experiment.js";
 import { likelyStrings } from "./likely.js";
 import { Marks } from "./marks.js";
 import { showModel } from "./model.js";
@@ -221,6 +222,7 @@ async function counted() {
   await estimates();
   await trend();
   await crossed.show(question());
+  await showExperiment(metric, question().asked);
   await broken.show(question());
   await compared.show(question());
   await takeAway();
@@ -293,6 +295,7 @@ function show(answered) {
   for (const element of document.querySelectorAll("[data-needs=answer]")) element.hidden = !answered;
   if (!metric?.parts.length) $("cross").hidden = true;
   if (!metric?.public.length) $("breakdown").hidden = true;
+  if (!metric?.experiment) $("experiment").hidden = true;
 }
 
 function complaints() {

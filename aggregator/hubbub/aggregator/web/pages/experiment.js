@@ -1,0 +1,38 @@
+// What the arms of a metric's experiment change, at every look: effects, sizes of arms, a verdict.
+/* global d3 */
+import { $, ask, before, h, inUnit, printable } from "./shell.js";
+import { bars } from "./charts.js";
+import { points } from "./compare.js";
+import { fillAnswer } from "./tables.js";
+
+const LONGEST = 4000;
+
+/** Fills the section of the metric's experiment, if it measures one. */
+export async function showExperiment({ name, experiment, unit }, { confidence }) {
+  if (!experiment) return;
+  const answer = await ask(`/v1/experiments/${encodeURIComponent(experiment)}`, { confidence });
+  const drawing = h("div"),
+    table = h("table");
+  const own = answer.values.filter((row) => row.metric === name);
+  $("tried").replaceChildren(
+    h("p", { class: answer.ratio_fits ? null : "note bad" }, printable(answer.verdict, LONGEST)),
+    h("p", { class: "muted" }, `${printable(answer.sizes, LONGEST)}. All intervals of all looks hold together.${before(answer)}`),
+    own.length ? h("figure", {}, drawing) : "",
+    h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Table of effects" }, table),
+  );
+  if (!own.length) return;
+  const shares = own[0].measure.startsWith("share");
+  const drawn = own.map((row) => ({
+    value: `${row.arm}: ${row.measure}`,
+    estimate: row.difference,
+    low: row.low,
+    high: row.high,
+    detected: row.shown,
+  }));
+  bars(drawing, drawn, "Effects with their intervals; the table has the same numbers", {
+    axis: shares ? `effect beside ${answer.control}, in percentage points` : inUnit(`effect beside ${answer.control}`, { unit }),
+    format: shares ? points : d3.format("~g"),
+    told: shares ? (share) => `${d3.format("+.2f")(100 * share)} points` : d3.format("+.4~g"),
+  });
+  await fillAnswer(table, `Effects beside ${answer.control}`, "experiment", answer, answer.values);
+}

@@ -1,0 +1,90 @@
+"""An experiment: the same from every face, and as the page draws it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+import hubbub.notebook
+from hubbub.cli.main import main
+from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.support import web
+from tests.support.pages import page_of
+
+METRIC = """
+[metrics.{name}]
+description = "What is asked"
+owner = "owner@example.org"
+expires = 2099-01-01
+epoch = "day"
+epsilon = 2.0
+min_batch = 100
+experiment = "new_menu"
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}
+{more}
+"""
+CATALOG = (
+    'shuffler = "127.0.0.1:1"\n[experiments.new_menu]\narms = { control = 1, new = 1 }\n'
+    + METRIC.format(name="saved", more='mechanism = "rr"\nvalues = ["no", "yes"]')
+    + METRIC.format(
+        name="took",
+        more='mechanism = "wave"\ndomain = "number"\nlow = 0\nhigh = 60\nbuckets = 12\nunit = "s"',
+    )
+)
+TOOK = {"control": {22.0: 6_000, 52.0: 4_000}, "new": {12.0: 6_000, 52.0: 4_000}}
+SAVED = {"control": {0: 5_000, 1: 5_000}, "new": {0: 5_000, 1: 5_000}}
+HELD: dict[str, dict[Any, int]] = {
+    f"{metric}@new_menu={arm}": counts
+    for metric, arms in (("took", TOOK), ("saved", SAVED))
+    for arm, counts in arms.items()
+}
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder: Path = tmp_path_factory.mktemp("experiment")
+    with page_of(folder, CATALOG, HELD, seed=3) as page_url:
+        yield page_url
+
+
+def test_an_experiment_is_the_same_from_every_face(
+    address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    by_http = web.get(f"{address}/v1/experiments/new_menu").json()
+    rows = {(row["metric"], row["measure"]): row for row in by_http["values"]}
+    truths = {("took", "p50"): -10.0, ("took", "p95"): 0.0, ("saved", "share of yes"): 0.0}
+    assert rows.keys() == truths.keys()
+    for key, truth in truths.items():
+        assert rows[key]["low"] <= truth <= rows[key]["high"]
+        assert rows[key]["shown"] == bool(truth)
+    assert "took: control 10,000, new 10,000; they fit their weights" in by_http["sizes"]
+    assert "took, p50: new is lower by" in by_http["verdict"]
+    assert "would be with a chance of 80%: between -4." in by_http["verdict"]
+    answer = hubbub.notebook.connect(address).experiment("new_menu")
+    assert answer.document == by_http
+    words = ["experiment", "new_menu", "--url", address]
+    assert main([*words, "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == by_http
+    assert main(words) == 0
+    output = capsys.readouterr().out
+    for sentence in (by_http["verdict"], by_http["sizes"]):
+        assert sentence in output
+        assert sentence in answer._repr_html_()
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [390, 1200])
+def test_the_page_shows_effects_sizes_and_a_verdict(address: str, width: int) -> None:
+    with chromium() as browser, Watched(browser, width=width) as watched:
+        page = watched.open(f"{address}/metric?name=took")
+        section = page.locator("#experiment")
+        expect(section).to_contain_text("took, p50: new is lower by")
+        expect(section).to_contain_text("they fit their weights")
+        expect(section.locator("svg")).to_contain_text("effect beside control, in s")
+        assert section.locator("g.row > text").all_text_contents() == ["new: p50", "new: p95"]
+        expect(section.locator("tbody tr")).to_have_count(3)
+        page = watched.open(f"{address}/metric?name=saved")
+        expect(section.locator("svg")).to_contain_text("in percentage points")
