@@ -207,6 +207,10 @@ def _of_plan() -> dict[tuple[str, str], Case]:
             "plan --ranges 8 0 8 --epsilon 1 --percentile 50 --within 0.1",
             "plan --ranges 8 0 8 --epsilon 1 --percentile 50 --within 0.2",
         ),
+        "--effect": (
+            "plan --values 16 --epsilon 1 --effect 0.1",
+            "plan --values 16 --epsilon 1 --effect 0.2",
+        ),
         "--whose": (aimed, f"{aimed} --whose reporters"),
         "--permanent-epsilon": (values, f"{values} --permanent-epsilon 2"),
         "--simulate": (values, drawn),

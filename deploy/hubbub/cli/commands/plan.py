@@ -7,8 +7,9 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from hubbub.analysis import POPULATION, REPORTERS, Whose
+from hubbub.analysis import EFFECT_PERCENTILES, POPULATION, REPORTERS, Whose, detectable_effect
 from hubbub.analysis.strings.tree_search import found_from
+from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.catalog import Metric, days_of_period
 from hubbub.catalog.discovery import counting
 from hubbub.cli.planning.subject import SubjectOptions, draft_of
@@ -21,7 +22,16 @@ from hubbub.fields.rules import Interval
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.metric_draft import MEANS, MetricDraft
-from hubbub.privacy.planner import Row, Target, epsilon_for, plan, ranked, reports_for, row
+from hubbub.privacy.planner import (
+    CONFIDENCE,
+    Row,
+    Target,
+    epsilon_for,
+    plan,
+    ranked,
+    reports_for,
+    row,
+)
 from hubbub.programs.command_line import command
 from hubbub.programs.options import Exclusive, Group, option, options
 from hubbub.programs.unwritable import refuse_unwritable
@@ -30,6 +40,8 @@ from hubbub.simulation.totals_of_plan import check_rank_goal, rank_error, simula
 
 _BAR: Final = 20
 _POINTS: Final = 25
+# The minimum batch of a metric that is not written yet: of more, effects show a little sooner.
+_FEWEST: Final = 100
 
 
 def plot(question: MetricDraft, rows: Sequence[Row], path: Path) -> None:
@@ -76,6 +88,7 @@ examples:
   hubbub plan --values 128 --reports 1e6 --error 0.001      which epsilon do I need?
   hubbub plan metrics.toml --metric theme --reports 50000 --simulate
   hubbub plan --ranges 64 0 60 --epsilon 1 --percentile 95 --within 0.02
+  hubbub plan --values 2 --epsilon 1 --effect 0.05          how many reports of each arm?
   hubbub plan --set 40 5 --epsilon 2 --reports 100000       sets of 40 values, 5 of them told
   hubbub plan --parts 7 16 14 2 --epsilon 1 --reports 1e5   tables of every two answers
   hubbub plan --vector 16 1 --epsilon 2 --reports 1e5       the mean of 16 numbers
@@ -117,6 +130,15 @@ class PlanOptions:
         group=_FIGURES,
         exclusive=_GOAL,
         needs="percentile",
+    )
+    effect: float | None = option(
+        "difference of two arms of an experiment that a look should show with a chance of 80%%, "
+        "where intervals hold at every look: a share; of a mean, of the width of its range; with "
+        "--percentile, in rank. --reports are those of one arm",
+        default=None,
+        metavar="SHARE",
+        group=_FIGURES,
+        exclusive=_GOAL,
     )
     whose: Whose = option(
         "what --error refers to: shares of the population, or shares of those who report "
@@ -161,6 +183,11 @@ def _plan(options: PlanOptions) -> None:
     else:
         ranks = (percentile_name(options.percentile), errors) if options.percentile else None
         show(question, rows, own, metric, ranks=ranks)
+        if options.effect is not None:
+            say(
+                "reports: of each arm, of people who report once; further metrics and arms of an "
+                "experiment widen the intervals of all"
+            )
         if drawing:
             show_simulated(drawing)
     if options.plot:
@@ -186,9 +213,9 @@ def _document(
 
 def _rows(options: PlanOptions, question: MetricDraft, metric: Metric | None) -> list[Row]:
     """The recommended mechanism and the others, with the figure worked out that was not given."""
-    goals = (options.error, options.detect, options.within)
+    goals = (options.error, options.detect, options.within, options.effect)
     goal = next((share for share in goals if share is not None), None)
-    reports, epsilon, target = options.reports, options.epsilon, _target(options, question)
+    reports, epsilon, target = options.reports, options.epsilon, _target(options, question, metric)
     if metric is not None and epsilon is None and (goal is None or reports is None):
         epsilon = metric.epsilon
     if reports is not None and epsilon is not None and goal is None:
@@ -202,8 +229,8 @@ def _rows(options: PlanOptions, question: MetricDraft, metric: Metric | None) ->
         return ranked(needed, lambda item: item.reports)
     if reports is None or epsilon is not None or goal is None:
         raise BadParameter(
-            "give two of --reports, --epsilon and --error, --detect or --within: the third is "
-            "worked out; for example: hubbub plan --values 128 --epsilon 1 --reports 100000"
+            "give two of --reports, --epsilon and --error, --detect, --within or --effect: the "
+            "third is worked out; for example: hubbub plan --values 9 --epsilon 1 --reports 100000"
         )
     tried = [
         epsilon_for(question, name, reports, target, goal)
@@ -220,13 +247,16 @@ def _rows(options: PlanOptions, question: MetricDraft, metric: Metric | None) ->
 
 def _check_percentile(options: PlanOptions, question: MetricDraft, metric: Metric | None) -> None:
     """Raises BadParameter for a percentile of what has no parts of a range."""
+    numeric = question.kind == "ranges" or (metric is not None and metric.edges)
     if options.percentile is None:
+        if numeric and options.effect is not None:
+            raise BadParameter("--effect of a number with parts is on a percentile: add one")
         return
-    if question.kind != "ranges" and not (metric and metric.edges):
+    if not numeric:
         raise BadParameter(
             "--percentile goes with --ranges, or with --metric of a number with edges or of wave"
         )
-    check_rank_goal(options.percentile, options.within)
+    check_rank_goal(options.percentile, options.within or options.effect)
 
 
 def rank_errors(
@@ -243,15 +273,37 @@ def rank_errors(
     ]
 
 
-def _target(options: PlanOptions, question: MetricDraft) -> Target:
+def _target(options: PlanOptions, question: MetricDraft, metric: Metric | None) -> Target:
     """The figure of a row that has to reach the goal."""
-    if (percentile := options.percentile) is not None:
-        return lambda row: rank_error(
-            question, row.mechanism, row.parameters, row.reports, percentile
-        )
+
+    def off_in_rank(row: Row) -> float:
+        percentile = options.percentile or 0.0
+        return rank_error(question, row.mechanism, row.parameters, row.reports, percentile)
+
+    if options.effect is not None:
+        count, fewest = _effects_of(options, question, metric), metric.fewest if metric else _FEWEST
+
+        def shows(row: Row) -> float:
+            stderr = row.population
+            if options.percentile is not None:
+                stderr = off_in_rank(row) / reach_of(CONFIDENCE)
+            return detectable_effect(stderr, count, row.reports, fewest)
+
+        return shows
+    if options.percentile is not None:
+        return off_in_rank
     if options.error is None:
         return lambda row: row.detectable
     return (lambda row: row.stderr) if options.whose == REPORTERS else (lambda row: row.population)
+
+
+def _effects_of(options: PlanOptions, question: MetricDraft, metric: Metric | None) -> int:
+    """How many effects of the metric an experiment has, whose intervals hold together."""
+    arms = len(metric.experiment.arms) if metric and metric.experiment else 2
+    measures = question.size if question.size > 2 else 1  # noqa: PLR2004 as of a boolean
+    if options.percentile is not None:
+        measures = len(EFFECT_PERCENTILES)
+    return measures * (arms - 1)
 
 
 def row_json(row: Row) -> dict[str, Any]:
