@@ -14,6 +14,7 @@ import numpy as np
 
 from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
 from hubbub.aggregator.query.answers import Estimated
+from hubbub.aggregator.query.experiments import EffectRow
 from hubbub.aggregator.store.contract import DUMMIES, Counted, WindowTotals
 from hubbub.analysis import OF_NUMBERS
 from hubbub.analysis.families import draw_epochs, family_for
@@ -135,7 +136,7 @@ class Run:
         None where nobody holds so frequent a one. recall_begun: the same of those that were found
         whole or by a beginning that is as long as the tree tells.
     associations: of parts, every two. public: of what is told apart, every part and value.
-    percentiles: of numbers in parts.
+    percentiles: of numbers in parts. effects: of an experiment's arms, of the values file's.
     """
 
     reports: int
@@ -147,6 +148,7 @@ class Run:
     associations: tuple[Associated, ...] = ()
     public: tuple[PublicRow, ...] = ()
     percentiles: tuple[PercentileRow, ...] = ()
+    effects: tuple[EffectRow, ...] = ()
 
 
 def central_of_plan(plan: Plan) -> Central | None:
@@ -252,10 +254,14 @@ async def _told(
         begun = [told_as(metric.randomizer, code) for code in codes]
     rows = tuple(_beside(metric, begun, reported, answer, visible_names))
     public: list[PublicRow] = []
+    effects: list[EffectRow] = []
     if plan.truth.streams:
         people = replace(plan.truth, codes=tuple(begun), counts=tuple(reported.tolist()))
         names = [value.value for value in answer.values]
         public = await public_rows(query, metric, question, people, names)
+        if metric.experiment:
+            tried = await query.experiment(metric.experiment.name, plan.confidence)
+            effects = tried.values
     whole = [row.value for row in rows if not row.beginning]
     return Run(
         reports=reports,
@@ -266,6 +272,7 @@ async def _told(
         associations=tuple(await associations(query, metric, question, codes, reported)),
         public=tuple(public),
         percentiles=tuple(_percentiles(rows, answer)),
+        effects=tuple(effects),
     )
 
 

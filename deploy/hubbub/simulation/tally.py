@@ -18,6 +18,7 @@ class Summary:
     withheld: epochs that did not leave the shuffler, having had fewer reports than the crowd.
     coverage_associations, coverage_public: of Cramer's V of two parts; of shares among those of one
     public value. coverage_percentiles: of percentiles, whose intervals hold whole parts.
+    effects_shown: of runs, how many show an effect of an experiment; None of none.
     """
 
     coverage: float | None
@@ -32,6 +33,7 @@ class Summary:
     coverage_associations: float | None = None
     coverage_public: float | None = None
     coverage_percentiles: float | None = None
+    effects_shown: float | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,6 +48,7 @@ class Tally:
     associations: Comparison = field(default_factory=Comparison)
     public: Comparison = field(default_factory=Comparison)
     percentiles: Comparison = field(default_factory=Comparison)
+    effects: Comparison = field(default_factory=Comparison)
     false: int = 0
     false_shares: float = 0.0
     recalled: float = 0.0
@@ -69,6 +72,8 @@ class Tally:
             self.public.add(share.true, share.low, share.high)
         for percentile in run.percentiles:
             self.percentiles.add(float(percentile.holds), 1.0, 1.0)
+        if run.effects:
+            self.effects.add(float(any(row.shown for row in run.effects)), 1.0, 1.0)
         for row in run.values:
             self.values.add(row.true, row.low, row.high, row.estimate)
             if row.shown:
@@ -92,4 +97,5 @@ class Tally:
             coverage_associations=self.associations.coverage,
             coverage_public=self.public.coverage,
             coverage_percentiles=self.percentiles.coverage,
+            effects_shown=self.effects.coverage,
         )

@@ -35,6 +35,7 @@ examples:
   hubbub simulate plugins --values sets.csv             a set: git|vim,1200 (and ,300 of nothing)
   hubbub simulate profile --values people.csv           a head of parts: theme,country,count
   hubbub simulate crashed --values people.csv           told apart: a head of value,os,count
+  hubbub simulate saved --values people.csv             an experiment: a head of value,menu,count
   hubbub simulate churn --values train.csv --test test.csv     a model: a column a feature
 """
 
@@ -258,6 +259,10 @@ def _say_beside(plan: Plan, last: Run, summary: Summary) -> None:
         if len(last.public) > _ROWS:
             say(f"and {len(last.public) - _ROWS:,} more: --json has them all")
         say(f"intervals of public values that hold it: {_percent(summary.coverage_public)}")
+    for effect in last.effects:
+        say(f"{effect.measure}: {effect.verdict}")
+    if summary.effects_shown is not None:
+        say(f"runs that show an effect: {_percent(summary.effects_shown)}")
 
 
 def _show_crowds(plan: Plan, summary: Summary) -> None:
