@@ -19,7 +19,7 @@ from tests.unit.test_value_kinds import CATALOG, HEAD, METRIC
 RIGHT = """
 from datetime import timedelta
 import metrics
-from hubbub.client import Outcome
+from hubbub.client import Client, Outcome
 
 outcome: Outcome = metrics.plain.report("vi")
 metrics.seen.report(True)
@@ -28,6 +28,8 @@ metrics.wait.report(timedelta(seconds=1))
 metrics.wait.report(12.5)
 metrics.file.report(3)
 metrics.editor.report("nano")
+def shown(client: Client) -> bool:
+    return metrics.arm_menu(client) == "new"
 """
 WRONG = """
 import metrics
@@ -38,13 +40,16 @@ metrics.tabs.report(3.5)
 metrics.wait.report("soon")
 metrics.colour.report("red")
 metrics.plain.report("vi", client=3)
+metrics.arm_menu("here")
 """
+TRIED = METRIC.format(name="tried", said='kind = "boolean"\nexperiment = "menu"')
+ARMS = "[experiments.menu]\narms = { old = 1, new = 1 }\n"
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root: Path = tmp_path_factory.mktemp("codegen")
-    (root / "metrics.toml").write_text(CATALOG)
+    (root / "metrics.toml").write_text(CATALOG + TRIED + ARMS)
     assert _codegen(root) == 0
     return root
 
@@ -79,7 +84,7 @@ def test_mypy_finds_each_mistake_and_no_other(folder: Path) -> None:
     )
     lines = [line for line in done.stdout.splitlines() if ": error: " in line]
     assert [line.split(":")[:2] for line in lines] == [
-        ["wrong.py", str(number)] for number in range(4, 10)
+        ["wrong.py", str(number)] for number in range(4, 11)
     ], done.stdout + done.stderr
 
 
@@ -145,6 +150,7 @@ def test_typescript_has_every_metric_with_what_it_takes(folder: Path) -> None:
         '  "seen": boolean;',
         '  "tabs": number;',
         '  "editor": string;',
+        '  "menu": "old" | "new" | "";',
     ):
         assert line in text
     module.write_text(text.replace("boolean", "string"))

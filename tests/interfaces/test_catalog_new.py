@@ -33,7 +33,7 @@ def test_metrics_are_written_with_their_meanings(
     assert new("theme", *TOLD, "--values", "light, dark")[0] == 0
     first = (tmp_path / "metrics.toml").read_text()
     assert first.startswith("#:schema ./metrics.schema.json\n")
-    assert "# The most that one report may say about a person, in nats.\nepsilon = 1.0\n" in first
+    assert "# Largest privacy loss of one report, in nats.\nepsilon = 1.0\n" in first
     assert json.loads((tmp_path / "metrics.schema.json").read_text()) == json.loads(
         json.dumps(catalog_schema())
     )
@@ -58,7 +58,16 @@ def test_kinds_are_written_as_the_check_takes_them(
     assert new("editor", *TOLD, "--values", "vi,emacs", "--other")[0] == 0
     assert new("warmer", *TOLD, "--edges", "-10,0,1e1", "--unit", "K")[0] == 0
     assert new("colder", *TOLD, "--range", "-1e3", "-.5")[0] == 0
+    for name in ("saved", "liked"):
+        assert new(name, *TOLD, "--boolean", "--experiment", "menu")[0] == 0
+    arms = ("--experiment", "colours", "--arms", "old=3,new=1,newer=1")
+    assert new("kept", *TOLD, "--boolean", *arms)[0] == 0
     metrics = read_catalog(tmp_path / "metrics.toml").metrics
+    own = [metrics[name].experiment for name in ("saved", "liked", "kept")]
+    assert [own_arms.arms for own_arms in own if own_arms] == [
+        *[{"control": 1, "new": 1}] * 2,
+        {"old": 3, "new": 1, "newer": 1},
+    ]
     assert metrics["warmer"].values == ("below 0 K", "0 K or more")
     assert metrics["colder"].parameters == {"low": -1000.0, "high": -0.5}
     assert metrics["seen"].values == ("false", "true")
@@ -103,6 +112,13 @@ def test_kinds_are_written_as_the_check_takes_them(
         (("other", *TOLD), "--boolean, --values A,B, --edges LOW:HIGH:PARTS or --range LOW HIGH"),
         (("other", *TOLD), 'mechanism = "tree": docs/discover.md'),
         (("other", "--values", "a,b"), "--description is needed"),
+        (("other", *TOLD, "--boolean", "--experiment", "M"), "--experiment: must match"),
+        (("other", *TOLD, "--boolean", "--arms", "a=1,b=1"), "--arms goes with --experiment"),
+        (
+            ("other", *TOLD, "--boolean", "--experiment", "m", "--arms", "a,b"),
+            "--arms: write names with weights, as control=1,new=1",
+        ),
+        (("other", *TOLD, "--boolean", "--experiment", "m", "--arms", "a=0,b=0"), "sums to 0"),
     ],
 )
 def test_what_would_not_pass_is_not_written(

@@ -8,6 +8,7 @@ from typing import Final
 
 from hubbub.authoring import Catalog
 from hubbub.catalog import Metric
+from hubbub.catalog.experiments import experiments_of
 from hubbub.catalog.values.value_kinds import kind_named
 from hubbub.cli.commands.codegen_typescript import FIRST_LINE, typescript_module
 from hubbub.cli.terminal.catalog_reading import read_aloud
@@ -43,8 +44,9 @@ class CodegenOptions:
     text="metrics as a module, for type checkers",
     description="""
 Writes a Python module with an object for each metric. An app reports with
-`metrics.theme.report("dark")`; mypy and pyright find wrong names and values. With --typescript it
-writes a module for pages and Node: `report(client, "theme", "dark")`. With --check it writes
+`metrics.theme.report("dark")` and has an arm by `metrics.arm_new_menu(client)`; mypy and pyright
+find wrong names and values. With --typescript it writes a module for pages and Node:
+`report(client, "theme", "dark")` and `arm(client, "new_menu")`. With --check it writes
 nothing, and the exit code says whether the file fits the catalog: a line for a test.
 """,
 )
@@ -89,9 +91,11 @@ def _lines(catalog: Catalog) -> Iterator[str]:
         yield f"from collections.abc import {', '.join(names)}"
     yield "from datetime import timedelta as Timedelta"
     parted = any(metric.parts for metric in catalog.metrics.values())
-    yield f"from typing import Final, Literal{', TypedDict' if parted else ''}"
+    experiments = experiments_of(catalog.metrics)
+    typing = ["Final", "Literal", *["TypedDict"] * parted, *["cast"] * bool(experiments)]
+    yield f"from typing import {', '.join(typing)}"
     yield ""
-    yield "from hubbub.client import TypedMetric"
+    yield f"from hubbub.client import {'Client, ' * bool(experiments)}TypedMetric"
     named: dict[str, str] = {}
     for metric in catalog.metrics.values():
         name = _identifier(metric.name)
@@ -108,6 +112,18 @@ def _lines(catalog: Catalog) -> Iterator[str]:
             yield f"{own} = TypedDict({own!r}, {_type_of_parts(metric)})"
         yield f"{name}: Final = TypedMetric[{own}]({metric.name!r})"
         yield repr(metric.description)
+    for experiment in experiments.values():
+        name = f"arm_{_identifier(experiment.name)}"
+        if name in named:
+            raise BadParameter(
+                f'the arm of experiment "{experiment.name}" would be called {name} in Python, as '
+                f'metric "{named[name]}" is; rename one'
+            )
+        arms = f"Literal[{', '.join(map(repr, [*experiment.arms, '']))}]"
+        yield ""
+        yield f"def {name}(client: Client) -> {arms}:"
+        yield "    'The arm that the app shows on this device; empty if its bundle has none.'"
+        yield f"    return cast({arms}, client.arm({experiment.name!r}))"
     yield ""
 
 

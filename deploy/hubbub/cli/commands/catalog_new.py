@@ -16,7 +16,9 @@ from typing import Final
 
 from hubbub.authoring.auto import own_fields
 from hubbub.catalog import WRITTEN_EPOCHS, Metric
+from hubbub.catalog.breakdown import FIELD
 from hubbub.catalog.choice import AUTO
+from hubbub.catalog.experiments import Experiment
 from hubbub.catalog.values.value_kinds import numeric_kinds
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say
@@ -37,6 +39,7 @@ _ENDS_AND_PARTS: Final = 3
 _KIND: Final = "number"
 _OPTIONS: Final = {"low": "--range", "high": "--range", "outside": "--refuse"}
 """Of fields whose option has another name."""
+_ARMS: Final = re.compile(r"[a-z0-9_-]+=\d+(,[a-z0-9_-]+=\d+)*")
 _VALUES: Final = Exclusive()
 
 
@@ -119,6 +122,15 @@ class NewOptions:
     min_batch: int | None = option(
         "fewest reports that leave the shuffler together (a tenth, 10 at least)", default=None
     )
+    experiment: str = option(
+        "experiment that the metric measures; it is added if the catalog lacks it", default=""
+    )
+    arms: str = option(
+        "arms of a new experiment with their weights, the one that others are compared with first "
+        "(%(default)s)",
+        default="control=1,new=1",
+        needs="experiment",
+    )
     shuffler: str = option(
         "HOST:PORT of the shuffler, for a new catalog (127.0.0.1:7070, here)", default=""
     )
@@ -144,7 +156,7 @@ def _new(options: NewOptions) -> None:
     if not NAME.fullmatch(name):
         raise BadParameter(f"a metric's name must match {NAME.pattern}; choose another")
     before = _read(path)
-    if before is not None and name in _metrics(before):
+    if before is not None and name in _tables(before, "metrics"):
         raise BadParameter(
             f'{path}: there is a metric "{name}" already; nothing is overwritten: choose another '
             "name, or change that one in the file"
@@ -152,7 +164,7 @@ def _new(options: NewOptions) -> None:
     if before is not None and options.shuffler:
         raise BadParameter(f"--shuffler is for a new catalog, and {path} has one; leave it out")
     _refuse_unused(options)
-    entry = "\n".join(_lines(name, _fields(options)))
+    entry = "\n".join([*_experiment(options, before or ""), *_lines(name, _fields(options))])
     if before is None:
         shuffler = _quoted(options.shuffler or "127.0.0.1:7070")
         text = f"#:schema ./{_SCHEMA}\nshuffler = {shuffler}\n\n{entry}"
@@ -190,12 +202,27 @@ def _read(path: Path) -> str | None:
         raise CatalogInvalid(f"{error}; give a catalog, or a new name for one") from error
 
 
-def _metrics(text: str) -> Mapping[str, object]:
+def _tables(text: str, kind: str) -> Mapping[str, object]:
     try:
-        metrics = parse_toml(text).get("metrics", {})
+        tables = parse_toml(text).get(kind, {})
     except ValueError:
         return {}  # which the check tells better
-    return metrics if isinstance(metrics, dict) else {}
+    return tables if isinstance(tables, dict) else {}
+
+
+def _experiment(options: NewOptions, before: str) -> Iterator[str]:
+    """The table of the experiment, unless the catalog has it."""
+    if not options.experiment or options.experiment in _tables(before, "experiments"):
+        return
+    if not FIELD.fullmatch(options.experiment):
+        raise BadParameter(f"--experiment: must match {FIELD.pattern}; choose another name")
+    if not _ARMS.fullmatch(options.arms):
+        raise BadParameter("--arms: write names with weights, as control=1,new=1")
+    [arms] = fields_of(Experiment)
+    yield f"[experiments.{options.experiment}]"
+    yield f"# {arms.entry.meaning}"
+    yield f"arms = {{ {options.arms.replace(',', ', ').replace('=', ' = ')} }}"
+    yield ""
 
 
 def _fields(options: NewOptions) -> dict[str, str]:
@@ -226,6 +253,7 @@ def _fields(options: NewOptions) -> dict[str, str]:
         "epsilon": repr(options.epsilon),
         "min_batch": str(fewest),
         "limits": f"{{ reports_per_epoch = 1, {lifetime} }}",
+        **({"experiment": _quoted(options.experiment)} if options.experiment else {}),
     }
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from hubbub.authoring import Catalog
 from hubbub.catalog import Metric
+from hubbub.catalog.experiments import experiments_of
 from hubbub.catalog.models.learning import Learning
 
 FIRST_LINE: Final = "// Metrics of the catalog, made by `hubbub catalog codegen`; do not edit."
@@ -34,6 +35,16 @@ export function learn<Name extends keyof Models>(
 }
 """
 
+_ARM: Final = """
+/** The arm that the app shows on this device; empty if its bundle has none. */
+export function arm<Name extends keyof Experiments>(
+  client: Client,
+  experiment: Name,
+): Experiments[Name] {
+  return client.arm(experiment) as Experiments[Name];
+}
+"""
+
 
 def typescript_module(catalog: Catalog) -> str:
     """The module's text."""
@@ -50,6 +61,13 @@ def _lines(catalog: Catalog) -> Iterator[str]:
     yield from _fields((metric, _type(metric)) for metric in every if not metric.model)
     yield "}"
     yield _REPORT
+    if experiments := experiments_of(catalog.metrics):
+        yield "/** The arms of each experiment. */"
+        yield "export interface Experiments {"
+        for experiment in experiments.values():
+            yield f"  {_text(experiment.name)}: {_texts([*experiment.arms, ''])};"
+        yield "}"
+        yield _ARM
     models = [(metric, _told(metric.model)) for metric in every if metric.model]
     if not models:
         return
