@@ -2,6 +2,7 @@
 
 import argparse
 import ast
+import json
 import os
 import re
 import shlex
@@ -408,3 +409,18 @@ def test_every_document_that_is_named_anywhere_is_there() -> None:
             continue
         for page in re.findall(r"\bdocs/[\w./-]+\.md\b", path.read_text("utf-8", "replace")):
             assert (ROOT / page).exists(), f"{name}: {page}"
+
+
+@pytest.mark.thorough
+def test_every_figure_of_the_page_of_questions_is_planned(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page = (ROOT / "docs" / "questions.md").read_text()
+    row = r"\| (\d+) \| ([\d,]+)(?: of each arm)? \| `hubbub (plan [^`]+)` \|"
+    rows = re.findall(row, page)
+    assert len(rows) == page.count("`hubbub plan --") > 5
+    for epsilon, reports, words in rows:
+        assert main([*words.split(), "--format", "json"]) == 0
+        planned = json.loads(capsys.readouterr().out)["rows"][0]
+        assert f"--epsilon {epsilon} " in words
+        assert float(f"{planned['reports']:.2g}") == float(reports.replace(",", "")), words
