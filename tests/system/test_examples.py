@@ -10,9 +10,11 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from openfeature import api as openfeature
+from openfeature.exception import ErrorCode
 
 from hubbub.bundles.model_state import ModelState
-from hubbub.client import Outcome
+from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeClock, FakeServer, FakeShuffler
 from hubbub.client.testing.capture import Captured
 from hubbub.client.testing.pytest_plugin import hubbub_reports
@@ -22,6 +24,7 @@ from hubbub.signing.testing import make_bundle
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
 from tests.support.moment import now
+from tests.unit.test_experiments import CATALOG as TRIED
 
 __all__ = ["hubbub_reports"]
 
@@ -124,3 +127,29 @@ def test_the_whole_protocol_as_one_function_answers_near_the_truth() -> None:
     assert answer.reports == 2000
     for value, true in zip(answer.values, (1200, 600, 200), strict=True):
         assert abs(value.estimate - true) <= 6 * value.stderr
+
+
+def test_the_openfeature_provider_gives_flags_the_value_of_the_arm(tmp_path: Path) -> None:
+    (tmp_path / "metrics.toml").write_text(TRIED)
+    bundle = make_bundle(tmp_path / "metrics.toml").bundle
+    values = {"new_menu": {"control": False, "new": True}, "other": {"control": 1}}
+    flags, texts = set(), {"new_menu": {"control": "list", "new": "ribbon"}}
+    for number in range(9):
+        state = MemoryState(number.to_bytes(32, "big"))
+        clock = FakeClock(bundle.keys[1].start + 100.0)
+        client = Client(bundle, state, FakeShuffler(), hold_seconds=None, clock=clock, strict=False)
+        module = _load("openfeature_provider")
+        openfeature.set_provider(module.Arms(client, values))
+        details = openfeature.get_client().get_boolean_details("new_menu", False)  # noqa: FBT003 as OpenFeature has it
+        assert details.variant == client.arm("new_menu")
+        assert details.value is (details.variant == "new")
+        flags.add(details.value)
+        missing = openfeature.get_client().get_integer_details("other", 7)
+        assert (missing.value, missing.error_code) == (7, ErrorCode.FLAG_NOT_FOUND)
+        wrong = openfeature.get_client().get_string_details("new_menu", "7")
+        assert (wrong.value, wrong.error_code) == ("7", ErrorCode.TYPE_MISMATCH)
+        openfeature.set_provider(module.Arms(client, texts))
+        shown = openfeature.get_client().get_string_value("new_menu", "list")
+        assert shown == texts["new_menu"][client.arm("new_menu")]
+    openfeature.clear_providers()
+    assert flags == {False, True}
