@@ -19,7 +19,7 @@ from typing import Any
 import httpx2
 import numpy as np
 
-from hubbub.aggregator.learning.rounds import FinishedRound, RedisRounds
+from hubbub.aggregator.learning.rounds import FinishedRound, Rounds
 from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.analysis.families import draw
@@ -250,11 +250,11 @@ async def _fill(signed: Signed, url: str, today: int, held_of: Held) -> None:
     store = RedisStore(server)
     batch = 0
     for finished_round in TAUGHT:
-        await RedisRounds(server).write("churn", finished_round)
-        await RedisRounds(server).write("stays", finished_round)
-    await RedisRounds(server).write("stays", WAS_JUDGED)
+        await Rounds(server).write("churn", finished_round)
+        await Rounds(server).write("stays", finished_round)
+    await Rounds(server).write("stays", WAS_JUDGED)
     for finished_round in (*CLASSES_TAUGHT, CLASSES_JUDGED):
-        await RedisRounds(server).write("tariff", finished_round)
+        await Rounds(server).write("tariff", finished_round)
     for name in signed.bundle.streams:
         metric = signed.bundle.metric(name)
         if metric.base_name == "unheard" or metric.model:

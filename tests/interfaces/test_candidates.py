@@ -14,14 +14,12 @@ import pytest
 import hubbub.notebook
 from hubbub.aggregator.query.candidates import (
     CandidateLists,
-    MemoryCandidateLists,
-    RedisCandidateLists,
 )
 from hubbub.authoring import read_catalog
 from hubbub.bundles import read_bundle
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter, CatalogInvalid, StoreFull, StoreUnavailable, UnknownList
-from hubbub.runtime import connect_redis
+from hubbub.runtime import MemoryServer, connect_redis
 from tests.interfaces.house import STRINGS, House
 from tests.support import web
 from tests.support.pages import page_of
@@ -151,10 +149,10 @@ def test_lists_are_saved_by_name(home: House, backend: str) -> None:
 
     async def run() -> None:
         if backend == "memory":
-            await body(MemoryCandidateLists(lambda: 1000.0), lambda: asyncio.sleep(0))
+            await body(CandidateLists(MemoryServer(), lambda: 1000.0), lambda: asyncio.sleep(0))
             return
         server = await connect_redis(home.redis_url)
-        lists = RedisCandidateLists(server, lambda: 1000.0)
+        lists = CandidateLists(server, lambda: 1000.0)
 
         async def spoil() -> None:
             await server.ask("HSET", "aggregator:candidates", "mine", b"\x1f\x8bnothing")
@@ -179,7 +177,7 @@ def test_lists_never_take_the_half_of_redis_that_is_left_for_reports(redis_url: 
         [node] = await server.info("memory")
         await server.ask("CONFIG", "SET", "maxmemory", 2 * int(node["used_memory"]) + 200_000)
         try:
-            lists = RedisCandidateLists(server, lambda: 1000.0)
+            lists = CandidateLists(server, lambda: 1000.0)
             await lists.save("small", ["a"])
             with pytest.raises(StoreFull, match="for reports"):
                 await lists.save("large", [secrets.token_hex(400) for _ in range(2000)])

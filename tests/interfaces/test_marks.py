@@ -6,9 +6,9 @@ from dataclasses import asdict
 
 import pytest
 
-from hubbub.aggregator.query.marks import Mark, Marks, MemoryMarks, RedisMarks, check_mark
+from hubbub.aggregator.query.marks import Mark, Marks, check_mark
 from hubbub.errors import BadParameter, UnknownMark, UnknownMetric
-from hubbub.runtime import connect_redis
+from hubbub.runtime import MemoryServer, connect_redis
 from tests.interfaces.house import House
 from tests.support import web
 
@@ -42,10 +42,10 @@ def test_marks_are_kept_by_name(home: House, backend: str) -> None:
 
     async def run() -> None:
         if backend == "memory":
-            await body(MemoryMarks())
+            await body(Marks(MemoryServer()))
             return
         server = await connect_redis(home.redis_url)
-        marks = RedisMarks(server)
+        marks = Marks(server)
         await server.ask("HSET", "aggregator:marks", "torn", b"{")
         await server.ask("HSET", "aggregator:marks", "odd", b'["name"]')
         await body(marks)
@@ -58,7 +58,7 @@ def test_marks_are_kept_by_name(home: House, backend: str) -> None:
 def test_marks_of_an_earlier_version_are_read_replaced_and_removed(home: House) -> None:
     async def run() -> None:
         server = await connect_redis(home.redis_url)
-        marks = RedisMarks(server)
+        marks = Marks(server)
         for name in ("first", "second"):
             mark = Mark(name, "2026-01-01", metric="theme")
             await server.ask("HSET", "aggregator:marks", name, json.dumps(asdict(mark)))
@@ -76,7 +76,7 @@ def test_marks_of_an_earlier_version_are_read_replaced_and_removed(home: House) 
 
 def test_marks_end_somewhere() -> None:
     async def run() -> None:
-        marks = MemoryMarks()
+        marks = Marks(MemoryServer())
         for number in range(1000):
             await marks.save(Mark(f"m{number}", "2026-01-01"))
         await marks.save(Mark("m7", "2026-01-02"))

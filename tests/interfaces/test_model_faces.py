@@ -14,11 +14,11 @@ import pytest
 from playwright.sync_api import expect
 
 import hubbub.notebook
-from hubbub.aggregator.learning.rounds import MemoryRounds, RedisRounds, Rounds
+from hubbub.aggregator.learning.rounds import Rounds
 from hubbub.bundles.model_state import open_models
 from hubbub.cli.main import main
 from hubbub.errors import TotalsUnreadable
-from hubbub.runtime import connect_redis
+from hubbub.runtime import MemoryServer, connect_redis
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.interfaces.house import TAUGHT, House
 from tests.support import web
@@ -217,13 +217,13 @@ def test_a_round_is_written_once(home: House, backend: str) -> None:
 
     async def run() -> None:
         if backend == "memory":
-            await body(MemoryRounds())
+            await body(Rounds(MemoryServer()))
             return
         server = await connect_redis(home.redis_url)
-        await body(RedisRounds(server))
+        await body(Rounds(server))
         await server.ask("HSET", "aggregator:model:once", "1", b"{")
         with pytest.raises(TotalsUnreadable, match="nobody can read"):
-            await RedisRounds(server).finished("once")
+            await Rounds(server).finished("once")
         await server.ask("UNLINK", "aggregator:model:once")
         await server.close()
 

@@ -17,14 +17,12 @@ from hubbub.aggregator.publishing.keeper import EstimateKeeper
 from hubbub.aggregator.query import EpochRange, EstimateQuery, Page, QueryEngine
 from hubbub.aggregator.query.answer_store import (
     AnswerStore,
-    MemoryAnswerStore,
-    RedisAnswerStore,
 )
 from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import epoch_at
 from hubbub.conservation import Window
-from hubbub.runtime import RedisServer, connect_redis
+from hubbub.runtime import MemoryServer, RedisServer, connect_redis
 from tests.conftest import CatalogFiles
 from tests.support.servers import redis_server
 
@@ -75,7 +73,7 @@ async def _kept(
 ) -> AsyncIterator[Kept]:
     server = await connect_redis(url)
     store = RedisStore(server)
-    answer_store = MemoryAnswerStore() if memory else RedisAnswerStore(server)
+    answer_store = AnswerStore(MemoryServer()) if memory else AnswerStore(server)
     query = QueryEngine(catalog_files.bundle, store, clock=lambda: NOW, answer_store=answer_store)
     changed = set[str]()
     keeper = EstimateKeeper(query, answer_store, changed, 3, lambda: NOW)
@@ -203,7 +201,7 @@ def test_what_nobody_can_read_is_worked_out(
                 key = f"aggregator:estimates:theme:{date}"
                 former = await setup.client.hget(key, field)
                 await setup.client.hset(key, field, garbage)
-                fresh = RedisAnswerStore(setup.server)
+                fresh = AnswerStore(setup.server)
                 other = QueryEngine(
                     catalog_files.bundle, setup.store, clock=lambda: NOW, answer_store=fresh
                 )

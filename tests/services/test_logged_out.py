@@ -15,12 +15,10 @@ from hubbub.aggregator.access.access_setup import access_of, login_of
 from hubbub.aggregator.access.callers import SESSION, Access
 from hubbub.aggregator.access.ended_sessions import (
     EndedSessions,
-    MemoryEndedSessions,
-    RedisEndedSessions,
 )
 from hubbub.aggregator.access.sessions import Session, Sessions
 from hubbub.errors import ServiceUnavailable, StoreUnavailable
-from hubbub.runtime import RedisServer, connect_redis
+from hubbub.runtime import MemoryServer, RedisServer, connect_redis
 
 ISSUER = "http://127.0.0.1:9"
 
@@ -28,7 +26,7 @@ ISSUER = "http://127.0.0.1:9"
 async def _redis(url: str, body: Callable[[EndedSessions, RedisServer], Awaitable[None]]) -> None:
     server = await connect_redis(url)
     try:
-        await body(RedisEndedSessions(server, time.time), server)
+        await body(EndedSessions(server, time.time), server)
     finally:
         await server.close()
 
@@ -50,7 +48,9 @@ def test_what_is_ended_stays_so_until_it_would_be_over(redis_url: str, backend: 
                 assert 100 < await server.ask("TTL", key) <= 3700
 
     asyncio.run(
-        _redis(redis_url, body) if backend == "redis" else body(MemoryEndedSessions(time.time))
+        _redis(redis_url, body)
+        if backend == "redis"
+        else body(EndedSessions(MemoryServer(), time.time))
     )
 
 
@@ -84,9 +84,7 @@ def test_a_logout_at_one_aggregator_ends_every_copy_at_all(redis_url: str, tmp_p
 
     async def body() -> None:
         servers = [await connect_redis(redis_url) for _ in range(2)]
-        first, second = (
-            _opened(tmp_path, RedisEndedSessions(server, time.time)) for server in servers
-        )
+        first, second = (_opened(tmp_path, EndedSessions(server, time.time)) for server in servers)
 
         async def known(access: Access, cookie: str) -> bool:
             return await access.caller("", f"{SESSION}={cookie}") is not None
@@ -101,7 +99,7 @@ def test_a_logout_at_one_aggregator_ends_every_copy_at_all(redis_url: str, tmp_p
         # Another file of access changes nothing, nor does an aggregator that starts now.
         result = read_access(tmp_path / "access.toml")
         second.use(result, login_of(result, second.login, ended=second.ended))
-        third = _opened(tmp_path, RedisEndedSessions(servers[0], time.time))
+        third = _opened(tmp_path, EndedSessions(servers[0], time.time))
         for access in (second, third):
             assert [await known(access, cookie) for cookie in cookies] == [False, True]
         for server in servers:
@@ -111,7 +109,7 @@ def test_a_logout_at_one_aggregator_ends_every_copy_at_all(redis_url: str, tmp_p
 
 
 def test_where_nobody_can_say_nobody_is_let_in(tmp_path: Path) -> None:
-    class Away(MemoryEndedSessions):
+    class Away(EndedSessions):
         async def has(self, session: str) -> bool:
             del session
             raise StoreUnavailable("it is away")
@@ -134,4 +132,4 @@ def test_where_nobody_can_say_nobody_is_let_in(tmp_path: Path) -> None:
     )
     cookie = f"{SESSION}={Sessions([key], time.time).seal(session)}"
     with pytest.raises(StoreUnavailable):
-        asyncio.run(_opened(tmp_path, Away(time.time)).caller("", cookie))
+        asyncio.run(_opened(tmp_path, Away(MemoryServer(), time.time)).caller("", cookie))

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hubbub.aggregator.query.answer_store import MemoryAnswerStore, RedisAnswerStore
-from hubbub.aggregator.retention import RedisPromises, Retention, days_of, length_of, promised
+from hubbub.aggregator.query.answer_store import AnswerStore
+from hubbub.aggregator.retention import Promises, Retention, days_of, length_of, promised
 from hubbub.aggregator.store.contract import Commit, TotalsStore
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.authoring import read_catalog
@@ -22,10 +22,10 @@ from hubbub.cli.local import totals_redis
 from hubbub.cli.main import main
 from hubbub.conservation import Window
 from hubbub.errors import CatalogInvalid
-from hubbub.runtime import Clocks, connect_redis
+from hubbub.runtime import Clocks, MemoryServer, connect_redis
 from tests.conftest import CATALOG, CatalogFiles
 from tests.support.bundles import make_signed
-from tests.support.fakes import MemoryPromises, MemoryStore
+from tests.support.fakes import MemoryStore
 
 DAYS = 86_400
 
@@ -70,7 +70,12 @@ def test_what_is_older_than_the_catalog_keeps_goes_and_nothing_else(
         young = await _count(store, theme, 30, 20)
         other = await _count(store, metrics["crashed"], 40, 10)
         retention = Retention(
-            bundle, store, MemoryPromises(), MemoryAnswerStore(), Sure(), changed=changed
+            bundle,
+            store,
+            Promises(MemoryServer()),
+            AnswerStore(MemoryServer()),
+            Sure(),
+            changed=changed,
         )
         for _ in range(2):
             await retention.look()
@@ -80,7 +85,12 @@ def test_what_is_older_than_the_catalog_keeps_goes_and_nothing_else(
         assert (await store.report_counts())[old]["counted:deleted"] == 30
         assert changed == {"theme"}
         unsure = Retention(
-            replace(bundle), store, MemoryPromises(), MemoryAnswerStore(), Clocks(), changed=changed
+            replace(bundle),
+            store,
+            Promises(MemoryServer()),
+            AnswerStore(MemoryServer()),
+            Clocks(),
+            changed=changed,
         )
         await _count(store, theme, 41, 5)
         await unsure.look()
@@ -103,8 +113,8 @@ def test_what_was_promised_is_deleted_when_the_metric_is_retired_or_its_line_cha
     async def body() -> None:
         server = await connect_redis(redis_url)
         await server.client.flushdb()
-        store, answer_store, changed = RedisStore(server), RedisAnswerStore(server), set[str]()
-        promises = RedisPromises(server)
+        store, answer_store, changed = RedisStore(server), AnswerStore(server), set[str]()
+        promises = Promises(server)
         # Nobody has to be sure of the time to promise.
         await Retention(served, store, promises, answer_store, Clocks(), changed=changed).look()
         old = await _count(store, theme, 40, 30)
@@ -159,8 +169,8 @@ def test_a_name_used_again_with_other_epochs_has_its_old_totals_judged_by_their_
         await server.client.flushdb()
         store, promises, answer_store = (
             RedisStore(server),
-            RedisPromises(server),
-            RedisAnswerStore(server),
+            Promises(server),
+            AnswerStore(server),
         )
 
         async def look(bundle: Bundle) -> set[Window]:
@@ -232,7 +242,7 @@ def test_a_retired_metric_is_forgotten_by_its_name_and_a_stranger_is_told_apart(
             await _count(store, shade, days, 30)
         await _count(store, older, 40, 7)  # of a version that remembered nothing
         served = replace(catalog_files.bundle, metrics={"shade": shade}, history={})
-        promises, answer_store = RedisPromises(server), RedisAnswerStore(server)
+        promises, answer_store = Promises(server), AnswerStore(server)
         await Retention(served, store, promises, answer_store, Clocks(), changed=set()).look()
         await server.close()
 
@@ -271,7 +281,7 @@ def test_an_operator_forgets_what_was_before_a_day(
         await server.client.flushdb()
         store = RedisStore(server)
         windows = [await _count(store, theme, days, 30) for days in (40, 21, 5, 0)]
-        await RedisAnswerStore(server).ranges("theme", ["7d"])
+        await AnswerStore(server).ranges("theme", ["7d"])
         await server.client.hset("aggregator:estimates:theme:7d", "version", "1")
         await server.close()
         return windows

@@ -24,7 +24,7 @@ import redis.asyncio
 from hubbub.aggregator.place import Place
 from hubbub.aggregator.publishing.publisher import EpochPublisher, Folder, RedisDeliveryLog
 from hubbub.aggregator.query import EstimateQuery, QueryEngine
-from hubbub.aggregator.query.answer_store import RedisAnswerStore
+from hubbub.aggregator.query.answer_store import AnswerStore
 from hubbub.aggregator.store.contract import (
     Commit,
     Counted,
@@ -701,7 +701,7 @@ def test_totals_put_back_and_counted_up_to_as_many_as_before_are_told_apart(
         store, window = RedisStore(server), Window("theme", 5)
         size = catalog_files.bundle.metric("theme").randomizer.layout.size
         key = window.key("aggregator:totals")
-        query = QueryEngine(catalog_files.bundle, store, answer_store=RedisAnswerStore(server))
+        query = QueryEngine(catalog_files.bundle, store, answer_store=AnswerStore(server))
 
         async def add(first: int) -> None:
             cells = [first] + [9] * (size - 1)

@@ -15,9 +15,10 @@ from pyarrow import fs
 from hubbub.aggregator.place import Place
 from hubbub.aggregator.publishing.totals_writer import TotalsWriter
 from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.query.answer_store import AnswerStore
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
-from hubbub.aggregator.retention import Retention, delete_totals
+from hubbub.aggregator.retention import Promises, Retention, delete_totals
 from hubbub.aggregator.store.contract import Commit, Outcome, WindowTotals
 from hubbub.aggregator.store.filed import FiledStore
 from hubbub.aggregator.store.files import FileTotals, newest_bundle
@@ -26,9 +27,9 @@ from hubbub.bundles import Bundle
 from hubbub.cli.main import main
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BundleRefused, StoreUnavailable, TotalsUnreadable
-from hubbub.runtime import Clocks, connect_redis
+from hubbub.runtime import Clocks, MemoryServer, connect_redis
 from tests.conftest import CatalogFiles
-from tests.support.fakes import MemoryPromises, MemoryStore
+from tests.support.fakes import MemoryStore
 from tests.support.servers import redis_server
 
 EPOCHS = range(20_000, 20_004)
@@ -44,12 +45,6 @@ class Settled(Clocks):
     """Clocks that have agreed for an hour."""
 
     settled = True
-
-
-class Drops:
-    """Where no finished answers are."""
-
-    async def drop(self, metric: str) -> None: ...
 
 
 async def _count(
@@ -173,7 +168,9 @@ def test_what_redis_lost_is_answered_from_files_and_what_it_deleted_is_not(
         await filled.writer().look()
         assert [name[:10] for name in _names(place)] == ["2024-10-04"]
         # And in both.
-        assert await delete_totals(filled.windows[:1], filled.filed, Drops()) == 60
+        assert (
+            await delete_totals(filled.windows[:1], filled.filed, AnswerStore(MemoryServer())) == 60
+        )
         assert not _names(place)
 
     asyncio.run(body())
@@ -456,10 +453,15 @@ def test_while_the_place_is_away_redis_alone_answers_and_totals_are_deleted(
     async def body() -> None:
         await filled.fill()
         await filled.writer(redis_days=3).look()  # drops the cells of the first
-        promises = MemoryPromises()
+        promises = Promises(MemoryServer())
         await promises.promise("theme", '{"epoch": "day", "days": {"2": null}}')
         retention = Retention(
-            filled.bundle, filled.filed, promises, Drops(), Settled(_now), changed=set()
+            filled.bundle,
+            filled.filed,
+            promises,
+            AnswerStore(MemoryServer()),
+            Settled(_now),
+            changed=set(),
         )
 
         def away(*_: object) -> None:

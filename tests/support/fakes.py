@@ -178,21 +178,6 @@ def _last(shards: Sequence[_Sums]) -> bytes:
     return b"".join(sums.last for sums in shards)
 
 
-class MemoryPromises:
-    """Promises in this process's memory."""
-
-    def __init__(self) -> None:
-        self._said: dict[str, bytes] = {}
-
-    async def promises(self) -> Mapping[str, bytes]:
-        """What `promise` was given last, by metric."""
-        return self._said
-
-    async def promise(self, metric: str, promise_text: str) -> None:
-        """Remember this of a metric."""
-        self._said[metric] = promise_text.encode()
-
-
 @dataclass(slots=True)
 class MemoryReleaseLog:
     """A record in this process's memory. Passes the same tests."""

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from hubbub.aggregator.query.answer_store import RedisAnswerStore
-from hubbub.aggregator.retention import RedisPromises, Retention, promised
+from hubbub.aggregator.query.answer_store import AnswerStore
+from hubbub.aggregator.retention import Promises, Retention, promised
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.authoring import read_catalog
@@ -62,18 +62,16 @@ def _fill(run: LocalRun) -> None:
 async def _hour_passes(run: LocalRun, days_later: int = 0) -> None:
     """What the aggregator does every hour, once its clocks agree."""
     server = await connect_redis(run.aggregator_redis)
-    store, answer_store = RedisStore(server), RedisAnswerStore(server)
+    store, answer_store = RedisStore(server), AnswerStore(server)
     clocks = Sure(lambda: time.time() + days_later * 86_400)
-    await Retention(
-        run.bundle, store, RedisPromises(server), answer_store, clocks, changed=set()
-    ).look()
+    await Retention(run.bundle, store, Promises(server), answer_store, clocks, changed=set()).look()
     await server.close()
 
 
 async def _promised(run: LocalRun) -> bool:
     """Whether the running aggregator remembers for how long `theme` is kept."""
     server = await connect_redis(run.aggregator_redis)
-    promises = await promised(RedisPromises(server))
+    promises = await promised(Promises(server))
     await server.close()
     return "theme" in promises and promises["theme"].days == {"day": {35: None}}
 

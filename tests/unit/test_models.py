@@ -17,7 +17,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.aggregator.learning.learner import ModelLearner
-from hubbub.aggregator.learning.rounds import MemoryRounds
+from hubbub.aggregator.learning.rounds import Rounds
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.models import LearnedModel, learned_model
 from hubbub.aggregator.store.contract import Commit
@@ -51,7 +51,7 @@ from hubbub.privacy.leaflet import leaflet
 from hubbub.privacy.proofs import audit
 from hubbub.privacy.proofs.audit import Check, audit_metric
 from hubbub.privacy.verdict import advice
-from hubbub.runtime import Clocks
+from hubbub.runtime import Clocks, MemoryServer
 from hubbub.signing.sign_bundle import sign_models
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, Signed, make_signed
@@ -113,7 +113,7 @@ class Devices:
 
     signed: Signed
     store: MemoryStore = field(default_factory=MemoryStore)
-    rounds: MemoryRounds = field(default_factory=MemoryRounds)
+    rounds: Rounds = field(default_factory=lambda: Rounds(MemoryServer()))
     models: bytes = b""
     now: float = START * DAY
     model: str = "churn"
@@ -316,7 +316,7 @@ def test_in_development_rounds_are_minutes_and_begin_once_somebody_tells(tmp_pat
         0,
         1,
     ]
-    store, rounds, now = MemoryStore(), MemoryRounds(), float(START * DAY)
+    store, rounds, now = MemoryStore(), Rounds(MemoryServer()), float(START * DAY)
     bundle = SimpleNamespace(metrics={"churn": replace(metric, development=True)}, development=True)
 
     def look() -> int:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hubbub.aggregator.query import QueryEngine
-from hubbub.aggregator.query.answer_store import MemoryAnswerStore
+from hubbub.aggregator.query.answer_store import AnswerStore
 from hubbub.aggregator.query.answers import Estimated
 from hubbub.aggregator.query.cache import (
     CoalescedRead,
@@ -22,6 +22,7 @@ from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.store.contract import Commit, WindowTotals
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter
+from hubbub.runtime import MemoryServer
 from tests.support.bundles import DAY, make_signed
 from tests.support.fakes import MemoryStore
 
@@ -212,7 +213,7 @@ def test_totals_are_read_again_when_they_changed_and_not_otherwise() -> None:
 
 
 def test_who_asked_before_another_bundle_leaves_no_answer_of_the_former_one(tmp_path: Path) -> None:
-    class Waiting(MemoryAnswerStore):
+    class Waiting(AnswerStore):
         gate: asyncio.Event | None = None
 
         async def find(self, metric: str, range_: str, version: str) -> Estimated | None:
@@ -221,7 +222,7 @@ def test_who_asked_before_another_bundle_leaves_no_answer_of_the_former_one(tmp_
             return await super().find(metric, range_, version)
 
     async def body() -> None:
-        day, store, answer_store = 20_000, MemoryStore(), Waiting()
+        day, store, answer_store = 20_000, MemoryStore(), Waiting(MemoryServer())
         tags = [number.to_bytes(16, "big") for number in range(110)]
         added = Commit(
             batch_id=b"1" * 16,

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 from hubbub.aggregator.access.access_setup import access_of
 from hubbub.aggregator.access.audit_trail import AuditTrail
 from hubbub.aggregator.access.callers import Access
-from hubbub.aggregator.access.ended_sessions import RedisEndedSessions
+from hubbub.aggregator.access.ended_sessions import EndedSessions
 from hubbub.aggregator.housekeeping import Housekeeping
 from hubbub.aggregator.ingest.arrivals import Arrivals
 from hubbub.aggregator.ingest.intake import Intake
 from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.ingest.window_room import Room
 from hubbub.aggregator.learning.learner import ModelLearner
-from hubbub.aggregator.learning.rounds import RedisRounds
+from hubbub.aggregator.learning.rounds import Rounds
 from hubbub.aggregator.metrics import BATCHES, OPENING_KEY_DAYS_LEFT, UNREADABLE_TOTALS
 from hubbub.aggregator.place import Place
 from hubbub.aggregator.publishing.alerts import AlertPublisher
@@ -33,9 +33,9 @@ from hubbub.aggregator.publishing.publisher import (
 )
 from hubbub.aggregator.publishing.totals_writer import TotalsWriter
 from hubbub.aggregator.query import QueryEngine
-from hubbub.aggregator.query.answer_store import RedisAnswerStore
-from hubbub.aggregator.query.candidates import RedisCandidateLists
-from hubbub.aggregator.query.marks import RedisMarks
+from hubbub.aggregator.query.answer_store import AnswerStore
+from hubbub.aggregator.query.candidates import CandidateLists
+from hubbub.aggregator.query.marks import Marks
 from hubbub.aggregator.query.report_counts import Shuffler
 from hubbub.aggregator.releases.release_log import RedisReleaseLog
 from hubbub.aggregator.releases.releasing import Releases
@@ -48,7 +48,7 @@ from hubbub.aggregator.reload import (
     files,
     reading,
 )
-from hubbub.aggregator.retention import RedisPromises, Retention
+from hubbub.aggregator.retention import Promises, Retention
 from hubbub.aggregator.service import IngestService
 from hubbub.aggregator.settings import Settings, limited, parse
 from hubbub.aggregator.store.contract import TotalsStore
@@ -104,7 +104,7 @@ async def _serve(settings: Settings) -> None:
     arrivals = Arrivals() if settings.common.development else None
     intake = Intake(bundle, opener, store, stages, clocks=clocks, room=room, arrivals=arrivals)
     upstream = Shuffler(settings.shuffler_status, tls) if settings.shuffler_status else None
-    answer_store, promises = RedisAnswerStore(server), RedisPromises(server)
+    answer_store, promises = AnswerStore(server), Promises(server)
     beside = {"stages": stages, "clocks": clocks, "arrivals": arrivals, **_of_analysts(server)}
     totals, totals_files = _totals(settings, store, lambda: query.collected.bundle)
     query = QueryEngine(bundle, totals, upstream, answer_store=answer_store, **beside)
@@ -177,15 +177,15 @@ def _writers(
 def _of_analysts(server: RedisServer) -> dict[str, Any]:
     """What analysts keep, and rounds of models, by the names of the query engine's parameters."""
     return {
-        "lists": RedisCandidateLists(server),
-        "marks": RedisMarks(server),
-        "rounds": RedisRounds(server),
+        "lists": CandidateLists(server),
+        "marks": Marks(server),
+        "rounds": Rounds(server),
     }
 
 
 def _access(settings: Settings, server: RedisServer) -> Access:
     # Whoever logs out does so of every aggregator of this Redis.
-    ended = RedisEndedSessions(server, time.time)
+    ended = EndedSessions(server, time.time)
     return access_of(settings.http.tokens, access_file(settings), ended)
 
 

@@ -12,33 +12,25 @@ import json
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol, Self
+from typing import Final, Self
 
+from hubbub.aggregator.query.answer_store import AnswerStore
 from hubbub.aggregator.store.contract import Counted, TotalsStore
 from hubbub.bundles import Bundle
 from hubbub.catalog import EPOCH_SECONDS, Metric, closing_time, epoch_at, epoch_start
 from hubbub.conservation import Window
 from hubbub.errors import StoreUnavailable
 from hubbub.fields.rules import is_whole, metric_name_of
-from hubbub.runtime import Clocks, RedisServer, facts
+from hubbub.runtime import Clocks, Hashes, facts
 
 
-class Promises(Protocol):
-    """For how long totals are kept, by metric, also of one that no catalog has any more."""
+class Promises:
+    """For how long totals are kept, by metric, also of one that no catalog has any more.
 
-    async def promises(self) -> Mapping[str, bytes]:
-        """What `promise` was given last, by metric."""
-        ...
+    Both methods raise StoreUnavailable without Redis.
+    """
 
-    async def promise(self, metric: str, text: str) -> None:
-        """Remember this of a metric."""
-        ...
-
-
-class RedisPromises:
-    """In the aggregator's Redis. Both methods raise StoreUnavailable."""
-
-    def __init__(self, server: RedisServer) -> None:
+    def __init__(self, server: Hashes) -> None:
         self._server = server
 
     async def promises(self) -> Mapping[str, bytes]:
@@ -60,14 +52,6 @@ _DAY: Final = 86_400
 def days_of(keep: str) -> int:
     """How many days "400d" or "57w" is; 0 for what is kept for ever."""
     return int(keep[:-1]) * (7 if keep.endswith("w") else 1) if keep else 0
-
-
-class DropsEstimates(Protocol):
-    """Where finished estimates are kept."""
-
-    async def drop(self, metric: str) -> None:
-        """Keep none of a metric."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +179,7 @@ def ended_before(
 
 
 async def delete_totals(
-    windows: Sequence[Window], store: TotalsStore, answer_store: DropsEstimates
+    windows: Sequence[Window], store: TotalsStore, answer_store: AnswerStore
 ) -> int:
     """Delete these totals, and the estimates that were kept of them: of how many reports."""
     remembered = await store.remembered()
@@ -220,7 +204,7 @@ class Retention:
         bundle: Bundle,
         store: TotalsStore,
         promises: Promises,
-        answer_store: DropsEstimates,
+        answer_store: AnswerStore,
         clocks: Clocks,
         *,
         changed: set[str],

@@ -26,7 +26,15 @@ from hubbub.runtime.process import (
     serve_until_signal,
 )
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.redis.server import Command, Memory, RedisServer, lua, script
+from hubbub.runtime.redis.server import (
+    Command,
+    Hashes,
+    Memory,
+    MemoryServer,
+    RedisServer,
+    lua,
+    script,
+)
 from hubbub.runtime.reloading import Reloader, Take
 from hubbub.runtime.rpc.limiter import Limiter, network
 from hubbub.runtime.rpc.peers import caller_of
@@ -61,9 +69,11 @@ __all__ = [
     "Clocks",
     "Command",
     "Common",
+    "Hashes",
     "Limiter",
     "Loop",
     "Memory",
+    "MemoryServer",
     "MetricDeclaration",
     "Metrics",
     "RedisServer",

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from hubbub.aggregator.access.access_file import AccessFile
 from hubbub.aggregator.access.callers import Access
-from hubbub.aggregator.access.ended_sessions import EndedSessions, MemoryEndedSessions
+from hubbub.aggregator.access.ended_sessions import EndedSessions
 from hubbub.aggregator.access.tokens import Tokens
 from hubbub.errors import MissingDependency
 from hubbub.errors.installing import install_with
+from hubbub.runtime import MemoryServer
 
 if TYPE_CHECKING:
     from hubbub.aggregator.access.login import Login
@@ -49,4 +50,4 @@ def login_of(
         ) from error
     if former:
         return former.renewed(access)
-    return Login(access.oidc, access.groups, clock, ended or MemoryEndedSessions(clock))
+    return Login(access.oidc, access.groups, clock, ended or EndedSessions(MemoryServer(), clock))

@@ -6,54 +6,24 @@ them says whose session it was.
 
 import hashlib
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
-from hubbub.runtime import RedisServer
+from hubbub.runtime import Hashes
 
 _KEY: Final = "aggregator:ended:"
 # Clocks of several machines are apart; a session is forgotten as ended once it is over for each.
 _APART_SECONDS: Final = 3600
 
 
-class EndedSessions(Protocol):
-    """Sessions by name. Every method raises StoreUnavailable without Redis."""
+class EndedSessions:
+    """Those that were ended in any aggregator of a Redis; StoreUnavailable where it is away."""
 
-    async def end(self, session: str, until: int) -> None:
-        """Nobody asks by it any more. until: when it would end by itself, seconds since 1970."""
-        ...
-
-    async def has(self, session: str) -> bool:
-        """Whether it was ended."""
-        ...
-
-
-class MemoryEndedSessions:
-    """Those that were ended in this process. Passes the same tests."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._until: dict[str, int] = {}
-        self._clock = clock
-
-    async def end(self, session: str, until: int) -> None:
-        """Nobody asks by it any more."""
-        now = self._clock()
-        self._until = {name: end for name, end in self._until.items() if end > now}
-        self._until[session] = until
-
-    async def has(self, session: str) -> bool:
-        """Whether it was ended."""
-        return session in self._until
-
-
-class RedisEndedSessions:
-    """Those that were ended in any aggregator of this Redis."""
-
-    def __init__(self, server: RedisServer, clock: Callable[[], float]) -> None:
+    def __init__(self, server: Hashes, clock: Callable[[], float]) -> None:
         self._server = server
         self._clock = clock
 
     async def end(self, session: str, until: int) -> None:
-        """Nobody asks by it any more."""
+        """Nobody asks by it any more. until: when it would end by itself, seconds since 1970."""
         key, seconds = _key(session), max(0, until - int(self._clock())) + _APART_SECONDS
         # Of the commands that users.acl of every version grants.
         await self._server.durable([("HSET", key, "until", until), ("EXPIRE", key, seconds)])

@@ -6,17 +6,16 @@ that is written is never written again, whoever works it out, so that each is on
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from math import isfinite
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Self
 
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.models import Round
 from hubbub.errors import TotalsUnreadable
-from hubbub.runtime import RedisServer
+from hubbub.runtime import Hashes
 
 _KEY: Final = "aggregator:model:"
 # Of a direction that has its products kept: 176 kB a round. Above it no contraction is known, and
@@ -88,52 +87,20 @@ def as_text(outer: Floats) -> str:
     return b64encode(outer[np.tril_indices(len(outer))].astype("<f4").tobytes()).decode()
 
 
-class Rounds(Protocol):
+class Rounds:
     """Finished rounds by model. Every method raises StoreUnavailable without Redis."""
 
-    async def finished(self, model: str) -> list[FinishedRound]:
-        """Every round that is written, by its number, from 0 on without a gap."""
-        ...
-
-    async def write(self, model: str, finished: FinishedRound) -> bool:
-        """Write a round, unless it is written; whether this was the first."""
-        ...
-
-
-class MemoryRounds:
-    """In this process's memory. Passes the same tests."""
-
-    def __init__(self) -> None:
-        self._held: dict[str, dict[int, FinishedRound]] = {}
-
-    async def finished(self, model: str) -> list[FinishedRound]:
-        """Every round that is written."""
-        return _in_order(self._held.get(model, {}))
-
-    async def write(self, model: str, finished: FinishedRound) -> bool:
-        """Write a round, unless it is written."""
-        rounds = self._held.setdefault(model, {})
-        return rounds.setdefault(finished.number, finished) is finished
-
-
-class RedisRounds:
-    """In the aggregator's Redis."""
-
-    def __init__(self, server: RedisServer) -> None:
+    def __init__(self, server: Hashes) -> None:
         self._server = server
 
     async def finished(self, model: str) -> list[FinishedRound]:
-        """Every round that is written.
+        """Every round that is written, by its number, from 0 on without a gap.
 
         Raises:
             TotalsUnreadable: one is there that nobody can read.
         """
-        reply = await self._server.ask("HGETALL", _KEY + model)
-        pairs = (
-            reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2], strict=True)
-        )
         rounds = {}
-        for number, text in pairs:
+        for number, text in (await self._server.ask("HGETALL", _KEY + model)).items():
             try:
                 rounds[int(number)] = FinishedRound.load(text)
             except (ValueError, TypeError, KeyError, RecursionError) as error:
@@ -141,10 +108,13 @@ class RedisRounds:
                     f'model "{model}": what Redis holds of a round nobody can read; restore a '
                     "backup, or give the model a new name"
                 ) from error
-        return _in_order(rounds)
+        sequence: list[FinishedRound] = []
+        while len(sequence) in rounds:
+            sequence.append(rounds[len(sequence)])
+        return sequence
 
     async def write(self, model: str, finished: FinishedRound) -> bool:
-        """Write a round, unless it is written; one command, so whole or not at all."""
+        """Write a round, unless it is written, whole or not at all; whether this was the first."""
         document = asdict(finished)
         if not finished.judged:
             del document[
@@ -153,10 +123,3 @@ class RedisRounds:
         text = json.dumps(document, separators=(",", ":"))
         [first] = await self._server.durable([("HSETNX", _KEY + model, str(finished.number), text)])
         return bool(first)
-
-
-def _in_order(rounds: Mapping[int, FinishedRound]) -> list[FinishedRound]:
-    sequence: list[FinishedRound] = []
-    while len(sequence) in rounds:
-        sequence.append(rounds[len(sequence)])
-    return sequence

@@ -14,14 +14,14 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from hubbub.aggregator.query.answers import Estimated, Shuffled
 from hubbub.aggregator.query.cache import LruCache
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.analysis import LikelyString, Mean, Percentile, ShareBelow, Twins, ValueAnswer
-from hubbub.runtime import RedisServer
+from hubbub.runtime import Hashes
 
 # What nobody confirms any more goes: a removed metric's, a range that moved on.
 _SECONDS: Final = 3 * 86_400
@@ -38,75 +38,13 @@ class Written:
     at: str
 
 
-class AnswerStore(Protocol):
-    """Finished answers by metric and range. Every method raises StoreUnavailable without Redis."""
+class AnswerStore:
+    """Finished answers by metric and range, those that were read last at hand.
 
-    async def find(self, metric: str, range_: str, version: str) -> Estimated | None:
-        """The answer of exactly this version, whole."""
-        ...
+    Every method raises StoreUnavailable without Redis.
+    """
 
-    async def written(self, metric: str, range_: str) -> Written | None:
-        """What stands there, of whichever version."""
-        ...
-
-    async def keep(self, answer: Estimated, range_: str, record: Written) -> None:
-        """Keep an answer in place of what stands there."""
-        ...
-
-    async def confirm(self, metric: str, range_: str, record: Written) -> None:
-        """Say that what stands there was found right once more."""
-        ...
-
-    async def ranges(self, metric: str, ranges: Sequence[str]) -> None:
-        """Say which ranges of a metric there are."""
-        ...
-
-    async def drop(self, metric: str) -> None:
-        """Keep none of a metric."""
-        ...
-
-
-class MemoryAnswerStore:
-    """Answers in this process's memory. Passes the same tests."""
-
-    def __init__(self) -> None:
-        self.kept: dict[tuple[str, str], tuple[Estimated, Written]] = {}
-        self.index: dict[str, tuple[str, ...]] = {}
-
-    async def find(self, metric: str, range_: str, version: str) -> Estimated | None:
-        """The answer of exactly this version, whole."""
-        answer, record = self.kept.get((metric, range_), (None, None))
-        return answer if record and record.version == version else None
-
-    async def written(self, metric: str, range_: str) -> Written | None:
-        """What stands there, of whichever version."""
-        _, record = self.kept.get((metric, range_), (None, None))
-        return record
-
-    async def keep(self, answer: Estimated, range_: str, record: Written) -> None:
-        """Keep an answer in place of what stands there."""
-        self.kept[answer.metric, range_] = answer, record
-
-    async def confirm(self, metric: str, range_: str, record: Written) -> None:
-        """Say that what stands there was found right once more."""
-        if (metric, range_) in self.kept:
-            self.kept[metric, range_] = self.kept[metric, range_][0], record
-
-    async def ranges(self, metric: str, ranges: Sequence[str]) -> None:
-        """Say which ranges of a metric there are."""
-        self.index[metric] = tuple(ranges)
-
-    async def drop(self, metric: str) -> None:
-        """Keep none of a metric."""
-        for key in [key for key in self.kept if key[0] == metric]:
-            del self.kept[key]
-        self.index.pop(metric, None)
-
-
-class RedisAnswerStore:
-    """Answers in Redis, and those that were read last at hand."""
-
-    def __init__(self, server: RedisServer) -> None:
+    def __init__(self, server: Hashes) -> None:
         self._server = server
         self._read: LruCache[str, tuple[str, Estimated]] = LruCache(_MAX_VALUES)
 

@@ -7,8 +7,6 @@ from typing import Any, Literal, Protocol
 
 from hubbub.aggregator.query.answers import PipelineStatus, ReportCounts
 from hubbub.aggregator.query.cache import CoalescedRead
-from hubbub.aggregator.query.candidates import CandidateLists, SavedList
-from hubbub.aggregator.query.marks import Mark, Marks, mark_named
 from hubbub.aggregator.query.totals import TotalsByEpoch
 from hubbub.bundles import Bundle
 
@@ -87,54 +85,3 @@ def _total(total: ReportCounts, windows: Sequence[ReportCounts]) -> ReportCounts
     }
     balanced = None if total.balanced is None else all(window.balanced for window in windows)
     return replace(total, balanced=balanced, **sums)
-
-
-class CallersLists:
-    """Saved lists for one caller: everybody reads every list, and publishers write them."""
-
-    def __init__(self, lists: CandidateLists, viewer: Viewer) -> None:
-        self._lists = lists
-        self._viewer = viewer
-
-    async def all(self) -> list[SavedList]:
-        """Every list, by name."""
-        return await self._lists.all()
-
-    async def find(self, name: str) -> tuple[str, ...]:
-        """The strings of one list. Raises UnknownList."""
-        return await self._lists.find(name)
-
-    async def save(self, name: str, strings: Sequence[str], *, add: bool = False) -> SavedList:
-        """Save a list. Raises AccessRefused for callers who are not publishers."""
-        self._viewer.check("publisher")
-        return await self._lists.save(name, strings, add=add)
-
-    async def remove(self, name: str) -> None:
-        """Remove a list. Raises AccessRefused for callers who are not publishers."""
-        self._viewer.check("publisher")
-        await self._lists.remove(name)
-
-
-class CallersMarks:
-    """Marks as one caller may read and write them: without those of hidden metrics."""
-
-    def __init__(self, marks: Marks, viewer: Viewer) -> None:
-        self._marks = marks
-        self._viewer = viewer
-
-    async def all(self, metric: str = "") -> list[Mark]:
-        """Every mark that the caller sees, or those that a metric's trend has; by date."""
-        marks = await self._marks.all(metric)
-        return [mark for mark in marks if not mark.metric or self._viewer.sees(mark.metric)]
-
-    async def save(self, mark: Mark) -> Mark:
-        """Save a mark. Raises AccessRefused for callers who do not publish its metric."""
-        self._viewer.check("publisher", mark.metric)
-        return await self._marks.save(mark)
-
-    async def remove(self, name: str, metric: str = "") -> None:
-        """Remove a mark. Raises UnknownMark, BadParameter or AccessRefused."""
-        self._viewer.check("publisher")
-        mark = mark_named(await self.all(), name, metric)
-        self._viewer.check("publisher", mark.metric)
-        await self._marks.remove(mark.name, mark.metric)

@@ -8,10 +8,12 @@ import gzip
 import json
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from copy import copy
 from dataclasses import asdict, dataclass, replace
-from typing import Final, Protocol
+from typing import Final, Self
 
 from hubbub.aggregator.query.answers import Estimated
+from hubbub.aggregator.query.caller_view import Viewer
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.text_rules import check_words
 from hubbub.analysis.families import family_for
@@ -26,7 +28,7 @@ from hubbub.errors import (
     UnknownList,
 )
 from hubbub.fields.rules import NAME
-from hubbub.runtime import RedisServer
+from hubbub.runtime import Hashes
 
 CATALOG: Final = "catalog"
 """What the catalog's own list of a metric is called."""
@@ -65,34 +67,10 @@ class CandidateList:
     candidates: list[str]
 
 
-class CandidateLists(Protocol):
-    """Lists of strings that analysts saved. Every method raises StoreUnavailable without Redis."""
-
-    async def all(self) -> list[SavedList]:
-        """Every list, by name."""
-        ...
-
-    async def find(self, name: str) -> tuple[str, ...]:
-        """The strings of one. Raises UnknownList."""
-        ...
-
-    async def save(self, name: str, strings: Sequence[str], *, add: bool = False) -> SavedList:
-        """Save a list under a name, in place of one or added to it.
-
-        Raises:
-            BadParameter: no such name may be, a string cannot be, or there are too many.
-        """
-        ...
-
-    async def remove(self, name: str) -> None:
-        """Forget one. Raises UnknownList."""
-        ...
-
-
 async def with_candidates(
     metric: Metric,
     query: EstimateQuery,
-    lists: CandidateLists,
+    lists: "CandidateLists",
     estimate: Callable[[str, EstimateQuery], Awaitable[Estimated]],
 ) -> EstimateQuery:
     """The question with all strings that it looks for, and with the names of where they are from.
@@ -178,52 +156,24 @@ def looks_for_strings(metric: Metric) -> bool:
     return family.KIND == "strings" and not family.FINDS
 
 
-class MemoryCandidateLists:
-    """Lists in this process's memory. Passes the same tests."""
+class CandidateLists:
+    """Lists of strings that analysts saved. Every method raises StoreUnavailable without Redis."""
 
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
-        self._clock = clock
-        self._held: dict[str, tuple[SavedList, tuple[str, ...]]] = {}
-
-    async def all(self) -> list[SavedList]:
-        """Every list, by name."""
-        return [self._held[name][0] for name in sorted(self._held)]
-
-    async def find(self, name: str) -> tuple[str, ...]:
-        """The strings of one. Raises UnknownList."""
-        if name not in self._held:
-            raise _unknown(name, await self.all())
-        return self._held[name][1]
-
-    async def save(self, name: str, strings: Sequence[str], *, add: bool = False) -> SavedList:
-        """Save a list under a name, in place of one or added to it."""
-        before = self._held[name][1] if add and name in self._held else ()
-        checked = _checked(
-            name, [*before, *strings], [saved_list.name for saved_list in await self.all()]
-        )
-        self._held[name] = SavedList(name, len(checked), int(self._clock())), checked
-        return self._held[name][0]
-
-    async def remove(self, name: str) -> None:
-        """Forget one. Raises UnknownList."""
-        await self.find(name)
-        del self._held[name]
-
-
-class RedisCandidateLists:
-    """Lists in the aggregator's Redis."""
-
-    def __init__(self, server: RedisServer, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, server: Hashes, clock: Callable[[], float] = time.time) -> None:
         self._server = server
         self._clock = clock
+        self._viewer: Viewer | None = None
+
+    def seen_by(self, viewer: Viewer) -> Self:
+        """The same for one caller: everybody reads every list, and publishers write them."""
+        own = copy(self)
+        own._viewer = viewer  # noqa: SLF001 of the same class
+        return own
 
     async def all(self) -> list[SavedList]:
         """Every list, by name; those that nobody can read are left out."""
         reply = await self._server.ask("HGETALL", _LISTS_KEY)
-        pairs = (
-            reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2], strict=True)
-        )
-        saved_lists = (_saved(name, text) for name, text in pairs)
+        saved_lists = (_saved(name, text) for name, text in reply.items())
         return sorted(
             (saved_list for saved_list in saved_lists if saved_list),
             key=lambda saved_list: saved_list.name,
@@ -245,7 +195,14 @@ class RedisCandidateLists:
             ) from error
 
     async def save(self, name: str, strings: Sequence[str], *, add: bool = False) -> SavedList:
-        """Save a list under a name, in place of one or added to it."""
+        """Save a list under a name, in place of one or added to it.
+
+        Raises:
+            BadParameter: no such name may be, a string cannot be, or there are too many.
+            AccessRefused: the caller is not a publisher.
+        """
+        if self._viewer:
+            self._viewer.check("publisher")
         names = [saved_list.name for saved_list in await self.all()]
         before = await self.find(name) if add and name in names else ()
         checked = _checked(name, [*before, *strings], names)
@@ -262,7 +219,9 @@ class RedisCandidateLists:
         return new_list
 
     async def remove(self, name: str) -> None:
-        """Forget one. Raises UnknownList."""
+        """Forget one. Raises UnknownList, or AccessRefused for who is not a publisher."""
+        if self._viewer:
+            self._viewer.check("publisher")
         saved_lists = await self.all()
         if name not in [saved_list.name for saved_list in saved_lists]:
             raise _unknown(name, saved_lists)

@@ -13,10 +13,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from hubbub.aggregator.ingest.arrivals import Arrival, Arrivals
-from hubbub.aggregator.learning.rounds import MemoryRounds, Rounds
+from hubbub.aggregator.learning.rounds import Rounds
 from hubbub.aggregator.query.answer_store import (
     AnswerStore,
-    MemoryAnswerStore,
     Written,
     range_name,
     version_of,
@@ -43,12 +42,8 @@ from hubbub.aggregator.query.breakdowns import (
     public_part,
 )
 from hubbub.aggregator.query.cache import CoalescedRead, SingleFlightCache, Turns
-from hubbub.aggregator.query.caller_view import CallersLists, CallersMarks, Viewer, caller_view
-from hubbub.aggregator.query.candidates import (
-    CandidateLists,
-    MemoryCandidateLists,
-    with_candidates,
-)
+from hubbub.aggregator.query.caller_view import Viewer, caller_view
+from hubbub.aggregator.query.candidates import CandidateLists, with_candidates
 from hubbub.aggregator.query.estimating import (
     WHOLE,
     EstimateQuery,
@@ -66,7 +61,7 @@ from hubbub.aggregator.query.experiments import (
     sizes_sentence,
     verdict,
 )
-from hubbub.aggregator.query.marks import Marks, MemoryMarks
+from hubbub.aggregator.query.marks import Marks
 from hubbub.aggregator.query.overview import (
     detail,
     iso_time,
@@ -102,7 +97,7 @@ from hubbub.catalog.meanings import meanings_of
 from hubbub.epochs import epoch_date
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.errors.places import notice
-from hubbub.runtime import VERSION, Clocks, Stages
+from hubbub.runtime import VERSION, Clocks, MemoryServer, Stages
 
 _LIKELIEST: Final = 5
 # Answers are kept up to so many values in all, about 100 MB; and of trends as many points.
@@ -144,11 +139,12 @@ class QueryEngine:
         self._stages = stages or Stages()
         self.collected = TotalsByEpoch(bundle, store, clock, clocks)
         self._beyond = upstream
-        self.lists: CandidateLists = lists or MemoryCandidateLists(clock)
-        self.marks: Marks = marks or MemoryMarks()
-        self.rounds: Rounds = rounds or MemoryRounds()
+        memory = MemoryServer()
+        self.lists = lists or CandidateLists(memory, clock)
+        self.marks = marks or Marks(memory)
+        self.rounds = rounds or Rounds(memory)
         self._arrivals = arrivals
-        self._kept: AnswerStore = answer_store or MemoryAnswerStore()
+        self._kept = answer_store or AnswerStore(memory)
         self._turns = Turns()
         self.use(bundle)
         self._law = CoalescedRead(lambda: status(store, upstream, self.collected.date_of))
@@ -168,8 +164,8 @@ class QueryEngine:
         if viewer.may_all:
             return self
         engine = copy(self)
-        engine.lists = CallersLists(self.lists, viewer)
-        engine.marks = CallersMarks(self.marks, viewer)
+        engine.lists = self.lists.seen_by(viewer)
+        engine.marks = self.marks.seen_by(viewer)
         if not viewer.sees_all:
             own = self.collected, self._law
             engine.collected, engine._law = caller_view(*own, viewer.sees, self._visible)  # noqa: SLF001 of the same class

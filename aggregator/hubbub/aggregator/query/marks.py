@@ -6,16 +6,18 @@ A name is free in every metric, so that no name is refused because of a metric t
 """
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import asdict, dataclass
 from datetime import date
-from typing import Final, Protocol
+from typing import Final, Self
 
+from hubbub.aggregator.query.caller_view import Viewer
 from hubbub.aggregator.text_rules import check_words
 from hubbub.bundles import Bundle
 from hubbub.errors import BadParameter, UnknownMark
 from hubbub.fields.rules import NAME
-from hubbub.runtime import RedisServer
+from hubbub.runtime import Hashes
 
 _KEY: Final = "aggregator:marks"
 _MAX_MARKS: Final = 1000
@@ -30,26 +32,6 @@ class Mark:
     date: str
     text: str = ""
     metric: str = ""
-
-
-class Marks(Protocol):
-    """Marks by name. Every method raises StoreUnavailable without Redis."""
-
-    async def all(self, metric: str = "") -> list[Mark]:
-        """Every mark, or those that a metric's trend has; by date."""
-        ...
-
-    async def save(self, mark: Mark) -> Mark:
-        """Save a mark, in place of the metric's mark of that name.
-
-        Raises:
-            BadParameter: there are too many.
-        """
-        ...
-
-    async def remove(self, name: str, metric: str = "") -> None:
-        """Remove the mark that `mark_named` finds. Raises UnknownMark or BadParameter."""
-        ...
 
 
 def check_mark(mark: Mark, bundle: Bundle) -> None:
@@ -72,14 +54,13 @@ def check_mark(mark: Mark, bundle: Bundle) -> None:
         bundle.metric(mark.metric)
 
 
-def mark_named(marks: Iterable[Mark], name: str, metric: str) -> Mark:
+def _mark_named(candidates: Sequence[Mark], name: str, metric: str) -> Mark:
     """The mark of this name and metric; without a metric, also the only mark of this name.
 
     Raises:
         UnknownMark: no mark has this name.
         BadParameter: several metrics have a mark of this name, and none was chosen.
     """
-    candidates = list(marks)
     named = [mark for mark in candidates if mark.name == name]
     for mark in named:
         if mark.metric == metric:
@@ -93,41 +74,42 @@ def mark_named(marks: Iterable[Mark], name: str, metric: str) -> Mark:
     return named[0]
 
 
-class MemoryMarks:
-    """Marks in this process's memory. Passes the same tests."""
+class Marks:
+    """Marks by name. Every method raises StoreUnavailable without Redis."""
 
-    def __init__(self) -> None:
-        self._marks: dict[str, Mark] = {}
-
-    async def all(self, metric: str = "") -> list[Mark]:
-        """Every mark, or those that a metric's trend has; by date."""
-        return _of(self._marks.values(), metric)
-
-    async def save(self, mark: Mark) -> Mark:
-        """Save a mark, in place of the metric's mark of that name."""
-        _refuse_more(self._marks, _field(mark))
-        self._marks[_field(mark)] = mark
-        return mark
-
-    async def remove(self, name: str, metric: str = "") -> None:
-        """Remove the mark that `mark_named` finds. Raises UnknownMark or BadParameter."""
-        del self._marks[_field(mark_named(self._marks.values(), name, metric))]
-
-
-class RedisMarks:
-    """Marks in the aggregator's Redis."""
-
-    def __init__(self, server: RedisServer) -> None:
+    def __init__(self, server: Hashes) -> None:
         self._server = server
+        self._viewer: Viewer | None = None
+
+    def seen_by(self, viewer: Viewer) -> Self:
+        """The same for one caller: without marks of hidden metrics, and publishers write them."""
+        own = copy(self)
+        own._viewer = viewer  # noqa: SLF001 of the same class
+        return own
 
     async def all(self, metric: str = "") -> list[Mark]:
-        """Every mark, or those that a metric's trend has; unreadable marks are left out."""
-        return _of((await self._read()).values(), metric)
+        """Every mark, or those that a metric's trend has, by date; no unreadable or hidden ones."""
+        viewer = self._viewer
+        own_marks = [
+            mark
+            for mark in (await self._read()).values()
+            if (not metric or mark.metric in {"", metric})
+            and (not viewer or not mark.metric or viewer.sees(mark.metric))
+        ]
+        return sorted(own_marks, key=lambda mark: (mark.date, mark.name))
 
     async def save(self, mark: Mark) -> Mark:
-        """Save a mark, in place of the metric's mark of that name."""
+        """Save a mark, in place of the metric's mark of that name.
+
+        Raises:
+            BadParameter: there are too many.
+            AccessRefused: the caller does not publish its metric.
+        """
+        self._check(mark.metric)
         marks = await self._read()
-        _refuse_more({_field(other) for other in marks.values()}, _field(mark))
+        fields = {_field(other) for other in marks.values()}
+        if _field(mark) not in fields and len(fields) >= _MAX_MARKS:
+            raise BadParameter(f"{_MAX_MARKS} marks are set, and no more may be; remove one")
         writes: list[tuple[str, ...]] = [("HSET", _KEY, _field(mark), json.dumps(asdict(mark)))]
         if mark.name in marks and _field(marks[mark.name]) == _field(mark):
             writes.append(("HDEL", _KEY, mark.name))
@@ -135,19 +117,22 @@ class RedisMarks:
         return mark
 
     async def remove(self, name: str, metric: str = "") -> None:
-        """Remove the mark that `mark_named` finds. Raises UnknownMark or BadParameter."""
+        """Remove the mark that `_mark_named` finds: UnknownMark, BadParameter or AccessRefused."""
+        self._check("")
+        mark = _mark_named(await self.all(), name, metric)
+        self._check(mark.metric)
         marks = await self._read()
-        removed = _field(mark_named(marks.values(), name, metric))
-        fields = [field for field, mark in marks.items() if _field(mark) == removed]
+        fields = [field for field, other in marks.items() if _field(other) == _field(mark)]
         await self._server.durable([("HDEL", _KEY, *fields)])
+
+    def _check(self, metric: str) -> None:
+        if self._viewer:
+            self._viewer.check("publisher", metric)
 
     async def _read(self) -> dict[str, Mark]:
         """Marks by the hash's field."""
         reply = await self._server.ask("HGETALL", _KEY)
-        pairs = (
-            reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2], strict=True)
-        )
-        marks = ((field.decode(errors="replace"), _mark(text)) for field, text in pairs)
+        marks = ((field.decode(errors="replace"), _mark(text)) for field, text in reply.items())
         return {field: mark for field, mark in marks if mark}
 
 
@@ -161,13 +146,3 @@ def _mark(text: bytes) -> Mark | None:
 
 def _field(mark: Mark) -> str:
     return f"{mark.metric}/{mark.name}"
-
-
-def _of(marks: Iterable[Mark], metric: str) -> list[Mark]:
-    own_marks = [mark for mark in marks if not metric or mark.metric in {"", metric}]
-    return sorted(own_marks, key=lambda mark: (mark.date, mark.name))
-
-
-def _refuse_more(fields: Collection[str], field: str) -> None:
-    if field not in fields and len(fields) >= _MAX_MARKS:
-        raise BadParameter(f"{_MAX_MARKS} marks are set, and no more may be; remove one")

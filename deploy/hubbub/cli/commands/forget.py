@@ -5,9 +5,9 @@ from collections.abc import Collection, Mapping
 from datetime import UTC, date, datetime
 
 from hubbub.aggregator.place import Place
-from hubbub.aggregator.query.answer_store import RedisAnswerStore
+from hubbub.aggregator.query.answer_store import AnswerStore
 from hubbub.aggregator.retention import (
-    RedisPromises,
+    Promises,
     delete_totals,
     ended_before,
     length_of,
@@ -61,7 +61,7 @@ async def _in_redis(server: RedisServer, bundle: Bundle, options: ForgetOptions)
     store = FiledStore(redis, FileTotals(place, lambda: bundle)) if place else redis
     window_counts = windows_of(name, await store.report_counts())
     lengths, now = (
-        await _lengths_of(name, bundle, RedisPromises(server), window_counts),
+        await _lengths_of(name, bundle, Promises(server), window_counts),
         time.time(),
     )
     length = {window: length_of(window.epoch, lengths, now) for window in window_counts}
@@ -75,12 +75,12 @@ async def _in_redis(server: RedisServer, bundle: Bundle, options: ForgetOptions)
     if not options.yes:
         say(f"{what}, would be deleted, for good; to do it, add --yes")
         return
-    deleted = await delete_totals(windows, store, RedisAnswerStore(server))
+    deleted = await delete_totals(windows, store, AnswerStore(server))
     say(f"{what}: deleted; the law counts {deleted:,} as counted:deleted")
 
 
 async def _lengths_of(
-    name: str, bundle: Bundle, promises: RedisPromises, windows: Collection[Window]
+    name: str, bundle: Bundle, promises: Promises, windows: Collection[Window]
 ) -> set[str]:
     """The lengths its epochs have and had, also of one that is retired, as the store remembers.
 

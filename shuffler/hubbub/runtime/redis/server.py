@@ -250,6 +250,71 @@ class RedisServer:
                     await self.client.aclose()
 
 
+class MemoryServer:
+    """Hashes in this process's memory, asked as RedisServer is; they end with the process."""
+
+    def __init__(self) -> None:
+        self._hashes: dict[str, dict[bytes, bytes]] = {}
+        self._ends: dict[str, float] = {}
+
+    async def ask(self, *command: Any) -> Any:
+        """The answer to one command."""
+        return self._answer(*command)
+
+    async def execute(self, commands: Sequence[Command]) -> list[Any]:
+        """The answers to some commands, in their order."""
+        return [self._answer(*command) for command in commands]
+
+    durable = execute
+
+    async def room(self, part: float = 1.0) -> tuple[float, float]:  # noqa: ARG002 as RedisServer
+        """Nothing is used of no limit, and what is left is endless."""
+        return 0.0, inf
+
+    def _answer(self, name: str, key: str, *arguments: Any) -> Any:
+        now = time.time()
+        for over in [other for other, end in self._ends.items() if end <= now]:
+            del self._ends[over]
+            self._hashes.pop(over, None)
+        own, words = self._hashes.get(key, {}), [_bytes(word) for word in arguments]
+        match name, words:
+            case "HGETALL", []:
+                return dict(own)
+            case "HGET", [field]:
+                return own.get(field)
+            case "HMGET", fields:
+                return [own.get(field) for field in fields]
+            case "EXISTS", []:
+                return int(bool(own))
+            case "EXPIRE", [seconds]:
+                self._ends[key] = now + int(seconds)
+                return 1
+        return self._write(name, key, own, words)
+
+    def _write(self, name: str, key: str, own: dict[bytes, bytes], words: list[bytes]) -> int:
+        match name, words:
+            case "HSETNX", [field, word]:
+                changed = {field: word, **own}
+            case "HSET", pairs:
+                changed = own | dict(zip(pairs[::2], pairs[1::2], strict=True))
+            case "HDEL", fields:
+                changed = {field: word for field, word in own.items() if field not in fields}
+            case "UNLINK", []:
+                changed = {}
+            case _:
+                raise NotImplementedError(name)
+        self._hashes[key] = changed
+        return abs(len(changed) - len(own))
+
+
+Hashes: TypeAlias = RedisServer | MemoryServer
+
+
+def _bytes(word: Any) -> bytes:
+    """A word of a command as Redis gets it."""
+    return word if isinstance(word, bytes) else str(word).encode()
+
+
 def _told(answers: Sequence[Any]) -> list[Any]:
     """Raises the first error that is of no single key."""
     for answer in answers:
