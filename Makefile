@@ -191,9 +191,7 @@ build/peers/ready: locks/peers.lock
 
 # Generated code is committed; `check-protos` proves that it is what the .proto files say.
 GENERATE = $(BIN)/python -m grpc_tools.protoc -Iproto --plugin=protoc-gen-mypy=$(BIN)/protoc-gen-mypy \
-    --python_out=$(1) --mypy_out=quiet:$(1) hubbub/wire/v1/report.proto hubbub/wire/v1/services.proto && \
-  $(BIN)/python -m grpc_tools.protoc -Iproto --plugin=protoc-gen-mypy_grpc=$(BIN)/protoc-gen-mypy_grpc \
-    --grpc_python_out=$(1) --mypy_grpc_out=quiet:$(1) hubbub/wire/v1/services.proto
+    --python_out=$(1) --mypy_out=quiet:$(1) hubbub/wire/v1/report.proto hubbub/wire/v1/services.proto
 
 protos: .venv/ready
 	@$(call GENERATE,proto)

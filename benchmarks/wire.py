@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Iterator
-from functools import partial
 from typing import Any, Final
 
 import grpc.aio
@@ -12,17 +11,13 @@ import hubbub.wire.v1.services_pb2 as wire
 from benchmarks.measure import Row
 from hubbub.cli.local.ports import free_port
 from hubbub.runtime import Server, channel
-from hubbub.wire.v1.services_pb2_grpc import (
-    IngestServicer,
-    IngestStub,
-    add_IngestServicer_to_server,
-)
+from hubbub.wire.v1.methods import stub
 
 _SECONDS: Final = 2.0
 _AT_ONCE: Final = 8
 
 
-class _Nothing(IngestServicer):
+class _Nothing:
     """Takes a batch, looks at its reports, and does nothing with them."""
 
     async def Apply(self, request: wire.Batch, context: Any) -> wire.BatchOutcome:  # noqa: N802 as generated
@@ -45,9 +40,7 @@ def transport() -> Iterator[Row]:
 
 async def _rate(number: int) -> float:
     address = f"127.0.0.1:{free_port()}"
-    server = Server(
-        address, [partial(add_IngestServicer_to_server, _Nothing())], tls=None, callers=None
-    )
+    server = Server(address, {"Ingest": _Nothing()}, tls=None, callers=None)
     await server.start()
     line: grpc.aio.Channel = channel(address, "aggregator", tls=None)
     batch = wire.Batch(batch_id=bytes(16), stream="s", epoch=1, sealed=[bytes(66)] * number)
@@ -55,9 +48,9 @@ async def _rate(number: int) -> float:
 
     async def caller() -> None:
         nonlocal done
-        stub = IngestStub(line)
+        ingest = stub("Ingest", line)
         while time.perf_counter() < until:
-            await stub.Apply(batch)
+            await ingest.Apply(batch)
             done += number
 
     began = time.perf_counter()

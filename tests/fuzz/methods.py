@@ -43,7 +43,6 @@ from hubbub.shuffler.shown_counts import ShownCounts
 from hubbub.shuffler.streams import read_stream_table
 from hubbub.signing import stream_table
 from hubbub.wire.v1 import services_pb2 as wire
-from hubbub.wire.v1 import services_pb2_grpc as stubs
 from tests.conftest import CATALOG
 from tests.fuzz.mutate import mutated, odd
 from tests.support.bundles import DAY, make_signed
@@ -165,12 +164,7 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
     servers = [
         Server(
             addresses[0],
-            [
-                lambda s: stubs.add_ShufflerServicer_to_server(devices, s),
-                lambda s: stubs.add_OperatorServicer_to_server(
-                    OperatorService(ShownCounts(pool, dict)), s
-                ),
-            ],
+            {"Shuffler": devices, "Operator": OperatorService(ShownCounts(pool, dict))},
             tls=None,
             callers=None,
             largest_message_bytes=LARGEST_SUBMIT_BYTES,
@@ -179,7 +173,7 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
         ),
         Server(
             addresses[1],
-            [lambda s: stubs.add_IngestServicer_to_server(IngestService(counting), s)],
+            {"Ingest": IngestService(counting)},
             tls=None,
             callers=None,
         ),

@@ -12,7 +12,6 @@ import urllib.request
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +46,7 @@ from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.redeeming import Redeemer
 from hubbub.shuffler.streams import read_stream_table
+from hubbub.wire.v1.methods import stub
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import (
     Batch,
@@ -54,14 +54,6 @@ from hubbub.wire.v1.services_pb2 import (
     StatusResponse,
     SubmitRequest,
     SubmitResponse,
-)
-from hubbub.wire.v1.services_pb2_grpc import (
-    IngestStub,
-    OperatorServicer,
-    OperatorStub,
-    ShufflerStub,
-    add_OperatorServicer_to_server,
-    add_ShufflerServicer_to_server,
 )
 from tests.conftest import CatalogFiles
 from tests.services.test_pipeline import own_run  # noqa: F401 a fixture
@@ -100,7 +92,7 @@ class Front:
         self.service = ShufflerService(self.admission)
         self.server = Server(
             self.address,
-            [lambda server: add_ShufflerServicer_to_server(self.service, server)],
+            {"Shuffler": self.service},
             tls=None,
             callers=None,
             largest_message_bytes=LARGEST_SUBMIT_BYTES,
@@ -126,7 +118,10 @@ class Front:
 
     async def send(self, request: SubmitRequest) -> SubmitResponse:
         async with grpc.aio.insecure_channel(self.address) as channel:
-            return await ShufflerStub(channel).Submit(request, timeout=HANG_SECONDS)
+            answer: SubmitResponse = await stub("Shuffler", channel).Submit(
+                request, timeout=HANG_SECONDS
+            )
+            return answer
 
 
 @asynccontextmanager
@@ -431,19 +426,19 @@ def test_a_certificate_opens_the_doors_of_its_own_role_alone(own_run: LocalRun) 
             "analyst",
             "aggregator",
             ingest,
-            lambda c: IngestStub(c).Apply(Batch(), timeout=HANG_SECONDS),
+            lambda c: stub("Ingest", c).Apply(Batch(), timeout=HANG_SECONDS),
         ),
         (
             "redis",
             "aggregator",
             ingest,
-            lambda c: IngestStub(c).Apply(Batch(), timeout=HANG_SECONDS),
+            lambda c: stub("Ingest", c).Apply(Batch(), timeout=HANG_SECONDS),
         ),
         (
             "redis",
             "shuffler",
             own_run.shuffler_status,
-            lambda c: OperatorStub(c).Status(StatusRequest(), timeout=HANG_SECONDS),
+            lambda c: stub("Operator", c).Status(StatusRequest(), timeout=HANG_SECONDS),
         ),
     ]
     for role, dialled, address, ask in asks:
@@ -551,7 +546,7 @@ def test_a_name_of_several_is_called_in_turn_and_asked_again(
     port, hosts = free_port(), ("127.0.0.1", "127.0.0.2")
     calls: Counter[str] = Counter()
 
-    class Counting(OperatorServicer):
+    class Counting:
         def __init__(self, name: str) -> None:
             self._name = name
 
@@ -567,7 +562,7 @@ def test_a_name_of_several_is_called_in_turn_and_asked_again(
             servicer = Counting(host)
             server = Server(
                 f"{host}:{port}",
-                [partial(add_OperatorServicer_to_server, servicer)],
+                {"Operator": servicer},
                 tls=None,
                 callers=None,
                 connection_seconds=0.5,
@@ -576,7 +571,7 @@ def test_a_name_of_several_is_called_in_turn_and_asked_again(
             servers.append(server)
 
             async def reached(host: str = host) -> bool:
-                await OperatorStub(grpc_channel).Status(StatusRequest(), timeout=HANG_SECONDS)
+                await stub("Operator", grpc_channel).Status(StatusRequest(), timeout=HANG_SECONDS)
                 return bool(calls[host])
 
             # An error as long as the other one is not there yet.

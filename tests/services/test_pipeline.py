@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import grpc
 import pytest
@@ -27,9 +28,9 @@ from hubbub.conservation import Window, balances, sum_terms
 from hubbub.errors import BundleRefused, HubbubError, ServiceUnavailable, StateUnusable
 from hubbub.privacy.crowd import amplified_of
 from hubbub.runtime import TlsFolder, connect_redis
+from hubbub.wire.v1.methods import stub
 from hubbub.wire.v1.report_pb2 import SealedReport
-from hubbub.wire.v1.services_pb2 import Batch, Reason, SubmitRequest, SubmitResponse
-from hubbub.wire.v1.services_pb2_grpc import IngestStub, ShufflerStub
+from hubbub.wire.v1.services_pb2 import Batch, Reason, SubmitRequest
 from tests.conftest import CatalogFiles
 from tests.support.asking import estimate, metrics
 from tests.support.filled import FILLED, STREAMS
@@ -72,11 +73,11 @@ def _transport(run: LocalRun) -> Transport:
     return transport_to(run.bundle.shuffler, roots=run.bundle.roots)
 
 
-def _submit(run: LocalRun, request: SubmitRequest) -> SubmitResponse:
+def _submit(run: LocalRun, request: SubmitRequest) -> Any:
     """Any request at all, past the client."""
     credentials = grpc.ssl_channel_credentials((run.bundle.roots or "").encode())
     with grpc.secure_channel(run.bundle.shuffler, credentials) as channel:
-        return ShufflerStub(channel).Submit(request, timeout=HANG_SECONDS)
+        return stub("Shuffler", channel).Submit(request, timeout=HANG_SECONDS)
 
 
 def _report(run: LocalRun, metric: str, values: list[str], seed: str | None = None) -> None:
@@ -257,7 +258,7 @@ def test_a_batch_delivered_again_and_reports_sent_again_change_no_total(own_run:
     other.batch_id = secrets.token_bytes(16)
     credentials = TlsFolder(own_run.home / "tls", "shuffler").channel_credentials("aggregator")
     with grpc.secure_channel(f"127.0.0.1:{own_run._ports.ingest}", credentials) as channel:
-        ingest = IngestStub(channel)
+        ingest = stub("Ingest", channel)
         assert not ingest.Apply(batch).already_applied
         first = estimate(own_run.endpoints, "theme")
         assert ingest.Apply(batch).already_applied
@@ -345,7 +346,7 @@ def test_only_certificates_of_the_authority_are_served(run: LocalRun, tmp_path: 
     credentials = TlsFolder(strangers, "shuffler").channel_credentials("aggregator")
     with grpc.secure_channel(f"127.0.0.1:{run._ports.ingest}", credentials) as channel:
         with pytest.raises(grpc.RpcError) as caught:
-            IngestStub(channel).Apply(Batch(), timeout=HANG_SECONDS)
+            stub("Ingest", channel).Apply(Batch(), timeout=HANG_SECONDS)
         assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
 
 

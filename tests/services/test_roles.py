@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -43,6 +42,7 @@ from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import read_stream_table
+from hubbub.wire.v1.methods import stub
 from hubbub.wire.v1.services_pb2 import (
     Batch,
     BatchOutcome,
@@ -50,15 +50,6 @@ from hubbub.wire.v1.services_pb2 import (
     StatusResponse,
     SubmitRequest,
     SubmitResponse,
-)
-from hubbub.wire.v1.services_pb2_grpc import (
-    IngestServicer,
-    OperatorServicer,
-    OperatorStub,
-    ShufflerServicer,
-    add_IngestServicer_to_server,
-    add_OperatorServicer_to_server,
-    add_ShufflerServicer_to_server,
 )
 from tests.conftest import CatalogFiles
 from tests.support.certificates import write_old_certificates
@@ -82,7 +73,7 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-class Impostor(ShufflerServicer, IngestServicer, OperatorServicer):
+class Impostor:
     """Takes and tells whatever it is asked."""
 
     def __init__(self) -> None:
@@ -108,14 +99,8 @@ class Impostor(ShufflerServicer, IngestServicer, OperatorServicer):
 async def _impostor(folder: Path, role: str) -> AsyncIterator[tuple[Impostor, str]]:
     """A server of everything, which shows the certificate of this role."""
     impostor, address = Impostor(), f"127.0.0.1:{free_port()}"
-    adds = (
-        add_ShufflerServicer_to_server,
-        add_IngestServicer_to_server,
-        add_OperatorServicer_to_server,
-    )
-    server = Server(
-        address, [partial(add, impostor) for add in adds], tls=TlsFolder(folder, role), callers=None
-    )
+    services = dict.fromkeys(("Shuffler", "Ingest", "Operator"), impostor)
+    server = Server(address, services, tls=TlsFolder(folder, role), callers=None)
     await server.start()
     yield impostor, address
     await server.stop(0.1)
@@ -189,13 +174,13 @@ def test_a_company_authority_tells_roles_by_a_uri(tmp_path: Path) -> None:
 
     async def answer_to(role: str) -> object:
         address = f"127.0.0.1:{free_port()}"
-        add = partial(add_OperatorServicer_to_server, Impostor())
+        services = {"Operator": Impostor()}
         mine = TlsFolder(tls, "aggregator")
-        server = Server(address, [add], tls=mine, callers=("analyst",))
+        server = Server(address, services, tls=mine, callers=("analyst",))
         await server.start()
         try:
             async with channel(address, "aggregator", tls=TlsFolder(tls, role)) as line:
-                return await OperatorStub(line).Status(StatusRequest(), timeout=HANG_SECONDS)
+                return await stub("Operator", line).Status(StatusRequest(), timeout=HANG_SECONDS)
         except grpc.aio.AioRpcError as error:
             return error.code()
         finally:
@@ -470,7 +455,7 @@ def test_while_authorities_change_the_old_and_the_new_are_believed(
                 async with _impostor(theirs, "aggregator") as (_, address):
                     analyst = TlsFolder(folder, "analyst")
                     async with channel(address, "aggregator", tls=analyst) as line:
-                        await OperatorStub(line).Status(StatusRequest(), timeout=HANG_SECONDS)
+                        await stub("Operator", line).Status(StatusRequest(), timeout=HANG_SECONDS)
 
             asyncio.run(body())
 

@@ -19,14 +19,8 @@ from hubbub.cli.local.ports import free_port
 from hubbub.runtime import Server, TlsFolder
 from hubbub.runtime.rpc.calls import Calls
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES
+from hubbub.wire.v1.methods import stub
 from hubbub.wire.v1.services_pb2 import Batch, BatchOutcome, SubmitRequest, SubmitResponse
-from hubbub.wire.v1.services_pb2_grpc import (
-    IngestServicer,
-    ShufflerServicer,
-    ShufflerStub,
-    add_IngestServicer_to_server,
-    add_ShufflerServicer_to_server,
-)
 from tests.conftest import CatalogFiles
 from tests.services.test_guards import serving_front
 from tests.support.waiting import eventually_async
@@ -292,7 +286,7 @@ def test_health_is_told_once_and_not_watched(catalog_files: CatalogFiles, redis_
     asyncio.run(body())
 
 
-class Sink(IngestServicer):
+class Sink:
     async def Apply(self, request: Batch, context: Any) -> BatchOutcome:
         del request, context
         return BatchOutcome()
@@ -305,7 +299,7 @@ def test_the_role_is_looked_at_before_the_message(tmp_path: Path) -> None:
         address, refusals = f"127.0.0.1:{free_port()}", Counter[str]()
         server = Server(
             address,
-            [partial(add_IngestServicer_to_server, Sink())],
+            {"Ingest": Sink()},
             tls=TlsFolder(tmp_path / "tls", "aggregator"),
             callers=("shuffler",),
             refusals=refusals,
@@ -322,7 +316,7 @@ def test_the_role_is_looked_at_before_the_message(tmp_path: Path) -> None:
     asyncio.run(body())
 
 
-class Slow(ShufflerServicer):
+class Slow:
     """Answers when it may."""
 
     def __init__(self) -> None:
@@ -346,7 +340,7 @@ def test_calls_past_those_that_are_worked_on_are_refused_counted_and_hinted(
         address, refusals, slow = f"127.0.0.1:{free_port()}", Counter[str](), Slow()
         server = Server(
             address,
-            [partial(add_ShufflerServicer_to_server, slow)],
+            {"Shuffler": slow},
             tls=None,
             callers=None,
             calls_of_peer=of_peer,
@@ -354,7 +348,7 @@ def test_calls_past_those_that_are_worked_on_are_refused_counted_and_hinted(
         )
         await server.start()
         async with grpc.aio.insecure_channel(address) as channel:
-            submit = ShufflerStub(channel).Submit
+            submit = stub("Shuffler", channel).Submit
             waiting = [asyncio.ensure_future(_code(submit(SubmitRequest()))) for _ in range(20)]
             await _until(lambda: slow.begun == 20)
             call = submit(SubmitRequest())
@@ -436,7 +430,7 @@ def test_calls_that_are_reset_at_once_cancel_no_others(
 
             def reset() -> None:
                 with grpc.insecure_channel(front.address) as channel:
-                    submit: Any = ShufflerStub(channel).Submit
+                    submit: Any = stub("Shuffler", channel).Submit
                     while not ended.is_set():
                         submit.future(SubmitRequest()).cancel()
 

@@ -24,12 +24,11 @@ from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import StreamTable, read_stream_table
 from hubbub.wire.v1.services_pb2 import Batch, BatchOutcome
-from hubbub.wire.v1.services_pb2_grpc import IngestServicer, add_IngestServicer_to_server
 from tests.support.clocks import FakeClock
 from tests.support.waiting import HANG_SECONDS
 
 
-class Sink(IngestServicer):
+class Sink:
     """Takes every batch, but those of streams that it does not know."""
 
     def __init__(self) -> None:
@@ -61,9 +60,7 @@ class Sink(IngestServicer):
 @asynccontextmanager
 async def a_sink() -> AsyncIterator[tuple[Sink, str]]:
     sink, address = Sink(), f"127.0.0.1:{free_port()}"
-    server = Server(
-        address, [lambda s: add_IngestServicer_to_server(sink, s)], tls=None, callers=None
-    )
+    server = Server(address, {"Ingest": sink}, tls=None, callers=None)
     await server.start()
     yield sink, address
     await server.stop(1)

@@ -22,12 +22,8 @@ from hubbub.client import Client, MemoryState, SealedReport, Submitted, Transpor
 from hubbub.conservation import balances
 from hubbub.runtime import TlsFolder, connect_redis
 from hubbub.runtime.rpc.server import LARGEST_MESSAGE_BYTES
-from hubbub.wire.v1.services_pb2 import Batch, BatchOutcome
-from hubbub.wire.v1.services_pb2_grpc import (
-    IngestServicer,
-    IngestStub,
-    add_IngestServicer_to_server,
-)
+from hubbub.wire.v1.methods import add_service, stub
+from hubbub.wire.v1.services_pb2 import Batch
 from tests.conftest import CatalogFiles
 from tests.support.stores import totals
 from tests.support.waiting import HANG_SECONDS, eventually
@@ -42,14 +38,14 @@ OPTIONS = [
 ]
 
 
-class Tap(IngestServicer):
+class Tap:
     """Stands where the aggregator is, keeps every batch, and passes it on."""
 
-    def __init__(self, onward: IngestStub) -> None:
+    def __init__(self, onward: Any) -> None:
         self._onward = onward
         self.batches: list[Batch] = []
 
-    def Apply(self, request: Batch, _context: Any) -> BatchOutcome:
+    def Apply(self, request: Batch, _context: Any) -> Any:
         self.batches.append(request)
         return self._onward.Apply(request, timeout=HANG_SECONDS)
 
@@ -95,9 +91,9 @@ def _tapped(home: Path, catalog_files: CatalogFiles) -> Iterator[tuple[LocalRun,
         credentials = TlsFolder(tls, "shuffler").channel_credentials("aggregator")
         address = f"127.0.0.1:{run._ports.ingest}"
         with grpc.secure_channel(address, credentials, options=OPTIONS) as channel:
-            tap = Tap(IngestStub(channel))
+            tap = Tap(stub("Ingest", channel))
             server = grpc.server(ThreadPoolExecutor(4), options=OPTIONS)
-            add_IngestServicer_to_server(tap, server)
+            add_service("Ingest", tap, server)
             folder = TlsFolder(tls, "aggregator")
             pair = (folder.pair[1].read_bytes(), folder.pair[0].read_bytes())
             mine = grpc.ssl_server_credentials([pair], folder.authorities, require_client_auth=True)

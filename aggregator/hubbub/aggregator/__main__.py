@@ -76,7 +76,6 @@ from hubbub.runtime import (
     run_service,
     serve_until_signal,
 )
-from hubbub.wire.v1.services_pb2_grpc import add_IngestServicer_to_server
 
 if TYPE_CHECKING:
     from hubbub.aggregator.web.server import HttpServer
@@ -230,7 +229,7 @@ def _told(settings: Settings, bundle: Bundle) -> dict[str, Any]:
 def _for_shufflers(settings: Settings, intake: Intake, refusals: Counter[str]) -> Server:
     return Server(
         settings.listen,
-        [lambda server: add_IngestServicer_to_server(IngestService(intake), server)],
+        {"Ingest": IngestService(intake)},
         tls=settings.common.tls,
         callers=("shuffler",),
         connection_seconds=_CONNECTION_SECONDS,

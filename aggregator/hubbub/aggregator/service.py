@@ -19,7 +19,6 @@ from hubbub.errors import (
     UnknownMetric,
 )
 from hubbub.runtime import continued
-from hubbub.wire.v1.services_pb2_grpc import IngestServicer
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -34,7 +33,7 @@ _CODES: Final[Mapping[type, grpc.StatusCode]] = {
 }
 
 
-class IngestService(IngestServicer):
+class IngestService:
     """Takes batches from the shuffler."""
 
     def __init__(self, intake: Intake) -> None:

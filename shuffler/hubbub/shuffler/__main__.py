@@ -61,10 +61,6 @@ from hubbub.shuffler.shown_counts import ShownCounts
 from hubbub.shuffler.signed_files import SignedFiles, read_signed
 from hubbub.shuffler.streams import StreamTable, read_stream_table
 from hubbub.tokens import read_token_key
-from hubbub.wire.v1.services_pb2_grpc import (
-    add_OperatorServicer_to_server,
-    add_ShufflerServicer_to_server,
-)
 
 # A device needs one for seconds; who holds one to do harm begins anew.
 _CONNECTION_SECONDS: Final = 300.0
@@ -218,7 +214,7 @@ def _for_devices(settings: Settings, admission: Admission) -> Server:
     service = ShufflerService(admission)
     return Server(
         settings.listen,
-        [lambda server: add_ShufflerServicer_to_server(service, server)],
+        {"Shuffler": service},
         tls=settings.common.tls,
         callers=None,
         largest_message_bytes=LARGEST_SUBMIT_BYTES,
@@ -259,11 +255,7 @@ def _http_door(settings: Settings, admission: Admission) -> HttpDoor:
 def _for_operators(settings: Settings, admission: Admission, counts: ShownCounts) -> Server:
     return Server(
         settings.operator_listen,
-        [
-            lambda server: add_OperatorServicer_to_server(
-                OperatorService(counts, settings.reserve), server
-            )
-        ],
+        {"Operator": OperatorService(counts, settings.reserve)},
         tls=settings.common.tls,
         callers=("analyst", "aggregator"),
         largest_message_bytes=_LARGEST_QUESTION_BYTES,

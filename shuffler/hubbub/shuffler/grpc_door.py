@@ -17,7 +17,6 @@ from hubbub.wire.v1.services_pb2 import (
     SubmitResponse,
     WindowStatus,
 )
-from hubbub.wire.v1.services_pb2_grpc import OperatorServicer, ShufflerServicer
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -26,7 +25,7 @@ _NOTICE: Final = "hubbub-notice-bin"
 _LARGEST_NOTICE: Final = 4 << 10
 
 
-class ShufflerService(ShufflerServicer):
+class ShufflerService:
     """Takes reports from devices."""
 
     def __init__(self, admission: Admission) -> None:
@@ -57,7 +56,7 @@ class ShufflerService(ShufflerServicer):
         return answer.response()
 
 
-class OperatorService(OperatorServicer):
+class OperatorService:
     """Shows the shuffler's terms of the conservation law, to operators and to the aggregator."""
 
     def __init__(self, counts: ShownCounts, reserve: float = 0.0) -> None:

@@ -23,8 +23,8 @@ from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shards import Place, Shard, places
 from hubbub.shuffler.side_tasks import SideTasks
 from hubbub.shuffler.streams import Stream, StreamTable
+from hubbub.wire.v1.methods import stub
 from hubbub.wire.v1.services_pb2 import Batch
-from hubbub.wire.v1.services_pb2_grpc import IngestStub
 
 _log: Final = logging.getLogger("hubbub.shuffler")
 
@@ -64,7 +64,7 @@ class Mixer:
     ) -> None:
         self._pool = pool
         self._table = table
-        self._ingests = [IngestStub(channel) for channel in channels]
+        self._ingests = [stub("Ingest", channel) for channel in channels]
         self._policy = policy
         self._stages = stages
         self._clocks = clocks or Clocks()
@@ -91,7 +91,7 @@ class Mixer:
         """Go on with these; what is being delivered now is tried again by the new ones."""
         self._table = table
         self._departures.use(table)
-        self._ingests = [IngestStub(channel) for channel in channels]
+        self._ingests = [stub("Ingest", channel) for channel in channels]
 
     @property
     def under_way(self) -> int:

@@ -18,8 +18,8 @@ import grpc
 import grpc.aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from hubbub.wire.v1.methods import stub
 from hubbub.wire.v1.services_pb2 import SubmitRequest, SubmitResponse
-from hubbub.wire.v1.services_pb2_grpc import ShufflerStub
 from tests.support.waiting import HANG_SECONDS
 from tests.system.soak.relay import Relay
 
@@ -133,10 +133,10 @@ async def flood(
     scene: Scene, channel: grpc.aio.Channel, reports: Callable[[], SubmitRequest]
 ) -> None:
     """One call after the other."""
-    stub = ShufflerStub(channel)  # type: ignore[no-untyped-call,unused-ignore]
+    shuffler = stub("Shuffler", channel)
     while scene.goes_on:
         try:
-            answer = await stub.Submit(reports(), timeout=HANG_SECONDS)
+            answer = await shuffler.Submit(reports(), timeout=HANG_SECONDS)
             scene.met["flood: OK"] += 1
             scene.met["flood: reports taken"] += REPORTS - len(answer.refused)
         except grpc.aio.AioRpcError as error:

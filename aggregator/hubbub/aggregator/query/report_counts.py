@@ -14,8 +14,8 @@ from hubbub.aggregator.store.contract import DELETED, TotalsReader
 from hubbub.authoring.crowds.dummy_counts import hides_number
 from hubbub.conservation import Window, balances, sum_terms
 from hubbub.runtime import TlsFolder, channel
+from hubbub.wire.v1.methods import stub
 from hubbub.wire.v1.services_pb2 import StatusRequest
-from hubbub.wire.v1.services_pb2_grpc import OperatorStub
 
 Terms = Mapping[Window, Mapping[str, int]]
 
@@ -66,7 +66,7 @@ class Shuffler:
             if not fresh and self._told and now - self._told[0] < _FRESH_SECONDS:
                 return self._told[1]
             try:
-                status = await OperatorStub(self._channel).Status(
+                status = await stub("Operator", self._channel).Status(
                     StatusRequest(), timeout=_CALL_SECONDS
                 )
             except grpc.RpcError:

@@ -12,8 +12,8 @@ import grpc
 from hubbub.bundles import OpeningKey
 from hubbub.catalog import open_sealed, seal_info
 from hubbub.client.transport.contract import GivenUp, TryAgain
+from hubbub.wire.v1.methods import add_service
 from hubbub.wire.v1.services_pb2 import Reason, Refusal, SubmitRequest, SubmitResponse
-from hubbub.wire.v1.services_pb2_grpc import ShufflerServicer, add_ShufflerServicer_to_server
 
 if TYPE_CHECKING:
     from hubbub.client.testing.fake_shuffler import Answer
@@ -24,7 +24,7 @@ _HINT: Final = "grpc-retry-pushback-ms"
 _FOR_GOOD: Final = ("hubbub-refused", "for-good")
 
 
-class FakeServer(ShufflerServicer):  # type: ignore[misc,unused-ignore]
+class FakeServer:
     """Takes every report, until told otherwise. In the clear: dial it with insecure=True.
 
     opening: the keys that open reports, of `make_bundle()`.
@@ -46,7 +46,7 @@ class FakeServer(ShufflerServicer):  # type: ignore[misc,unused-ignore]
         self.answers: list[Answer] = []
         self.received: list[SealedReport] = []
         self._server = grpc.server(ThreadPoolExecutor(8))
-        add_ShufflerServicer_to_server(self, self._server)
+        add_service("Shuffler", self, self._server)
         self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
         self._server.start()
 

@@ -6,14 +6,13 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Final, TypeVar
+from typing import Any, Final
 
 import grpc
 
 from hubbub.client.transport.contract import TLS_FAILED, GivenUp, SealedReport, Submitted, TryAgain
 from hubbub.client.transport.messages import answer_of, request_of
-from hubbub.wire.v1.services_pb2 import SubmitResponse
-from hubbub.wire.v1.services_pb2_grpc import ShufflerStub
+from hubbub.wire.v1.methods import stub
 
 # That the same bytes can never be taken is believed of a shuffler alone, which marks it so. Servers
 # that are killed, restarted or cut off, proxies and gateways answer with any code there is: gRPC
@@ -37,8 +36,6 @@ _OPTIONS: Final = (
     ("grpc.max_receive_message_length", 1 << 20),
 )
 
-_Answer = TypeVar("_Answer")
-
 
 class GrpcConnection:
     """One channel. roots: PEM, None for the system's. Raises TryAgain where it cannot open one."""
@@ -54,13 +51,13 @@ class GrpcConnection:
             credentials = grpc.ssl_channel_credentials(roots.encode() if roots else None)
             dial = inspect.unwrap(grpc.secure_channel)
             self._channel = dial(address, credentials, _OPTIONS)
-        self._stub = ShufflerStub(self._channel)
+        self._stub = stub("Shuffler", self._channel)
 
     def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
         """As the Transport protocol says."""
         request = request_of(reports)
 
-        def call() -> SubmitResponse | grpc.RpcError | ValueError:
+        def call() -> Any:
             try:
                 return self._stub.Submit(request, timeout=timeout_seconds)
             except (grpc.RpcError, ValueError) as error:
@@ -78,13 +75,12 @@ class GrpcConnection:
         self._channel.close()
 
 
-def _beside_greenlets(call: Callable[[], _Answer]) -> _Answer:
+def _beside_greenlets(call: Callable[[], Any]) -> Any:
     """Make a call where it stops no greenlet: under gevent in a thread of gevent's own pool."""
     monkey, gevent = (sys.modules.get(name) for name in ("gevent.monkey", "gevent"))
     if monkey is None or gevent is None or not monkey.is_module_patched("threading"):
         return call()
-    answer: _Answer = gevent.get_hub().threadpool.apply(call)
-    return answer
+    return gevent.get_hub().threadpool.apply(call)
 
 
 def _check_room() -> None:

@@ -2,10 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Mapping
 from math import nan
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import grpc
 import grpc.aio
@@ -17,6 +17,7 @@ from hubbub.runtime.rpc.calls import Calls
 from hubbub.runtime.rpc.refusal import Trailers
 from hubbub.runtime.rpc.strict import Admit, Spoiled, Strict
 from hubbub.runtime.tls import TlsFolder, check_plain
+from hubbub.wire.v1.methods import add_service
 
 # Linux' own list, of this network alone: local and remote address, then the state; 01 is open.
 _LISTS: Final = (Path("/proc/self/net/tcp"), Path("/proc/self/net/tcp6"))
@@ -57,6 +58,7 @@ _ALWAYS: Final[tuple[tuple[str, int], ...]] = (
 class Server:
     """One listening address with its services and gRPC's health service.
 
+    services: what has the methods of each, by its name on the wire.
     tls: the server's certificates; None for plain text, on loopback alone.
     callers: the roles whose certificate, of the same authority, lets in; None: anyone.
     admit: who may call now; asked before a call is read.
@@ -78,7 +80,7 @@ class Server:
     def __init__(
         self,
         address: str,
-        add_services: Sequence[Callable[[grpc.aio.Server], None]],
+        services: Mapping[str, Any],
         *,
         tls: TlsFolder | None,
         callers: Collection[str] | None,
@@ -111,8 +113,8 @@ class Server:
                 *(_ending(connection_seconds) if connection_seconds else ()),
             ],
         )
-        for add in add_services:
-            add(self._server)
+        for name, methods in services.items():
+            add_service(name, methods, self._server)
         self._health = health.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         self._mutual = callers is not None
