@@ -160,7 +160,7 @@ class Settings:
     )
     keys: Path = option("file of the opening keys (opening.keys.json)")
     listen: str = address_option("address for the shuffler (%(default)s)", "127.0.0.1:7071")
-    query_listen: str | None = option(argparse.SUPPRESS, default=None, parse=_over_http_alone)
+    query_listen: str | None = option(argparse.SUPPRESS, parse=_over_http_alone)
     shuffler_status: str = address_option(
         "HOST:PORT of the shuffler's status, for the number of waiting reports; without "
         "it the conservation law cannot be checked",
@@ -168,7 +168,7 @@ class Settings:
     )
     http: HttpSettings
     export_dir: Path | None = option(
-        "folder for a JSON and a CSV file of every epoch that has closed", default=None
+        "folder for a JSON and a CSV file of every epoch that has closed"
     )
     outlets: Outlets
     kept_epochs: int = option(
@@ -208,7 +208,6 @@ class Settings:
     limits: Path | None = option(
         "TOML file of max_window and http_rate, which override the command line and are "
         "read again when the file changes",
-        default=None,
         metavar="FILE",
     )
 

@@ -39,7 +39,7 @@ class Settings:
 
     streams: Path = option("stream table made by hubbub catalog build")
     token_key: Path = option("key made by hubbub keys issuer")
-    accounts: Path | None = option("file of accounts made by hubbub keys account", default=None)
+    accounts: Path | None = option("file of accounts made by hubbub keys account")
     provider: str = option(
         "issuer URL of an OpenID Connect provider: the subject of its token is an account",
         name="--oidc",
@@ -51,14 +51,12 @@ class Settings:
         'whom such a token must be for, its "aud": the app as the provider calls it, for ID '
         "tokens, or the issuer, for access tokens (repeat)",
         name="--oidc-audience",
-        default=(),
         metavar="NAME",
         read=_audiences,
     )
     provider_roots: Path | None = option(
         "certificate authorities of the provider, if not those of the system",
         name="--oidc-roots",
-        default=None,
         metavar="FILE",
     )
     listen: str = address_option("address for devices and backends (%(default)s)", "0.0.0.0:7090")

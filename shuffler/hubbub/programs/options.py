@@ -4,11 +4,12 @@
     class AmplifyOptions:
         epsilon: float = option("of one report, nats")
         reports: int = option("in the batch", within=Interval(1, 10**9))
-        json: bool = option("as JSON", default=False)
+        json: bool = option("as JSON")
 
 From these come parser, checks of ranges, help, completion and reference. The annotation decides
 what is read: bool is a switch, `tuple[X, ...]` an option that is repeated, `tuple[X, X]` an option
-of two values, date a day as YYYY-MM-DD, Literal a choice. A field that holds another such dataclass
+of two values, date a day as YYYY-MM-DD, Literal a choice. These two need no default, nor does
+`X | None`. A field that holds another such dataclass
 has its options.
 """
 
@@ -99,7 +100,20 @@ def argument(text: str, *, default: Any = MISSING, **more: Any) -> Any:
 )
 def options(section: type[Section]) -> type[Section]:
     """Make a class of fields with `option` and `argument` a frozen dataclass of keywords."""
+    for name, annotation in section.__annotations__.items():
+        declared = vars(section).get(name)
+        if isinstance(declared, Field) and declared.default is MISSING:
+            declared.default = _usual(annotation, declared.metadata[_KEY])
     return dataclass(frozen=True, slots=True, kw_only=True)(section)
+
+
+def _usual(annotation: Any, declaration: Option) -> Any:
+    """The default where none is declared: of switches, of what may be None, of repeated options."""
+    if annotation is bool:
+        return False
+    if NoneType in get_args(annotation):
+        return None
+    return () if _item(annotation)[1] < 0 and not declaration.positional else MISSING
 
 
 @dataclass(frozen=True, slots=True)

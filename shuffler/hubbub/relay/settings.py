@@ -45,9 +45,7 @@ class Settings:
         read=_gateway,
     )
     roots: Path | None = option(
-        "certificate authorities of the gateway, if not those of the system",
-        default=None,
-        metavar="FILE",
+        "certificate authorities of the gateway, if not those of the system", metavar="FILE"
     )
     listen: str = address_option("address for devices (%(default)s)", "0.0.0.0:7080")
     tls: TlsFolder | None = tls_option(
@@ -72,7 +70,7 @@ class Settings:
     @property
     def common(self) -> Common:
         """What every service has; a relay has no Redis."""
-        return Common(tls=self.tls, log_format=self.log_format)
+        return Common(tls=self.tls, log_format=self.log_format, development=False)
 
 
 def parse(arguments: Sequence[str] | None = None) -> Settings:

@@ -98,7 +98,6 @@ class Common:
         "development installation: the privacy settings protect nobody, and files of "
         "production are refused; also set by HUBBUB_DEV=1",
         name="--dev",
-        default=False,
     )
     redis_url: str = ""
 

@@ -67,7 +67,6 @@ class HttpSettings:
     bundle: Path | None = option(
         "bundle for devices, served at /v1/bundle; it is read again when it changes",
         name="--http-bundle",
-        default=None,
         metavar="FILE",
         group=_DOOR,
     )
@@ -76,19 +75,16 @@ class HttpSettings:
         "proxies send a PROXY header at the start of each connection (send-proxy-v2 in "
         "HAProxy); connections without it are refused, and X-Forwarded-For is ignored",
         name="--http-proxy-protocol",
-        default=False,
         group=_DOOR,
     )
     shared: bool = option(
         "other shufflers on this machine may listen at the same HOST:PORT",
         name="--http-shared",
-        default=False,
         group=_DOOR,
     )
     gateway_key: Path | None = option(
         "key made by hubbub keys gateway, which opens requests from relays (RFC 9458) at "
         "/.well-known/ohttp-gateway",
-        default=None,
         metavar="FILE",
         group=_DOOR,
     )
@@ -131,24 +127,20 @@ class Settings:
     aggregators: tuple[str, ...] = option(
         "address of the aggregator (127.0.0.1:7071); repeat for several that share one Redis",
         name="--aggregator",
-        default=(),
         read=_addresses,
     )
     notice: Path | None = option(
         "notice signed by hubbub notice make, for all devices; also at /v1/notice; " + _AGAIN,
-        default=None,
         metavar="FILE",
     )
     models: Path | None = option(
         "state of the models signed by hubbub model publish, for devices that request it; "
         "also at /v1/models; " + _AGAIN,
-        default=None,
         metavar="FILE",
     )
     token_key: Path | None = option(
         "key made by hubbub keys issuer, which checks tokens; required if the catalog "
         "names an issuer",
-        default=None,
         metavar="FILE",
     )
     metrics_listen: str = address_option("address for Prometheus (%(default)s)", "127.0.0.1:7074")
@@ -221,7 +213,6 @@ class Settings:
     limits: Path | None = option(
         "TOML file of these limits, as in max_pool = 1000000, which override the command "
         "line and are read again when the file changes",
-        default=None,
         metavar="FILE",
         group=_PAST,
     )

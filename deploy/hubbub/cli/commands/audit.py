@@ -35,16 +35,16 @@ _DEFAULT: Final = Path("metrics.toml")
 
 @options
 class AuditOptions:
-    catalog: Path | None = argument("catalog to attack (metrics.toml, if it exists)", default=None)
+    catalog: Path | None = argument("catalog to attack (metrics.toml, if it exists)")
     metrics: tuple[str, ...] = option(
-        "attack only this metric (repeat)", name="--metric", metavar="METRIC", default=()
+        "attack only this metric (repeat)", name="--metric", metavar="METRIC"
     )
     samples: int = option(
         "number of people drawn for each of two values (%(default)s)",
         default=20_000,
         within=Interval(1000, 10**8),
     )
-    no_proofs: bool = option("skip the proofs and only attack the catalog", default=False)
+    no_proofs: bool = option("skip the proofs and only attack the catalog")
     format: Literal["table", "json", "html"] = option(
         "format of the output (%(default)s)", default="table"
     )

@@ -62,7 +62,6 @@ class BackupOptions:
     )
     passphrase: Path | None = option(
         "encrypt with the passphrase in this file, which has at least 12 characters",
-        default=None,
         metavar="FILE",
         exclusive=_LOCK,
     )
@@ -80,10 +79,10 @@ class OpenerOptions:
     """What decrypts the files of a backup."""
 
     passphrase: Path | None = option(
-        "file that contains the passphrase", default=None, metavar="FILE", exclusive=_OPENER
+        "file that contains the passphrase", metavar="FILE", exclusive=_OPENER
     )
     identity: Path | None = option(
-        "file of a private key of age", default=None, metavar="FILE", exclusive=_OPENER
+        "file of a private key of age", metavar="FILE", exclusive=_OPENER
     )
 
     def opener(self) -> Opener | None:
@@ -104,11 +103,10 @@ class RestoreOptions:
     folder: Path = argument("the backup")
     home: Path | None = option(
         "new folder for the files, and for an installation of `hubbub up` also for its Redis",
-        default=None,
         metavar="INSTALLATION",
         exclusive=_WHERE,
     )
-    redis: bool = option("also restore the contents of both Redis", default=False, exclusive=_WHERE)
+    redis: bool = option("also restore the contents of both Redis", exclusive=_WHERE)
     key: OpenerOptions
 
 

@@ -47,21 +47,16 @@ class BuildOptions:
         "file for the bundle (%(default)s)", default=Path("app.hubbub"), read=read_named_path
     )
     operator_out: Path | None = option(
-        "file for the bundle of the aggregator (operator.hubbub beside --out)", default=None
+        "file for the bundle of the aggregator (operator.hubbub beside --out)"
     )
     streams: Path = option(
         "file for the stream table of the shuffler (%(default)s)", default=Path("streams.json")
     )
-    previous: Path | None = option(
-        "bundle to compare with (the bundle at --out, if there is one)", default=None
-    )
-    roots: Path | None = option(
-        "PEM file of the certificate authority of the shuffler", default=None
-    )
+    previous: Path | None = option("bundle to compare with (the bundle at --out, if there is one)")
+    roots: Path | None = option("PEM file of the certificate authority of the shuffler")
     log: Path | None = option(
         "folder of the transparency log, which can be served as it is, if the catalog names "
-        "a log (log beside --out)",
-        default=None,
+        "a log (log beside --out)"
     )
 
 

@@ -27,15 +27,12 @@ _MODULE: Final = Exclusive(required=True)
 @options
 class CodegenOptions:
     catalog: Path = argument("the catalog (%(default)s)", default=Path("metrics.toml"))
-    python: Path | None = option(
-        "file for the Python module", default=None, metavar="FILE", exclusive=_MODULE
-    )
+    python: Path | None = option("file for the Python module", metavar="FILE", exclusive=_MODULE)
     typescript: Path = option(
         "file for the TypeScript module", default=Path(), metavar="FILE", exclusive=_MODULE
     )
     check: bool = option(
-        "write nothing, and fail if the file differs from the module that would be written",
-        default=False,
+        "write nothing, and fail if the file differs from the module that would be written"
     )
 
 

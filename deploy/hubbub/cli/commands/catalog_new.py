@@ -81,7 +81,7 @@ class NewOptions:
         "what the metric asks, in words for the people who are asked", default=""
     )
     owner: str = option("who is responsible for the metric", default="")
-    expires: date | None = option("last day on which devices report (in a year)", default=None)
+    expires: date | None = option("last day on which devices report (in a year)")
     values: str = option(
         "values that can be reported, separated by commas; true,false for a boolean",
         default="",
@@ -90,14 +90,12 @@ class NewOptions:
     edges: str | None = option(
         "for the distribution of a number: the edges of its ranges, separated by commas, or "
         "LOW:HIGH:PARTS for ranges that grow by a constant factor",
-        default=None,
         exclusive=_VALUES,
         parse=_edges,
     )
-    boolean: bool = option("report true or false", default=False, exclusive=_VALUES)
+    boolean: bool = option("report true or false", exclusive=_VALUES)
     range: tuple[float, float] | None = option(
         "for the mean of a number: its smallest and its largest value",
-        default=None,
         metavar=("LOW", "HIGH"),
         read=_read_range,
         exclusive=_VALUES,
@@ -107,11 +105,11 @@ class NewOptions:
         default=_KIND,
         choices=tuple(numeric_kinds()),
     )
-    unit: str | None = option("unit of the number", default=None)
+    unit: str | None = option("unit of the number")
     refuse: bool = option(
-        "drop a number outside the range instead of counting it at the nearest end", default=False
+        "drop a number outside the range instead of counting it at the nearest end"
     )
-    other: bool = option('a text that is not among --values counts as "other"', default=False)
+    other: bool = option('a text that is not among --values counts as "other"')
     epoch: str = option(
         "length of an epoch: how long reports add up (day)", default="day", choices=WRITTEN_EPOCHS
     )
@@ -120,7 +118,7 @@ class NewOptions:
     )
     reports: int = option("expected number of reports in an epoch (10000)", default=10_000)
     min_batch: int | None = option(
-        "fewest reports that leave the shuffler together (a tenth, 10 at least)", default=None
+        "fewest reports that leave the shuffler together (a tenth, 10 at least)"
     )
     experiment: str = option(
         "experiment that the metric measures; it is added if the catalog lacks it", default=""

@@ -97,17 +97,14 @@ class DemoOptions:
     keep: Path | None = option(
         "keep the state in this folder after Ctrl-C (%(const)s); the page stays open until "
         "Ctrl-C, as it does on a terminal without this option",
-        default=None,
         bare=Path(".hubbub-demo"),
         metavar="FOLDER",
         exclusive=_KEEP,
     )
     no_keep: bool = option(
-        "end after the answers, as the demo does when its output is not a terminal",
-        default=False,
-        exclusive=_KEEP,
+        "end after the answers, as the demo does when its output is not a terminal", exclusive=_KEEP
     )
-    json: Path | None = option("also write all results to this file", default=None, metavar="FILE")
+    json: Path | None = option("also write all results to this file", metavar="FILE")
 
 
 @command("demo")

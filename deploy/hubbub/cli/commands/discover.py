@@ -38,10 +38,9 @@ class DiscoverOptions:
     as_candidates: Path | None = option(
         "write the discovered whole strings to this new file, one per line; with --append to "
         "an existing file",
-        default=None,
         metavar="FILE",
     )
-    append: bool = option("append new strings to the file of --as-candidates", default=False)
+    append: bool = option("append new strings to the file of --as-candidates")
     likely: float = option(
         "also list strings that are likely but not certain; on average at most this share "
         "(%(const)s) of them are reported by nobody; --as-candidates includes them",

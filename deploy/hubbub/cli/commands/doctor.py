@@ -21,13 +21,12 @@ _SOON: Final = timedelta(days=30)
 @options
 class DoctorOptions:
     bundle: Path | None = option(
-        "the app's bundle (app.hubbub of --home, where it is; else as the app finds it)",
-        default=None,
+        "the app's bundle (app.hubbub of --home, where it is; else as the app finds it)"
     )
-    state_dir: Path | None = option("the app's state folder (all of this user's)", default=None)
-    app: str | None = option("name of the app whose trust is examined (all)", default=None)
-    tls: Path | None = option("folder of certificates (tls in --home)", default=None)
-    json: bool = option("print the findings as JSON", default=False)
+    state_dir: Path | None = option("the app's state folder (all of this user's)")
+    app: str | None = option("name of the app whose trust is examined (all)")
+    tls: Path | None = option("folder of certificates (tls in --home)")
+    json: bool = option("print the findings as JSON")
     service: ServiceOptions
 
 

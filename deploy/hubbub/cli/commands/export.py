@@ -17,7 +17,7 @@ _FORMATS: Final[dict[str, Format]] = {".csv": "csv", ".parquet": "parquet", ".js
 @options
 class ExportOptions:
     question: QuestionOptions
-    by_epoch: bool = option("a row per epoch and value", default=False)
+    by_epoch: bool = option("a row per epoch and value")
 
 
 @command(

@@ -39,7 +39,7 @@ class ForgetOptions(RedisOptions):
         default="",
         metavar="PLACE",
     )
-    yes: bool = option("delete the epochs", default=False)
+    yes: bool = option("delete the epochs")
 
 
 @command(

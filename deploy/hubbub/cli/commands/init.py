@@ -61,22 +61,19 @@ _PARTIES: Final = Group("one of several parties")
 @options
 class InitOptions:
     folder: Path = argument("folder for all the files")
-    catalog: Path | None = option(f"the catalog to build ({_CATALOG})", default=None)
+    catalog: Path | None = option(f"the catalog to build ({_CATALOG})")
     host: tuple[str, ...] = option(
         "another host name of a role, or NAME alone for all roles (repeat); the shuffler of "
         "the catalog and the names of the containers are included",
-        default=(),
         metavar="ROLE=NAME",
     )
     dev: bool = option(
         "for development only: the privacy settings protect nobody; services of a production "
-        "installation refuse its files",
-        default=False,
+        "installation refuse its files"
     )
     tokens: Path | None = option(
         "public key of the token issuer, if the catalog names an issuer; whoever runs the "
         "issuer has it",
-        default=None,
         metavar="TOKENS.PUB",
     )
     party: str = option(
@@ -94,7 +91,6 @@ class InitOptions:
     trust: Path | None = option(
         "certificate authorities of the other party; they can be added later with hubbub "
         "keys trust",
-        default=None,
         metavar="CA.PEM",
         group=_PARTIES,
     )

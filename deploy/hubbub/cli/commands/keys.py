@@ -65,8 +65,7 @@ class NewOptions:
     lifetime: LifetimeOptions
     dev: bool = option(
         "for development only: services of a production installation refuse bundles built "
-        "with these keys",
-        default=False,
+        "with these keys"
     )
 
 
@@ -76,13 +75,11 @@ class RotateOptions:
     lifetime: LifetimeOptions
     anew_from: date | None = option(
         "after a leak: replace the keys of epochs from this day on (today or later, UTC); "
-        "reports sealed to the old keys are then refused",
-        default=None,
+        "reports sealed to the old keys are then refused"
     )
     today: date | None = option(
         "the current day (UTC) by a clock other than that of this machine: delete the keys "
-        "that no epoch needs any more; without it all keys are kept",
-        default=None,
+        "that no epoch needs any more; without it all keys are kept"
     )
     longest: str = option(
         "longest epoch of any metric: with shorter epochs, keys are deleted sooner (%(default)s)",
@@ -103,9 +100,7 @@ class AccountOptions:
     file: Path = argument("file of accounts, for hubbub issuer; it is created if missing")
     name: str = option("name of the account or of the backend")
     backend: bool = option(
-        "the key is for the server of the app, which names the account for which it requests "
-        "tokens",
-        default=False,
+        "the key is for the server of the app, which names the account for which it requests tokens"
     )
 
 
@@ -121,13 +116,11 @@ class TlsOptions:
     host: tuple[str, ...] = option(
         "host name or address of a role (shuffler, aggregator or redis), besides localhost; "
         "NAME alone if all roles are on one machine (repeat)",
-        default=(),
         metavar="ROLE=NAME",
     )
     authorities: Path | None = option(
         "folder for the keys of the authorities, which renew certificates (the folder of the "
         "certificates, with -authorities after its name); keep it offline",
-        default=None,
         metavar="FOLDER",
     )
     party: str = option(
@@ -139,8 +132,7 @@ class TlsOptions:
     renew: bool = option(
         "renew the certificates in the folder with the existing authorities; the names stay, "
         "those of --host are added, and whoever trusted the old certificates trusts the new "
-        "ones",
-        default=False,
+        "ones"
     )
 
 

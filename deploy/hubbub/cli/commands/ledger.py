@@ -33,11 +33,9 @@ _OFF: Final = "Reporting is switched off: nothing leaves this device through hub
 @options
 class LedgerOptions:
     state_dir: Path | None = option(
-        "an app's state folder (that of HUBBUB_STATE_DIR, or all of this user's)", default=None
+        "an app's state folder (that of HUBBUB_STATE_DIR, or all of this user's)"
     )
-    candidates: Path | None = option(
-        "strings to weigh where an answer is a string, one a line", default=None
-    )
+    candidates: Path | None = option("strings to weigh where an answer is a string, one a line")
     format: Literal["table", "json"] = option("format of the output (%(default)s)", default="table")
 
 

@@ -31,12 +31,11 @@ _SHARES: Final = (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), (
 @options
 class LoadOptions:
     home: Path = option("folder of `hubbub up` (%(default)s)", default=Path(".hubbub"))
-    bundle: Path | None = option("bundle that devices have (app.hubbub of --home)", default=None)
+    bundle: Path | None = option("bundle that devices have (app.hubbub of --home)")
     metrics: tuple[str, ...] = option(
         "metric that devices report (repeat; without it all metrics)",
         name="--metric",
         metavar="METRIC",
-        default=(),
     )
     devices: int = option(
         "number of devices (%(default)s)", default=1000, within=Interval(0, 200_000, "(]")
@@ -54,12 +53,12 @@ class LoadOptions:
         default=max(1, (os.cpu_count() or 2) // 2),
         within=Interval(0, 64, "(]"),
     )
-    dial: bool = option("open a connection for each device instead of each process", default=False)
+    dial: bool = option("open a connection for each device instead of each process")
     http: str = option(
         "report over HTTP to this address of the bundle's shuffler", default="", metavar="HOST:PORT"
     )
     other_machine: bool = option(
-        "the shuffler may be on another machine, which you must be allowed to load", default=False
+        "the shuffler may be on another machine, which you must be allowed to load"
     )
     format: Literal["table", "json"] = option("format of the output (%(default)s)", default="table")
 

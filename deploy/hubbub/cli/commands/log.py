@@ -94,18 +94,14 @@ class AuditOptions:
     known: Path | None = option(
         "file of the last checkpoint that you saw: the log must have grown from it; the new "
         "checkpoint is written to it",
-        default=None,
         metavar="FILE",
     )
     witness: tuple[NoteKey, ...] = option(
         "witness that must have cosigned the checkpoint, as hubbub keys witness prints it (repeat)",
-        default=(),
         metavar="NAME+ID+KEY",
         read=_read_witnesses,
     )
-    witnesses: int | None = option(
-        "how many witnesses are enough (all of them)", default=None, metavar="N"
-    )
+    witnesses: int | None = option("how many witnesses are enough (all of them)", metavar="N")
 
 
 @options
@@ -119,12 +115,9 @@ class CosignOptions:
     state: Path | None = option(
         "file of the checkpoint that was cosigned last; the new checkpoint is written to it "
         "(in --keys)",
-        default=None,
         metavar="FILE",
     )
-    first: bool = option(
-        "this witness has never cosigned this log: accept its current state", default=False
-    )
+    first: bool = option("this witness has never cosigned this log: accept its current state")
 
 
 @options

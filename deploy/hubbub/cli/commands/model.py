@@ -38,7 +38,6 @@ class ModelOptions:
     )
     every: float | None = option(
         f"{_PUBLISH}: look again after so long, for ever; once without it",
-        default=None,
         metavar="SECONDS",
         within=Interval(0, inf, "()"),
     )

@@ -32,40 +32,31 @@ _REMEMBERED_SECONDS: Final = 2 * max(EPOCH_SECONDS.values())
 class MakeOptions:
     stop: tuple[str, ...] = option(
         "stop this metric, or this arm as EXPERIMENT.ARM, on all devices at once (repeat)",
-        default=(),
         metavar="METRIC",
     )
     sampling: tuple[str, ...] = option(
         "share of the devices that take part in each epoch that begins from now on: 0.1 for "
         "one in ten (repeat)",
-        default=(),
         metavar="METRIC=CHANCE",
     )
     lift: tuple[str, ...] = option(
         "return this metric to the setting of the bundle, from the next epoch on (repeat)",
-        default=(),
         metavar="METRIC",
     )
     until: date | None = option(
         "first day (UTC) on which the bundle applies again; devices that are asked nothing "
-        f"learn of no change before that day ({_DAYS} days from now)",
-        default=None,
+        f"learn of no change before that day ({_DAYS} days from now)"
     )
     home: Path = option(
         "folder of `hubbub up`, which contains the following files and whose shuffler "
         "receives the notice",
         default=Path(),
     )
-    keys: Path | None = option("folder of the signing key (keys)", default=None)
-    bundle: Path | None = option(
-        "bundle of the apps, which contains the metrics (app.hubbub)", default=None
-    )
-    out: Path | None = option(
-        f"file of the notice; an existing notice is extended ({_OUT})", default=None
-    )
+    keys: Path | None = option("folder of the signing key (keys)")
+    bundle: Path | None = option("bundle of the apps, which contains the metrics (app.hubbub)")
+    out: Path | None = option(f"file of the notice; an existing notice is extended ({_OUT})")
     log: Path | None = option(
-        "folder of the transparency log, if the bundle is in a log (log beside --bundle)",
-        default=None,
+        "folder of the transparency log, if the bundle is in a log (log beside --bundle)"
     )
 
 

@@ -100,32 +100,28 @@ _GOAL: Final = Exclusive()
 @options
 class PlanOptions:
     subject: SubjectOptions
-    reports: int | None = option("number of reports", default=None, metavar="N", group=_FIGURES)
-    epsilon: float | None = option("privacy loss of one report, nats", default=None, group=_FIGURES)
+    reports: int | None = option("number of reports", metavar="N", group=_FIGURES)
+    epsilon: float | None = option("privacy loss of one report, nats", group=_FIGURES)
     error: float | None = option(
         "standard error that you want, as a share of all reports; of a mean, as a share of the "
         "width of its range",
-        default=None,
         metavar="SHARE",
         group=_FIGURES,
         exclusive=_GOAL,
     )
     detect: float | None = option(
         "smallest share that should be detected; of a mean, half the width of its 95%% interval",
-        default=None,
         metavar="SHARE",
         group=_FIGURES,
         exclusive=_GOAL,
     )
     percentile: float | None = option(
         "percentile of a number with parts, whose error is shown",
-        default=None,
         metavar="P",
         parse=read_percentile,
     )
     within: float | None = option(
         "half the width of its 95%% interval, in rank: 0.02 of p95 is from p93 to p97",
-        default=None,
         metavar="SHARE",
         group=_FIGURES,
         exclusive=_GOAL,
@@ -147,16 +143,15 @@ class PlanOptions:
         needs="error",
     )
     permanent_epsilon: float | None = option(
-        "privacy loss of a lifetime, for values that are reported repeatedly", default=None
+        "privacy loss of a lifetime, for values that are reported repeatedly"
     )
     simulate: bool = option(
-        "draw totals with the first mechanism and show true shares beside estimated shares",
-        default=False,
+        "draw totals with the first mechanism and show true shares beside estimated shares"
     )
     seed: int = option(
         "seed of --simulate (%(default)s)", default=1, within=Interval(0), needs="simulate"
     )
-    plot: Path | None = option("draw to FILE (.png or .svg)", default=None, metavar="FILE")
+    plot: Path | None = option("draw to FILE (.png or .svg)", metavar="FILE")
     format: Literal["table", "json"] = option("format of the output (%(default)s)", default="table")
 
 

@@ -36,14 +36,12 @@ class AttackOptions:
     )
     accounts: int | None = option(
         "instead of --fake, with tokens in the catalog: number of accounts of the attacker",
-        default=None,
         metavar="N",
         within=Interval(1, 10**9),
         exclusive=_WHOSE,
     )
     others: int | None = option(
         "with --accounts: number of honest reports in an epoch",
-        default=None,
         metavar="N",
         within=Interval(1, 10**12),
         needs="accounts",
@@ -55,7 +53,6 @@ class AttackOptions:
     )
     simulate: int | None = option(
         "draw this number of honest reports, add fake reports and measure the effect",
-        default=None,
         metavar="REPORTS",
         within=Interval(100, 10_000_000),
     )

@@ -55,7 +55,6 @@ class CapacityOptions:
     per_day: float | None = option(
         "reports per device and day, in epochs of --epoch; without it as many as the metrics "
         "of the catalog allow",
-        default=None,
         within=Interval(1e-6, 1e4),
     )
     epoch: str = option(
@@ -88,7 +87,7 @@ class CapacityOptions:
     machine_gb: float = option(
         "memory of a machine, GB (%(default)s)", default=16.0, within=Interval(0.5, 100_000)
     )
-    measure: bool = option("first measure how fast this machine opens reports", default=False)
+    measure: bool = option("first measure how fast this machine opens reports")
     format: Literal["table", "json"] = option("format of the output (%(default)s)", default="table")
 
 
@@ -105,7 +104,7 @@ def _traffic_a_day(reports: float, epoch: str) -> Traffic:
 @command("plan capacity", text="show how many machines of which size are needed", epilog=_EPILOG)
 def _capacity(options: CapacityOptions) -> None:
     per_day, chosen = options.per_day, options.chosen
-    if per_day is not None and chosen != MetricsOptions():
+    if per_day is not None and chosen != MetricsOptions(metrics=()):
         raise BadParameter(
             "--per-day says how often devices report, as a catalog and --metric do: leave one out"
         )

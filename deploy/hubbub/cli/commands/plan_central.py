@@ -68,20 +68,15 @@ class _Way:
 @options
 class CentralOptions:
     subject: SubjectOptions
-    model: str | None = option("kind of the model", default=None, choices=KINDS, group=_MODEL)
+    model: str | None = option("kind of the model", choices=KINDS, group=_MODEL)
     features: int | None = option(
         "number of columns; a list of values has a column for each value",
-        default=None,
         metavar="N",
         group=_MODEL,
         needs="model",
     )
     classes: int | None = option(
-        "number of classes of the label, for softmax",
-        default=None,
-        metavar="K",
-        group=_MODEL,
-        needs="model",
+        "number of classes of the label, for softmax", metavar="K", group=_MODEL, needs="model"
     )
     reports: int = option("number of reports", metavar="N", group=_PROMISE)
     epsilon: float = option(

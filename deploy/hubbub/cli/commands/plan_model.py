@@ -35,15 +35,10 @@ class ModelOptions:
         metavar="N",
         within=Interval(1),
     )
-    classes: int | None = option(
-        "number of classes of the label, for softmax", default=None, metavar="K"
-    )
-    epsilon: float | None = option("privacy loss of one report, nats", default=None)
+    classes: int | None = option("number of classes of the label, for softmax", metavar="K")
+    epsilon: float | None = option("privacy loss of one report, nats")
     reports: int | None = option(
-        "number of people, if it is known",
-        default=None,
-        metavar="N",
-        within=Interval(1),
+        "number of people, if it is known", metavar="N", within=Interval(1)
     )
     format: Literal["table", "json"] = option("format of the output (%(default)s)", default="table")
 

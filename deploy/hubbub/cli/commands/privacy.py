@@ -63,25 +63,22 @@ class AmplifyOptions:
     delta: float = option("delta of the central guarantee (%(default)s)", default=DELTA)
     total_variation: float | None = option(
         "total variation between the payloads of two values, if it is smaller than epsilon allows",
-        default=None,
         metavar="V",
     )
-    json: bool = option("as JSON", default=False)
+    json: bool = option("as JSON")
 
 
 @options
 class ComposeOptions:
-    epsilon: tuple[float, ...] = option("privacy loss of an event, nats (repeat)", default=())
-    sigma: tuple[float, ...] = option("standard deviation of a Gaussian event (repeat)", default=())
+    epsilon: tuple[float, ...] = option("privacy loss of an event, nats (repeat)")
+    sigma: tuple[float, ...] = option("standard deviation of a Gaussian event (repeat)")
     times: int = option("number of times that each event happens (%(default)s)", default=1)
     sampling: float = option(
         "chance that a person takes part in an event (%(default)s)", default=1.0
     )
-    history: Path | None = option(
-        "JSON list of events, instead of the options or in addition", default=None
-    )
+    history: Path | None = option("JSON list of events, instead of the options or in addition")
     delta: float = option("delta of all events together")
-    json: bool = option("as JSON", default=False)
+    json: bool = option("as JSON")
 
 
 @options

@@ -38,13 +38,11 @@ class CrowdOptions:
     local_epsilon: float | None = option(
         f"privacy loss of one report, nats; inf, and the default with --dummies {NOISE}: devices "
         "report the truth",
-        default=None,
         metavar="E",
         within=Interval(1e-09, inf),
     )
     central: float | None = option(
         f"central epsilon to be kept, nats; with --dummies {NOISE} {_USUAL_CENTRAL:g} by default",
-        default=None,
         metavar="E",
         within=Interval(1e-09, MAX_EPSILON),
     )
@@ -66,7 +64,7 @@ class CrowdOptions:
         within=Interval(0, MAX_EACH),
     )
     max_local: float | None = option(
-        f"with --central ({MAX_EPSILON:g})", default=None, within=Interval(1e-09, MAX_EPSILON)
+        f"with --central ({MAX_EPSILON:g})", within=Interval(1e-09, MAX_EPSILON)
     )
     delta: float = option(
         "delta of the central guarantee (%(default)s)", default=DELTA, within=Interval(1e-15, 0.1)
@@ -76,7 +74,7 @@ class CrowdOptions:
         default=1,
         within=Interval(1, MAX_TIMES),
     )
-    json: bool = option("as JSON", default=False)
+    json: bool = option("as JSON")
 
 
 @command(

@@ -42,7 +42,6 @@ class PercentileOptions:
     percentiles: tuple[float, ...] = option(
         "percentiles of a number with parts, as 50 or 50,90,99.9",
         name="--percentile",
-        default=(),
         metavar="P,...",
         parse=_percentiles,
         read=_joined,
@@ -52,14 +51,10 @@ class PercentileOptions:
 @options
 class QueryOptions:
     question: QuestionOptions
-    anytime: bool = option(
-        "intervals that hold simultaneously at every look while the epochs fill",
-        default=False,
-    )
+    anytime: bool = option("intervals that hold simultaneously at every look while the epochs fill")
     ranks: PercentileOptions
     below: tuple[float, ...] = option(
         "share of the numbers below this one, of a number with parts, as 2 or 2,5",
-        default=(),
         metavar="NUMBER,...",
         parse=_numbers,
         read=_joined,
@@ -88,7 +83,7 @@ class CompareOptions:
 @options
 class TrendOptions:
     question: QuestionOptions
-    value: tuple[str, ...] = option("value to follow (repeat)", default=())
+    value: tuple[str, ...] = option("value to follow (repeat)")
     number: int = option(
         "number of values, instead of --value (%(default)s)", default=5, other_name="-n"
     )

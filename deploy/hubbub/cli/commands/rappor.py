@@ -32,7 +32,7 @@ class DecodeOptions:
         metavar="RATE",
         within=Interval(0, 1, "()"),
     )
-    out: Path | None = option("write the results here, as CSV", default=None, metavar="FILE")
+    out: Path | None = option("write the results here, as CSV", metavar="FILE")
 
 
 @command(

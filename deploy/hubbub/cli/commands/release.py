@@ -20,7 +20,7 @@ Document = Mapping[str, Any]
 
 @options
 class ReleaseOptions:
-    metric: str | None = argument("its name in the catalog", default=None)
+    metric: str | None = argument("its name in the catalog")
     what: str = argument("the query (%(default)s)", default="histogram", choices=QUERIES)
     value: str = option("value to count, for the query count", default="")
     epochs: tuple[str, ...] = option(
@@ -28,7 +28,6 @@ class ReleaseOptions:
         "newest closed epoch",
         name="--epoch",
         other_name="--epochs",
-        default=(),
     )
     purpose: str = option(
         "purpose in the budget of the catalog; a metric with a crowd needs no purpose", default=""

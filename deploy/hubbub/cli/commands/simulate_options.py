@@ -23,11 +23,10 @@ class SimulateOptions:
         metavar="FILE",
     )
     test: Path | None = option(
-        "for a model: people who are held out for its evaluation", default=None, metavar="FILE"
+        "for a model: people who are held out for its evaluation", metavar="FILE"
     )
     reports: int | None = option(
         "draw N people from a population like that of the file",
-        default=None,
         metavar="N",
         within=Interval(1, 10**12),
     )
@@ -37,19 +36,15 @@ class SimulateOptions:
         within=Interval(1, 1000),
     )
     runs: int | None = option(
-        f"number of repetitions ({RUNS}; a model 5 times)",
-        default=None,
-        within=Interval(1, 100_000),
+        f"number of repetitions ({RUNS}; a model 5 times)", within=Interval(1, 100_000)
     )
     seed: int | None = option(
-        "seed of the coins; without it the system's coins", default=None, within=Interval(0)
+        "seed of the coins; without it the system's coins", within=Interval(0)
     )
-    candidates: Path | None = option(
-        "file of strings to look for, besides those of --values", default=None
-    )
+    candidates: Path | None = option("file of strings to look for, besides those of --values")
     confidence: float = option(
         "confidence of the intervals (%(default)s)",
         default=0.95,
         read=read_confidence,
     )
-    json: bool = option("print every run in full as JSON", default=False)
+    json: bool = option("print every run in full as JSON")

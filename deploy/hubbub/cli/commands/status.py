@@ -43,8 +43,8 @@ class LookOptions:
 @options
 class StatusOptions:
     format: Literal["table", "json"] = option("format of the output (%(default)s)", default="table")
-    all: bool = option("show every epoch by itself, and every term", default=False)
-    watch: bool = option("repeat when something changes, until Ctrl-C", default=False)
+    all: bool = option("show every epoch by itself, and every term")
+    watch: bool = option("repeat when something changes, until Ctrl-C")
     look: LookOptions
 
 

@@ -20,7 +20,7 @@ from hubbub.runtime import replace_file
 @options
 class TokenOptions:
     file: Path = argument("file of tokens, for --http-tokens; it is created if missing")
-    name: str | None = option("name of the owner, for the list of tokens", default=None)
+    name: str | None = option("name of the owner, for the list of tokens")
     role: Role = option(
         "viewer reads estimates, publisher also makes releases, admin also sees who has "
         "tokens (%(default)s)",
@@ -30,10 +30,9 @@ class TokenOptions:
     groups: tuple[str, ...] = option(
         "group of --http-access whose metrics the token may read (repeat); without it all metrics",
         name="--group",
-        default=(),
         metavar="NAME",
     )
-    remove: bool = option("remove the token of this name", default=False)
+    remove: bool = option("remove the token of this name")
 
 
 @options

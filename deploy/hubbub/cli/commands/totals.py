@@ -35,9 +35,7 @@ class TotalsOptions(RedisOptions):
 class EstimatesOptions:
     place: str = argument("the folder or address of totals")
     to: str = argument("the folder or address of the table of estimates")
-    bundle: Path | None = option(
-        "bundle that defines the metrics (the newest in PLACE)", default=None
-    )
+    bundle: Path | None = option("bundle that defines the metrics (the newest in PLACE)")
 
 
 @command(

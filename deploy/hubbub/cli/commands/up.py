@@ -26,7 +26,7 @@ _DEVELOPMENT_MODELS_SECONDS: Final = 1.0
 @options
 class UpOptions:
     catalog: Path | None = option(
-        "catalog to serve (metrics.toml if it is here, else the catalog of the demo)", default=None
+        "catalog to serve (metrics.toml if it is here, else the catalog of the demo)"
     )
     home: Path = option("folder for all state (%(default)s)", default=Path(".hubbub"))
     port: int = option(
@@ -34,8 +34,7 @@ class UpOptions:
     )
     dev: bool = option(
         "for development only: reports are counted at once, the privacy settings protect "
-        "nobody, and the catalog is read again when it changes",
-        default=False,
+        "nobody, and the catalog is read again when it changes"
     )
     outlets: Outlets
 

@@ -28,9 +28,9 @@ Result = TypeVar("Result")
 class RedisOptions:
     """Where the aggregator's Redis is, and what its totals are of."""
 
-    home: Path | None = option(f"folder of `hubbub up` ({_HOME})", default=None)
+    home: Path | None = option(f"folder of `hubbub up` ({_HOME})")
     bundle: Path | None = option(
-        f"bundle that defines the metrics ({OPERATORS}, of --home or here)", default=None
+        f"bundle that defines the metrics ({OPERATORS}, of --home or here)"
     )
 
 

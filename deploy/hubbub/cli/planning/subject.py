@@ -24,10 +24,7 @@ class MetricsOptions:
 
     catalog: Path = argument("the catalog (%(default)s)", default=CATALOG)
     metrics: tuple[str, ...] = option(
-        "metric of the catalog (repeat; without it all metrics)",
-        name="--metric",
-        metavar="METRIC",
-        default=(),
+        "metric of the catalog (repeat; without it all metrics)", name="--metric", metavar="METRIC"
     )
 
     @property
@@ -67,41 +64,32 @@ class SubjectOptions:
     """The options that say what is asked."""
 
     catalog: Path = argument("catalog that contains --metric (%(default)s)", default=CATALOG)
-    metric: str | None = option("metric of the catalog", default=None)
-    values: int | None = option(
-        "one of N listed values", default=None, metavar="N", group=_QUESTION
-    )
+    metric: str | None = option("metric of the catalog")
+    values: int | None = option("one of N listed values", metavar="N", group=_QUESTION)
     strings: int | None = option(
-        "any string; the analyst looks for N strings", default=None, metavar="N", group=_QUESTION
+        "any string; the analyst looks for N strings", metavar="N", group=_QUESTION
     )
     mean: tuple[float, float] | None = option(
-        "the mean of a number between LOW and HIGH",
-        default=None,
-        metavar=("LOW", "HIGH"),
-        group=_QUESTION,
+        "the mean of a number between LOW and HIGH", metavar=("LOW", "HIGH"), group=_QUESTION
     )
     ranges: tuple[float, float, float] | None = option(
         "the distribution of a number over N parts of the range LOW to HIGH",
-        default=None,
         metavar=("N", "LOW", "HIGH"),
         group=_QUESTION,
     )
     set: tuple[int, int] | None = option(
         "a set of listed values: N values, of which a person reports at most MOST",
-        default=None,
         metavar=("N", "MOST"),
         group=_QUESTION,
     )
     parts: tuple[int, ...] | None = option(
         "several answers reported together, with N values each",
-        default=None,
         several=True,
         metavar="N",
         group=_QUESTION,
     )
     vector: tuple[float, float] | None = option(
         "the mean of a vector of N numbers with a norm of at most LENGTH",
-        default=None,
         metavar=("N", "LENGTH"),
         group=_QUESTION,
     )

@@ -56,7 +56,6 @@ class ServiceOptions:
     authority: str | None = option(
         "the authority of the certificate of --url (ca.pem), if it is your own "
         f"({_AUTHORITY}; else the system's)",
-        default=None,
         metavar="FILE",
         needs="url",
     )
@@ -91,14 +90,10 @@ class OutputOptions:
     """How an answer is written, and where."""
 
     format: Format | None = option(
-        "format of the output (table; hubbub export follows the name of --out, else csv)",
-        default=None,
+        "format of the output (table; hubbub export follows the name of --out, else csv)"
     )
     out: Path | None = option(
-        "write the output to this file instead of the screen",
-        default=None,
-        metavar="FILE",
-        read=read_named_path,
+        "write the output to this file instead of the screen", metavar="FILE", read=read_named_path
     )
 
     def write(self, answer: Answer, show: Callable[[Any], None]) -> None:
@@ -162,12 +157,11 @@ class AnswerOptions:
         metavar="PLACE",
     )
     bundle: Path | None = option(
-        "that defines the metrics (the newest in the folder)", default=None, needs="totals"
+        "that defines the metrics (the newest in the folder)", needs="totals"
     )
     skip_unreadable: bool = option(
         "leave out epochs whose files of totals are missing or cannot be read; the answer names "
         "them",
-        default=False,
         needs="totals",
     )
 
@@ -233,14 +227,12 @@ class QuestionOptions:
     )
     candidates: Path | None = option(
         "file of strings to look for, one per line; without it and --list, the strings of "
-        "the catalog",
-        default=None,
+        "the catalog"
     )
     lists: tuple[str, ...] = option(
         "saved list of strings to look for (hubbub candidates), or catalog for the strings "
         "of the catalog (repeat)",
         name="--list",
-        default=(),
         metavar="NAME",
     )
     answer: AnswerOptions
