@@ -5,7 +5,7 @@ What is not a column here is still a field of the row, for programs: JSON, CSV, 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 QueryName = Literal[
     "estimates",
@@ -65,130 +65,102 @@ class Column:
         return (self.field, self.to) if self.to else (self.field,)
 
 
-OF_CLASS: Final = Column(
-    field="of_class",
-    title="class",
-    unit="text",
-    meaning="of softmax; coefficients of a column sum to 0 over classes",
+def _column(field: str, unit: Unit, meaning: str, *, title: str = "", **more: Any) -> Column:
+    """A column; without a title its field's name is above it."""
+    title = title or field.replace("_", " ")
+    return Column(field=field, title=title, unit=unit, meaning=meaning, **more)
+
+
+def _ends(
+    unit: Unit,
+    meaning: str = "ends of the interval",
+    *,
+    of: str = "",
+    title: str = "{level} interval",
+    **more: Any,
+) -> Column:
+    """The column of an interval. of: what the names of the fields of its ends begin with."""
+    return _column(f"{of}low", unit, meaning, title=title, to=f"{of}high", **more)
+
+
+OF_CLASS: Final = _column(
+    "of_class", "text", "of softmax; coefficients of a column sum to 0 over classes", title="class"
 )
 """What a model of one score has not."""
 
-SLICE: Final = Column(field="slice", title="by", unit="text", meaning="value of the third part")
+SLICE: Final = _column("slice", "text", "value of the third part", title="by")
 """What a cross table of two parts has not."""
 
-_VALUE: Final = Column(field="value", title="value", unit="text", meaning="what was reported")
-_ESTIMATE: Final = Column(
-    field="estimate",
-    title="estimate",
-    unit="reports",
-    meaning="unbiased estimate, in reports; of a mean, in the metric's own unit",
+_DATE: Final = _column(
+    "date", "text", "the day or hour that it is, of a week its first day; UTC", title="epoch"
+)
+_VALUE: Final = _column("value", "text", "what was reported")
+_ESTIMATE: Final = _column(
+    "estimate",
+    "reports",
+    "unbiased estimate, in reports; of a mean, in the metric's own unit",
     gauge=True,
 )
-_INTERVAL: Final = Column(
-    field="low",
-    title="{level} interval",
-    unit="reports",
-    meaning="ends of the estimate's interval, in the unit of the estimate",
-    to="high",
-    gauge=True,
+_INTERVAL: Final = _ends(
+    "reports", "ends of the estimate's interval, in the unit of the estimate", gauge=True
 )
-_SHARE: Final = Column(
-    field="share",
-    title="share",
-    unit="share",
-    meaning="estimate as a share of the reports; not of a mean",
+_SHARE: Final = _column(
+    "share",
+    "share",
+    "estimate as a share of the reports; not of a mean",
     of_means=False,
     gauge=True,
     spare=5,
 )
-_RANK: Final = Column(
-    field="rank",
-    title="rank",
-    unit="count",
-    meaning="place by estimate, the largest first",
-    of_means=False,
-    spare=3,
+_RANK: Final = _column(
+    "rank", "count", "place by estimate, the largest first", of_means=False, spare=3
 )
-
-
-def _ends(unit: Unit) -> Column:
-    return Column(
-        field="low", title="{level} interval", unit=unit, meaning="ends of the interval", to="high"
-    )
-
-
-def _reports(field: str, meaning: str, spare: int = 0) -> Column:
-    return Column(
-        field=field, title=field.replace("_", " "), unit="count", meaning=meaning, spare=spare
-    )
 
 
 COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
     "estimates": (
         _VALUE,
         _ESTIMATE,
-        Column(
-            field="stderr",
-            title="std. error",
-            unit="reports",
-            meaning="standard error of the estimate",
-            spare=2,
-        ),
+        _column("stderr", "reports", "standard error of the estimate", title="std. error", spare=2),
         _INTERVAL,
         _SHARE,
         _RANK,
-        Column(
-            field="detected",
-            title="detected",
-            unit="flag",
-            meaning="whether the value stands out from zero",
-            of_means=False,
-            spare=4,
+        _column(
+            "detected", "flag", "whether the value stands out from zero", of_means=False, spare=4
         ),
-        Column(
-            field="consistent",
-            title="consistent",
-            unit="reports",
-            meaning="post-processed: never below zero, summing to the reports; biased for a single "
-            "value",
+        _column(
+            "consistent",
+            "reports",
+            "post-processed: never below zero, summing to the reports; biased for a single value",
             of_means=False,
             spare=1,
         ),
     ),
     "percentiles": (
-        Column(field="value", title="asked", unit="text", meaning="a percentile, or below what"),
-        Column(
-            field="number",
-            title="number",
-            unit="number",
-            meaning="in the metric's own unit; inside its part as if numbers lay there evenly",
+        _column("value", "text", "a percentile, or below what", title="asked"),
+        _column(
+            "number",
+            "number",
+            "in the metric's own unit; inside its part as if numbers lay there evenly",
         ),
-        Column(
-            field="number_low",
-            title="{level} interval",
-            unit="number",
-            meaning="ends of the percentile's interval, which are edges of parts",
-            to="number_high",
+        _ends(
+            "number", "ends of the percentile's interval, which are edges of parts", of="number_"
         ),
-        Column(
-            field="share",
-            title="share below",
-            unit="share",
-            meaning="of the numbers, which lies below the number",
+        _column(
+            "share", "share", "of the numbers, which lies below the number", title="share below"
         ),
-        Column(
-            field="share_low",
+        _ends(
+            "share",
+            "ends of the share's interval, where the number was asked for",
+            of="share_",
             title="share's {level} interval",
-            unit="share",
-            meaning="ends of the share's interval, where the number was asked for",
-            to="share_high",
         ),
-        Column(
-            field="reaches",
-            title="reaches the end of the range",
-            unit="text",
-            meaning="which ends of the interval are ends of the range: the true value may be "
+        _column(
+            "reaches",
+            "text",
+            "which ends of the interval are ends of the range: the true value may be "
             "outside the range",
+            title="reaches the end of the range",
         ),
     ),
     "top": (
@@ -197,283 +169,147 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
         _SHARE,
         _ESTIMATE,
         _INTERVAL,
-        Column(
-            field="ahead_confidence",
+        _column(
+            "ahead_confidence",
+            "confidence",
+            "how sure that the value is ahead of the next one",
             title="ahead",
-            unit="confidence",
-            meaning="how sure that the value is ahead of the next one",
         ),
     ),
     "compare": (
         _VALUE,
-        Column(
-            field="before",
-            title="before",
-            unit="level",
-            meaning="share of the reports before, or the mean",
-            spare=2,
-        ),
-        Column(
-            field="after",
-            title="after",
-            unit="level",
-            meaning="share of the reports after, or the mean",
-            spare=3,
-        ),
-        Column(
-            field="difference",
+        _column("before", "level", "share of the reports before, or the mean", spare=2),
+        _column("after", "level", "share of the reports after, or the mean", spare=3),
+        _column(
+            "difference",
+            "change",
+            "after less before, in percentage points; of means, in the metric's own unit",
             title="difference (points)",
-            unit="change",
-            meaning="after less before, in percentage points; of means, in the metric's own unit",
             mean_title="difference",
         ),
         _ends("change"),
-        Column(
-            field="p_value",
+        _column(
+            "p_value",
+            "probability",
+            "of this row alone: chance of a difference as large if nothing has changed",
             title="p (row alone)",
-            unit="probability",
-            meaning="of this row alone: chance of a difference as large if nothing has changed",
             spare=1,
         ),
-        Column(
-            field="changed",
-            title="changed",
-            unit="flag",
-            meaning="whether it differs beyond what chance explains",
-        ),
+        _column("changed", "flag", "whether it differs beyond what chance explains"),
     ),
     "trend": (
         _VALUE,
-        Column(
-            field="date",
-            title="epoch",
-            unit="text",
-            meaning="the day or hour that it is, of a week its first day; UTC",
-        ),
-        _reports("reports", "reports of the epoch, of those asked for the value"),
-        Column(
-            field="share",
-            title="share",
-            unit="level",
-            meaning="share of the reports, or the mean",
-            mean_title="mean",
-        ),
+        _DATE,
+        _column("reports", "count", "reports of the epoch, of those asked for the value"),
+        _column("share", "level", "share of the reports, or the mean", mean_title="mean"),
         _ends("level"),
-        Column(
-            field="line",
-            title="line",
-            unit="level",
-            meaning="the likely truth by all epochs together",
-            spare=1,
-        ),
-        Column(
-            field="line_low",
-            title="{level} band",
-            unit="level",
-            meaning="ends of the line's band",
-            to="line_high",
-            spare=2,
-        ),
+        _column("line", "level", "the likely truth by all epochs together", spare=1),
+        _ends("level", "ends of the line's band", of="line_", title="{level} band", spare=2),
     ),
     "cross": (
         SLICE,
-        Column(field="row", title="row", unit="text", meaning="value of the first part"),
-        Column(field="column", title="column", unit="text", meaning="value of the second part"),
-        Column(
-            field="within",
-            title="of its row",
-            unit="share",
-            meaning="share of those in the cell's row",
-        ),
-        Column(
-            field="within_low",
-            title="{level} interval",
-            unit="share",
-            meaning="ends of the share's interval",
-            to="within_high",
-        ),
-        Column(
-            field="estimate",
-            title="reports",
-            unit="reports",
-            meaning="unbiased estimate, in reports",
-            spare=2,
-        ),
-        Column(
-            field="low",
-            title="{level} of reports",
-            unit="reports",
-            meaning="ends of the estimate's interval",
-            to="high",
-            spare=1,
-        ),
-        Column(
-            field="departs",
+        _column("row", "text", "value of the first part"),
+        _column("column", "text", "value of the second part"),
+        _column("within", "share", "share of those in the cell's row", title="of its row"),
+        _ends("share", "ends of the share's interval", of="within_"),
+        _column("estimate", "reports", "unbiased estimate, in reports", title="reports", spare=2),
+        _ends("reports", "ends of the estimate's interval", title="{level} of reports", spare=1),
+        _column(
+            "departs",
+            "flag",
+            "whether the cell is not what it would be if the parts were independent",
             title="beyond chance",
-            unit="flag",
-            meaning="whether the cell is not what it would be if the parts were independent",
         ),
     ),
     "breakdown": (
-        Column(field="part", title="part", unit="text", meaning="value of the public field"),
+        _column("part", "text", "value of the public field"),
         _VALUE,
-        _reports("reports", "reports of the part", spare=3),
-        Column(
-            field="share",
-            title="share",
-            unit="level",
-            meaning="share of the part's reports, or the mean",
-            mean_title="mean",
-        ),
+        _column("reports", "count", "reports of the part", spare=3),
+        _column("share", "level", "share of the part's reports, or the mean", mean_title="mean"),
         _ends("level"),
-        Column(
-            field="difference",
-            title="to all others (points)",
-            unit="change",
-            meaning="less the share, or mean, of the field's other values together; shares in "
+        _column(
+            "difference",
+            "change",
+            "less the share, or mean, of the field's other values together; shares in "
             "percentage points",
+            title="to all others (points)",
             mean_title="to all others",
             spare=4,
         ),
-        Column(
-            field="difference_low",
+        _ends(
+            "change",
+            "ends of the difference's interval",
+            of="difference_",
             title="{level} of that",
-            unit="change",
-            meaning="ends of the difference's interval",
-            to="difference_high",
             spare=2,
         ),
-        Column(
-            field="p_value",
+        _column(
+            "p_value",
+            "probability",
+            "of this row alone: chance of a difference as large if there is none",
             title="p (row alone)",
-            unit="probability",
-            meaning="of this row alone: chance of a difference as large if there is none",
             spare=1,
         ),
-        Column(
-            field="stands_out",
+        _column(
+            "stands_out",
+            "flag",
+            "whether the part differs from all others beyond what chance explains",
             title="beyond chance",
-            unit="flag",
-            meaning="whether the part differs from all others beyond what chance explains",
         ),
     ),
     "experiment": (
-        Column(field="metric", title="metric", unit="text", meaning="that is measured"),
-        Column(field="arm", title="arm", unit="text", meaning="that is beside the control arm"),
-        Column(field="measure", title="measure", unit="text", meaning="share, mean or percentile"),
-        Column(field="unit", title="unit", unit="text", meaning="of a mean or percentile", spare=3),
-        Column(field="control", title="control", unit="number", meaning="in the control arm"),
-        Column(field="measured", title="arm's", unit="number", meaning="in the other arm"),
-        Column(
-            field="difference",
-            title="effect",
-            unit="number",
-            meaning="the arm's less the control's",
-        ),
-        Column(
-            field="low",
+        _column("metric", "text", "that is measured"),
+        _column("arm", "text", "that is beside the control arm"),
+        _column("measure", "text", "share, mean or percentile"),
+        _column("unit", "text", "of a mean or percentile", spare=3),
+        _column("control", "number", "in the control arm"),
+        _column("measured", "number", "in the other arm", title="arm's"),
+        _column("difference", "number", "the arm's less the control's", title="effect"),
+        _ends(
+            "number",
+            "ends of the effect's interval: all of them hold together, at every look",
             title="{level} at all looks",
-            unit="number",
-            meaning="ends of the effect's interval: all of them hold together, at every look",
-            to="high",
         ),
-        Column(
-            field="shown", title="shown", unit="flag", meaning="whether the interval excludes 0"
-        ),
-        Column(
-            field="detectable",
+        _column("shown", "flag", "whether the interval excludes 0"),
+        _column(
+            "detectable",
+            "number",
+            "the smallest effect that as many reports show with a chance of 80%",
             title="would show",
-            unit="number",
-            meaning="the smallest effect that as many reports show with a chance of 80%",
             spare=1,
         ),
     ),
     "metrics": (
-        Column(field="name", title="metric", unit="text", meaning="its name in the catalog"),
-        Column(
-            field="kind",
-            title="asks for",
-            unit="text",
-            meaning="values, strings, ranges or a mean",
-            spare=4,
-        ),
-        Column(
-            field="mechanism",
-            title="mechanism",
-            unit="text",
-            meaning="what randomizes on the device",
-            spare=3,
-        ),
-        Column(
-            field="epsilon",
-            title="epsilon",
-            unit="epsilon",
-            meaning="of one report, as proven, rounded up",
-            spare=2,
-        ),
-        _reports("reports", "reports counted, over all epochs"),
-        _reports("waiting", "reports that the shuffler holds"),
-        Column(
-            field="updated",
-            title="last counted",
-            unit="time",
-            meaning="when the last report was counted",
-        ),
+        _column("name", "text", "its name in the catalog", title="metric"),
+        _column("kind", "text", "values, strings, ranges or a mean", title="asks for", spare=4),
+        _column("mechanism", "text", "what randomizes on the device", spare=3),
+        _column("epsilon", "epsilon", "of one report, as proven, rounded up", spare=2),
+        _column("reports", "count", "reports counted, over all epochs"),
+        _column("waiting", "count", "reports that the shuffler holds"),
+        _column("updated", "time", "when the last report was counted", title="last counted"),
     ),
     "status": (
-        Column(
-            field="stream", title="stream", unit="text", meaning="a metric's name, and its tier"
+        _column("stream", "text", "a metric's name, and its tier"),
+        _DATE,
+        _column("acknowledged", "count", "taken over by the shuffler"),
+        _column("dummies", "count", "added to crowds by the shuffler; nobody's", spare=2),
+        _column("pooled", "count", "wait at the shuffler for a crowd"),
+        _column("in_flight", "count", "on their way in a batch"),
+        _column("counted", "count", "in the totals"),
+        _column("duplicate", "count", "sent again, counted once"),
+        _column("rejected", "count", "refused by the aggregator, with a reason"),
+        _column(
+            "fillers", "count", "said nothing: they hid that there was nothing to say", spare=3
         ),
-        Column(
-            field="date",
-            title="epoch",
-            unit="text",
-            meaning="the day or hour that it is, of a week its first day; UTC",
-        ),
-        _reports("acknowledged", "taken over by the shuffler"),
-        _reports("dummies", "added to crowds by the shuffler; nobody's", spare=2),
-        _reports("pooled", "wait at the shuffler for a crowd"),
-        _reports("in_flight", "on their way in a batch"),
-        _reports("counted", "in the totals"),
-        _reports("duplicate", "sent again, counted once"),
-        _reports("rejected", "refused by the aggregator, with a reason"),
-        _reports("fillers", "said nothing: they hid that there was nothing to say", spare=3),
-        _reports("withheld", "too few to hide in a crowd; deleted"),
-        Column(
-            field="balanced",
-            title="balanced",
-            unit="verdict",
-            meaning="whether no report is lost or counted twice",
-        ),
+        _column("withheld", "count", "too few to hide in a crowd; deleted"),
+        _column("balanced", "verdict", "whether no report is lost or counted twice"),
     ),
     "model": (
         OF_CLASS,
-        Column(
-            field="name",
-            title="column",
-            unit="text",
-            meaning="a feature, or a value or band of one",
-        ),
-        Column(
-            field="coefficient",
-            title="coefficient",
-            unit="number",
-            meaning="per unit of the feature",
-        ),
-        Column(
-            field="low",
-            title="{level} interval",
-            unit="number",
-            meaning="ends of the coefficient's interval, of the coins and of who took part",
-            to="high",
-        ),
-        Column(
-            field="stderr",
-            title="standard error",
-            unit="number",
-            meaning="of the coefficient",
-            spare=1,
-        ),
+        _column("name", "text", "a feature, or a value or band of one", title="column"),
+        _column("coefficient", "number", "per unit of the feature"),
+        _ends("number", "ends of the coefficient's interval, of the coins and of who took part"),
+        _column("stderr", "number", "of the coefficient", title="standard error", spare=1),
     ),
 }
 
