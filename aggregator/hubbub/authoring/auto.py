@@ -6,13 +6,12 @@ count as equal, and the shortest payload decides, then the fewest cells.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any, Final
 
 from hubbub.catalog.choice import AUTO, Choice, Option
 from hubbub.errors import BadParameter
-from hubbub.fields.field import REQUIRED, CatalogField, Entry, entry, fields_of
+from hubbub.fields.field import REQUIRED, CatalogField, Entry, fields_of, setting, settings
 from hubbub.fields.kinds import in_interval, number, whole
 from hubbub.mechanisms import (
     Parameter,
@@ -28,36 +27,29 @@ from hubbub.mechanisms.ranges import PLACES
 _MAX: Final = 10**13
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@settings
 class Wishes:
     """What a metric may say besides epsilon and values where it is "auto": fields, never built."""
 
-    reports: int = field(
-        metadata=entry(whole(1, _MAX), "Expected number of reports in an epoch.", "100_000")
+    reports: int = setting(whole(1, _MAX), "Expected number of reports in an epoch.", "100_000")
+    max_payload_bytes: int = setting(
+        whole(1, _MAX), "Longest permitted payload.", "64", default=128
     )
-    max_payload_bytes: int = field(
-        default=128, metadata=entry(whole(1, _MAX), "Longest permitted payload.", "64")
+    max_cells: int = setting(
+        whole(1, _MAX), "Largest permitted number of totals.", "65536", default=1 << 22
     )
-    max_cells: int = field(
-        default=1 << 22,
-        metadata=entry(whole(1, _MAX), "Largest permitted number of totals.", "65536"),
-    )
-    permanent_epsilon: float | None = field(
+    permanent_epsilon: float | None = setting(
+        number("a number of nats", MIN_EPSILON, MAX_EPSILON),
+        "With listed values that are reported repeatedly: largest privacy loss of all "
+        "reports of one unchanged value together, above `epsilon`.",
+        "3.0",
         default=None,
-        metadata=entry(
-            number("a number of nats", MIN_EPSILON, MAX_EPSILON),
-            "With listed values that are reported repeatedly: largest privacy loss of all "
-            "reports of one unchanged value together, above `epsilon`.",
-            "3.0",
-        ),
     )
-    low: float | None = field(
-        default=None,
-        metadata=entry(number(), "With a number: the smallest permitted.", "0"),
+    low: float | None = setting(
+        number(), "With a number: the smallest permitted.", "0", default=None
     )
-    high: float | None = field(
-        default=None,
-        metadata=entry(number(), "With a number: the largest permitted, above `low`.", "24"),
+    high: float | None = setting(
+        number(), "With a number: the largest permitted, above `low`.", "24", default=None
     )
 
 

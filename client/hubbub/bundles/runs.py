@@ -1,8 +1,8 @@
 """Who runs what: the parties behind the shuffler and the aggregator, as the operator signs them."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from hubbub.fields.field import check, entry
+from hubbub.fields.field import check, setting
 from hubbub.fields.kinds import text
 
 
@@ -14,19 +14,15 @@ class Runs:
         BadParameter: one of them is no text.
     """
 
-    shuffler: str = field(
-        metadata=entry(
-            text("names who runs the shuffler"),
-            "Who runs the shuffler: sees addresses, and no answer.",
-            '"Example Foundation, Oslo"',
-        )
+    shuffler: str = setting(
+        text("names who runs the shuffler"),
+        "Who runs the shuffler: sees addresses, and no answer.",
+        '"Example Foundation, Oslo"',
     )
-    aggregator: str = field(
-        metadata=entry(
-            text("names who runs the aggregator"),
-            "Who runs the aggregator: sees randomized answers, and no address.",
-            '"Example Ltd, Dublin"',
-        )
+    aggregator: str = setting(
+        text("names who runs the aggregator"),
+        "Who runs the aggregator: sees randomized answers, and no address.",
+        '"Example Ltd, Dublin"',
     )
 
     def __post_init__(self) -> None:

@@ -13,7 +13,7 @@ from hubbub.bundles.encoding import from_text, to_text
 from hubbub.errors import BadParameter
 from hubbub.errors.addresses import url_parts
 from hubbub.fields import kinds
-from hubbub.fields.field import check, entry
+from hubbub.fields.field import check, setting
 
 _ISSUER: Final = re.compile(
     r"https://[!-.0-9;-~]{1,253}(:[0-9]{1,5})?(/[A-Za-z0-9._~-]{1,64}){0,8}"
@@ -43,28 +43,24 @@ def _is_issuer(value: Any) -> bool:
 class Tokens:
     """As a catalog has it. Raises BadParameter out of range."""
 
-    issuer: str = field(
-        metadata=entry(
-            kinds.Kind(
-                words=lambda: _WORDS,
-                problem=lambda value: "" if _is_issuer(value) else f"must be {_WORDS}",
-                schema=lambda: {
-                    "type": "string",
-                    "pattern": f"^({_ISSUER.pattern}|{_ON_THIS_MACHINE.pattern})$",
-                },
-            ),
-            "Where devices ask for tokens; in the clear on this machine alone.",
-            '"https://issuer.example.org:7090"',
-        )
-    )
-    devices: int = field(
-        default=1,
-        metadata=entry(
-            kinds.whole(1, 100),
-            "How many devices of one account get tokens: an account sends so many times what one "
-            "device may.",
-            "2",
+    issuer: str = setting(
+        kinds.Kind(
+            words=lambda: _WORDS,
+            problem=lambda value: "" if _is_issuer(value) else f"must be {_WORDS}",
+            schema=lambda: {
+                "type": "string",
+                "pattern": f"^({_ISSUER.pattern}|{_ON_THIS_MACHINE.pattern})$",
+            },
         ),
+        "Where devices ask for tokens; in the clear on this machine alone.",
+        '"https://issuer.example.org:7090"',
+    )
+    devices: int = setting(
+        kinds.whole(1, 100),
+        "How many devices of one account get tokens: an account sends so many times what one "
+        "device may.",
+        "2",
+        default=1,
     )
 
     def __post_init__(self) -> None:

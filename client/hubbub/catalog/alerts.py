@@ -10,11 +10,11 @@ alert = { when = "p95 above 250" }
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from hubbub.errors import BadParameter
-from hubbub.fields.field import check, entry
+from hubbub.fields.field import check, setting
 from hubbub.fields.kinds import number, text
 
 _RULE: Final = re.compile(r"(mean|p([0-9.]{1,8})|share of (.+)) (above|below) (\S+)", re.DOTALL)
@@ -55,22 +55,18 @@ class Alert:
         BadParameter: a rule that is none, or a confidence out of range.
     """
 
-    when: str = field(
-        metadata=entry(
-            text("says when somebody is called"),
-            "`change`, of any value since the epoch before; or `share of VALUE above NUMBER`, or "
-            "`mean above NUMBER`, or `p95 above NUMBER` of any percentile, each also `below`.",
-            '"change"',
-            write=_WORDS,
-        )
+    when: str = setting(
+        text("says when somebody is called"),
+        "`change`, of any value since the epoch before; or `share of VALUE above NUMBER`, or "
+        "`mean above NUMBER`, or `p95 above NUMBER` of any percentile, each also `below`.",
+        '"change"',
+        write=_WORDS,
     )
-    confidence: float = field(
+    confidence: float = setting(
+        number("a level", 0.8, 0.999999),
+        "How sure it has to be: of epochs in which it is not so, 1 less this call at most.",
+        "0.99",
         default=0.99,
-        metadata=entry(
-            number("a level", 0.8, 0.999999),
-            "How sure it has to be: of epochs in which it is not so, 1 less this call at most.",
-            "0.99",
-        ),
     )
 
     def __post_init__(self) -> None:

@@ -12,13 +12,12 @@ stops, ends the experiment: its devices get an arm that goes on, and nobody repo
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.catalog.breakdown import FIELD
 from hubbub.errors import BadParameter, UnknownMetric
-from hubbub.fields.field import check, entry
+from hubbub.fields.field import check, entry, setting, settings
 from hubbub.fields.kinds import Kind, Schema
 from hubbub.fields.rules import is_whole
 
@@ -72,7 +71,7 @@ def _arms_schema() -> Schema:
     }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@settings
 class Experiment:
     """One experiment: its arms with their weights, the arm that others are compared with first.
 
@@ -81,13 +80,11 @@ class Experiment:
     """
 
     name: str
-    arms: Mapping[str, int] = field(
-        metadata=entry(
-            _arms(),
-            "The arms, each with its weight: a device draws one from its secret. The others are "
-            "compared with the first. A weight of 0 ends the experiment: nobody gets that arm.",
-            "{ control = 1, new = 1 }",
-        )
+    arms: Mapping[str, int] = setting(
+        _arms(),
+        "The arms, each with its weight: a device draws one from its secret. The others are "
+        "compared with the first. A weight of 0 ends the experiment: nobody gets that arm.",
+        "{ control = 1, new = 1 }",
     )
 
     def __post_init__(self) -> None:

@@ -1,37 +1,30 @@
 """Limits: what one device may say about one metric, and what epsilons contradict each other."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hubbub.fields import kinds
-from hubbub.fields.field import check, entry
+from hubbub.fields.field import check, setting
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What one device may say about one metric. Raises BadParameter out of range."""
 
-    reports_per_epoch: int = field(
-        metadata=entry(
-            kinds.whole(1, 1000), ("Largest number of reports of one device in an epoch."), "1"
-        )
+    reports_per_epoch: int = setting(
+        kinds.whole(1, 1000), ("Largest number of reports of one device in an epoch."), "1"
     )
-    lifetime_epsilon: float = field(
-        metadata=entry(
-            # A lifetime at the largest epsilon, a report a second: above it there is no limit.
-            kinds.number("a number of nats", 0, 1e12),
-            "Largest privacy loss of one device over its lifetime, in nats; then it stops "
-            "reporting.",
-            "50.0",
-        )
+    lifetime_epsilon: float = setting(
+        # A lifetime at the largest epsilon, a report a second: above it there is no limit.
+        kinds.number("a number of nats", 0, 1e12),
+        "Largest privacy loss of one device over its lifetime, in nats; then it stops reporting.",
+        "50.0",
     )
-    lifetime_central_epsilon: float | None = field(
+    lifetime_central_epsilon: float | None = setting(
+        kinds.number("a number of nats", 0, 1e12),
+        "The same for the central epsilons of its epochs, for a metric with a crowd.",
+        "365.0",
         default=None,
-        metadata=entry(
-            kinds.number("a number of nats", 0, 1e12),
-            "The same for the central epsilons of its epochs, for a metric with a crowd.",
-            "365.0",
-        ),
     )
 
     def __post_init__(self) -> None:

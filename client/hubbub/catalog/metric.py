@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date
 from typing import Any, Final, Self
 
@@ -39,7 +39,7 @@ from hubbub.catalog.values.value_kinds import check_family, kind_named
 from hubbub.catalog.values.vectors import COORDINATES
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields import kinds
-from hubbub.fields.field import Entry, check, dumped, entry
+from hubbub.fields.field import Entry, check, dumped, setting, settings
 from hubbub.fields.rules import NAME, metric_name_of
 from hubbub.fields.tables import table_of
 from hubbub.mechanisms import REGISTRY, AnyMechanism, Memoized, parameters
@@ -51,7 +51,7 @@ DOMAINS: Final = {"strings": "string", "numbers": "number"}
 """What `domain` says for each kind of value that is not listed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@settings
 class Metric:
     """One entry of the catalog: its fields, each with all that is said of it.
 
@@ -80,98 +80,79 @@ class Metric:
     description: str = field(metadata=metric_fields.DESCRIPTION)
     owner: str = field(metadata=metric_fields.OWNER)
     expires: date = field(metadata=metric_fields.EXPIRES)
-    mechanism: str = field(
-        metadata=entry(
-            kinds.one_of(lambda: (AUTO, *REGISTRY)),
-            "How a device randomizes its value; `auto` compares exact errors and chooses the "
-            "shortest report within 5% of the least error.",
-            '"unary.oue"',
-            defines=True,
-        )
+    mechanism: str = setting(
+        kinds.one_of(lambda: (AUTO, *REGISTRY)),
+        "How a device randomizes its value; `auto` compares exact errors and chooses the "
+        "shortest report within 5% of the least error.",
+        '"unary.oue"',
+        defines=True,
     )
-    epsilon: float = field(
-        metadata=entry(
-            central_fields.EPSILON,
-            "Largest privacy loss of one report, in nats.",
-            "1.0",
-            defines=True,
-        )
+    epsilon: float = setting(
+        central_fields.EPSILON, "Largest privacy loss of one report, in nats.", "1.0", defines=True
     )
-    parameters: Mapping[str, float] = field(
+    parameters: Mapping[str, float] = setting(
+        kinds.numbers_by_name(),
+        "The mechanism's own numbers, each a field of its name.",
+        written=False,
+        defines=True,
+        always=True,
         default_factory=dict,
-        metadata=entry(
-            kinds.numbers_by_name(),
-            "The mechanism's own numbers, each a field of its name.",
-            written=False,
-            defines=True,
-            always=True,
-        ),
     )
-    values: tuple[str, ...] | None = field(
-        default=None,
-        metadata=entry(
-            kinds.values(),
-            "The values that can be reported, for a mechanism over listed values.",
-            '["light", "dark", "system"]',
-            others={
-                "values_file": Entry(
-                    kind=kinds.path("a text file, one value a line"),
-                    meaning="The values, from a file (plain or .gz) beside the catalog.",
-                    example='"themes.txt"',
-                ),
-                "parts": PARTS,
-                "coordinates": COORDINATES,
-                "domain": Entry(
-                    kind=kinds.one_of(DOMAINS.values),
-                    meaning="Type of the values, if they are not listed.",
-                    example='"string"',
-                ),
-            },
-            defines=True,
-            always=True,
-        ),
-    )
-    epoch: str = field(
-        metadata=entry(
-            EPOCH,
-            "The time over which reports are added up, in UTC.",
-            '"day"',
-            label="counted by the",
-            defines=True,
-        )
-    )
-    min_batch: int = field(
-        metadata=entry(
-            # A batch hides a report among its others; below ten there is nobody to hide among.
-            kinds.whole(10, 1_000_000),
-            "Smallest number of reports that leave the shuffler together.",
-            "1000",
-            label="minimum batch",
-        )
-    )
-    limits: Limits = field(
-        metadata=entry(
-            table_of(Limits, flat=True),
-            "Limits of one device for this metric.",
-            "{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }",
-            write="write limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }",
-        )
-    )
-    choice: Choice | None = field(
-        default=None, metadata=entry(CHOICE, "How the mechanism was chosen.", written=False)
-    )
-    tiers: tuple[float, ...] = field(
-        default=(),
-        metadata=entry(
-            kinds.ascending(
-                f"a list of numbers of nats in [{MIN_EPSILON}, epsilon), ascending",
-                f"ascend from {MIN_EPSILON} to below epsilon, and differ in six digits",
-                central_fields.EPSILON,
+    values: tuple[str, ...] | None = setting(
+        kinds.values(),
+        "The values that can be reported, for a mechanism over listed values.",
+        '["light", "dark", "system"]',
+        others={
+            "values_file": Entry(
+                kind=kinds.path("a text file, one value a line"),
+                meaning="The values, from a file (plain or .gz) beside the catalog.",
+                example='"themes.txt"',
             ),
-            "Smaller epsilons that a person may choose; each is a separate stream.",
-            "[0.25, 0.5]",
-            write="write tiers = [0.25, 0.5]",
+            "parts": PARTS,
+            "coordinates": COORDINATES,
+            "domain": Entry(
+                kind=kinds.one_of(DOMAINS.values),
+                meaning="Type of the values, if they are not listed.",
+                example='"string"',
+            ),
+        },
+        defines=True,
+        always=True,
+        default=None,
+    )
+    epoch: str = setting(
+        EPOCH,
+        "The time over which reports are added up, in UTC.",
+        '"day"',
+        label="counted by the",
+        defines=True,
+    )
+    min_batch: int = setting(
+        # A batch hides a report among its others; below ten there is nobody to hide among.
+        kinds.whole(10, 1_000_000),
+        "Smallest number of reports that leave the shuffler together.",
+        "1000",
+        label="minimum batch",
+    )
+    limits: Limits = setting(
+        table_of(Limits, flat=True),
+        "Limits of one device for this metric.",
+        "{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }",
+        write="write limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }",
+    )
+    choice: Choice | None = setting(
+        CHOICE, "How the mechanism was chosen.", written=False, default=None
+    )
+    tiers: tuple[float, ...] = setting(
+        kinds.ascending(
+            f"a list of numbers of nats in [{MIN_EPSILON}, epsilon), ascending",
+            f"ascend from {MIN_EPSILON} to below epsilon, and differ in six digits",
+            central_fields.EPSILON,
         ),
+        "Smaller epsilons that a person may choose; each is a separate stream.",
+        "[0.25, 0.5]",
+        write="write tiers = [0.25, 0.5]",
+        default=(),
     )
     sampling: float = field(default=1.0, metadata=SAMPLING)
     discover: float = field(default=0.0, metadata=DISCOVER)
@@ -209,7 +190,7 @@ class Metric:
     keep: str = field(default="", metadata=metric_fields.KEEP)
     supersedes: str = field(default="", metadata=metric_fields.SUPERSEDES)
     model: Learning | None = field(default=None, metadata=MODEL)
-    caps: Caps = Caps()  # noqa: RUF009 a frozen value
+    caps: Caps = Caps()
     development: bool = False
     filled: bool = False
     base_name: str = field(init=False, repr=False, compare=False)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from hubbub.errors import BadParameter
-from hubbub.fields.field import check, entry
+from hubbub.fields.field import check, entry, setting, settings
 from hubbub.fields.kinds import number, numbers_by_name, one_of, shares
 from hubbub.fields.tables import table_of
 from hubbub.mechanisms.probability import MAX_EPSILON
@@ -28,7 +28,7 @@ _CAP: Final = number("a number of nats", 0, ends="()")
 _FAR_BELOW: Final = "far below one divided by the number of people"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@settings
 class Caps:
     """The most that all metrics together may say about one person, in nats; None: no cap.
 
@@ -39,38 +39,33 @@ class Caps:
         BadParameter: a cap is no number above 0.
     """
 
-    epsilon_per_day: float | None = field(
-        default=None,
-        metadata=entry(_CAP, "Largest privacy loss of a person over all metrics in a day.", "8.0"),
+    epsilon_per_day: float | None = setting(
+        _CAP, "Largest privacy loss of a person over all metrics in a day.", "8.0", default=None
     )
-    epsilon_per_month: float | None = field(
-        default=None, metadata=entry(_CAP, "The same in any 31 days.", "40.0")
+    epsilon_per_month: float | None = setting(
+        _CAP, "The same in any 31 days.", "40.0", default=None
     )
-    epsilon_per_year: float | None = field(
-        default=None, metadata=entry(_CAP, "The same in any 366 days.", "100.0")
+    epsilon_per_year: float | None = setting(
+        _CAP, "The same in any 366 days.", "100.0", default=None
     )
 
-    central_epsilon_per_year: float | None = field(
+    central_epsilon_per_year: float | None = setting(
+        _CAP,
+        "Largest central privacy loss of a person from all crowds of any 366 days.",
+        "30.0",
         default=None,
-        metadata=entry(
-            _CAP,
-            "Largest central privacy loss of a person from all crowds of any 366 days.",
-            "30.0",
-        ),
     )
-    central_delta_per_year: float = field(
+    central_delta_per_year: float = setting(
+        number("a chance", 1e-10, 0.1),
+        "Probability with which `central_epsilon_per_year` may be exceeded.",
+        "1e-8",
         default=1e-8,
-        metadata=entry(
-            number("a chance", 1e-10, 0.1),
-            "Probability with which `central_epsilon_per_year` may be exceeded.",
-            "1e-8",
-        ),
     )
-    central_mu: Mapping[str, float] = field(
+    central_mu: Mapping[str, float] = setting(
+        numbers_by_name(),
+        "What each crowd costs of that, as Gaussian mu.",
+        written=False,
         default_factory=dict,
-        metadata=entry(
-            numbers_by_name(), "What each crowd costs of that, as Gaussian mu.", written=False
-        ),
     )
 
     by_days: Mapping[int, float] = field(init=False, repr=False, compare=False)
@@ -94,27 +89,21 @@ class Release:
         BadParameter: no such mechanism, or a number out of range.
     """
 
-    mechanism: str = field(
-        metadata=entry(
-            one_of(lambda: RELEASED_BY), "The mechanism that adds the noise.", '"laplace"'
-        )
+    mechanism: str = setting(
+        one_of(lambda: RELEASED_BY), "The mechanism that adds the noise.", '"laplace"'
     )
-    epsilon: float = field(
-        metadata=entry(
-            number("a number of nats", 0, MAX_EPSILON, "(]"),
-            "Cost of one release, taken from the yearly budget.",
-            "0.5",
-        )
+    epsilon: float = setting(
+        number("a number of nats", 0, MAX_EPSILON, "(]"),
+        "Cost of one release, taken from the yearly budget.",
+        "0.5",
     )
-    delta: float = field(
+    delta: float = setting(
+        number("a number", 0, 1, "[)"),
+        f"With `gaussian` only: its delta, {_FAR_BELOW}.",
+        "1e-7",
+        write=f"choose a delta {_FAR_BELOW}",
+        always=True,
         default=0.0,
-        metadata=entry(
-            number("a number", 0, 1, "[)"),
-            f"With `gaussian` only: its delta, {_FAR_BELOW}.",
-            "1e-7",
-            write=f"choose a delta {_FAR_BELOW}",
-            always=True,
-        ),
     )
 
     def __post_init__(self) -> None:
@@ -125,7 +114,7 @@ class Release:
             raise BadParameter(f"{self.mechanism} has no delta: leave it out")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@settings
 class Budget:
     """What all releases together may spend in a calendar year of UTC, and each purpose's share.
 
@@ -133,30 +122,24 @@ class Budget:
         BadParameter: a number out of range, or shares of more than all; begins with the field.
     """
 
-    epsilon_per_year: float = field(
-        metadata=entry(
-            number("a number of nats", 0, ends="()"),
-            "Largest cost of all releases of a calendar year (UTC) together.",
-            "10.0",
-        )
+    epsilon_per_year: float = setting(
+        number("a number of nats", 0, ends="()"),
+        "Largest cost of all releases of a calendar year (UTC) together.",
+        "10.0",
     )
-    delta_per_year: float = field(
+    delta_per_year: float = setting(
+        number("a number", 0, 1, "[)"),
+        f"The same for delta, which `gaussian` releases cost: {_FAR_BELOW}.",
+        "1e-6",
+        write=f"choose a delta {_FAR_BELOW}",
+        always=True,
         default=0.0,
-        metadata=entry(
-            number("a number", 0, 1, "[)"),
-            f"The same for delta, which `gaussian` releases cost: {_FAR_BELOW}.",
-            "1e-6",
-            write=f"choose a delta {_FAR_BELOW}",
-            always=True,
-        ),
     )
-    purposes: Mapping[str, float] = field(
-        metadata=entry(
-            shares("purpose"),
-            "Purposes of releases, and the share of the budget that each may spend.",
-            '{ "annual report" = 0.6, research = 0.4 }',
-            write='write purposes = { "annual report" = 0.6, research = 0.4 }',
-        ),
+    purposes: Mapping[str, float] = setting(
+        shares("purpose"),
+        "Purposes of releases, and the share of the budget that each may spend.",
+        '{ "annual report" = 0.6, research = 0.4 }',
+        write='write purposes = { "annual report" = 0.6, research = 0.4 }',
     )
 
     def __post_init__(self) -> None:

@@ -2,8 +2,8 @@
 
 A field of metrics.toml is a field of a dataclass, with an `entry` as its metadata:
 
-    min_batch: int = field(
-        metadata=entry(whole(10, 1_000_000), "The fewest reports that leave together.", "1000")
+    min_batch: int = setting(
+        whole(10, 1_000_000), "The fewest reports that leave together.", "1000"
     )
 
 From that come the reader of metrics.toml, the check of whatever is built, bundle, overview, privacy
@@ -13,12 +13,13 @@ card, JSON schema and reference. Its default is the dataclass' own.
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar, dataclass_transform
 
 from hubbub.errors import BadParameter
 from hubbub.fields.kinds import Kind
 
 _KEY: Final = "catalog"
+Section = TypeVar("Section")
 REQUIRED: Final = MISSING
 """The default of a field that has none."""
 
@@ -52,6 +53,26 @@ class Entry:
 def entry(kind: Kind, meaning: str, example: str = "", **more: Any) -> Mapping[str, Entry]:
     """The metadata of a field of a catalog; `more` as in Entry."""
     return {_KEY: Entry(kind=kind, meaning=meaning, example=example, **more)}
+
+
+def setting(
+    kind: Kind,
+    meaning: str,
+    example: str = "",
+    *,
+    default: Any = MISSING,
+    default_factory: Any = MISSING,
+    **more: Any,
+) -> Any:
+    """A field of a catalog with its own entry; `more` as in Entry."""
+    metadata = entry(kind, meaning, example, **more)
+    return field(default=default, default_factory=default_factory, metadata=metadata)
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(setting, field))
+def settings(section: type[Section]) -> type[Section]:
+    """Make a class of fields with `setting` a frozen dataclass of keywords."""
+    return dataclass(frozen=True, slots=True, kw_only=True)(section)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ Every field is checked. All problems are told at once, with file, line, metric, 
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from hubbub.catalog.values.value_kind import Complain
 from hubbub.errors import CatalogInvalid
 from hubbub.errors.printable import visible
 from hubbub.fields import kinds
-from hubbub.fields.field import entry, fields_of
+from hubbub.fields.field import fields_of, setting, settings
 from hubbub.fields.rules import NAME
 from hubbub.fields.tables import table_of
 from hubbub.programs.text_files import parse_toml, read_text
@@ -41,96 +41,75 @@ _TABLE: Final = re.compile(
 Section = TypeVar("Section")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@settings
 class Catalog:
     """A checked catalog: its metrics by name, and the shuffler's address as clients dial it."""
 
-    shuffler: str = field(
-        metadata=entry(
-            kinds.address(),
-            "Address of the shuffler, for devices.",
-            '"shuffler.example.org:7070"',
-            write='write shuffler = "shuffler.example.org:7070" above all tables',
-        )
+    shuffler: str = setting(
+        kinds.address(),
+        "Address of the shuffler, for devices.",
+        '"shuffler.example.org:7070"',
+        write='write shuffler = "shuffler.example.org:7070" above all tables',
     )
-    metrics: dict[str, Metric] = field(
-        metadata=entry(
-            kinds.tables(),
-            "The metrics: one table for each, `[metrics.NAME]`.",
-            write="add a [metrics.NAME] table, or a [models.NAME] one",
-        )
+    metrics: dict[str, Metric] = setting(
+        kinds.tables(),
+        "The metrics: one table for each, `[metrics.NAME]`.",
+        write="add a [metrics.NAME] table, or a [models.NAME] one",
     )
-    models: Mapping[str, Any] = field(
+    models: Mapping[str, Any] = setting(
+        kinds.tables(),
+        "The models: one table for each, `[models.NAME]`; a model's reports are a metric of "
+        "that name.",
+        '{ churn = { kind = "logistic" } }',
         default_factory=dict,
-        metadata=entry(
-            kinds.tables(),
-            "The models: one table for each, `[models.NAME]`; a model's reports are a metric of "
-            "that name.",
-            '{ churn = { kind = "logistic" } }',
-        ),
     )
-    experiments: Mapping[str, Any] = field(
+    experiments: Mapping[str, Any] = setting(
+        kinds.tables(),
+        "The experiments: one table for each, `[experiments.NAME]`; metrics name their experiment.",
+        "{ new_menu = { arms = { control = 1, new = 1 } } }",
         default_factory=dict,
-        metadata=entry(
-            kinds.tables(),
-            "The experiments: one table for each, `[experiments.NAME]`; metrics name their "
-            "experiment.",
-            "{ new_menu = { arms = { control = 1, new = 1 } } }",
-        ),
     )
-    caps: Caps = field(
+    caps: Caps = setting(
+        table_of(Caps),
+        "Limits on the privacy loss of one person over all metrics together.",
+        "{ epsilon_per_year = 100.0 }",
         default=Caps(),
-        metadata=entry(
-            table_of(Caps),
-            "Limits on the privacy loss of one person over all metrics together.",
-            "{ epsilon_per_year = 100.0 }",
-        ),
     )
-    budget: Budget | None = field(
+    budget: Budget | None = setting(
+        table_of(Budget),
+        "The budget of releases; required if a metric has a `release`.",
+        "{ epsilon_per_year = 10.0, purposes = { research = 1.0 } }",
         default=None,
-        metadata=entry(
-            table_of(Budget),
-            "The budget of releases; required if a metric has a `release`.",
-            "{ epsilon_per_year = 10.0, purposes = { research = 1.0 } }",
-        ),
     )
-    keep: str = field(
+    keep: str = setting(
+        kinds.days(),
+        ("How long totals are kept, for metrics without a `keep` of their own."),
+        '"400d"',
         default="",
-        metadata=entry(
-            kinds.days(),
-            ("How long totals are kept, for metrics without a `keep` of their own."),
-            '"400d"',
-        ),
     )
-    runs: Runs | None = field(
+    runs: Runs | None = setting(
+        table_of(Runs),
+        "The parties that run the services; every bundle contains them and `hubbub ledger` "
+        "shows them.",
+        '{ shuffler = "Example Foundation, Oslo", aggregator = "Example Ltd, Dublin" }',
+        write='write runs = { shuffler = "WHO", aggregator = "WHO" }',
         default=None,
-        metadata=entry(
-            table_of(Runs),
-            "The parties that run the services; every bundle contains them and `hubbub ledger` "
-            "shows them.",
-            '{ shuffler = "Example Foundation, Oslo", aggregator = "Example Ltd, Dublin" }',
-            write='write runs = { shuffler = "WHO", aggregator = "WHO" }',
-        ),
     )
-    log: str = field(
+    log: str = setting(
+        kinds.log_name(),
+        "Address of the transparency log that contains every bundle, without https://. A "
+        "device that has had a bundle of this log accepts no bundle outside it.",
+        '"log.example.org/app"',
+        write="write where its files will be served, without https://",
         default="",
-        metadata=entry(
-            kinds.log_name(),
-            "Address of the transparency log that contains every bundle, without https://. A "
-            "device that has had a bundle of this log accepts no bundle outside it.",
-            '"log.example.org/app"',
-            write="write where its files will be served, without https://",
-        ),
     )
     cover: bool = field(default=False, metadata=COVER)
-    tokens: Tokens | None = field(
+    tokens: Tokens | None = setting(
+        table_of(Tokens),
+        "The issuer of tokens; the shuffler then accepts no report without a token.",
+        '{ issuer = "https://issuer.example.org:7090" }',
+        write='write tokens = { issuer = "https://HOST" }',
         default=None,
-        metadata=entry(
-            table_of(Tokens),
-            "The issuer of tokens; the shuffler then accepts no report without a token.",
-            '{ issuer = "https://issuer.example.org:7090" }',
-            write='write tokens = { issuer = "https://HOST" }',
-        ),
     )
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ from hubbub.catalog.models.features import Feature, features_of
 from hubbub.catalog.plain_value import as_python
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields import kinds
-from hubbub.fields.field import check, entry
+from hubbub.fields.field import check, setting, settings
 from hubbub.mechanisms import BitSource, is_number
 from hubbub.mechanisms.gradient import KINDS, ModelKind
 from hubbub.mechanisms.gradient_size import (
@@ -159,7 +159,7 @@ def class_label(label: Any, classes: Sequence[str]) -> float:
     return float(classes.index(label))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@settings
 class Learning:
     """What is learned, of whom, and when.
 
@@ -167,99 +167,78 @@ class Learning:
         BadParameter: a field holds what it may not.
     """
 
-    kind: ModelKind = field(
-        metadata=entry(
-            kinds.one_of(lambda: KINDS),
-            "Kind of the model: `logistic` for a probability, `softmax` for a probability of "
-            "each of its `classes`, `linear`, or `ridge` with its `penalty`.",
-            '"logistic"',
-        )
+    kind: ModelKind = setting(
+        kinds.one_of(lambda: KINDS),
+        "Kind of the model: `logistic` for a probability, `softmax` for a probability of "
+        "each of its `classes`, `linear`, or `ridge` with its `penalty`.",
+        '"logistic"',
     )
-    features: tuple[Feature, ...] = field(
-        metadata=entry(
-            _features(),
-            "The features of a person: two numbers are a range, to which values are clipped; "
-            "more numbers are the ends of bands; texts are the values of a list.",
-            '{ age = [17, 90], plan = ["free", "paid"] }',
-            write="write features = { age = [17, 90] }",
-        )
+    features: tuple[Feature, ...] = setting(
+        _features(),
+        "The features of a person: two numbers are a range, to which values are clipped; "
+        "more numbers are the ends of bands; texts are the values of a list.",
+        '{ age = [17, 90], plan = ["free", "paid"] }',
+        write="write features = { age = [17, 90] }",
     )
-    begins: date = field(
-        metadata=entry(
-            _begins(),
-            "Day or moment (UTC) whose epoch has the first round; further rounds follow in every "
-            "second epoch.",
-            "2026-12-01",
-            write="write begins = 2026-12-01",
-        )
+    begins: date = setting(
+        _begins(),
+        "Day or moment (UTC) whose epoch has the first round; further rounds follow in every "
+        "second epoch.",
+        "2026-12-01",
+        write="write begins = 2026-12-01",
     )
-    label: str = field(
+    label: str = setting(
+        kinds.text("names the label"),
+        "Name of the label in files for rehearsals.",
+        '"left"',
         default="label",
-        metadata=entry(
-            kinds.text("names the label"),
-            "Name of the label in files for rehearsals.",
-            '"left"',
-        ),
     )
-    positive: str = field(
+    positive: str = setting(
+        kinds.text("is a label"),
+        "Label that counts as 1; without `negative` every other text counts as 0.",
+        '"yes"',
         default="",
-        metadata=entry(
-            kinds.text("is a label"),
-            "Label that counts as 1; without `negative` every other text counts as 0.",
-            '"yes"',
-        ),
     )
-    negative: str = field(
+    negative: str = setting(
+        kinds.text("is a label"),
+        "Label that counts as 0; other texts are then refused.",
+        '"no"',
         default="",
-        metadata=entry(
-            kinds.text("is a label"),
-            "Label that counts as 0; other texts are then refused.",
-            '"no"',
-        ),
     )
-    classes: tuple[str, ...] = field(
+    classes: tuple[str, ...] = setting(
+        _classes(),
+        f"Labels of `softmax`: {MIN_CLASSES} to {MAX_CLASSES} texts.",
+        '["monthly", "yearly", "none"]',
         default=(),
-        metadata=entry(
-            _classes(),
-            f"Labels of `softmax`: {MIN_CLASSES} to {MAX_CLASSES} texts.",
-            '["monthly", "yearly", "none"]',
-        ),
     )
-    range: tuple[float, float] = field(
-        default=(0.0, 1.0),
-        metadata=entry(_pair(), "Range of a numeric label.", "[0, 100]"),
+    range: tuple[float, float] = setting(
+        _pair(), "Range of a numeric label.", "[0, 100]", default=(0.0, 1.0)
     )
-    rounds: int = field(
+    rounds: int = setting(
+        kinds.whole(3, _MAX_ROUNDS),
+        "Number of rounds; each person sends a gradient in one of them.",
+        "8",
         default=8,
-        metadata=entry(
-            kinds.whole(3, _MAX_ROUNDS),
-            "Number of rounds; each person sends a gradient in one of them.",
-            "8",
-        ),
     )
-    rounds_each: int = field(
+    rounds_each: int = setting(
+        kinds.whole(1, _MAX_ROUNDS),
+        "In a crowd: number of rounds in which a device takes part, drawn evenly from all "
+        "rounds, including the round that measures columns.",
+        "4",
         default=0,
-        metadata=entry(
-            kinds.whole(1, _MAX_ROUNDS),
-            "In a crowd: number of rounds in which a device takes part, drawn evenly from all "
-            "rounds, including the round that measures columns.",
-            "4",
-        ),
     )
-    held_out: float = field(
+    held_out: float = setting(
+        kinds.number("a share", 0.01, 0.5),
+        "Share of devices that do not train but, in a round after the last one, measure the "
+        "model: AUC and calibration.",
+        "0.1",
         default=0.0,
-        metadata=entry(
-            kinds.number("a share", 0.01, 0.5),
-            "Share of devices that do not train but, in a round after the last one, measure the "
-            "model: AUC and calibration.",
-            "0.1",
-        ),
     )
-    penalty: float = field(
+    penalty: float = setting(
+        kinds.number("a number", 0.0, 1e6),
+        "Cost of squared coefficients, for `ridge`.",
+        "0.01",
         default=0.0,
-        metadata=entry(
-            kinds.number("a number", 0.0, 1e6), "Cost of squared coefficients, for `ridge`.", "0.01"
-        ),
     )
 
     def __post_init__(self) -> None:

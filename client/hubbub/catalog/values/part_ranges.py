@@ -1,13 +1,13 @@
 """A part of an answer that is a number, cut into ranges at its edges."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from hubbub.catalog.values.numbers import Number
 from hubbub.catalog.values.value_kinds import kind_named, numeric_kinds
 from hubbub.fields import kinds
-from hubbub.fields.field import check, entry
+from hubbub.fields.field import check, entry, setting, settings
 from hubbub.fields.kinds import Kind
 from hubbub.fields.tables import table_of
 
@@ -20,7 +20,7 @@ OUTSIDE: Final = entry(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@settings
 class PartRange:
     """One part, in the words that a metric of a number has.
 
@@ -28,16 +28,12 @@ class PartRange:
         BadParameter: kind, unit and edges say different things.
     """
 
-    edges: tuple[float, ...] = field(
-        metadata=entry(kinds.edges(), "Where its range is cut.", "[0, 18, 65, 120]")
+    edges: tuple[float, ...] = setting(kinds.edges(), "Where its range is cut.", "[0, 18, 65, 120]")
+    kind: str = setting(
+        kinds.one_of(numeric_kinds), "What the app reports.", '"count"', default="number"
     )
-    kind: str = field(
-        default="number",
-        metadata=entry(kinds.one_of(numeric_kinds), "What the app reports.", '"count"'),
-    )
-    unit: str = field(
-        default="",
-        metadata=entry(kinds.text("says what it is measured in"), "What it is measured in.", '"s"'),
+    unit: str = setting(
+        kinds.text("says what it is measured in"), "What it is measured in.", '"s"', default=""
     )
     outside: str = field(default="", metadata=OUTSIDE)
 
