@@ -97,7 +97,7 @@ def test_every_closed_epoch_is_dropped_once_and_whole(home: House, tmp_path: Pat
     assert f"theme/{oldest}.json" in names
     assert f"theme/{epoch_date(home.today, DAY)}.json" not in names, "it still takes reports"
     assert f"homepage/{oldest}.csv" not in names, "nobody listed strings"
-    assert not any(name.endswith(".part") for name in names)
+    assert not any(name.endswith(".new") for name in names)
     document = json.loads((dropped / "theme" / f"{oldest}.json").read_text())
     url = f"{home.page}/v1/metrics/theme/estimates"
     response = web.get(url, params={"epochs": oldest, "order": "listed"}).json()

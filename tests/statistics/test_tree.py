@@ -13,8 +13,7 @@ from scipy.stats import binom, norm, poisson
 from hubbub.aggregator.ingest.fold import fold
 from hubbub.analysis import Answer, answer, answer_tiers
 from hubbub.analysis.families import draw
-from hubbub.analysis.strings.rare_hits import RareHits
-from hubbub.analysis.strings.tree_search import Places, discover, found_from, told_as
+from hubbub.analysis.strings.tree_search import Places, RareHits, discover, found_from, told_as
 from hubbub.analysis.uncertainty.discoveries import selection_bias
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import KeyedBits, Totals

@@ -1,28 +1,10 @@
-"""Files written whole, and secret files that are read only if nobody else can read them."""
+"""Secret files, which are read only if nobody else can read them."""
 
 import os
 import stat
 from pathlib import Path
 
 from hubbub.errors import KeysUnusable
-
-
-def replace(path: Path, content: bytes, *, secret: bool = False) -> None:
-    """Write a file all at once: a reader sees the old file or the new, also where a disk is full.
-
-    A device, such as /dev/null, is written to.
-    """
-    path = path.resolve()
-    if path.exists() and not path.is_file():
-        path.write_bytes(content)
-        return
-    beside = path.with_name(path.name + ".new")
-    beside.unlink(missing_ok=True)
-    if secret:
-        write_secret(beside, content)
-    else:
-        beside.write_bytes(content)
-    beside.replace(path)
 
 
 def write_secret(path: Path, content: bytes) -> None:

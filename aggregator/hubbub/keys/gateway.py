@@ -10,9 +10,10 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from hubbub.bundles.encoding import from_text, to_text
 from hubbub.errors import BadParameter, KeysUnusable
-from hubbub.keys.files import read, replace
+from hubbub.keys.files import read
 from hubbub.oblivious import key_config, read_config
 from hubbub.programs.text_files import read_list
+from hubbub.programs.unwritable import replace_file
 
 GATEWAY_KEY: Final = "gateway.key"
 """The file of the private key, which the shuffler reads: in base64, a line a key."""
@@ -35,8 +36,8 @@ def make_gateway_key(folder: Path) -> int:
             key = X25519PrivateKey.generate()
         lines = [to_text(key.private_bytes_raw()), *before]
         folder.mkdir(parents=True, exist_ok=True)
-        replace(path, "".join(f"{line}\n" for line in lines).encode(), secret=True)
-        replace(folder / _PUBLIC, to_text(_config(lines[0])).encode() + b"\n")
+        replace_file(path, "".join(f"{line}\n" for line in lines).encode(), mode=0o600)
+        replace_file(folder / _PUBLIC, to_text(_config(lines[0])).encode() + b"\n")
     except OSError as error:
         raise KeysUnusable(
             f"{path}: cannot be read or written: {error.strerror}; give a folder"

@@ -11,8 +11,8 @@ from typing import Any, Final
 from hubbub.bundles.encoding import from_text, to_text
 from hubbub.errors import BadParameter, KeysUnusable, MissingDependency
 from hubbub.errors.installing import install_with
-from hubbub.keys.files import read, replace
-from hubbub.programs.unwritable import refuse_unwritable
+from hubbub.keys.files import read
+from hubbub.programs.unwritable import refuse_unwritable, replace_file
 from hubbub.tokens import TOKEN_KEY
 from hubbub.tokens.issuer_key import KEY_BYTES
 
@@ -35,8 +35,8 @@ def make_token_key(folder: Path) -> None:
     key, public = _poprf().new_key()
     with refuse_unwritable(path, KeysUnusable):
         folder.mkdir(parents=True, exist_ok=True)
-        replace(path, to_text(key).encode() + b"\n", secret=True)
-        replace(folder / _PUBLIC, to_text(public).encode() + b"\n")
+        replace_file(path, to_text(key).encode() + b"\n", mode=0o600)
+        replace_file(folder / _PUBLIC, to_text(public).encode() + b"\n")
 
 
 def read_token_public(folder: Path) -> bytes:
@@ -53,7 +53,7 @@ def take_token_public(folder: Path, source: Path) -> None:
     key = _public(source)
     with refuse_unwritable(folder, KeysUnusable):
         folder.mkdir(parents=True, exist_ok=True)
-        replace(folder / _PUBLIC, to_text(key).encode() + b"\n")
+        replace_file(folder / _PUBLIC, to_text(key).encode() + b"\n")
 
 
 def _public(path: Path) -> bytes:

@@ -12,9 +12,9 @@ from hubbub.bundles.encoding import MALFORMED, from_text, to_text
 from hubbub.bundles.opening_keys import OpeningKey, OpeningKeyPublic
 from hubbub.bundles.points import KEY_BYTES
 from hubbub.errors import BadParameter, KeysUnusable
-from hubbub.keys.files import read, read_secret, replace
+from hubbub.keys.files import read, read_secret
 from hubbub.keys.operator import OPERATOR, write_operator_key
-from hubbub.programs.unwritable import refuse_unwritable
+from hubbub.programs.unwritable import refuse_unwritable, replace_file
 from hubbub.sealing import (
     x_wing_public_bytes,
 )
@@ -84,7 +84,7 @@ def write_opening_keys(path: Path, keys: Sequence[OpeningKey]) -> None:
         | ({"x_wing": to_text(key.x_wing)} if key.x_wing else {})
         for key in keys
     ]
-    replace(path, json.dumps(entries, indent=1).encode(), secret=True)
+    replace_file(path, json.dumps(entries, indent=1).encode(), mode=0o600)
 
 
 def write_public_keys(folder: Path, keys: Sequence[OpeningKeyPublic]) -> None:
@@ -94,7 +94,7 @@ def write_public_keys(folder: Path, keys: Sequence[OpeningKeyPublic]) -> None:
         | ({"x_wing": to_text(key.x_wing)} if key.x_wing else {})
         for key in keys
     ]
-    replace(folder / _OPENING_PUBLIC, json.dumps(entries, indent=1).encode())
+    replace_file(folder / _OPENING_PUBLIC, json.dumps(entries, indent=1).encode())
 
 
 def read_public_keys(folder: Path) -> tuple[OpeningKeyPublic, ...]:

@@ -10,9 +10,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hubbub.bundles.encoding import MALFORMED, read_json, to_text
 from hubbub.bundles.handover import MAX_HANDOVERS, Handover, hand_over
 from hubbub.errors import BadParameter, KeysUnusable
-from hubbub.keys.files import read, replace, write_secret
+from hubbub.keys.files import read, write_secret
 from hubbub.keys.signing_keys import read_signing_key, signing_pem
-from hubbub.programs.unwritable import refuse_unwritable
+from hubbub.programs.unwritable import refuse_unwritable, replace_file
 
 OPERATOR: Final = "operator.key"
 _PUBLIC: Final = "operator.pub"
@@ -66,9 +66,9 @@ def hand_over_to_new(folder: Path) -> tuple[Path, bytes]:
     with refuse_unwritable(folder, KeysUnusable):
         os.link(folder / OPERATOR, old_key_path)
         # The word first: a key that nobody vouched for would sign what no device takes.
-        replace(folder / _HANDOVERS, json.dumps(entries, indent=1).encode())
-        replace(folder / OPERATOR, signing_pem(new), secret=True)
-        replace(folder / _PUBLIC, to_text(_public(new)).encode())
+        replace_file(folder / _HANDOVERS, json.dumps(entries, indent=1).encode())
+        replace_file(folder / OPERATOR, signing_pem(new), mode=0o600)
+        replace_file(folder / _PUBLIC, to_text(_public(new)).encode())
     return old_key_path, _public(new)
 
 

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from hubbub.errors import BadParameter, KeysUnusable
-from hubbub.runtime import replace_file
+from hubbub.programs.unwritable import replace_file
 from hubbub.runtime.tls import SERVERS, authority_name, common_name
 
 # What dials and is never dialled.

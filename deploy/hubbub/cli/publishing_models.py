@@ -5,10 +5,9 @@ from pathlib import Path
 from hubbub.bundles.model_state import ModelState
 from hubbub.errors import BadParameter
 from hubbub.keys import read_operator_key
-from hubbub.keys.files import replace as replace_file
 from hubbub.keys.operator import read_handovers
 from hubbub.notebook.service import Service
-from hubbub.programs.unwritable import refuse_unwritable
+from hubbub.programs.unwritable import refuse_unwritable, replace_file
 from hubbub.signing.sign_bundle import sign_models
 
 

@@ -14,8 +14,7 @@ from typing import Final
 
 from hubbub.errors import AccessRefused, BadParameter, KeysUnusable
 from hubbub.programs.text_files import lines_of, read_text
-from hubbub.programs.unwritable import refuse_unwritable
-from hubbub.runtime import replace_file
+from hubbub.programs.unwritable import refuse_unwritable, replace_file
 
 _NAME: Final = re.compile(r"[!-.0-~]{1,100}")  # "/" parts a backend from whom it names
 _LONGEST_ACCOUNT: Final = 256

@@ -4,7 +4,6 @@ It knows no metric and no mechanism, so the blind shuffler may stand on it.
 """
 
 from hubbub.runtime.clocks import BELIEVED_SECONDS, Clocks
-from hubbub.runtime.files import replace_file
 from hubbub.runtime.messages import hint_seconds, read_message
 from hubbub.runtime.monitoring.declaration import (
     CLOCK_APART_SECONDS,
@@ -104,7 +103,6 @@ __all__ = [
     "read_message",
     "redis_url",
     "refuse",
-    "replace_file",
     "run_service",
     "script",
     "serve_until_signal",

@@ -17,8 +17,7 @@ from typing import Any, Final
 
 from hubbub.aggregator.access.rights import Caller, Grant, Role, granted, within
 from hubbub.errors import BadParameter, KeysUnusable
-from hubbub.programs.unwritable import refuse_unwritable
-from hubbub.runtime import replace_file
+from hubbub.programs.unwritable import refuse_unwritable, replace_file
 
 _log: Final = logging.getLogger("hubbub.aggregator")
 

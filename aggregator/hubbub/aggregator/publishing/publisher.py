@@ -24,8 +24,9 @@ from hubbub.aggregator.query.totals import EpochRange, EpochSelection
 from hubbub.errors import BadParameter, BatchTooSmall, HubbubError, StateUnusable, TotalsUnreadable
 from hubbub.errors.addresses import server_parts
 from hubbub.programs.http_calls import HttpCalls, NoHttp
+from hubbub.programs.unwritable import replace_file
 from hubbub.query_results import whole_rows
-from hubbub.runtime import RedisServer, replace_file
+from hubbub.runtime import RedisServer
 
 _log: Final = logging.getLogger("hubbub.aggregator")
 _LOOK_SECONDS: Final = 30.0

@@ -25,10 +25,9 @@ from hubbub.aggregator.web.gauges import exposition
 from hubbub.aggregator.web.guard import App, Guard, Message, Receive, Scope, Send, shared
 from hubbub.aggregator.web.login_routes import logging_in
 from hubbub.aggregator.web.mark_routes import marking
-from hubbub.aggregator.web.model_routes import learned
 from hubbub.aggregator.web.parameters import Questions, needs
 from hubbub.aggregator.web.problems import PROBLEMS, Problem, handle_problems
-from hubbub.aggregator.web.query_routes import questions
+from hubbub.aggregator.web.query_routes import learned, questions
 from hubbub.aggregator.web.release_routes import publishing
 from hubbub.errors import BadParameter
 from hubbub.errors.printable import visible

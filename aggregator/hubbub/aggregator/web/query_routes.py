@@ -26,6 +26,7 @@ from hubbub.aggregator.query.answers import (
 )
 from hubbub.aggregator.query.breakdowns import BrokenDown
 from hubbub.aggregator.query.experiments import Experimented
+from hubbub.aggregator.query.models import LearnedModel, learned_model, learned_models
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.query.trends import MAX_SERIES
 from hubbub.aggregator.web.candidate_body import OPENAPI, CandidatesBody
@@ -304,3 +305,35 @@ def _file(rows: QueryName, answer: Estimated, kind: str) -> Response:
     name = f"{answer.metric.replace('/', '-')}.{kind}"
     headers = {"content-disposition": f'attachment; filename="{name}"'}
     return Response(body, media_type=_TYPES[kind], headers=headers)
+
+
+_LONGEST = 200
+
+Name = Annotated[str, Path(max_length=_LONGEST, description="its name in the catalog")]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPage:
+    """Every model there is."""
+
+    models: list[LearnedModel]
+
+
+def learned() -> APIRouter:
+    """The routes."""
+    router = APIRouter(prefix="/v1/models", responses=PROBLEMS, dependencies=[needs("viewer")])
+
+    @router.get("")
+    async def every(query: Questions, confidence: Confidence = CONFIDENCE) -> ModelPage:
+        """Every model, as far as it has learned."""
+        return ModelPage(await learned_models(query, confidence))
+
+    @router.get("/{model}")
+    async def one(
+        query: Questions, request: Request, model: Name, confidence: Confidence = CONFIDENCE
+    ) -> LearnedModel:
+        """A model's coefficients, its rounds, and the state that devices learn by."""
+        about(request).metric = model
+        return await learned_model(query, model, confidence)
+
+    return router

@@ -12,9 +12,9 @@ from hubbub.bundles.log.merkle import leaf_hash
 from hubbub.bundles.log.notes import NoteKey
 from hubbub.bundles.log.proof import LogProof, entry_of
 from hubbub.errors import KeysUnusable, LogBroken
-from hubbub.keys.files import replace, write_secret
+from hubbub.keys.files import write_secret
 from hubbub.keys.signing_keys import read_signing_key, signing_pem
-from hubbub.programs.unwritable import refuse_unwritable
+from hubbub.programs.unwritable import refuse_unwritable, replace_file
 from hubbub.signing.log.log_reader import Fetch, ReadLog, bundle_sizes, read_log
 from hubbub.signing.log.tiles import CHECKPOINT, content_path, hash_tiles, packed_entries
 from hubbub.signing.log.tree import prove, tree_root
@@ -62,7 +62,7 @@ def append(
     with refuse_unwritable(folder, LogBroken):
         for path, content in files:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            replace(folder / path, content)
+            replace_file(folder / path, content)
     return read_log(folder_fetch(folder), own)
 
 

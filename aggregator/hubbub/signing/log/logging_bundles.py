@@ -16,8 +16,7 @@ from hubbub.bundles.log.checkpoint import Checkpoint
 from hubbub.bundles.log.notes import NoteKey
 from hubbub.bundles.log.proof import entry_of
 from hubbub.errors import BadParameter, BundleRefused, LogBroken
-from hubbub.keys.files import replace
-from hubbub.programs.unwritable import refuse_unwritable
+from hubbub.programs.unwritable import refuse_unwritable, replace_file
 from hubbub.signing.log.log_reader import ReadLog, read_log
 from hubbub.signing.log.log_writer import append, folder_fetch, log_key, prove_bundle
 from hubbub.signing.log.tiles import CHECKPOINT
@@ -57,7 +56,7 @@ def add_to_log(
         _refuse_lost(folder, log, checkpoint, str(state_path))
     result = append(folder, log.name, log_key(keys), things)
     with refuse_unwritable(state_path, LogBroken):
-        replace(state_path, result.checkpoint.note.encode())
+        replace_file(state_path, result.checkpoint.note.encode())
     return result
 
 

@@ -13,10 +13,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hubbub.bundles.log.checkpoint import Checkpoint
 from hubbub.bundles.log.notes import COSIGNATURE, NoteKey, merge_notes
 from hubbub.errors import BadParameter, KeysUnusable, LogBroken
-from hubbub.keys.files import read, replace
+from hubbub.keys.files import read
 from hubbub.keys.signing_keys import read_signing_key, signing_pem
 from hubbub.programs.unreadable import unreadable
-from hubbub.programs.unwritable import refuse_unwritable
+from hubbub.programs.unwritable import refuse_unwritable, replace_file
 from hubbub.signing.log.cosignature import cosign, cosigned_at, witness_key
 from hubbub.signing.log.log_reader import Fetch, ReadLog, read_log
 from hubbub.signing.log.tiles import CHECKPOINT
@@ -41,8 +41,8 @@ def make_witness(folder: Path, name: str) -> NoteKey:
     public_key = witness_key(name, key)
     with refuse_unwritable(folder, KeysUnusable):
         folder.mkdir(parents=True, exist_ok=True)
-        replace(path, signing_pem(key), secret=True)
-        replace(folder / _PUBLIC, f"{public_key}\n".encode())
+        replace_file(path, signing_pem(key), mode=0o600)
+        replace_file(folder / _PUBLIC, f"{public_key}\n".encode())
     return public_key
 
 
@@ -75,7 +75,7 @@ def cosign_newest(
                 _refuse_shrunk(read_now, *before, state, now)
             note = cosign(read_now.checkpoint.note, own.name, key, int(now))
             with refuse_unwritable(state, BadParameter):
-                replace(state, note.encode())
+                replace_file(state, note.encode())
         return read_now.checkpoint
 
 
@@ -113,7 +113,7 @@ def publish_cosigned(folder: Path, log: NoteKey, sources: Sequence[Path]) -> str
         except BadParameter as error:
             raise BadParameter(f"{source}: beside {path}, {error}") from error
     with refuse_unwritable(path, LogBroken):
-        replace(path, note.encode())
+        replace_file(path, note.encode())
     return note
 
 

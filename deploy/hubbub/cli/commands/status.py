@@ -6,8 +6,7 @@ from functools import partial
 from typing import Any, Final, Literal
 
 from hubbub.cli.terminal.answer_tables import show_estimates, show_metrics, show_rows
-from hubbub.cli.terminal.output import explain, live, say, say_json, several
-from hubbub.cli.terminal.payloads import likeliest, sent
+from hubbub.cli.terminal.output import explain, likeliest, live, say, say_json, sent, several
 from hubbub.cli.terminal.query_options import OutputOptions, ServiceOptions
 from hubbub.conservation import TERMS
 from hubbub.errors import BatchTooSmall, ServiceUnavailable, StoreUnavailable

@@ -14,7 +14,7 @@ from hubbub.fields.rules import Interval
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
 from hubbub.programs.text_files import read_text
-from hubbub.runtime import replace_file
+from hubbub.programs.unwritable import replace_file
 
 
 @options

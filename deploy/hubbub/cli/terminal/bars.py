@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import Final
 
-Row = tuple[float, float, float]
-"""Estimate, and the low and high end of its interval."""
-
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 
 
-def bars(rows: Sequence[Row], width: int = 32) -> list[str]:
-    """One line per row, all on one scale that holds zero and every interval."""
+def bars(rows: Intervals, width: int = 32) -> list[str]:
+    """One line per row, all on one scale that holds zero and every interval.
+
+    rows: of each an estimate, and the low and high end of its interval.
+    """
     if not rows:
         return []
     least = min(0.0, *(row[1] for row in rows))
@@ -19,7 +19,7 @@ def bars(rows: Sequence[Row], width: int = 32) -> list[str]:
     return [_bar(row, least, step, width) for row in rows]
 
 
-def _bar(row: Row, least: float, step: float, width: int) -> str:
+def _bar(row: tuple[float, float, float], least: float, step: float, width: int) -> str:
     estimate, low, high = ((number - least) / step for number in row)
     zero = -least / step
     begin, end = sorted((zero, estimate))

@@ -312,3 +312,19 @@ def day_of(seconds: float) -> date:
 def first_second(day: date) -> int:
     """When a day begins, UTC, in seconds since 1970."""
     return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp())
+
+
+_MEANINGS: Final = 3
+_HEX: Final = 16
+
+
+def sent(payload: str) -> str:
+    """A payload in hex, as wide as a column is."""
+    return payload if len(payload) <= _HEX else f"{payload[: _HEX - 2]}.."
+
+
+def likeliest(meanings: Sequence[tuple[str, float]], others: int = 0) -> str:
+    """The likeliest of some meanings, and how many more there are. others: besides these."""
+    texts = [f"{value} {chance:.1%}" for value, chance in meanings[:_MEANINGS]]
+    more = len(meanings) - len(texts) + others
+    return ", ".join(texts) + (f", or {more:,} other{'s' * (more > 1)}" if more else "")
