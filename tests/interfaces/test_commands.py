@@ -14,7 +14,7 @@ import pytest
 from pyarrow import parquet
 
 from hubbub.cli.main import main
-from hubbub.cli.terminal.bars import bars
+from hubbub.cli.terminal.answer_tables import bars
 from hubbub.epochs import epoch_date
 from tests.interfaces.house import DAYS, LISTED, House
 from tests.support.bundles import DAY
