@@ -17,7 +17,6 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -93,7 +92,8 @@ def bill_of_materials(root: Path, commit: str) -> dict[str, Any]:
     """CycloneDX 1.6 of what the locks name, once each, with the hashes that installing checks."""
     found: dict[tuple[str, str], set[str]] = {}
     for lock in LOCKS:
-        for name, version, hashes in _pinned((root / "locks" / lock).read_text("utf-8")):
+        for name, version, rest in _PINNED.findall((root / "locks" / lock).read_text("utf-8")):
+            hashes = re.findall(r"--hash=sha256:([0-9a-f]{64})", rest)
             found.setdefault((name, version), set()).update(hashes)
     components = [
         {
@@ -164,11 +164,6 @@ def _provenance(root: Path, commit: str, digests: dict[str, str], content: str) 
             "runDetails": {"builder": {"id": "whoever runs it: the bytes are the same"}},
         },
     }
-
-
-def _pinned(text: str) -> Iterator[tuple[str, str, list[str]]]:
-    for name, version, rest in _PINNED.findall(text):
-        yield name, version, re.findall(r"--hash=sha256:([0-9a-f]{64})", rest)
 
 
 def _content(wheels: list[Path]) -> str:

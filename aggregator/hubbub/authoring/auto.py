@@ -14,7 +14,6 @@ from hubbub.errors import BadParameter
 from hubbub.fields.field import REQUIRED, CatalogField, Entry, fields_of, setting, settings
 from hubbub.fields.kinds import in_interval, number, whole
 from hubbub.mechanisms import (
-    Parameter,
     build,
     built_from,
     described_parameters,
@@ -68,16 +67,12 @@ def own_fields(mechanism: str) -> tuple[CatalogField, ...]:
             Entry(
                 kind=in_interval(says.interval, is_integer=says.whole),
                 meaning=says.meaning,
-                example=_example(says),
+                example="" if says.example is None else str(says.example),
             ),
             REQUIRED if needed[name] else says.default,
         )
         for name, says in described_parameters(mechanism).items()
     )
-
-
-def _example(parameter: Parameter) -> str:
-    return "" if parameter.example is None else str(parameter.example)
 
 
 def resolve(

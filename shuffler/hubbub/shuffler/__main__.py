@@ -1,6 +1,5 @@
 """The shuffler's process: `python -m hubbub.shuffler`, which is what `hubbub shuffler` runs."""
 
-import asyncio
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -184,11 +183,6 @@ def _gauges_of(
     }
 
 
-def _loop_of(settings: Settings) -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """TLS on Python's own loop costs a third more, which a device's one report pays over HTTP."""
-    return uvloop.new_event_loop if settings.http.listen else None
-
-
 def _policy(settings: Settings) -> Policy:
     return Policy(
         reserve=settings.reserve,
@@ -264,4 +258,12 @@ def _for_operators(settings: Settings, admission: Admission, counts: ShownCounts
 
 
 if __name__ == "__main__":
-    sys.exit(run_service("shuffler", parse, _serve, _loop_of))
+    sys.exit(
+        run_service(
+            "shuffler",
+            parse,
+            _serve,
+            # TLS on Python's own loop costs a third more, which a device pays over HTTP.
+            lambda settings: uvloop.new_event_loop if settings.http.listen else None,
+        )
+    )

@@ -126,7 +126,11 @@ class _Table:
 
     def texts(self, field: str, default: tuple[str, ...]) -> tuple[str, ...]:
         values = self.held.get(field, list(default))
-        if not (isinstance(values, list) and values and all(_is_text(value) for value in values)):
+        if not (
+            isinstance(values, list)
+            and values
+            and all(isinstance(value, str) and value.strip() for value in values)
+        ):
             raise self.wrong(field, 'is no list of texts, as ["theme", "browser.*"]')
         return tuple(values)
 
@@ -217,10 +221,6 @@ def _check_authority(path: Path) -> None:
         x509.load_pem_x509_certificates(_read(path, "its authority").encode())
     except ValueError as error:
         raise BadParameter(f"{path}: its authority has no certificates in PEM") from error
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip())
 
 
 def _keys(path: Path) -> tuple[bytes, ...]:

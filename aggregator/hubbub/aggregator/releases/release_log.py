@@ -55,7 +55,12 @@ class Entries:
         used, costs = self.spent(entry.purpose, entry.year), (entry.epsilon, entry.delta)
         for before, more, most in zip(used, costs, allowance, strict=True):
             if not before + more <= most * (1 + _ROUNDING):
-                raise BudgetExhausted(_exhausted(used, entry, allowance))
+                raise BudgetExhausted(
+                    f'purpose "{entry.purpose}" has epsilon {max(allowance[0] - used[0], 0):.6g} '
+                    f"and delta {max(allowance[1] - used[1], 0):.3g} left in {entry.year}, and "
+                    f"this release costs {entry.epsilon:g} and {entry.delta:g}; wait for the next "
+                    "year, ask another purpose, or have the budget changed in the catalog"
+                )
 
 
 class ReleaseLog(Protocol):
@@ -72,15 +77,6 @@ class ReleaseLog(Protocol):
     async def entries(self) -> Entries:
         """All of them."""
         ...
-
-
-def _exhausted(used: tuple[float, float], entry: Entry, allowance: tuple[float, float]) -> str:
-    return (
-        f'purpose "{entry.purpose}" has epsilon {max(allowance[0] - used[0], 0):.6g} and delta '
-        f"{max(allowance[1] - used[1], 0):.3g} left in {entry.year}, and this release costs "
-        f"{entry.epsilon:g} and {entry.delta:g}; wait for the next year, ask another purpose, or "
-        "have the budget changed in the catalog"
-    )
 
 
 class RedisReleaseLog:

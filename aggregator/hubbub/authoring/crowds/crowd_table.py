@@ -103,10 +103,11 @@ def crowd_table(
             if needed is None
             else f", leave it out, or gather a crowd of {needed:,}"
         )
+        together = f" and {promise.epochs:,} epochs together" if promise.epochs > 1 else ""
         wrong(
             "epsilon",
             f"{own_epsilon:g} says more than central_epsilon {promise.epsilon:g} in a crowd of "
-            f"{promise.crowd:,}{_of_all(promise)}; write {largest:.6g} at most{would}",
+            f"{promise.crowd:,}{together}; write {largest:.6g} at most{would}",
         )
     return {**settings, "epsilon": own_epsilon}
 
@@ -126,10 +127,6 @@ def _planned(
     if table["domain"] == "string":
         return planned_strings(table, promise, accountant)
     return planned_number(table, promise, accountant)
-
-
-def _of_all(promise: CentralPromise) -> str:
-    return f" and {promise.epochs:,} epochs together" if promise.epochs > 1 else ""
 
 
 def _padded(

@@ -95,7 +95,10 @@ class Purse:
             if all(fetched):
                 self._failures = 0
             else:
-                self._put_off()
+                self._failures += 1
+                self._not_before = self._clock.monotonic() + min(
+                    soon(self._failures), _APART_SECONDS
+                )
 
     def seconds_to_next(self) -> float | None:
         """Until something is due that nobody waits for; None where nobody is asked."""
@@ -278,10 +281,6 @@ class Purse:
     def _is_closed(self, period: Period, now: float) -> bool:
         metric = self._bundle.streams.get(period[0])
         return metric is None or now >= _too_late(period[1], metric.epoch)
-
-    def _put_off(self) -> None:
-        self._failures += 1
-        self._not_before = self._clock.monotonic() + min(soon(self._failures), _APART_SECONDS)
 
 
 def with_token(report: OutboxReport, minted: Minted | None) -> SealedReport:

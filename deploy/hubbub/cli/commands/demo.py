@@ -67,15 +67,13 @@ def people(number: int) -> list[Person]:
             "income_over_50k": "yes" if row["income"] == ">50K" else "no",
             "education": row["education"],
             "occupation": row["occupation"],
-            "age_group": _age_group(int(row["age"])),
+            "age_group": next(
+                (name for below, name in AGE_GROUPS if int(row["age"]) < below), "65+"
+            ),
             "homepage": homepage,
         }
         for row, homepage in zip(islice(again, number), homepages, strict=True)
     ]
-
-
-def _age_group(age: int) -> str:
-    return next((name for below, name in AGE_GROUPS if age < below), "65+")
 
 
 def _text(name: str) -> str:

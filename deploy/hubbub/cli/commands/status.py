@@ -14,7 +14,7 @@ from hubbub.fields.rules import Interval
 from hubbub.notebook import Connection
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
-from hubbub.query_results import Column, Row, cell, columns_of, rows
+from hubbub.query_results import Row, cell, columns_of, rows
 
 Found = Mapping[str, Any]
 _WAITS: Final = "; waiting until it starts; Ctrl-C ends"
@@ -215,7 +215,9 @@ def _show_streams(answer: Mapping[str, Any], streams: Sequence[Row], total: Row)
     table_rows = sorted(streams, key=_urgency)[:_STREAMS]
     columns = columns_of("status", answer)
     visible_columns = [
-        column for column in columns if column.field not in TERMS or any(_tells(column, streams))
+        column
+        for column in columns
+        if column.field not in TERMS or any(stream[column.field] != 0 for stream in streams)
     ]
     left_out = [column.title for column in columns if column not in visible_columns]
     drawn = [*table_rows, total] if len(streams) > 1 else table_rows
@@ -275,8 +277,3 @@ def _sum(numbers: Iterable[int | None]) -> int | None:
 def _urgency(stream: Row) -> tuple[bool, int]:
     """Streams that are out of balance first, then those of which most waits or was refused."""
     return stream["balanced"] is not False, -sum(stream[term] or 0 for term in _UNSURE)
-
-
-def _tells(column: Column, streams: Iterable[Row]) -> Iterable[bool]:
-    """Where a term is anything but 0."""
-    return (stream[column.field] != 0 for stream in streams)

@@ -367,7 +367,7 @@ class LocalRun:
             *development,
             redis_url=self.shuffler_redis,
         )
-        self._wait("aggregator", self._children[0], self._page_answers)
+        self._wait("aggregator", self._children[0], lambda: self.endpoints.service.ask("/ready"))
         self._wait("shuffler", self._children[-1], self._shuffler_answers)
 
     def _said(self) -> str:
@@ -395,9 +395,6 @@ class LocalRun:
                 time.sleep(_PROBE_SECONDS)
             else:
                 return
-
-    def _page_answers(self) -> None:
-        self.endpoints.service.ask("/ready")
 
     def _shuffler_answers(self) -> None:
         credentials = TlsFolder(self.home / "tls", "aggregator").channel_credentials("shuffler")
