@@ -1,14 +1,16 @@
 """The reference of metrics for Prometheus, from where they are declared."""
 
 from collections.abc import Iterable
+from types import ModuleType
 
+import hubbub.aggregator.metrics
+import hubbub.issuer.metrics
+import hubbub.relay.metrics
+import hubbub.shuffler.metrics
 from docs.reference.tables import prose
-from hubbub.aggregator.metrics import DECLARED as OF_AGGREGATOR
-from hubbub.aggregator.metrics import ESTIMATES
-from hubbub.issuer.metrics import DECLARED as OF_ISSUER
-from hubbub.relay.metrics import DECLARED as OF_RELAY
-from hubbub.runtime import EVERYWHERE, MetricDeclaration
-from hubbub.shuffler.metrics import DECLARED as OF_SHUFFLER
+from hubbub.aggregator.web import gauges
+from hubbub.runtime import MetricDeclaration
+from hubbub.runtime.monitoring import declaration
 
 _HEAD = """# Metrics for Prometheus
 
@@ -34,27 +36,37 @@ def page() -> str:
             [
                 _HEAD,
                 "## Both services\n\n",
-                _list(EVERYWHERE),
+                _list(declared(declaration)),
                 "## The shuffler\n\n",
-                _list(OF_SHUFFLER),
+                _list(declared(hubbub.shuffler.metrics)),
                 "## The aggregator\n\n",
-                _list(OF_AGGREGATOR),
+                _list(declared(hubbub.aggregator.metrics)),
                 "## The relay\n\n",
-                _list(OF_RELAY),
+                _list(declared(hubbub.relay.metrics)),
                 "## The issuer\n\n",
-                _list(OF_ISSUER),
+                _list(declared(hubbub.issuer.metrics)),
                 _ESTIMATES,
-                _list(ESTIMATES),
+                _list([*declared(gauges), *gauges.estimate_columns().values()]),
             ]
         ).rstrip()
         + "\n"
     )
 
 
-def _list(declared: Iterable[MetricDeclaration]) -> str:
+def declared(module: ModuleType) -> list[MetricDeclaration]:
+    """Those that a module declares, by themselves or in a table of several."""
+    every = [
+        own
+        for entry in vars(module).values()
+        for own in (entry.values() if isinstance(entry, dict) else [entry])
+    ]
+    return [own for own in every if isinstance(own, MetricDeclaration)]
+
+
+def _list(metrics: Iterable[MetricDeclaration]) -> str:
     """One line for each metric: its name, type, labels and meaning."""
     lines = []
-    for metric in declared:
+    for metric in metrics:
         labels = "".join(f", `{label}`" for label in metric.labels)
         lines.append(f"- `{metric.name}` ({metric.kind}{labels}): {prose(metric.meaning)}\n")
     return "".join(lines) + "\n"

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.aggregator.metrics import ESTIMATES
+from docs.reference.prometheus import declared
 from hubbub.aggregator.publishing.alerts import AlertPublisher
 from hubbub.aggregator.publishing.publisher import (
     Closed,
@@ -31,6 +31,7 @@ from hubbub.aggregator.publishing.publisher import (
 )
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.store.redis import RedisStore
+from hubbub.aggregator.web import gauges
 from hubbub.aggregator.web.gauges import exposition
 from hubbub.cli.local.ports import free_port
 from hubbub.epochs import epoch_date
@@ -281,7 +282,8 @@ def asked_by(dashboard: dict[str, Any]) -> set[str]:
 def test_what_is_told_of_estimates_is_what_is_declared(home: House) -> None:
     response = web.get(f"{home.page}/metrics").text
     types = {tuple(line.split()[2:]) for line in response.splitlines() if line.startswith("# TYPE")}
-    assert types == {(estimate.name, estimate.kind) for estimate in ESTIMATES}
+    every = [*declared(gauges), *gauges.estimate_columns().values()]
+    assert types == {(estimate.name, estimate.kind) for estimate in every}
 
 
 def test_the_dashboard_shows_what_is_exposed(home: House) -> None:

@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.aggregator.metrics import DECLARED as OF_AGGREGATOR
+import hubbub.aggregator.metrics
+import hubbub.shuffler.metrics
+from docs.reference.prometheus import declared
 from hubbub.authoring import Catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
@@ -22,9 +24,9 @@ from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import total_counts
 from hubbub.client import Client, MemoryState, transport_to
 from hubbub.errors import MissingDependency
-from hubbub.runtime import EVERYWHERE, VERSION
+from hubbub.runtime import VERSION
+from hubbub.runtime.monitoring import declaration
 from hubbub.runtime.monitoring.tracing import start_tracing
-from hubbub.shuffler.metrics import DECLARED as OF_SHUFFLER
 from tests.conftest import CatalogFiles
 from tests.interfaces.test_exports import asked_by
 from tests.support.scraping import scraped
@@ -120,10 +122,11 @@ def test_every_stage_is_timed_traced_and_logged_for_machines(
         unseen = {"hubbub_throttled_calls_total", "hubbub_alert"}
         assert metric_names - exposed <= unseen
         # Nothing is told that is not declared, and all that is declared is told.
-        declared = (*EVERYWHERE, *OF_SHUFFLER, *OF_AGGREGATOR)
+        modules = (declaration, hubbub.shuffler.metrics, hubbub.aggregator.metrics)
+        metrics = [metric for module in modules for metric in declared(module)]
         families = {re.sub("_(bucket|sum|count|created)$", "", name) for name in exposed}
         own = {name for name in families if name.startswith("hubbub_")}
-        assert own == {metric.name for metric in declared} - unseen
+        assert own == {metric.name for metric in metrics} - unseen
 
         # What a stage took is there for each.
         for stage in ("add", "deliver", "batch", "open", "fold", "commit", "answer"):

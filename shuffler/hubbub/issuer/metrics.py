@@ -16,6 +16,3 @@ ISSUED_TOKENS: Final = MetricDeclaration(
     "Tokens: issued, refused as the account has had its own, or not given to anybody",
     ("outcome",),
 )
-
-DECLARED: Final = (TOKEN_REQUESTS, ISSUED_TOKENS)
-"""All of them."""

@@ -10,6 +10,3 @@ RELAYED_REQUESTS: Final = MetricDeclaration(
     "Requests that came to the relay: passed, or what became of them",
     ("outcome",),
 )
-
-DECLARED: Final = (RELAYED_REQUESTS,)
-"""All of them."""

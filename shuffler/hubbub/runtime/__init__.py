@@ -7,7 +7,6 @@ from hubbub.runtime.clocks import BELIEVED_SECONDS, Clocks
 from hubbub.runtime.messages import hint_seconds, read_message
 from hubbub.runtime.monitoring.declaration import (
     CLOCK_APART_SECONDS,
-    EVERYWHERE,
     REDIS_MEMORY_RATIO,
     RELOADS,
     THROTTLED_CALLS,
@@ -58,7 +57,6 @@ from hubbub.runtime.version import VERSION
 __all__ = [
     "BELIEVED_SECONDS",
     "CLOCK_APART_SECONDS",
-    "EVERYWHERE",
     "REDIS_MEMORY_RATIO",
     "RELOADS",
     "SECURITY",

@@ -43,15 +43,3 @@ GRPC_CONNECTIONS_LIMIT: Final = MetricDeclaration(
     "Past so many gRPC closes new connections of the devices' port, and counts none of them",
 )
 PEERS: Final = MetricDeclaration("hubbub_peers", "gauge", "Peers that the limiter remembers")
-DECLARED: Final = (
-    SUBMITTED_REPORTS,
-    BATCHES,
-    POOL_REPORTS,
-    POOL_REPORTS_LIMIT,
-    UNWRITTEN_REPORTS,
-    BATCHES_UNDER_WAY,
-    PEERS,
-    GRPC_CONNECTIONS,
-    GRPC_CONNECTIONS_LIMIT,
-)
-"""All of them."""

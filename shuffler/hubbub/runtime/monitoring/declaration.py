@@ -79,16 +79,3 @@ RELOADS: Final = MetricDeclaration(
     "How often changed files were taken into use, or refused, after which the old went on",
     ("outcome",),
 )
-EVERYWHERE: Final = (
-    RELOADS,
-    BUILD_INFO,
-    CERTIFICATE_DAYS_LEFT,
-    REPORTS,
-    STORE_UP,
-    STAGE_SECONDS,
-    BATCH_REPORTS,
-    THROTTLED_CALLS,
-    REDIS_MEMORY_RATIO,
-    CLOCK_APART_SECONDS,
-)
-"""What both services tell at --metrics-listen."""
