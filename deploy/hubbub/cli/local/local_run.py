@@ -382,7 +382,7 @@ class LocalRun:
         command = [sys.executable, "-m", f"hubbub.{role}", *arguments]
         self._children.append(Child(role, command, environment, self.home / "log" / f"{role}.log"))
 
-    def _wait(self, role: str, child: Child, answers: Callable[[], None]) -> None:
+    def _wait(self, role: str, child: Child, answers: Callable[[], object]) -> None:
         """Until the service says that it serves. answers: raises ServiceUnavailable until then."""
         deadline = time.monotonic() + _START_SECONDS
         while True:
