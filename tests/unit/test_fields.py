@@ -55,7 +55,7 @@ def test_the_recipe_says_where_every_field_is_declared() -> None:
         for root in (ROOT / "client", ROOT / "aggregator")
         for path in (root / "hubbub").rglob("*.py")
         if path.relative_to(root / "hubbub").parts[0] not in ("fields", "mechanisms")
-        and re.search(r"fields\.field import .*\b[eE]ntry\b", path.read_text())
+        and re.search(r"fields\.field import (\([^)]*|.*)\b([eE]ntry|setting)\b", path.read_text())
     }
     recipe = (ROOT / "docs" / "contribute" / "recipes.md").read_text()
     section = recipe.partition("### Where fields are declared")[2].partition("\n## ")[0]
