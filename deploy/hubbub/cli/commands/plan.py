@@ -131,7 +131,6 @@ class PlanOptions:
         "difference of two arms of an experiment that a look should show with a chance of 80%%, "
         "where intervals hold at every look: a share; of a mean, of the width of its range; with "
         "--percentile, in rank. --reports are those of one arm",
-        default=None,
         metavar="SHARE",
         group=_FIGURES,
         exclusive=_GOAL,
