@@ -104,19 +104,9 @@ async def _serve(settings: Settings) -> None:
     intake = Intake(bundle, opener, store, stages, clocks=clocks, room=room, arrivals=arrivals)
     upstream = Shuffler(settings.shuffler_status, tls) if settings.shuffler_status else None
     answer_store, promises = AnswerStore(server), Promises(server)
+    beside = {"stages": stages, "clocks": clocks, "arrivals": arrivals, **_of_analysts(server)}
     totals, totals_files = _totals(settings, store, lambda: query.collected.bundle)
-    query = QueryEngine(
-        bundle,
-        totals,
-        upstream,
-        stages=stages,
-        clocks=clocks,
-        lists=CandidateLists(server),
-        answer_store=answer_store,
-        marks=Marks(server),
-        rounds=Rounds(server),
-        arrivals=arrivals,
-    )
+    query = QueryEngine(bundle, totals, upstream, answer_store=answer_store, **beside)
     refusals, reloads = Counter[str](), Counter[str](taken=0, refused=0)
     access = _access(settings, server)
     http = _http(settings, query, server, access, refusals=refusals)
@@ -181,6 +171,15 @@ def _writers(
     if files is None:
         return []
     return [TotalsWriter(query.collected, store, files, settings.outlets.redis_days).run]
+
+
+def _of_analysts(server: RedisServer) -> dict[str, Any]:
+    """What analysts keep, and rounds of models, by the names of the query engine's parameters."""
+    return {
+        "lists": CandidateLists(server),
+        "marks": Marks(server),
+        "rounds": Rounds(server),
+    }
 
 
 def _access(settings: Settings, server: RedisServer) -> Access:
