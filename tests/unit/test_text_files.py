@@ -11,7 +11,7 @@ from hubbub.aggregator.access.access_file import read_access
 from hubbub.authoring.metrics_toml.source import read_catalog
 from hubbub.cli.commands.backup import _secret
 from hubbub.cli.rappor_files import read_collection
-from hubbub.cli.terminal.query_options import read_candidates
+from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.errors import HubbubError
 from hubbub.issuer.accounts import add_account
 from hubbub.programs.csv_files import csv_rows

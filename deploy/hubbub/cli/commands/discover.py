@@ -7,8 +7,9 @@ from typing import Any
 
 from hubbub.catalog.values.list_versions import FINDER
 from hubbub.cli.terminal.answer_tables import show_estimates
+from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say, several
-from hubbub.cli.terminal.query_options import AnswerOptions, read_candidates, read_metric_name
+from hubbub.cli.terminal.query_options import AnswerOptions, read_metric_name
 from hubbub.errors import BadParameter
 from hubbub.fields.rules import NAME, Interval
 from hubbub.programs.command_line import command, read_number

@@ -10,8 +10,8 @@ from typing import Any, Final, Literal
 
 from hubbub.bundles.encoding import to_text
 from hubbub.catalog import X_WING
+from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import likeliest, listing, say, sent, table
-from hubbub.cli.terminal.query_options import read_candidates
 from hubbub.client.inspection import peek, state_folders
 from hubbub.client.ledger_view import LedgerView, MetricView, PayloadView
 from hubbub.client.settings import Settings

@@ -13,10 +13,10 @@ from hubbub.catalog.discovery import counting
 from hubbub.cli.commands.simulate_days import say_above_most, simulate_days
 from hubbub.cli.commands.simulate_model import simulate_model
 from hubbub.cli.commands.simulate_options import RUNS, SimulateOptions
+from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say, several, table
 from hubbub.cli.terminal.progress import tracked
-from hubbub.cli.terminal.query_options import read_candidates
 from hubbub.errors import BadParameter, BatchTooSmall, UnknownMetric
 from hubbub.programs.command_line import command
 from hubbub.query_results import percentile_name

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from hubbub.aggregator.publishing.table_files import to_csv, to_parquet
+from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.service_client import Endpoints, read_endpoints
 from hubbub.errors import BadParameter, MissingDependency, TotalsUnreadable
@@ -16,26 +17,9 @@ from hubbub.errors.installing import install_with
 from hubbub.notebook import Answer, Connection
 from hubbub.notebook.service import MISSHAPEN
 from hubbub.programs.options import Exclusive, argument, option, options, read_named_path
-from hubbub.programs.text_files import read_list
 from hubbub.programs.unwritable import refuse_unwritable
 from hubbub.query_results import whole_rows
 from hubbub.query_results.confidence import check_confidence
-
-
-def read_candidates(path: Path, option: str = "--candidates") -> list[str]:
-    """The lines of a text file, plain or .gz, without repeats; errors name it by its option.
-
-    Raises:
-        BadParameter: it cannot be read as text, or holds nothing.
-    """
-    try:
-        lines = list(dict.fromkeys(read_list(path)))
-    except ValueError as error:
-        raise BadParameter(f"{option} {error}") from error
-    if not lines:
-        raise BadParameter(f"{option} {path}: no line in it; write one string a line")
-    return lines
-
 
 _TOKEN: Final = "HUBBUB_TOKEN"  # noqa: S105 the name of a variable
 _AUTHORITY: Final = "HUBBUB_CA"
