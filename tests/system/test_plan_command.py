@@ -210,7 +210,7 @@ def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--values", "3"], "give two of --reports, --epsilon and --error, --detect or --within"),
+        (["--values", "3"], "give two of --reports, --epsilon and --error, --detect, --within or --effect"),
         (["--values", "3", "--epsilon", "1", "--reports", "9", "--error", "0.1"], "give two of"),
         (["--epsilon", "1", "--reports", "9"], "say what is asked"),
         (["--values", "1", "--epsilon", "1", "--reports", "9"], "1 values are outside [2, "),
@@ -226,6 +226,7 @@ def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: pytest.CaptureFixtur
             ["--values", "4", "--epsilon", "1", "--reports", "9", "--simulate", "--seed", "-1"],
             "--seed -1 is below 0",
         ),
+        (["--ranges", "4", "0", "9", "--epsilon", "1", "--effect", ".1"], "is on a percentile"),
         (["--values", "4", "--epsilon", "1", "--error", "2"], "a share of 2.0 is outside (0, 1)"),
         (["--values", "4", "--reports", "10", "--error", "0.0001"], "10 reports are too few"),
         (["--mean", "24", "0", "--epsilon", "1", "--reports", "9"], "are no range"),

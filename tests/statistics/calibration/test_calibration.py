@@ -49,6 +49,7 @@ TESTS = Path(__file__).parents[2]
 
 # Proven exactly, on the shipping code, rather than simulated: by these tests.
 PROVEN = {
+    "EffectRow.reaches": "test_a_percentile_that_may_lie_beyond_the_range_is_no_sure_effect",
     "Shuffled.epsilon": "test_no_shuffle_of_real_reports_says_more_than_is_proven",
     "Shuffled.delta": "test_no_shuffle_of_real_reports_says_more_than_is_proven",
     "Twins.values": "test_strings_that_set_the_same_bits_are_named_together",
@@ -87,6 +88,7 @@ COUNTED = {
     "control",
     "over",
     "verdict",
+    "sizes",  # what `arms` and `ratio_p_value` have, in words
     "arms",
     "arm",
     "measure",
