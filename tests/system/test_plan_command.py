@@ -210,7 +210,7 @@ def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--values", "3"], "give two of --reports, --epsilon and --error, --detect, --within or --effect"),
+        (["--values", "3"], "--error, --detect, --within or --effect"),
         (["--values", "3", "--epsilon", "1", "--reports", "9", "--error", "0.1"], "give two of"),
         (["--epsilon", "1", "--reports", "9"], "say what is asked"),
         (["--values", "1", "--epsilon", "1", "--reports", "9"], "1 values are outside [2, "),
