@@ -36,12 +36,6 @@ def readers() -> Mapping[str, Target]:
     kinds = {"bundle": _bundles(), "notice": _notices(), "proof": [proof]}
     examples = [f"{kind}\n{body}".encode() for kind, bodies in kinds.items() for body in bodies]
 
-    @cache
-    def both() -> BothReaders:
-        stack = ExitStack()
-        atexit.register(stack.close)
-        return stack.enter_context(both_readers(scratch()))
-
     def run(data: bytes) -> None:
         kind, _, body = data.decode(errors="replace").partition("\n")
         if kind in kinds:
@@ -50,6 +44,14 @@ def readers() -> Mapping[str, Target]:
             assert not disagreement, disagreement
 
     return {"readers": Target(examples, run, _mutated, longest=65_536)}
+
+
+@cache
+def both() -> BothReaders:
+    """Both SDKs' readers, until this process ends."""
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(both_readers(scratch()))
 
 
 def _mutated(chance: random.Random, examples: Sequence[bytes]) -> bytes:
@@ -114,6 +116,7 @@ def _more(theme: dict[str, Any]) -> list[dict[str, Any]]:
         {**crowd, "delta": 1e-7, "honest": 0.8, "lifetime_central_epsilon": 50.0},
         {**crowd, "dummies": 10, "max_local_epsilon": 4.0},
         {**crowd, "dummies_scale": 2.02, "dummies_shift": 36},
+        {**crowd, "count_epsilon": 0.5, "dummies": 10},
         {**theme, "period": "30d", "report_on": "one day"},
         {**theme, "breakdown": [["os", [["linux", ["linux"]], ["mac", ["mac*"]]]]]},
         {**listed, "values": ["a", "b", "\U0001f600", "\uff5e"], "grown": [2, 3]},

@@ -3,6 +3,8 @@
  * it is refused there. The ranges are in fields.ts.
  */
 import { UnknownMetric } from "../errors.js";
+import { exact } from "../mechanisms/fraction.js";
+import { expAtMost } from "../mechanisms/probability.js";
 import { isWhole } from "./definition.js";
 import type { Mechanism } from "../mechanisms/randomizer.js";
 import { CAPS, DEFINITION, METRIC, PARAMETERS, REAL_PARAMETERS } from "./fields.js";
@@ -37,6 +39,7 @@ const CROWD_MECHANISMS = [
   ...["mean.one_bit", "mean.piecewise"],
 ];
 const MAX_SEALED = 500_000;
+const MAX_MINIMUM = 1_000_000; // reports and dummies, as the shuffler takes it
 const UNITS: Readonly<Record<string, readonly string[]>> = {
   duration: ["us", "ms", "s", "min", "h", "d"],
   size: ["B", "kB", "MB", "GB", "KiB", "MiB", "GiB"],
@@ -412,6 +415,9 @@ function refuseConflicts(entry: Table): void {
   const kinds = [isSet("dummies"), isSet("dummies_each"), isSet("dummies_scale")];
   const several = kinds.filter((kind) => kind).length;
   const counted = isSet("count_epsilon");
+  const hidden = counted
+    ? mostDummies(Number(figure("count_epsilon")), Number(figure("delta")))
+    : 0;
   const ofEpochs = kinds[1] || kinds[2] || counted;
   const { steps = 1 } = table(entry["parameters"]);
   const size = entry["values"] === null ? 1 + Number(steps) : listed(entry["values"]).length;
@@ -426,6 +432,7 @@ function refuseConflicts(entry: Table): void {
       !(ofEpochs && isSet("rolling")) &&
       !((kinds[2] || counted) && own(entry, "breakdown")) &&
       !(counted && kinds[1]) &&
+      crowd + hidden <= MAX_MINIMUM &&
       !(isSet("central_period") && isSet("report_on")) &&
       isSet("dummies_scale") === isSet("dummies_shift") &&
       2 * Number(figure("dummies_shift")) * size <= MAX_SEALED &&
@@ -448,4 +455,20 @@ function refuseConflicts(entry: Table): void {
   if (!isFound) throw new UnknownMetric("what it looks for counts as nothing; upgrade hubbub");
   if (!fit || often || !covers || !isCut || Number(figure("lifetime_epsilon")) < epsilon)
     throw new TypeError("its fields contradict each other");
+}
+
+/**
+ * The most dummies that hide how many reports there are, but for a chance of delta: as
+ * CountNoise.least() of proto/hubbub/sealing/count_noise.py.
+ */
+function mostDummies(epsilon: number, delta: number): number {
+  const [odds, most] = [expAtMost(epsilon), exact(delta)];
+  const times = (odds.above << 32n) / odds.below;
+  const end = 1n << 32n;
+  let [weight, side] = [end, 0n];
+  for (let reach = 1; ; reach += 1) {
+    side += weight;
+    weight = (weight * times) >> 32n;
+    if (end * most.below <= most.above * (2n * side + weight)) return 2 * reach;
+  }
 }
