@@ -414,7 +414,23 @@ def test_an_example_that_still_waits_is_given_up_and_the_app_is_told(
             assert client.learn("churn", [hours, "paid"], 1) is Outcome.AWAITS_STATE
         end(client)
         assert client.close() is (reason == "disabled"), "of what was given up it is not silent"
-        assert client.dropped == {reason: 1}
+        assert client.dropped == {"replaced": 1, reason: 1}
+
+
+def test_an_example_that_is_refused_as_its_state_comes_is_given_up_and_counted(
+    late: tuple[Devices, int],
+) -> None:
+    devices, number = late
+    shuffler, state = FakeShuffler(), devices.own_state(number)
+    shuffler.models = sign_models({"churn": STATE}, read_operator_key(devices.signed.keys))
+    first, other = (devices.client(number, shuffler, state=state) for _ in range(2))
+    for client in (first, other):
+        assert client.learn("churn", [50, "paid"], 1) is Outcome.AWAITS_STATE
+    assert first.flush()
+    other.prefer(None)  # which reads what the first has spent
+    assert other.flush()
+    assert other.dropped == {"already_reported": 1}
+    assert len(shuffler.reports()) == 1
 
 
 def test_who_has_told_awaits_no_state_when_its_program_starts_again(

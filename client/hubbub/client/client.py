@@ -237,10 +237,9 @@ class Client:
             UnknownMetric: strict, and the bundle has no such model.
             ValueOutOfDomain: strict, and these are not its features or label; it hides them.
         """
-        clipped = self._diagnostics.clipped
-        learn = self._reporter.learn
+        learn, diagnostics = self._reporter.learn, self._diagnostics
         try:
-            return self._outcome_of(lambda: learn(model, features, label, clipped), model, None)
+            return self._outcome_of(lambda: learn(model, features, label, diagnostics), model, None)
         except RecursionError:
             if self._strict:
                 raise

@@ -4,7 +4,7 @@ Both are in memory alone: a device uses one state of a model, that of its round,
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from hubbub.bundles.model_state import ModelState, open_models
 from hubbub.catalog import Metric
@@ -12,9 +12,12 @@ from hubbub.catalog.models.judging import bins_for, judged
 from hubbub.catalog.models.learning import Example, Learning
 from hubbub.catalog.models.of_metric import codes_of_round
 from hubbub.client.outcome import Outcome
+from hubbub.client.state.contract import REPLACED, Dropped
 from hubbub.errors import ModelsRefused
 from hubbub.mechanisms import BitSource
 from hubbub.mechanisms.gradient import gradient, place, to_judge
+
+_GOES_ON: Final = frozenset({Outcome.AWAITS_STATE, Outcome.QUEUED})
 
 Teller = Callable[[BitSource], bytes]
 """Draws the coins of a person's report: called once that is charged for."""
@@ -53,12 +56,17 @@ class Learner:
         edges, (own, label) = state.edges, to_judge(*arguments)
         return lambda coins: judged(metric, own, label, edges, coins)
 
-    def settle(self, name: str, example: Example, outcome: Outcome) -> None:
-        """Keep an example for as long as it awaits a state."""
+    def settle(self, name: str, example: Example, outcome: Outcome) -> list[Dropped]:
+        """Keep an example for as long as it awaits a state: the example that is given up for it.
+
+        That is the example itself if it has awaited its state and is refused now.
+        """
+        former = self.awaited.pop(name, None)
         if outcome is Outcome.AWAITS_STATE:
             self.awaited[name] = example
-        else:
-            self.awaited.pop(name, None)
+        if former is None or (former is example and outcome in _GOES_ON):
+            return []
+        return [Dropped(name, outcome.value if former is example else REPLACED)]
 
     def hear(self, signed: bytes) -> None:
         """Take the states that were fetched.

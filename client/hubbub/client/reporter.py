@@ -17,6 +17,7 @@ from hubbub.catalog.meanings import label_of
 from hubbub.catalog.models.learning import Learning
 from hubbub.client.asked_metric import AskedMetric
 from hubbub.client.cover import FILLER, fills, is_filled_up, unanswered
+from hubbub.client.diagnostics import Diagnostics
 from hubbub.client.learner import Learner
 from hubbub.client.ledger import Account, charge
 from hubbub.client.no_reentry import NoReentryLock
@@ -137,10 +138,10 @@ class Reporter:
         """What the operator's notice stops now."""
         return self._notice.stopped(self._clock()) if self._notice else ()
 
-    def learn(self, name: str, features: Any, label: Any, clipped: Counter[str]) -> Outcome:
+    def learn(self, name: str, features: Any, label: Any, diagnostics: Diagnostics) -> Outcome:
         """Tell a model of one person, in this device's round.
 
-        clipped: has how many values were, by model.
+        diagnostics: counts the values that are clipped, and an example that this one replaces.
 
         Raises:
             UnknownMetric: the bundle has no such model.
@@ -161,9 +162,10 @@ class Reporter:
             if not is_entered:
                 return Outcome.OVERFLOWED
             outcome = self._report(self._questions[name], example, name)
-            self._learner.settle(name, example, outcome)
-            clipped[name] += example.clipped
-            return outcome
+            replaced = self._learner.settle(name, example, outcome)
+            diagnostics.clipped[name] += example.clipped
+        diagnostics.drop(replaced)  # outside the lock: the app may report there
+        return outcome
 
     def _count(self, name: str, label: str) -> Outcome:
         """Count a value for this device's person; nothing is drawn, charged or kept to be sent."""
@@ -194,19 +196,25 @@ class Reporter:
         """Whether examples wait for the state of their model."""
         return bool(self._learner.awaited)
 
-    def hear_models(self, signed: bytes) -> None:
+    def hear_models(self, signed: bytes, diagnostics: Diagnostics) -> None:
         """Learn by the state of models that was fetched: examples that waited for it are drawn.
+
+        diagnostics: counts the examples that are refused now.
 
         Raises:
             ModelsRefused: it is none of this operator's, or older than one before.
         """
-        with self.lock.within():
-            try:
-                self._learner.hear(signed)
-            finally:
-                for name, example in list(self._learner.awaited.items()):
-                    outcome = self._report(self._questions[name], example, name)
-                    self._learner.settle(name, example, outcome)
+        refused: list[Dropped] = []
+        try:
+            with self.lock.within():
+                try:
+                    self._learner.hear(signed)
+                finally:
+                    for name, example in list(self._learner.awaited.items()):
+                        outcome = self._report(self._questions[name], example, name)
+                        refused += self._learner.settle(name, example, outcome)
+        finally:
+            diagnostics.drop(refused)
 
     def is_stopped(self, stream: str, epoch: int) -> bool:
         """Whether a notice has stopped what would be sent of a stream in an epoch."""

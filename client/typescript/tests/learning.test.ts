@@ -176,8 +176,28 @@ test("an example that still waits as the client is closed is given up, and the a
   client.learn(name, PERSON, "left"); // in the place of the first
   // Whatever time it takes: nothing but the example waits.
   assert.equal(await client.close(), false);
-  assert.deepEqual(drops, [`${name} awaits_state`]);
-  assert.deepEqual(client.dropped, { awaits_state: 1 });
+  assert.deepEqual(drops, [`${name} replaced`, `${name} awaits_state`]);
+  assert.deepEqual(client.dropped, { replaced: 1, awaits_state: 1 });
+});
+
+test("an example that is refused as the state comes is given up, and the app is told", async () => {
+  const shuffler = new FakeShuffler();
+  shuffler.models = TEXT.encode(fitting);
+  const [name, drops] = [await awaited(), [] as string[]];
+  const onDrop = (metric: string, reason: string) => drops.push(`${metric} ${reason}`);
+  const storage = await storageOf(life.secret);
+  const clients = [
+    await clientAt(3, shuffler, {}, storage),
+    await clientAt(3, shuffler, { onDrop }, storage),
+  ];
+  for (const client of clients) {
+    assert.equal(client.learn(name, PERSON, "left"), "awaits_state");
+  }
+  assert.equal(await clients[0]?.flush(), true);
+  await clients[1]?.enable(); // which sees what was spent by the other
+  assert.equal(await clients[1]?.flush(), true);
+  assert.deepEqual(drops, [`${name} already_reported`]);
+  assert.equal(shuffler.reports, 1);
 });
 
 test("where nothing can be kept no model is told", async () => {

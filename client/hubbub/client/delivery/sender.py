@@ -185,7 +185,7 @@ class Sender:
                 answer = self._transport.submit([], min(timeout_seconds, _CALL_SECONDS))
                 self._hear(answer.notice)
                 if answer.models:
-                    self._reporter.hear_models(answer.models)
+                    self._reporter.hear_models(answer.models, self._diagnostics)
             except NotSent as error:
                 self._diagnostics.warn_once(error.reason, "models wait: %s", error)
             except ModelsRefused as error:

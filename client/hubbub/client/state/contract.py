@@ -27,6 +27,9 @@ DISABLED = "disabled"
 STOPPED = "stopped"
 """The fate of what waited when the operator stopped its metric."""
 
+REPLACED = "replaced"
+"""The fate of an example that awaited the state of its model as another one came."""
+
 DAMAGED = "damaged"
 """The fate of a report whose row no longer holds what was kept there."""
 

@@ -107,7 +107,8 @@ export class Client {
       if (this.#strict) throw new BadParameter(remedy);
       this.#diagnostics.warnOnce("public", remedy);
     }
-    this.#reporter = new Reporter(bundle, device, coins, state.now, maxEpsilon, publicValues);
+    const allowed = [maxEpsilon, publicValues, this.#diagnostics] as const;
+    this.#reporter = new Reporter(bundle, device, coins, state.now, ...allowed);
     const own = [this.#reporter, state, bundle, transport, this.#diagnostics] as const;
     this.#sender = new Sender(...own, purse?.(this.#diagnostics) ?? null);
     const waits = holdSeconds === null ? null : new Waits(bundle, holdSeconds);

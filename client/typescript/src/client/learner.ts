@@ -30,7 +30,10 @@ export class Learner {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #asking = false;
 
-  constructor(readonly reporter: Reporter) {}
+  constructor(
+    readonly reporter: Reporter,
+    readonly diagnostics: Diagnostics,
+  ) {}
 
   /** Whether examples wait for the state of their model. */
   get awaits(): boolean {
@@ -42,10 +45,18 @@ export class Learner {
     return model?.teller(round, example, this.#states.get(name) ?? null) ?? null;
   }
 
-  /** Keeps the last example for as long as it awaits a state. */
+  /**
+   * Keeps the last example for as long as it awaits a state, and counts the example that is given up
+   * for it: the example itself if it has awaited its state and is refused now.
+   */
   settle(name: string, example: Example, outcome: Outcome): void {
+    const former = this.#awaited.get(name);
+    this.#awaited.delete(name);
     if (outcome === "awaits_state") this.#awaited.set(name, example);
-    else this.#awaited.delete(name);
+    const goesOn = former === example && ["awaits_state", "queued"].includes(outcome);
+    if (!former || goesOn) return;
+    const reason = former === example ? outcome : "replaced";
+    this.diagnostics.drop([{ stream: name, reason }]);
   }
 
   /** Counts what was clipped of an example. */
@@ -94,7 +105,8 @@ export class Learner {
    * PRIVACY: it says nothing; who answers knows that some model's round is this device's, which its
    * report will say, too.
    */
-  async fetch(ask: () => Promise<Answer>, diagnostics: Diagnostics): Promise<void> {
+  async fetch(ask: () => Promise<Answer>): Promise<void> {
+    const { diagnostics } = this;
     try {
       const answer = await ask();
       meaningOf(answer, 0);

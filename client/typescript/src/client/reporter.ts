@@ -15,6 +15,7 @@ import type { Bytes } from "../mechanisms/packing.js";
 import type { Coded } from "../mechanisms/randomizer.js";
 import { isOn } from "./consent.js";
 import type { Device } from "./device.js";
+import type { Diagnostics } from "./diagnostics.js";
 import type { Learner } from "./learner.js";
 import { charged, entered, type Charge } from "./ledger.js";
 import type { Outcome } from "./outcome.js";
@@ -74,6 +75,7 @@ export class Reporter {
     readonly now: () => number,
     readonly maxEpsilon: number,
     readonly publicValues: Public,
+    readonly diagnostics: Diagnostics,
   ) {
     this.#device = device;
   }
@@ -114,7 +116,7 @@ export class Reporter {
   async ready(device: Device): Promise<void> {
     if (needsMore(this.bundle, device)) this.#more ??= await load("more");
     if ([...this.bundle.metrics.values()].some(({ model }) => model)) {
-      this.learner ??= new (await load("vectors")).Learner(this);
+      this.learner ??= new (await load("vectors")).Learner(this, this.diagnostics);
     }
   }
 

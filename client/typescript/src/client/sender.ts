@@ -161,7 +161,7 @@ export class Sender {
         const answer = await this.#post(requestOf([]), until);
         await this.#hear(noticeIn(answer));
         return answer;
-      }, this.diagnostics);
+      });
     });
   }
 
