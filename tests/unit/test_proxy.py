@@ -1,15 +1,86 @@
-"""A proxy between the device and the shuffler."""
+"""A proxy between the device and the shuffler, and none before a service of this machine."""
 
+import asyncio
 import os
+import select
 import socket
 import subprocess
 import sys
+import threading
+import urllib.request
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hubbub.client import transport_to
+from hubbub.errors.addresses import proxy_options
+from hubbub.programs.http_calls import HttpCalls
+from hubbub.runtime import channel
+from hubbub.runtime.oidc.provider_keys import ProviderKeys
 from hubbub.signing.testing import make_bundle
 from tests.conftest import CATALOG
+from tests.support.waiting import HANG_SECONDS
+
+
+def _reports(place: str, **how: Any) -> None:
+    transport_to(place, roots=None, **how).submit([], HANG_SECONDS)
+
+
+async def _connects(place: str) -> None:
+    async with channel(place, "aggregator", tls=None) as aggregator:
+        await asyncio.wait_for(aggregator.channel_ready(), HANG_SECONDS)
+
+
+WAYS: dict[str, Callable[[str], object]] = {
+    "reports over gRPC": lambda place: _reports(place, insecure=True, transport="grpc"),
+    "reports over gRPC and TLS": lambda place: _reports(place, transport="grpc"),
+    "reports over HTTP and TLS": lambda place: _reports(f"https://{place}"),
+    "a service to the next": lambda place: asyncio.run(_connects(place)),
+    "a login's keys": lambda place: asyncio.run(
+        ProviderKeys(f"http://{place}", None, lambda: 0).ask(f"http://{place}/keys")
+    ),
+    "a page, a webhook and a log": lambda place: HttpCalls(HANG_SECONDS).answer(
+        urllib.request.Request(f"http://{place}/"), 1
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_this_machine_is_reached_past_any_proxy(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as proxy,
+        socket.create_server(("127.0.0.1", 0)) as service,
+    ):
+        for name in ("http_proxy", "https_proxy", "all_proxy"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.getsockname()[1]}")
+        monkeypatch.delenv("no_proxy", raising=False)
+
+        def call() -> None:
+            with suppress(Exception):  # nobody answers: whom it calls is looked at
+                WAYS[way](f"127.0.0.1:{service.getsockname()[1]}")
+
+        thread = threading.Thread(target=call, daemon=True)
+        thread.start()
+        [called], *_ = select.select([proxy, service], [], [], HANG_SECONDS)
+        assert called is service
+        called.accept()[0].close()
+
+
+def test_grpc_goes_by_the_proxy_that_http_goes_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example.org:3128")
+    monkeypatch.setenv("NO_PROXY", ".internal.example.org")
+    assert proxy_options("a.example.org:1") == (
+        ("grpc.http_proxy", "http://proxy.example.org:3128"),
+    )
+    past = (("grpc.enable_http_proxy", 0),)
+    for place in ("a.internal.example.org:1", "localhost:1", "127.0.0.9:1", "[::1]:1"):
+        assert proxy_options(place) == past
+    for name in ("HTTPS_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name)
+    assert proxy_options("a.example.org:1") == ()
 
 
 @pytest.mark.slow

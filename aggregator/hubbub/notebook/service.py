@@ -11,10 +11,10 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from hubbub.errors import AccessRefused, BadParameter, HubbubError, ServiceUnavailable
-from hubbub.errors.addresses import server_parts, shown_url
+from hubbub.errors.addresses import is_local, server_parts, shown_url
 from hubbub.errors.authorities import authorities_in, pem_text, trusting
 from hubbub.errors.status import error_named
-from hubbub.programs.http_calls import LOCAL_HOSTS, Answer, Calls, HttpCalls
+from hubbub.programs.http_calls import Answer, Calls, HttpCalls
 from hubbub.programs.unreadable import unreadable
 
 _ACCESS: Final = (401, 403)
@@ -68,7 +68,7 @@ def service_at(
             "the token has a character that no token has; copy the line that hubbub keys token "
             "printed"
         )
-    if token and parts.scheme == "http" and parts.hostname not in LOCAL_HOSTS:
+    if token and parts.scheme == "http" and not is_local(parts.hostname or ""):
         raise ServiceUnavailable(
             f"a token would go to {parts.hostname} in the clear: write https://"
         )

@@ -29,6 +29,41 @@ def check_address(what: str, address: str) -> None:
         raise BadParameter(f"{what} {address!a} is no address; write HOST:PORT, with {PORTS}")
 
 
+def is_loopback(address: str) -> bool:
+    """Whether HOST:PORT is on this machine and nowhere else."""
+    return is_local(address.rsplit(":", 1)[0].strip("[]"))
+
+
+def is_local(host: str) -> bool:
+    """Whether a host is this machine and no other."""
+    import ipaddress  # noqa: PLC0415 of who dials alone
+
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def proxy_to(host: str) -> str | None:
+    """The proxy that the environment or the system names for TLS to a host.
+
+    None where there is none, and "" for a host that is reached past it, as this machine always is.
+    """
+    from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415 of who dials alone
+
+    if is_local(host) or proxy_bypass(host):
+        return ""
+    return getproxies().get("https")
+
+
+def proxy_options(address: str) -> tuple[tuple[str, str | int], ...]:
+    """Options by which a gRPC channel to HOST:PORT keeps to `proxy_to`."""
+    proxy = proxy_to(address.rpartition(":")[0].strip("[]"))
+    if proxy is None:
+        return ()  # gRPC knows variables of its own
+    return (("grpc.http_proxy", proxy),) if proxy else (("grpc.enable_http_proxy", 0),)
+
+
 def server_parts(url: str) -> SplitResult | None:
     """The parts of a URL that can be called over HTTP; None of any other text.
 

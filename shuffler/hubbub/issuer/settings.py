@@ -6,12 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from hubbub.errors import BadParameter
-from hubbub.errors.addresses import url_parts
+from hubbub.errors.addresses import is_loopback, url_parts
 from hubbub.fields.rules import Interval
 from hubbub.programs.command_line import Parser
 from hubbub.programs.options import add_options, option, options, read_options
 from hubbub.runtime import Common, address_option, proxies_option
-from hubbub.runtime.tls import is_loopback
 
 
 def _provider(name: str, address: str) -> str:

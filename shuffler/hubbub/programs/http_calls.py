@@ -11,11 +11,9 @@ from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any, Final, NamedTuple, Protocol
 
-from hubbub.errors.addresses import url_parts
+from hubbub.errors.addresses import is_local, url_parts
 from hubbub.errors.authorities import trusting
 
-LOCAL_HOSTS: Final = ("127.0.0.1", "localhost", "::1")
-"""This machine, as addresses name it: no proxy is asked for it."""
 _PART_BYTES: Final = 64 << 10
 
 
@@ -114,7 +112,7 @@ class HttpCalls:
         is_plain = request.type != "https"
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain else self._tls
         handlers = [_AnyStatus(), _Connecting(connections, context)]
-        if parts is not None and parts.hostname in LOCAL_HOSTS:
+        if parts is not None and is_local(parts.hostname or ""):
             handlers.append(urllib.request.ProxyHandler({}))
         opener = urllib.request.build_opener(*handlers)
         try:

@@ -11,7 +11,7 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from hubbub.errors import HubbubError
-from hubbub.errors.addresses import check_address
+from hubbub.errors.addresses import check_address, proxy_options
 from hubbub.runtime.tls import TlsFolder, check_plain
 
 
@@ -30,13 +30,14 @@ def main() -> int:
     arguments = parser.parse_args()
     try:
         check_address("the address", arguments.address)
+        options = proxy_options(arguments.address)
         if arguments.tls:
             folder, role = arguments.tls
             credentials = TlsFolder(Path(folder), role).channel_credentials(arguments.of or role)
-            channel = grpc.secure_channel(arguments.address, credentials)
+            channel = grpc.secure_channel(arguments.address, credentials, options)
         else:
             check_plain(arguments.address)
-            channel = grpc.insecure_channel(arguments.address)
+            channel = grpc.insecure_channel(arguments.address, options)
         with channel:
             answer = health_pb2_grpc.HealthStub(channel).Check(
                 health_pb2.HealthCheckRequest(), timeout=arguments.seconds

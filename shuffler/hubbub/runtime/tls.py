@@ -4,7 +4,6 @@ Who dials a role trusts the authority of this role alone; who is called lets in 
 authorities signed, and then looks at the role (docs/decisions/0230).
 """
 
-import ipaddress
 import logging
 import re
 import ssl
@@ -17,6 +16,7 @@ import grpc
 from cryptography import x509
 
 from hubbub.errors import KeysUnusable, ServiceUnavailable
+from hubbub.errors.addresses import is_loopback
 from hubbub.errors.authorities import authorities_in, common_names
 
 _log: Final = logging.getLogger("hubbub.runtime")
@@ -165,15 +165,6 @@ def check_plain(address: str) -> None:
             f"{address} is not on this machine: --insecure is for loopback alone; "
             "give certificates with --tls FOLDER"
         )
-
-
-def is_loopback(address: str) -> bool:
-    """Whether HOST:PORT is on this machine and nowhere else."""
-    host = address.rsplit(":", 1)[0].strip("[]")
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def ends(folders: Iterable[TlsFolder | None]) -> dict[str, float]:

@@ -21,9 +21,8 @@ from urllib.parse import urlsplit
 
 from hubbub.aggregator.access.rights import ROLES, Grant
 from hubbub.errors import BadParameter
-from hubbub.errors.addresses import url_parts
+from hubbub.errors.addresses import is_loopback, url_parts
 from hubbub.programs.text_files import parse_toml, read_text
-from hubbub.runtime.tls import is_loopback
 
 _LONGEST_SESSION_HOURS: Final = 24 * 7
 _FILES: Final = "secret_file", "session_keys", "authority"

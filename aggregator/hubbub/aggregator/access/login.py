@@ -23,7 +23,6 @@ from hubbub.aggregator.access.sessions import Begun, Session, Sessions, new_id
 from hubbub.errors import AccessRefused, ServiceUnavailable
 from hubbub.errors.printable import visible
 from hubbub.runtime.oidc import Claims, ProviderKeys, check_address, check_claims, short
-from hubbub.runtime.oidc.provider_keys import CALL_SECONDS
 
 
 def check_id_token(
@@ -338,9 +337,7 @@ class Provider:
             redirect_uri=own.origin + CALLBACK,
             scope=" ".join(own.scopes),
             code_challenge_method="S256",
-            timeout=CALL_SECONDS,
-            verify=self._keys.verify,
-            follow_redirects=False,
+            **self._keys.calling(described["token_endpoint"]),
         )
 
 

@@ -22,9 +22,9 @@ from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.settings import HttpSettings
 from hubbub.aggregator.web.app import make_app
 from hubbub.errors import ServiceUnavailable
+from hubbub.errors.addresses import is_loopback
 from hubbub.runtime import Limiter
 from hubbub.runtime.http.connections import OpenConnections, network_of
-from hubbub.runtime.tls import is_loopback
 
 
 class HttpServer:

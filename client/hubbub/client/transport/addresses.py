@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from hubbub.client.transport.contract import Transport
 from hubbub.client.transport.lazy_transport import Connection, LazyTransport
 from hubbub.errors import BadParameter
-from hubbub.errors.addresses import PORTS, has_port, url_parts
+from hubbub.errors.addresses import PORTS, has_port, is_loopback, url_parts
 from hubbub.errors.installing import install_with
 
 
@@ -78,7 +78,7 @@ def transport_to(
     if not scheme:
         protocol = _chosen(transport)
     insecure = insecure or protocol.plain
-    if insecure and not _is_loopback(place):
+    if insecure and not is_loopback(place.partition("/")[0]):
         raise BadParameter(
             f"{address} is not on this machine: insecure is for loopback alone; use TLS"
         )
@@ -138,13 +138,3 @@ def _has(module: str) -> bool:
         return find_spec(module) is not None
     except (ImportError, ValueError):
         return False
-
-
-def _is_loopback(place: str) -> bool:
-    import ipaddress  # noqa: PLC0415 of addresses in the clear alone
-
-    host = place.partition("/")[0].rsplit(":", 1)[0].strip("[]")
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

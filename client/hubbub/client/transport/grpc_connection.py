@@ -12,6 +12,7 @@ import grpc
 
 from hubbub.client.transport.contract import TLS_FAILED, GivenUp, SealedReport, Submitted, TryAgain
 from hubbub.client.transport.messages import answer_of, request_of
+from hubbub.errors.addresses import proxy_options
 from hubbub.wire.v1.methods import stub
 
 # That the same bytes can never be taken is believed of a shuffler alone, which marks it so. Servers
@@ -42,15 +43,16 @@ class GrpcConnection:
 
     def __init__(self, address: str, roots: str | None, *, insecure: bool) -> None:
         _check_room()
+        options = (*_OPTIONS, *proxy_options(address))
         # PRIVACY: unwrapped. Tools that watch an app (Sentry, OpenTelemetry, Datadog) wrap these to
         # add the ids of its traces, and so of its people, to every call.
         if insecure:
             dial = inspect.unwrap(grpc.insecure_channel)
-            self._channel: grpc.Channel = dial(address, _OPTIONS)
+            self._channel: grpc.Channel = dial(address, options)
         else:
             credentials = grpc.ssl_channel_credentials(roots.encode() if roots else None)
             dial = inspect.unwrap(grpc.secure_channel)
-            self._channel = dial(address, credentials, _OPTIONS)
+            self._channel = dial(address, credentials, options)
         self._stub = stub("Shuffler", self._channel)
 
     def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:

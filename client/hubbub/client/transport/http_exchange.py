@@ -16,10 +16,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from hubbub.client.transport.contract import TLS_FAILED, TryAgain
-from hubbub.errors.addresses import url_parts
+from hubbub.errors.addresses import proxy_to, url_parts
 
 _LARGEST_ANSWER_BYTES: Final = 1 << 20
 _OWN_HEADERS: Final = frozenset(
@@ -305,8 +304,8 @@ def _proxy_to(host: str) -> tuple[str, int, dict[str, str]] | None:
 
     Raises TryAgain for a proxy that is no address: who named one has nothing go past it.
     """
-    proxy = getproxies().get("https")
-    if not proxy or proxy_bypass(host):
+    proxy = proxy_to(host)
+    if not proxy:
         return None
     parts = url_parts(proxy if "://" in proxy else f"http://{proxy}")
     if parts is None:

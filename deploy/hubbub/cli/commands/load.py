@@ -8,11 +8,10 @@ from hubbub.bundles import Bundle, read_bundle
 from hubbub.cli.terminal.output import say, say_json, table
 from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter
-from hubbub.errors.addresses import check_address
+from hubbub.errors.addresses import check_address, is_loopback
 from hubbub.fields.rules import Interval
 from hubbub.programs.command_line import command
 from hubbub.programs.options import option, options
-from hubbub.runtime.tls import is_loopback
 from hubbub.simulation.load import Load, Seen, Times, drive
 
 _EPILOG: Final = """

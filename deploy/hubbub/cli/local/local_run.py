@@ -36,6 +36,7 @@ from hubbub.cli.local.ports import free_port
 from hubbub.cli.publishing_models import publish
 from hubbub.cli.terminal.service_client import Endpoints
 from hubbub.errors import ServiceUnavailable, StateUnusable, StoreUnavailable
+from hubbub.errors.addresses import proxy_options
 from hubbub.issuer.accounts import add_account
 from hubbub.keys import read_public_keys
 from hubbub.keys.files import write_secret
@@ -398,7 +399,8 @@ class LocalRun:
 
     def _shuffler_answers(self) -> None:
         credentials = TlsFolder(self.home / "tls", "aggregator").channel_credentials("shuffler")
-        with grpc.secure_channel(self.shuffler_status, credentials) as channel:
+        options = proxy_options(self.shuffler_status)
+        with grpc.secure_channel(self.shuffler_status, credentials, options) as channel:
             try:
                 health_pb2_grpc.HealthStub(channel).Check(
                     health_pb2.HealthCheckRequest(), timeout=1, wait_for_ready=True

@@ -16,10 +16,10 @@ from joserfc.errors import InvalidKeyIdError, JoseError
 from joserfc.jwk import KeySet
 
 from hubbub.errors import AccessRefused, KeysUnusable, ServiceUnavailable
+from hubbub.errors.addresses import is_loopback, proxy_to
 from hubbub.errors.authorities import trusting_file
 from hubbub.errors.printable import visible
 from hubbub.runtime.oidc.signed_claims import ALGORITHMS, Claims, opened
-from hubbub.runtime.tls import is_loopback
 
 if TYPE_CHECKING:
     import ssl
@@ -168,9 +168,7 @@ class ProviderKeys:
         try:
             async with (
                 asyncio.timeout(CALL_SECONDS),  # of the whole call: a body may drip
-                httpx2.AsyncClient(
-                    verify=self.verify, timeout=CALL_SECONDS, follow_redirects=False
-                ) as client,
+                httpx2.AsyncClient(**self.calling(url)) as client,
                 client.stream("GET", url, headers=headers) as answer,
             ):
                 answer.raise_for_status()
@@ -184,6 +182,16 @@ class ProviderKeys:
         if not isinstance(document, dict):
             raise ServiceUnavailable(f"the provider's answer at {url} is none")
         return document
+
+    def calling(self, url: str) -> dict[str, Any]:
+        """How this provider is called at one of its addresses: by options of HTTPX."""
+        proxied = proxy_to(urlsplit(url).hostname or "") != ""
+        return {
+            "verify": self.verify,
+            "timeout": CALL_SECONDS,
+            "follow_redirects": False,
+            "trust_env": proxied,
+        }
 
     def down(self, error: Exception) -> ServiceUnavailable:
         """What to raise for a call to it that failed."""

@@ -13,6 +13,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health
 
 from hubbub.errors import ServiceUnavailable
+from hubbub.errors.addresses import proxy_options
 from hubbub.runtime.rpc.calls import Calls
 from hubbub.runtime.rpc.refusal import Trailers
 from hubbub.runtime.rpc.strict import Admit, Spoiled, Strict
@@ -195,6 +196,7 @@ def channel(address: str, role: str, *, tls: TlsFolder | None) -> grpc.aio.Chann
         ServiceUnavailable: plain text away from this machine.
     """
     options = [
+        *proxy_options(address),
         ("grpc.max_send_message_length", LARGEST_MESSAGE_BYTES),
         ("grpc.max_receive_message_length", LARGEST_MESSAGE_BYTES),
         # A peer that restarts is back within a second; waiting longer only delays.
