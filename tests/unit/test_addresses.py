@@ -14,11 +14,10 @@ from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import Endpoints
 from hubbub.client import transport_to
 from hubbub.errors import BadParameter, HubbubError
-from hubbub.errors.addresses import has_port, url_parts
+from hubbub.errors.addresses import has_port, is_loopback, url_parts
 from hubbub.fields.rules import is_address, is_log_name
 from hubbub.issuer.settings import parse as issuer
 from hubbub.relay.settings import parse as relay
-from hubbub.runtime.tls import is_loopback
 from hubbub.shuffler.settings import parse as shuffler
 
 SHUFFLER = ["--streams", "x", "--insecure"]

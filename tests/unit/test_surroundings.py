@@ -49,6 +49,25 @@ def test_a_user_without_a_home_reports(
         assert len(server.received) == 1, "the second run knows of the first"
 
 
+_LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+from hubbub.client import Client
+client = Client.from_bundle(sys.argv[1], strict=False, insecure=True, shuffler="127.0.0.1:1")
+print(client.report("theme", "dark").value, client.flush(0), client.close(0))
+"""
+
+
+def test_where_no_file_may_grow_an_app_neither_dies_nor_hears_of_it(
+    signed: Signed, tmp_path: Path
+) -> None:
+    """A limit of zero bytes (ulimit -f 0): the system kills who writes, unless it ignores that."""
+    surroundings = {**os.environ, "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
+    command = [sys.executable, "-c", _LIMITED, str(signed.path)]
+    done = subprocess.run(command, capture_output=True, text=True, env=surroundings, check=False)
+    assert (done.returncode, done.stdout) == (0, "no_state False True\n"), done.stderr
+
+
 class _NoThreads:
     """The system starts no thread while `refused`."""
 
