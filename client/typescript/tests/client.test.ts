@@ -9,7 +9,7 @@ import test, { after } from "node:test";
 
 import { openBundle, type Bundle } from "../src/catalog/bundle.js";
 import { Client, type Options } from "../src/client/client.js";
-import { loadDevice, newDevice, witnessed } from "../src/client/device.js";
+import { loadDevice, newDevice, witnessed, type Device } from "../src/client/device.js";
 import { MemoryStorage } from "../src/client/memory.js";
 import type { Storage } from "../src/client/storage.js";
 import { StateUnusable, UnknownMetric, ValueOutOfDomain } from "../src/errors.js";
@@ -310,6 +310,63 @@ test("a state that was put back is brought up to its witness as a page opens", a
   const device = loadDevice(await storage.transaction((rows) => rows.device()));
   assert.equal(device.counts["state_lost"], 1);
   assert.equal(witnessed(device), await storage.readWitness());
+});
+
+test("what a newer version keeps in a device is kept by a page of this one", async () => {
+  const storage = new MemoryStorage();
+  const client = await clientOver(storage);
+  client.report("theme", "dark");
+  await client.settled();
+  const device = loadDevice(await storage.transaction((rows) => rows.device()));
+  const { accounts, consent, trust } = device;
+  const promises = trust?.promises ?? {};
+  const newer = { newer: [1] };
+  await storage.transaction((rows) =>
+    rows.keepDevice({
+      ...{ ...device, ...newer },
+      accounts: { ...accounts, theme: { ...accounts["theme"], ...newer } },
+      consent: { ...consent, ...newer },
+      trust: {
+        ...{ ...trust, ...newer },
+        promises: { ...promises, theme: { ...promises["theme"], ...newer } },
+      },
+    } as Device),
+  );
+  client.report("language", "de");
+  await client.settled();
+  await client.prefer(0.5);
+  const later = await bundle();
+  await Client.over({ ...later, serial: later.serial + 1 }, storage, new FakeShuffler());
+  const after = loadDevice(await storage.transaction((rows) => rows.device()));
+  const parts = [after, after.accounts["theme"], after.consent, after.trust];
+  for (const part of [...parts, after.trust?.promises["theme"]]) {
+    assert.deepEqual((part as unknown as typeof newer).newer, [1]);
+  }
+  assert.equal(after.trust?.serial, later.serial + 1);
+});
+
+test("a page asks and sends nothing once another operator's bundle was taken in another", async () => {
+  const [storage, shufflers] = [new MemoryStorage(), [new FakeShuffler(), new FakeShuffler()]];
+  const [former, other] = [await clientOver(storage, {}, shufflers[0]), await bundle()];
+  assert.equal(former.report("theme", "dark"), "queued");
+  const settings = { holdSeconds: null, now: new Clock().now, operatorNamed: true };
+  const next = await Client.over(
+    { ...other, line: ["another"] },
+    ...([storage, shufflers[1] ?? new FakeShuffler(), settings] as const),
+  );
+  assert.equal(next.report("language", "de"), "queued");
+  await next.settled();
+  await former.flush();
+  assert.equal(former.report("startup", 7), "no_state");
+  await former.flush();
+  assert.equal(await next.flush(), true);
+  assert.deepEqual([former.dropped, next.dropped], [{ disabled: 1 }, {}]);
+  assert.deepEqual(
+    shufflers.map(({ reports }) => reports),
+    [0, 1],
+  );
+  await former.disable(); // a person's no is heard all the same
+  assert.equal((await next.ledger()).on, false);
 });
 
 test("many reports are not sealed in the task that says them", async (context) => {

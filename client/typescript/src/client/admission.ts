@@ -40,10 +40,8 @@ export function admitted(
   const log = bundle.proof?.after(tree) ?? null;
   const promises = promisesAfter(another ? {} : (trust?.promises ?? {}), bundle);
   const led = [...(another ? [] : (trust?.before ?? [])), ...before];
-  return {
-    trust: { operator, before: [...new Set(led)], serial: bundle.serial, promises, log },
-    another,
-  };
+  const taken = { operator, before: [...new Set(led)], serial: bundle.serial, promises, log };
+  return { trust: { ...(another ? {} : trust), ...taken }, another };
 }
 
 /** All promises, old and new. */
@@ -104,6 +102,7 @@ function both(first: Promised, second: Promised): Promised {
     return smaller === Infinity ? null : smaller;
   };
   return {
+    ...first,
     digest: first.digest || second.digest,
     epsilon: least("epsilon"),
     reports: least("reports"),

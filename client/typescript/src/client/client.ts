@@ -1,5 +1,5 @@
 /** Client: what an app embeds. */
-import type { Bundle } from "../catalog/bundle.js";
+import { signerOf, type Bundle } from "../catalog/bundle.js";
 import type { Public } from "../catalog/metric.js";
 import type { Features, Label, Value } from "../catalog/values.js";
 import {
@@ -143,7 +143,14 @@ export class Client {
       const generation = consent.generation + (another ? 2 : 0);
       return { ...own, trust, consent: { ...consent, generation } };
     };
-    const state = new State(storage, bundle.caps, now, new Diagnostics(options.onDrop), admit);
+    const state = new State(
+      storage,
+      bundle.caps,
+      now,
+      new Diagnostics(options.onDrop),
+      admit,
+      signerOf(bundle),
+    );
     try {
       const device = await state.device();
       const { tokens } = bundle;

@@ -42,6 +42,7 @@ export function loadDevice(thing: unknown): Device {
   const document = table(thing);
   if (!SECRET.test(text(document["secret"]))) throw new TypeError("no secret");
   return {
+    ...(document as object), // what a newer version keeps beside it is not this one's to lose
     state: text(document["state"]),
     commits: number(document["commits"]),
     secret: text(document["secret"]),
@@ -89,6 +90,7 @@ function loadNotice(thing: unknown): Notice | null {
 export function loadConsent(consent: Table): Consent {
   const least = (thing: unknown) => (thing === null ? null : number(thing));
   return {
+    ...(consent as object),
     generation: number(consent["generation"]),
     preference: least(consent["preference"]),
     maxLocal: least(consent["maxLocal"]),

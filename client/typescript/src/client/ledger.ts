@@ -108,12 +108,14 @@ export function crowdsSince(accounts: Accounts, day: number): number {
 }
 
 function load(thing: unknown): Account {
-  const account: Table = { filled: {}, ...table(thing) }; // versions of before wrote none
+  const entry = table(thing);
+  const account: Table = { ...entry, filled: entry["filled"] ?? {} }; // versions of before wrote none
   const numbers = (field: string) => {
     const own: Table = table(account[field]);
     return Object.fromEntries(Object.entries(own).map(([key, amount]) => [key, nats(amount)]));
   };
   return {
+    ...(entry as object),
     spent: nats(account["spent"]),
     central: nats(account["central"]),
     floor: number(account["floor"]),

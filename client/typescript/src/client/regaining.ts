@@ -57,6 +57,7 @@ function merged(first: Accounts, second: Accounts): Accounts {
 /** An account that allows no more than either: for when one of them was lost for a while. */
 function stricter(first: Account, second: Account): Account {
   const account: Account = {
+    ...first,
     spent: Math.max(first.spent, second.spent),
     central: Math.max(first.central, second.central),
     floor: Math.max(first.floor, second.floor),

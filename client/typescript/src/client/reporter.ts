@@ -20,6 +20,7 @@ import type { Learner } from "./learner.js";
 import { charged, entered, type Charge } from "./ledger.js";
 import type { Outcome } from "./outcome.js";
 import { opened } from "./account.js";
+import { isTrusted } from "./trust.js";
 
 /**
  * A payload that was drawn and is neither sealed nor entered yet; empty of a filler. named: the stream
@@ -166,7 +167,8 @@ export class Reporter {
       accounts = entered(accounts, payload, this.bundle.caps);
     }
     this.#device = { ...device, accounts };
-    this.#usable = true;
+    // PRIVACY: once another operator's bundle was taken, in another tab, this one asks no more.
+    this.#usable = isTrusted(device, signerOf(this.bundle));
   }
 
   /** Nothing may be drawn until the state can be written again. */

@@ -15,6 +15,7 @@ import type { Diagnostics } from "./diagnostics.js";
 import { opened } from "./account.js";
 import { charged } from "./ledger.js";
 import type { Purse } from "./purse.js";
+import { isTrusted } from "./trust.js";
 import type { PastReport, Rows, Storage, StoredReport } from "./storage.js";
 
 /** A payload as report() drew it, under a number of consent. */
@@ -36,6 +37,7 @@ export interface Dropped {
   readonly reason: string;
 }
 
+const OPERATOR_CHANGED = "operator_changed";
 /** The fate of a report that the shuffler took. */
 export const SENT = "sent";
 /** The fate of what waited when the operator stopped its metric. */
@@ -69,12 +71,14 @@ export class State {
     readonly diagnostics: Diagnostics,
     /** The device once it takes this client's bundle. @throws BundleRefused it does not. */
     readonly admit: (device: Device) => Device,
+    /** Who signed this client's bundle, in base64. */
+    readonly operator: string,
   ) {}
 
   /** The device as it is now. @throws BundleRefused it does not take this client's bundle, the first time. */
   async device(): Promise<Device> {
     const how = this.#isAdmitted ? (own: Device) => own : this.admit;
-    const device = await this.change(how, { reason: "operator_changed" });
+    const device = await this.change(how, { reason: OPERATOR_CHANGED });
     this.#isAdmitted = true;
     return device;
   }
@@ -144,7 +148,9 @@ export class State {
   ): Promise<StoredReport[]> {
     const { result } = await this.step(async (rows, device) => {
       const now = this.now();
-      const waiting = isOn(device.consent.generation) ? await rows.waiting() : [];
+      // PRIVACY: reports that another operator's bundle asked for are sent by its pages alone.
+      const isOurs = isOn(device.consent.generation) && isTrusted(device, this.operator);
+      const waiting = isOurs ? await rows.waiting() : [];
       const late = waiting.filter((report) => report.late <= now);
       for (const report of late) await settle(rows, report, "expired");
       const free = waiting.filter(
@@ -199,6 +205,7 @@ export class State {
 
   #admit(drawn: Drawn, device: Device) {
     if (drawn.generation !== device.consent.generation) return DISABLED;
+    if (!isTrusted(device, this.operator)) return OPERATOR_CHANGED;
     return charged(opened(device, drawn.metric), drawn, this.caps);
   }
 

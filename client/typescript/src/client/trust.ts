@@ -29,6 +29,11 @@ export interface Promised {
   readonly central: number | null;
 }
 
+/** Whether an operator's bundle is still taken, or was before a handover: no other's came since. */
+export function isTrusted({ trust }: { readonly trust: Trust | null }, operator: string): boolean {
+  return !trust || trust.operator === operator || trust.before.includes(operator);
+}
+
 /** The trust that a document told. @throws TypeError it is none. */
 export function loadTrust(thing: unknown): Trust {
   const trust = table(thing);
@@ -36,6 +41,7 @@ export function loadTrust(thing: unknown): Trust {
     const record = table(promise);
     const figure = (field: string) => (record[field] === null ? null : number(record[field]));
     const promised: Promised = {
+      ...(record as object),
       digest: text(record["digest"]),
       epsilon: figure("epsilon"),
       reports: figure("reports"),
@@ -45,6 +51,7 @@ export function loadTrust(thing: unknown): Trust {
     return [name, promised] as const;
   });
   return {
+    ...(trust as object),
     operator: text(trust["operator"]),
     before: listed(trust["before"]).map(text),
     serial: number(trust["serial"]),
