@@ -201,6 +201,27 @@ def test_what_waits_for_the_former_operator_is_not_sent_to_the_next(
     client.close(0)
 
 
+def test_a_process_of_the_former_operator_asks_and_sends_nothing_once_another_is_taken(
+    app: App, tmp_path: Path
+) -> None:
+    app.ship(OURS)
+    former = app.start(state_dir=tmp_path / "s", hold_seconds=None)
+    assert former.report("theme", "dark") is Outcome.QUEUED
+    app.ship(STRANGER)
+    other = app.start(operator=public(STRANGER), state_dir=tmp_path / "s", hold_seconds=None)
+    assert other.report("crashed", "yes") is Outcome.QUEUED
+    other._sender.enter()
+    former._sender.enter()
+    assert former.dropped == {"operator_changed": 1}
+    assert former.report("theme", "dark") is Outcome.NO_STATE
+    now = former._clock.now()
+    assert former._state.take(9, 1 << 20, now) == ([], []), "the other's report is not sent"
+    assert len(other._state.take(9, 1 << 20, now)[0]) == 1
+    for client in (former, other):
+        client._disabled = True
+        client.close(0)
+
+
 def test_who_insists_is_not_given_another(app: App, where: dict[str, Any]) -> None:
     app.ship(STRANGER)
     with pytest.raises(BundleRefused, match="not by the pinned operator"):

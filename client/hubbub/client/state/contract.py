@@ -30,6 +30,9 @@ STOPPED = "stopped"
 REPLACED = "replaced"
 """The fate of an example that awaited the state of its model as another one came."""
 
+OPERATOR_CHANGED = "operator_changed"
+"""The fate of what waited, or was drawn, when another operator's bundle was taken."""
+
 DAMAGED = "damaged"
 """The fate of a report whose row no longer holds what was kept there."""
 

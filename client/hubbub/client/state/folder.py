@@ -8,6 +8,7 @@ import contextlib
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import inf
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,7 @@ from hubbub.client.state import queries, sealed_tables
 from hubbub.client.state.consent import turned
 from hubbub.client.state.contract import (
     DISABLED,
+    OPERATOR_CHANGED,
     Bounds,
     Dropped,
     OutboxEntry,
@@ -55,6 +57,7 @@ class FolderState:
     ) -> None:
         self._folder = folder = settled(folder)
         self._bounds = bounds or Bounds()
+        self._operators: float = inf  # how often the operator had changed as `remember` was called
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
@@ -74,6 +77,7 @@ class FolderState:
     def remember(self, operator: bytes, signed: bytes = b"") -> None:
         """Keep whose bundle uses this state now, and the bundle: who has the folder can read it."""
         with self._transaction() as rows:
+            self._operators = _operators(rows)
             if queries.meta(rows, "operator") != operator:
                 queries.set_meta(rows, operator=operator)
             if queries.meta(rows, "bundle") != (packed := zlib.compress(signed)):
@@ -86,11 +90,19 @@ class FolderState:
     def part(self) -> None:
         """Another operator uses this state from now on: what waits for the former is given up."""
         self._say(sealed_tables.part, careful=True)
+        with self._transaction() as rows:
+            self._operators = _operators(rows)
 
     def device_state(self) -> DeviceState:
         """Where the device stands now, over all processes of the app."""
         with self._transaction() as rows:
-            return sealed_tables.device_state(rows)
+            return self._standing(rows)
+
+    def _standing(self, rows: Rows) -> DeviceState:
+        """PRIVACY: a process whose operator was replaced by another process's asks no more."""
+        standing = sealed_tables.device_state(rows)
+        standing.may_send = _operators(rows) <= self._operators
+        return standing
 
     def enter(
         self, entries: Sequence[OutboxEntry], lost: Sequence[Dropped], upto: int, owner: str = ""
@@ -98,8 +110,12 @@ class FolderState:
         """Charge and keep payloads, whole or not at all."""
         name = owner or self._notes.owner
         with self._transaction(durable=True) as rows:
-            standing, done = sealed_tables.device_state(rows), queries.done(rows, name)
-            admissions, refused = admit([e for e in entries if e.number > done], standing)
+            standing, done = self._standing(rows), queries.done(rows, name)
+            fresh = [e for e in entries if e.number > done]
+            if not standing.may_send:
+                lost = [*lost, *(Dropped(e.drawn.stream, OPERATOR_CHANGED) for e in fresh)]
+                fresh = []
+            admissions, refused = admit(fresh, standing)
             queries.insert(rows, admissions)
             sealed_tables.save(
                 rows, {e.metric.base_name: standing.account(e.metric) for e in admissions}
@@ -141,6 +157,8 @@ class FolderState:
     ) -> tuple[list[OutboxReport], list[Dropped]]:
         """Reports to send now, in random order, ours alone for a while; and those now too late."""
         with self._transaction() as rows:
+            if _operators(rows) > self._operators:
+                return [], self._watch.given_up()
             dropped = queries.give_up_late(rows, now)
             drawn, damaged = queries.draw(rows, most, now, _CLAIM_SECONDS, exclusions)
             dropped += damaged
@@ -286,3 +304,8 @@ class FolderState:
             self._watch.salvage(error.consent)
             raise
         self._database.damaged = 0
+
+
+def _operators(rows: Rows) -> int:
+    """How often the operator has changed; version 0.2 and before count none."""
+    return int(queries.meta(rows, "operators") or 0)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from hubbub.client.ledger import FOREIGN, Account, forgotten, load_accounts
 from hubbub.client.state.consent import Consent, agreed
-from hubbub.client.state.contract import DISABLED
+from hubbub.client.state.contract import DISABLED, OPERATOR_CHANGED
 from hubbub.client.state.database import Damaged
 from hubbub.client.state.device_state import DeviceState
 from hubbub.client.state.queries import Rows, count, meta, purge, read_facts, set_meta
@@ -185,13 +185,14 @@ def inherit(rows: Rows, former: DeviceState) -> None:
         purge(rows, DISABLED)
     save(rows, merged(now.accounts, former.accounts))
     set_meta(rows, **_facts(consent))
-    count(rows, ["operator_changed"])
+    count(rows, [OPERATOR_CHANGED])
 
 
 def part(rows: Rows) -> None:
     """Send nothing that waits, or was drawn and is not entered yet: it is another operator's."""
     commit(rows, generation=meta(rows, "generation") + 2)
-    purge(rows, "operator_changed")
+    purge(rows, OPERATOR_CHANGED)
+    set_meta(rows, operators=(meta(rows, "operators") or 0) + 1)
 
 
 def forget(rows: Rows, now: float) -> None:
