@@ -14,3 +14,5 @@ export {
   refuseRest,
 } from "./catalog/unfit.js";
 export { admitted } from "./client/admission.js";
+export { hinted } from "./client/hints.js";
+export { checked } from "./client/options.js";

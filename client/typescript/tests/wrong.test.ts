@@ -173,10 +173,18 @@ test("what is wrong is named, with what is right", async () => {
     [{ ...needed, shuffler, maxEpsilon: NaN }, "maxEpsilon NaN is outside [0, Infinity]"],
     [{ ...needed, public: null }, "open(): public is null; give object"],
     [{ ...needed, shuffler: 7 }, "open(): shuffler is number; give string"],
-    [{ ...needed, operater: "x" }, "open() has no option operater"],
-    [{ ...needed, toString: "x" }, "open() has no option toString"],
   ] as const) {
     assert.equal(((await tried(node, options)) as Error).message, message);
+  }
+  for (const [option, hint] of [
+    ["operater", '; did you mean "operator"?'],
+    ["toString", ""],
+  ] as const) {
+    const { message } = (await tried(node, { ...needed, [option]: "x" })) as Error;
+    assert.ok(
+      message.startsWith(`open() has no option ${option}; there are account, ask, bundle, `),
+    );
+    assert.ok(message.endsWith(`, shuffler, strict${hint}`));
   }
   const page = openPage as unknown as Loose;
   assert.match(

@@ -1,7 +1,6 @@
 /** Opens a client in a page or a worker. */
 import { MAX_BYTES, openBundle } from "../catalog/bundle.js";
 import { Client, type Options } from "../client/client.js";
-import { checked } from "../client/options.js";
 import { BundleRefused } from "../errors.js";
 import { load } from "../loading.js";
 import { after, within } from "../within.js";
@@ -37,6 +36,7 @@ const NEEDED = { bundle: "string, or object: URL or Uint8Array" };
  * @throws BadParameter an option is unknown, of another type or out of range.
  */
 export async function open(options: BrowserOptions): Promise<Client> {
+  const { checked } = await load("checks");
   const { operator = null, app = APP } = checked(options, NEEDED, { app: "string" });
   // Neither is a bundle fetched: as a page is rendered on a server its address is none there.
   if (!canKeep()) return (await load("more")).clientOfNobody(options);

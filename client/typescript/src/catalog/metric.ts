@@ -123,6 +123,8 @@ export interface Experiment {
 /** One question that an app may answer. */
 export interface Metric {
   readonly name: string;
+  /** What the bundle says of it. */
+  readonly entry: Table;
   readonly description: string;
   readonly epoch: string;
   /** The second after its last day. */
@@ -205,7 +207,7 @@ export async function metricFrom(
   const delta = number(entry["delta"] ?? DELTA);
   const days = model ? Infinity : (asking?.centralDaysOf(entry) ?? null);
   return {
-    name,
+    ...{ name, entry },
     description: text(entry["description"]),
     epoch: text(entry["epoch"]),
     expires: (Date.parse(`${text(entry["expires"])}T00:00:00Z`) + DAY_MS) / 1000,

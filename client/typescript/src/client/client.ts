@@ -17,6 +17,7 @@ import { Background, readable } from "./background.js";
 import { turned, type Consent } from "./consent.js";
 import { newDevice, type Device } from "./device.js";
 import { Diagnostics, type OnDrop } from "./diagnostics.js";
+import type { Hinted } from "./hints.js";
 import type { Outcome } from "./outcome.js";
 import type { PurseOf } from "./purse.js";
 import { Reporter } from "./reporter.js";
@@ -38,6 +39,8 @@ export interface Options {
    * they are outcomes, counted and warned of.
    */
   readonly strict?: boolean;
+  /** Send nothing, and count on this device what is reported, for its person to see in ledger(). */
+  readonly local?: boolean;
   /** The most epsilon that a report may have, in nats. */
   readonly maxEpsilon?: number;
   /** What is public of this device, as { os: "linux" }, by the fields of the bundle's breakdowns. */
@@ -74,6 +77,7 @@ export class Client {
   readonly #sender: Sender;
   readonly #background: Background;
   readonly #strict: boolean;
+  readonly #hinted: Hinted;
   readonly #consents = turns();
   #closing: Promise<boolean> | undefined;
 
@@ -84,8 +88,10 @@ export class Client {
     device: Device,
     transport: Transport,
     options: Options,
+    hinted: Hinted,
     purse?: PurseOf,
   ) {
+    this.#hinted = hinted;
     const {
       holdSeconds = HOLD_SECONDS,
       maxEpsilon = Infinity,
@@ -133,7 +139,7 @@ export class Client {
     options: Options = {},
   ): Promise<Client> {
     const { now = () => Date.now() / 1000 } = options;
-    const { admitted } = await load("checks");
+    const { admitted, hinted } = await load("checks");
     const admit = (own: Device) => {
       const { trust, another } = admitted(own.trust, bundle, options.operatorNamed ?? false);
       // A page that learns nothing writes nothing.
@@ -155,8 +161,19 @@ export class Client {
       const device = await state.device();
       const { tokens } = bundle;
       const { ask } = options;
-      const purse = tokens && ask && (await load("more")).purseOf(bundle, tokens, state, ask);
-      const client = new Client(bundle, state, device, transport, options, purse ?? undefined);
+      const isLocal = options.local ?? false;
+      const more = isLocal || (tokens && ask) ? await load("more") : null;
+      const purse = isLocal ? null : tokens && ask && more?.purseOf(bundle, tokens, state, ask);
+      const client = new Client(
+        bundle,
+        state,
+        device,
+        transport,
+        options,
+        hinted,
+        purse ?? undefined,
+      );
+      if (isLocal && more) client.#reporter.local = new more.Local(client.#reporter);
       await client.#reporter.ready(device);
       await client.#sender.ready();
       if (Math.min(client.#reporter.secondsToCover(), client.#sender.secondsToTokens()) < Infinity)
@@ -164,7 +181,7 @@ export class Client {
       return client;
     } catch (error) {
       if (!(error instanceof StateUnusable)) throw error;
-      const client = new Client(bundle, state, newDevice(), transport, options);
+      const client = new Client(bundle, state, newDevice(), transport, options, hinted);
       client.#diagnostics.warnOnce("state", `nothing is reported: ${error.message}`);
       client.#reporter.cannotKeep();
       // Another tab may have had the lock for too long: it is tried again.
@@ -180,7 +197,7 @@ export class Client {
    * @throws ValueOutOfDomain strict, and the metric has no such value; the message hides it.
    */
   report(metric: string, value: Value): Outcome {
-    return this.#outcomeOf("report()", metric, () => this.#reporter.report(metric, value));
+    return this.#outcomeOf("report()", metric, () => this.#reporter.report(metric, value), value);
   }
 
   /**
@@ -418,15 +435,15 @@ export class Client {
     }
   }
 
-  #outcomeOf(call: string, metric: string, tell: () => Outcome): Outcome {
+  #outcomeOf(call: string, metric: string, tell: () => Outcome, value?: Value): Outcome {
     if (this.#closing) return "closed";
     if (this.#isNobodys) return this.#diagnostics.count("no_state");
-    const outcome = this.#diagnostics.count(this.#checked(call, metric, tell));
-    if (outcome === "queued" || outcome === "awaits_state") this.#background.wake();
+    const outcome = this.#diagnostics.count(this.#checked(call, metric, tell, value));
+    if (["queued", "awaits_state", "counted"].includes(outcome)) this.#background.wake();
     return outcome;
   }
 
-  #checked(call: string, metric: string, tell: () => Outcome): Outcome {
+  #checked(call: string, metric: string, tell: () => Outcome, value?: Value): Outcome {
     try {
       return tell();
     } catch (error) {
@@ -438,7 +455,7 @@ export class Client {
             : "failed";
       if (this.#strict) {
         this.#diagnostics.count(mistake);
-        throw error;
+        throw this.#hinted(error, this.#bundle.metrics.get(metric), value);
       }
       const metricName = this.#bundle.metrics.has(metric) ? metric : "";
       this.#diagnostics.warnOnce(

@@ -1,11 +1,18 @@
 /** What an app says as it opens a client, held against what may be said: JavaScript has no compiler. */
 import { BadParameter } from "../errors.js";
+import { meant } from "./hints.js";
 
 /** By an option's name what it may be; types are in it as `typeof` names them, and "null". */
 export type Allowed = Readonly<Record<string, string>>;
 
 const SHARED: Allowed = {
-  ...{ holdSeconds: "number or null", strict: "boolean", maxEpsilon: "number", public: "object" },
+  ...{
+    holdSeconds: "number or null",
+    strict: "boolean",
+    local: "boolean",
+    maxEpsilon: "number",
+    public: "object",
+  },
   ...{ onDrop: "function", now: "function", coins: "object", ask: "function" },
   ...{ operatorNamed: "boolean", operator: "string", shuffler: "string", relay: "string" },
   account: "string or function",
@@ -23,7 +30,11 @@ export function checked<T>(options: T, needed: Allowed, more: Allowed = {}): T {
   for (const name of new Set([...Object.keys(needed), ...entries.keys()])) {
     const [own, types] = [entries.get(name), allowed.get(name)];
     const type = own === null ? "null" : typeof own;
-    if (!types) throw new BadParameter(`open() has no option ${name}`);
+    if (!types) {
+      const names = [...allowed.keys()].sort();
+      const remedy = `there are ${names.join(", ")}${meant(names, name)}`;
+      throw new BadParameter(`open() has no option ${name}; ${remedy}`);
+    }
     if (!types.includes(type) && (own !== undefined || name in needed)) {
       throw new BadParameter(`open(): ${name} is ${type}; give ${types}`);
     }

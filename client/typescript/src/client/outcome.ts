@@ -6,6 +6,8 @@ export type Outcome =
   | "already_reported"
   /** A limit of the metric, or a cap on all of them, would be passed. */
   | "over_budget"
+  /** In local mode: counted on this device, for its person alone; nothing is sent. */
+  | "counted"
   /** The person allows less epsilon than any tier of the metric has. */
   | "declined"
   /** The metric asks a random part of all devices, and this one is not among them this epoch. */

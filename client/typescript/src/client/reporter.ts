@@ -17,6 +17,7 @@ import { isOn } from "./consent.js";
 import type { Device } from "./device.js";
 import type { Diagnostics } from "./diagnostics.js";
 import type { Learner } from "./learner.js";
+import type { Local } from "./local.js";
 import { charged, entered, type Charge } from "./ledger.js";
 import type { Outcome } from "./outcome.js";
 import { opened } from "./account.js";
@@ -64,6 +65,8 @@ export class Reporter {
   #more: typeof import("../more.js") | null = null;
   /** What examples of models wait by; null where the bundle has none. */
   learner: Learner | null = null;
+  /** What counts in place of drawing, in local mode. */
+  local: Local | null = null;
 
   /**
    * maxEpsilon: what the app allows a report at most; the person's preference may be less. told: what
@@ -149,7 +152,7 @@ export class Reporter {
   /** Whether the operator has stopped what would be sent of a stream in an epoch. */
   isStopped({ stream, epoch }: { stream: string; epoch: number }): boolean {
     const metric = this.bundle.metrics.get(metricNameOf(stream));
-    return !!metric && !samplingOf(metric, epoch, this.#notice);
+    return !!metric && !samplingOf(metric, epoch, this.notice);
   }
 
   /** What was drawn is the state's now, or given up; and the device stands so. */
@@ -185,6 +188,7 @@ export class Reporter {
   forget(): string[] {
     const streams = this.#drawn.map(({ named }) => named);
     this.#drawn = [];
+    this.local?.forget();
     return streams;
   }
 
@@ -198,6 +202,7 @@ export class Reporter {
     const metric = metricOf(this.bundle, name);
     const code = metric.code(value);
     const spoken = metric.finder?.spoken(value);
+    if (this.local) return this.local.count(metric, spoken ?? code);
     return this.say(
       metric,
       code,
@@ -213,24 +218,13 @@ export class Reporter {
    * @throws UnknownMetric the bundle has no such experiment.
    */
   arm(name: string): string {
-    const every = [...this.bundle.metrics.values()].flatMap(({ experiment }) => experiment ?? []);
-    const experiment = every.find((other) => other.name === name);
-    if (!experiment) {
-      const names = [...new Set(every.map((other) => other.name))].sort().join(", ") || "none";
-      throw new UnknownMetric(`there is no such experiment; there are ${names}`);
-    }
-    const live = experiment.live(this.#notice, this.now());
-    // PRIVACY: of the secret alone, and of none of its other coins.
-    const memo = this.#more?.memoOf(this.#device.secret, `experiment/${name}`);
-    const own = this.isOn && memo ? experiment.drawn(memo) : "";
-    return live.includes(own) ? own : (live[0] ?? "");
+    if (!this.#more) throw new UnknownMetric("there is no such experiment; there are none");
+    return this.#more.arm(this, name);
   }
 
   /** What the public field of a metric's experiment says: nothing once that is over. */
   #armOf({ experiment }: Metric): Public {
-    if (!experiment) return {};
-    const isOver = experiment.isOver(this.#notice, this.now());
-    return { [experiment.name]: isOver ? "" : this.arm(experiment.name) };
+    return experiment && this.#more ? this.#more.publicArm(this, experiment) : {};
   }
 
   /**
@@ -243,6 +237,7 @@ export class Reporter {
     const metric = metricOf(this.bundle, name);
     if (!metric.model) throw new UnknownMetric(`metric "${name}" is no model: report() tells it`);
     const example = metric.model.example(features, label);
+    if (this.local) return this.local.count(metric, example);
     const outcome = this.say(metric, example, "");
     this.learner?.settle(name, example, outcome);
     this.learner?.count(name, example);
@@ -303,7 +298,7 @@ export class Reporter {
     if (own && period?.isOwn(epoch, own) === false) return "not_its_day";
     const round = own && model ? model.round(epoch, own) : null;
     if (model && round === null) return "not_its_round";
-    const chance = samplingOf(metric, epoch, this.#notice);
+    const chance = samplingOf(metric, epoch, this.notice);
     if (!chance) return "stopped";
     if (chance < 1) {
       // A coin of the device's own, whatever the value, and the same whatever the chance.
@@ -338,7 +333,7 @@ export class Reporter {
   }
 
   /** The operator's notice, if it is of who signed this bundle. */
-  get #notice(): Notice | null {
+  get notice(): Notice | null {
     const { notice } = this.#device;
     return notice?.line.includes(signerOf(this.bundle)) ? notice : null;
   }

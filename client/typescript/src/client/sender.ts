@@ -70,6 +70,11 @@ export class Sender {
   enter(): Promise<void> {
     return this.#enters(async () => {
       if (!this.reporter.canKeep) await this.reporter.stand(await this.state.device());
+      const { local } = this.reporter;
+      if (local) {
+        await this.reporter.stand(await local.keep(this.state));
+        return;
+      }
       // Kept before anything that the device says can leave.
       const ran = this.reporter.running();
       if (ran) await this.reporter.stand(await this.state.change(ran));
@@ -106,7 +111,7 @@ export class Sender {
    */
   attempt(until = Infinity): Promise<Attempt> {
     return this.#sends(async () => {
-      if (this.#isOver(until)) return "empty";
+      if (this.#isOver(until) || this.reporter.local) return "empty";
       const reports = await this.state.take(
         this.failures ? PROBE : BATCH,
         BATCH_BYTES,

@@ -9,6 +9,7 @@ import { metricNameOf, streamWithin } from "../catalog/tiers.js";
 import { isOn } from "./consent.js";
 import type { Device } from "./device.js";
 import { accountOf, opened } from "./account.js";
+import { ownCountsOf } from "./local.js";
 import { crowdsSince, reportedOf } from "./ledger.js";
 import type { PastReport, StoredReport } from "./storage.js";
 
@@ -65,7 +66,10 @@ export interface LedgerView {
   readonly on: boolean;
   readonly metrics: readonly MetricView[];
   readonly payloads: readonly PayloadView[];
+  /** Payloads given up by reason, and what befell the state itself. */
   readonly counts: Readonly<Record<string, number>>;
+  /** What local mode counted, which was never sent: by metric, how often each value was reported. */
+  readonly ownCounts: Readonly<Record<string, Readonly<Record<string, number>>>>;
   /**
    * The most that all crowds of the last 366 days can say to who sees whole epochs alone, in nats, of
    * `crowdsCap` that may be; null where the catalog has no cap on it.
@@ -129,7 +133,7 @@ export function view(
     },
   );
   return {
-    ...{ on: isOn(consent.generation), metrics, payloads, counts: device.counts },
+    ...{ on: isOn(consent.generation), metrics, payloads, ...ownCountsOf(device.counts) },
     ...{ runs: bundle.runs, issuer: bundle.tokens?.issuer ?? null },
     ...{ notice: notice && { number: notice.number, until: notice.until } },
     crowdsInYear: crowds && crowds.epsilonOf(crowdsSince(device.accounts, today - YEAR_DAYS)),

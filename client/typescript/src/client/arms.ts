@@ -1,0 +1,28 @@
+/** Arms of experiments, as a device shows them: loaded where a bundle has experiments. */
+import type { Experiment, Public } from "../catalog/metric.js";
+import { UnknownMetric } from "../errors.js";
+import { meant } from "./hints.js";
+import { memoOf } from "./memo.js";
+import type { Reporter } from "./reporter.js";
+
+/** As Reporter.arm(). @throws UnknownMetric the bundle has no such experiment. */
+export function arm(reporter: Reporter, name: string): string {
+  const every = [...reporter.bundle.metrics.values()].flatMap(({ experiment }) => experiment ?? []);
+  const experiment = every.find((other) => other.name === name);
+  if (!experiment) {
+    const names = [...new Set(every.map((other) => other.name))].sort();
+    const remedy = `there are ${names.join(", ") || "none"}${meant(names, name)}`;
+    throw new UnknownMetric(`there is no such experiment; ${remedy}`);
+  }
+  const live = experiment.live(reporter.notice, reporter.now());
+  // PRIVACY: of the secret alone, and of none of its other coins.
+  const memo = memoOf(reporter.device.secret, `experiment/${name}`);
+  const own = reporter.isOn ? experiment.drawn(memo) : "";
+  return live.includes(own) ? own : (live[0] ?? "");
+}
+
+/** What the public field of an experiment says: nothing once that is over. */
+export function publicArm(reporter: Reporter, experiment: Experiment): Public {
+  const isOver = experiment.isOver(reporter.notice, reporter.now());
+  return { [experiment.name]: isOver ? "" : arm(reporter, experiment.name) };
+}

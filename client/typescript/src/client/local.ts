@@ -1,0 +1,109 @@
+/**
+ * Local mode: nothing is drawn, charged or sent. What is reported is counted on this device, for its
+ * person to see. As in client/hubbub/client/reporter.py; loaded where an app asks for it.
+ */
+import { isOfVectors, type Metric } from "../catalog/metric.js";
+import { general } from "../catalog/general.js";
+import { listed, number, own, table, text } from "../catalog/json.js";
+import { partsOf } from "../catalog/parts.js";
+import { counted, type Device } from "./device.js";
+import type { Outcome } from "./outcome.js";
+import type { Reporter } from "./reporter.js";
+import type { State } from "./state.js";
+
+// Numbers without buckets are shown in so many slices of their range.
+const SLICES = 8;
+const LABEL_DIGITS = 6;
+const MOST = 1000;
+const MARK = ": "; // no reason or mishap contains it
+const UNPRINTABLE = /(?! )[\p{C}\p{Z}]/u;
+
+/** One client's counts, until they are kept. */
+export class Local {
+  #counted: string[] = [];
+
+  constructor(readonly reporter: Reporter) {}
+
+  /** Counts a value; code: as the mechanism takes it. */
+  count({ name, entry }: Metric, code: unknown): Outcome {
+    const { reporter } = this;
+    if (!reporter.isOn) return reporter.canKeep ? "disabled" : "no_state";
+    const label = labelOf(entry, code);
+    this.#counted.push(name + MARK + (UNPRINTABLE.test(label) ? "unprintable" : label));
+    return "counted";
+  }
+
+  /** Forgets what is not kept yet. */
+  forget(): void {
+    this.#counted = [];
+  }
+
+  /** Moves what was counted into the state. @throws StateUnusable it stays here. */
+  async keep(state: State): Promise<Device> {
+    const names = this.#counted;
+    const device = await state.change((device) =>
+      names.length ? { ...device, counts: bounded(counted(device.counts, names)) } : device,
+    );
+    this.#counted = this.#counted.slice(names.length);
+    return device;
+  }
+}
+
+/** Reasons and mishaps; and what local mode counted, by metric and value. */
+export function ownCountsOf(counts: Device["counts"]) {
+  const others: [string, number][] = [];
+  const metrics = new Map<string, [string, number][]>();
+  for (const [name, times] of Object.entries(counts)) {
+    const at = name.indexOf(MARK);
+    if (at < 0) others.push([name, times]);
+    else {
+      const metric = name.slice(0, at);
+      metrics.set(metric, [...(metrics.get(metric) ?? []), [name.slice(at + MARK.length), times]]);
+    }
+  }
+  const ownCounts = [...metrics].map(
+    ([name, values]) => [name, Object.fromEntries(values)] as const,
+  );
+  return { counts: Object.fromEntries(others), ownCounts: Object.fromEntries(ownCounts) };
+}
+
+/** Of too many values the most frequent. */
+function bounded(counts: Device["counts"]): Device["counts"] {
+  const entries = Object.entries(counts);
+  const values = entries.filter(([name]) => name.includes(MARK));
+  if (values.length <= MOST) return counts;
+  const frequent = values.sort(([, first], [, second]) => second - first).slice(0, MOST);
+  const others = entries.filter(([name]) => !name.includes(MARK));
+  return Object.fromEntries([...others, ...frequent]);
+}
+
+/** What people call a value of the mechanism: as label_of() of client/hubbub/catalog/meanings.py. */
+function labelOf(entry: Metric["entry"], code: unknown): string {
+  if (entry["model"] !== undefined) return "examples";
+  if (isOfVectors(entry)) return "vectors";
+  if (entry["values"] === null)
+    return typeof code === "number" ? sliceOf(entry, code) : String(code);
+  const values = listed(entry["values"]).map(text);
+  if (typeof code === "bigint") {
+    return values.filter((_, at) => (code >> BigInt(at)) & 1n).join(", ") || "none";
+  }
+  if (entry["mechanism"] !== "pairs") return values[Number(code)] ?? "";
+  let rest = Number(code);
+  const parts = [...partsOf(values)].reverse().map(([part, own]) => {
+    const place = rest % own.length;
+    rest = (rest - place) / own.length;
+    return `${part}=${own[place] ?? ""}`;
+  });
+  return parts.reverse().join(", ");
+}
+
+/** The part of its range that a number is in. */
+function sliceOf(entry: Metric["entry"], code: number): string {
+  const parameters = table(entry["parameters"]);
+  const [low, high] = [number(parameters["low"]), number(parameters["high"])];
+  const slices = number(own(parameters, "buckets") ?? SLICES);
+  const edge = (at: number) => low + ((high - low) * at) / slices;
+  let place = slices - 1;
+  while (place > 0 && edge(place) > code) place -= 1;
+  return `${general(edge(place), LABEL_DIGITS)} to ${general(edge(place + 1), LABEL_DIGITS)}`;
+}
