@@ -9,7 +9,7 @@ import test, { after } from "node:test";
 
 import { openBundle, type Bundle } from "../src/catalog/bundle.js";
 import { Client, type Options } from "../src/client/client.js";
-import { loadDevice, newDevice, witnessed, type Device } from "../src/client/device.js";
+import { loadDevice, newDevice, witnessed } from "../src/client/device.js";
 import { MemoryStorage } from "../src/client/memory.js";
 import type { Storage } from "../src/client/storage.js";
 import { StateUnusable, UnknownMetric, ValueOutOfDomain } from "../src/errors.js";
@@ -330,7 +330,7 @@ test("what a newer version keeps in a device is kept by a page of this one", asy
         ...{ ...trust, ...newer },
         promises: { ...promises, theme: { ...promises["theme"], ...newer } },
       },
-    } as Device),
+    }),
   );
   client.report("language", "de");
   await client.settled();

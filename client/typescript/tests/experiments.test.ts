@@ -6,7 +6,6 @@ import { openNotice } from "../src/catalog/notice.js";
 import { Client } from "../src/client/client.js";
 import { newDevice } from "../src/client/device.js";
 import { MemoryStorage } from "../src/client/memory.js";
-import { UnknownMetric } from "../src/errors.js";
 import { FakeShuffler } from "../src/testing.js";
 import { knownAnswer } from "./known.js";
 
