@@ -36,30 +36,33 @@ _LAST_SERIAL: Final = (1 << 53) - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
-    """What an app knows: metrics, keys to come, the shuffler's address.
+    """The content of a bundle: metrics, keys for future epochs, the shuffler's address.
 
-    roots: PEM of the certificates that the shuffler's TLS must chain to; None for the system's.
-    budget: what may be spent on releases, if any metric has them.
-    caps: what all metrics together may say about one person, which devices keep.
-    history: per metric name ever used, the digest of its definition.
-    promised: what was promised under names that are retired.
-    serial: grows from bundle to bundle; 0 for those of version 0.1, which have none.
-    handovers: how the operator's first keys led to the one that signed it, oldest first.
-    streams: every metric, and every tier and cell of one, by the stream's name.
-    operator: the Ed25519 public key (32 bytes) that signed it.
-    line: the operator's keys, oldest first; the last one signed it.
-    experiments: those that its metrics measure, by name.
-    development: of an installation whose numbers protect nobody; its keys are told apart by id.
-    runs: who runs the shuffler and the aggregator; None where the operator does not say.
-    cover: whether every device sends as many reports of every stream, fillers among them.
-    log: the transparency log that it says it is in; None for none.
-    tokens: who issues the tokens that reports go with; None for reports without.
-    gateway: the shuffler's key for what comes through a relay, as RFC 9458 tells it; or empty.
-    proof: that it is in that log, once it was read from a file that has one.
-    signed: the file's content that it was read from.
+    Args:
+        roots: PEM of the authorities of the shuffler's certificate; None for the system's.
+        history: digest of the definition of every metric name ever used.
+        operator: Ed25519 public key (32 bytes) that signed it.
+        budget: budget of releases, if any metric has them.
+        caps: limits of one person over all metrics, which devices keep.
+        serial: grows from bundle to bundle; 0 for bundles of version 0.1.
+        handovers: from the operator's first key to the one that signed it, oldest first.
+        development: made with development keys, whose privacy settings protect nobody.
+        runs: the parties that run shuffler and aggregator; None if the operator does not name them.
+        log: transparency log that should contain it; None for none.
+        gateway: the shuffler's key for relayed requests (RFC 9458); empty for none.
+        cover: whether devices fill up with fillers.
+        tokens: issuer of the tokens that reports need; None for reports without tokens.
+        promised: promises of retired names.
+        proof: that the log contains it, if the file has a proof.
+        signed: content of the file that it was read from.
+
+    Attributes:
+        streams: every metric, tier and cell, by the stream's name.
+        line: the operator's keys, oldest first; the last one signed it.
+        experiments: experiments of its metrics, by name.
 
     Raises:
-        BadParameter: a field holds what it may not.
+        BadParameter: a field has a value that is not permitted.
     """
 
     metrics: Mapping[str, Metric]

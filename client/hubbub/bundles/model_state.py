@@ -26,14 +26,16 @@ _LARGEST_WEIGHT: Final = 1e9  # sums of products with it stay finite
 
 @dataclass(frozen=True, slots=True)
 class ModelState:
-    """What rounds have taught so far.
+    """The state of a model after some rounds.
 
-    number: the last round that is in it. centre: where columns lie, in [0, 1]. weights: of columns
-    about the centre, then of the intercept; of softmax so for each contrast. edges: of the finished
-    model, between which scores are told apart by those who judge it.
+    Args:
+        number: last round that it includes.
+        centre: means of the columns, in [0, 1].
+        weights: of the centred columns, then of the intercept; for softmax, for each contrast.
+        edges: of the finished model, limits of the score bins that judges report.
 
     Raises:
-        BadParameter: it is none.
+        BadParameter: not a valid state.
     """
 
     number: int
@@ -72,7 +74,7 @@ class ModelState:
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The states of an installation's models, by name. operator: who signed them."""
+    """The states of an installation's models, by name, signed by `operator`."""
 
     states: Mapping[str, ModelState]
     operator: bytes
@@ -91,13 +93,13 @@ class Models:
 
 
 def open_models(signed: bytes, *, operator: bytes | None) -> Models:
-    """The states in some bytes, their signature checked.
+    """The states in some bytes, after checking their signature.
 
-    operator: the key that signed the app's bundle: it signed them too, or handed over to who did.
-        None believes whoever signed.
+    `operator` is the key that signed the app's bundle; it signed the states too, or handed over to
+    their signer. None accepts any signer.
 
     Raises:
-        ModelsRefused: malformed, altered or another operator's. Then nothing of it holds.
+        ModelsRefused: malformed, altered, or of another operator; nothing of it is used.
     """
     if len(signed) > LARGEST_MODELS_BYTES:
         raise ModelsRefused(f"larger than {LARGEST_MODELS_BYTES >> 10} KiB: no state of models")

@@ -33,16 +33,18 @@ Step = tuple[int, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """One notice, with all that is asked less.
+    """A notice: metrics that are sampled less, or stopped.
 
-    number: grows from notice to notice of one signing key.
-    until: epochs that begin then or later are asked as the bundle says.
-    steps: by metric, ascending; a chance of 0 stops it.
-    operator: who signed. handovers: how earlier keys of the operator led to that one.
-    signed: the bytes that it was read from.
+    Args:
+        number: grows from notice to notice of one signing key.
+        until: epochs that begin at this time or later follow the bundle; seconds since 1970.
+        steps: changes by metric, ascending in time; a chance of 0 stops it.
+        operator: key that signed it.
+        handovers: from the operator's earlier keys to this one.
+        signed: the bytes that it was read from.
 
     Raises:
-        BadParameter: it says what no notice may.
+        BadParameter: it contains something that a notice cannot change.
     """
 
     number: int
@@ -99,14 +101,14 @@ class Notice:
 
 
 def open_notice(signed: bytes, *, operator: bytes | None) -> Notice:
-    """The notice in some bytes, its signature checked.
+    """The notice in some bytes, after checking its signature.
 
-    operator: the key that signed the app's bundle: it signed the notice too, or it handed over to
-        who did. None believes whoever signed.
+    `operator` is the key that signed the app's bundle; it signed the notice too, or handed over to
+    its signer. None accepts any signer.
 
     Raises:
-        NoticeRefused: malformed, altered, another operator's, or it says what this version does
-            not know. Then nothing of it holds.
+        NoticeRefused: malformed, altered, of another operator, or with a field that this version
+            does not support; nothing of it is used.
     """
     if len(signed) > LARGEST_NOTICE_BYTES:
         raise NoticeRefused(f"larger than {LARGEST_NOTICE_BYTES >> 10} KiB: not a notice")

@@ -37,10 +37,12 @@ _LAST_SECOND: Final = 1 << 40  # 34,000 years from now
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpeningKeyPublic:
-    """A public key that reports are sealed to, for epochs that start in [start, end) seconds.
+    """A public key that encrypts reports of epochs that start in [start, end) seconds since 1970.
 
-    public: its X25519 half. x_wing: its half for metrics that are sealed by X-Wing, 1,216 bytes;
-        empty of keys that earlier versions made, and in bundles without such metrics.
+    Args:
+        public: X25519 half.
+        x_wing: half for metrics with X-Wing, 1,216 bytes; empty in keys of earlier versions, and in
+            bundles without such metrics.
 
     Raises:
         BadParameter: a number out of range, or a key that protects nothing.
@@ -77,7 +79,7 @@ class OpeningKeyPublic:
 
 @dataclass(frozen=True, slots=True)
 class OpeningKey:
-    """The private half: only the aggregator has it. x_wing: the seed of its X-Wing half, if any."""
+    """The private half, for the aggregator; `x_wing` is the seed of the X-Wing half, if any."""
 
     id: int
     private: bytes

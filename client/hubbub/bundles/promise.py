@@ -14,11 +14,13 @@ _DIGEST_LETTERS: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """What one name means, and the least of each limit that was ever said of it.
+    """The definition of a name, and the smallest of each limit that any bundle had for it.
 
-    digest: of its definition: mechanism, epsilon, parameters, values, epoch.
-    lifetime_central_epsilon: None where there is no limit of it.
-    Without its figures it is the promise of a name that was retired before it was seen.
+    Without limits it is the promise of a name that was retired before this device saw it.
+
+    Args:
+        digest: of the definition: mechanism, epsilon, parameters, values, epoch.
+        lifetime_central_epsilon: None for no limit.
     """
 
     digest: str

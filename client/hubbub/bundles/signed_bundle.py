@@ -39,13 +39,15 @@ _REASON: Final = 300
 
 
 def read_bundle(path: Path, *, operator: bytes | None = None) -> Bundle:
-    """The bundle in a file, its signature checked.
+    """The bundle in a file, after checking its signature.
 
-    operator: the key that the app pins: it signed the bundle, or it handed over to who did.
+    Args:
+        path: of the file.
+        operator: key that the app pins; it signed the bundle, or handed over to its signer.
 
     Raises:
-        BundleRefused: unreadable, malformed, altered, or another operator's than `operator`.
-        BadParameter: `operator` is no key.
+        BundleRefused: unreadable, malformed, altered, or of another operator.
+        BadParameter: `operator` is not a key.
     """
     try:
         with path.open("rb") as file:

@@ -20,7 +20,7 @@ def as_line(thing: Mapping[str, Any]) -> bytes:
 
 
 def sign_lines(kind: str, body: bytes, operator: Ed25519PrivateKey) -> bytes:
-    """Both lines. kind: "bundle", say, which one signature is never taken for another's of."""
+    """Both lines; `kind`, such as "bundle", keeps signatures of different documents apart."""
     head = {
         f"hubbub {kind}": 1,
         "operator": to_text(operator.public_key().public_bytes_raw()),

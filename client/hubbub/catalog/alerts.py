@@ -27,10 +27,14 @@ _WORDS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """When it is the case.
+    """The condition of an alert.
 
-    value: whose share; "" of a mean, a percentile, and of a change, which is of any.
-    percentile: which, in (0, 100); 0 of all others.
+    Args:
+        of: kind of the figure.
+        value: whose share; "" for a mean, a percentile, or a change (of any value).
+        above: whether the alert is for values above the limit.
+        limit: in the metric's unit, or a share.
+        percentile: in (0, 100); 0 for the other kinds.
     """
 
     of: Literal["change", "share", "mean", "percentile"]
@@ -95,7 +99,10 @@ class Alert:
     def check_fits(self, kind: str, values: Sequence[str] | None, *, parts: bool) -> None:
         """Raises BadParameter for a rule that this metric's answers cannot meet.
 
-        kind: of its mechanism's values. values: the listed ones. parts: of a range, whether any.
+        Args:
+            kind: kind of the mechanism's values.
+            values: the listed values, if any.
+            parts: whether the metric estimates parts of a range.
         """
         rule = self.rule()
         if rule.of != "change" and kind == "vectors":

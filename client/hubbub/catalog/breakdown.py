@@ -139,10 +139,7 @@ BREAKDOWN: Final = entry(
 
 
 def cell_of(name: str, rules: Rules, field_values: Mapping[str, str]) -> str:
-    """The stream of a device that says this of itself: the metric's own if any of it is unlisted.
-
-    name: of the metric, or of a tier of it.
-    """
+    """The stream of a device with these public fields; the metric's own if a value is unlisted."""
     parts = []
     for field, values in rules.items():
         label = _counts_as(values, field_values.get(field))
@@ -175,9 +172,12 @@ def told_by(name: str) -> dict[str, list[str]]:
 
 
 def streams_of(name: str, rules: Rules) -> Iterator[str]:
-    """Every stream of a metric, or of what its name says of it, of one tier.
+    """Every stream of a metric, or of a part of it, at one tier.
 
-    name: "theme", and then also what is unlisted; "theme@os=linux+macos"; each perhaps "/0.5".
+    Args:
+        name: "theme", which includes unlisted values, or "theme@os=linux+macos"; each perhaps with
+            "/0.5".
+        rules: of the breakdown.
     """
     cell, _, tier = name.partition("/")
     base, _, where = cell.partition("@")

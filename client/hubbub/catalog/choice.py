@@ -23,8 +23,8 @@ AUTO: Final = "auto"
 class Option:
     """One mechanism for a metric, with its figures.
 
-    stderr: of one value's estimate, root mean square over all values, in reports; of a mean, where
-        it is largest, in the metric's own unit.
+    Args:
+        stderr: root mean square over all values, in reports; for a mean the largest, in its unit.
     """
 
     mechanism: str

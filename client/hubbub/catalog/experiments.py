@@ -103,10 +103,7 @@ class Experiment:
         return {arm: (arm,) for arm in self.arms}
 
     def live_arms(self, stopped: Collection[str]) -> list[str]:
-        """The arms that devices still get: of some weight, and not stopped by a notice.
-
-        stopped: what the notice stops, arms as "EXPERIMENT.ARM".
-        """
+        """The arms with a weight that the notice does not stop; `stopped` has "EXPERIMENT.ARM"."""
         live = [arm for arm, weight in self.arms.items() if weight]
         return [arm for arm in live if f"{self.name}.{arm}" not in stopped] or live[:1]
 

@@ -17,11 +17,10 @@ _SLICES = 8
 def meanings_of(
     stream: Metric, payload: bytes, candidates: Sequence[str] = ()
 ) -> list[tuple[str, float]]:
-    """Each value with its probability, given this payload and every value as likely before.
+    """The probability of each value given a payload, from equal probabilities, the likeliest first.
 
-    candidates: what to weigh where values are strings.
-
-    The likeliest first. Empty if nothing is to be weighed, or the payload is damaged.
+    For a metric over strings, `candidates` are the values to weigh; without them, or for a damaged
+    payload, the list is empty.
     """
     try:
         cells = stream.randomizer.layout.cells(payload)

@@ -53,27 +53,31 @@ DOMAINS: Final = {"strings": "string", "numbers": "number"}
 
 @settings
 class Metric:
-    """One entry of the catalog: its fields, each with all that is said of it.
+    """One metric of the catalog, with its declared fields.
 
-    values: None for a metric over strings or numbers.
-    choice: says nothing about what totals mean.
-    caps: what all metrics of its catalog together may say about one person.
-    development: of an installation whose numbers protect nobody.
-    filled: its catalog says `cover`, so fillers may be among what leaves the shuffler together.
-    base_name: the metric's name in the catalog, whichever tier this is.
-    central: what a whole shuffled epoch promises; None if nothing, as in development.
-    tier: which tier this is, by its name; "" for the metric itself.
-    stream: of the values that are asked now, at its own epsilon; own_streams: all of these values.
-    streams: its own, its cells', those of tiers and of former lists.
-    fewest: reports that leave the shuffler together at least, and that an answer takes.
-    made_each: how many dummies a device makes beside each report, on average.
-    memoized: the randomizer again, if it has a permanent step.
-    report_loss: what one report can lose, in nats, as proven of the mechanism.
-    lifetime_loss: what all reports of one unchanged value can lose; infinite if not memoized.
+    Args:
+        values: None for a metric over strings or numbers.
+        choice: how `auto` chose the mechanism; not part of the definition.
+        caps: limits of one person over all metrics of the catalog.
+        development: of a development installation, which protects nobody.
+        filled: the catalog has `cover`, so batches may contain fillers.
+
+    Attributes:
+        base_name: name in the catalog, without the tier.
+        tier: name of the tier; "" for the metric itself.
+        stream: of the current values at its own epsilon.
+        own_streams: all streams of these values.
+        streams: its own, those of cells, tiers and former lists.
+        fewest: smallest number of reports that leave the shuffler, and that an answer needs.
+        made_each: average number of dummies that a device makes per report.
+        central: promise of a whole shuffled epoch; None for none, as in development.
+        memoized: the randomizer, if it has a permanent response.
+        report_loss: privacy loss of one report in nats, proven.
+        lifetime_loss: loss of all reports of one unchanged value; infinite if not memoized.
 
     Raises:
-        BadParameter: a field holds what it may not; the mechanism cannot be built so, loses more
-            than `epsilon`, or has no tiers.
+        BadParameter: a field has a value that is not permitted; the mechanism cannot be built,
+            loses more than `epsilon`, or has no tiers.
     """
 
     name: str

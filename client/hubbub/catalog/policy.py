@@ -30,13 +30,14 @@ _FAR_BELOW: Final = "far below one divided by the number of people"
 
 @settings
 class Caps:
-    """The most that all metrics together may say about one person, in nats; None: no cap.
+    """Limits on one person's privacy loss over all metrics, in nats; None for no limit.
 
-    central_mu: of metrics that leave in crowds, where there is a cap on those.
-    by_days: the caps on what reports say to whoever looks, by the days of their span.
+    Attributes:
+        central_mu: limit for crowds, as a Gaussian; None without one.
+        by_days: local limits, by length of their span in days.
 
     Raises:
-        BadParameter: a cap is no number above 0.
+        BadParameter: a cap is not above 0.
     """
 
     epsilon_per_day: float | None = setting(

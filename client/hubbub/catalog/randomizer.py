@@ -17,10 +17,12 @@ _FRAME_BYTES: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRandomizer:
-    """A randomizer with what it can lose, in nats.
+    """A randomizer with its privacy loss, in nats.
 
-    memoized: the same, if it has a permanent step. report_loss: of one report. lifetime_loss: of
-    all reports of one unchanged value; infinite if not memoized.
+    Args:
+        memoized: the randomizer, if it has a permanent response.
+        report_loss: of one report.
+        lifetime_loss: of all reports of one unchanged value; infinite if not memoized.
     """
 
     randomizer: AnyMechanism

@@ -9,10 +9,7 @@ from hubbub.catalog.metric import Metric
 
 
 def superseded_by(metric: Metric, metrics: Mapping[str, Metric]) -> list[Metric]:
-    """The metrics that it goes on from, the latest first. A tier alone goes on from none.
-
-    metrics: without misfits, as a bundle's are.
-    """
+    """The metrics that this metric continues, latest first; none for a tier."""
     chain: list[Metric] = []
     name = "" if metric.tier else metric.supersedes
     while name:

@@ -12,14 +12,17 @@ from hubbub.mechanisms import Probability
 
 @dataclass(slots=True, kw_only=True)
 class AskedMetric:
-    """A metric at this person's tier, with all that does not change from report to report.
+    """A metric at this person's tier, with everything that stays the same from report to report.
 
-    catalog_metric: of the bundle, with all its tiers.
-    metric: the stream at this person's tier; None if they allow less than any tier has.
-    stream_suffix: the tier and the list of values in the stream's name.
-    payload_bytes: of one report. notice: the operator's, if any.
-    own: the memo of the metric, whichever tier reports: a person may change it in a period.
-    finder: what those devices are asked that look for what nobody listed, where some do.
+    Args:
+        catalog_metric: the metric of the bundle, with all its tiers.
+        metric: the stream at this person's tier; None if the person allows less than any tier.
+        memo: the device's secret coins for the stream.
+        own: the same for the metric at any tier, since a person may change it within a period.
+        payload_bytes: length of one report's payload.
+        stream_suffix: tier and list of values in the stream's name.
+        notice: the operator's notice, if any.
+        finder: the prefix tree that some devices answer instead (`discover`), if any.
     """
 
     catalog_metric: Metric

@@ -53,23 +53,21 @@ _WAKING: Final = frozenset({Outcome.QUEUED, Outcome.AWAITS_STATE, Outcome.COUNTE
 
 
 class Client:
-    """Randomizes values on this device and sends them, in the background, to the shuffler.
+    """Randomizes values on this device and sends them to the shuffler in the background.
 
-    `report()` does no I/O: it draws coins and returns. Nothing here raises for the network's or
-    the server's faults; what could not be sent is in `dropped`, by reason.
+    `report()` does no I/O. Faults of network or server raise nothing; discarded payloads are
+    counted in `dropped`, by reason.
 
     Args:
-        hold_seconds: reports wait a random time up to this before they go; None for no background
-            thread at all: then only flush() and close() send.
-        local: send nothing, and count on this device what is reported, for its person to see.
-        strict: raise for the programmer's mistakes; otherwise they are outcomes, counted and
-            logged.
-        on_drop: called from the background with metric and reason of every payload given up.
-        public: what is public of this device, by the fields of the bundle's breakdowns; or what
-            returns it, which is asked at every report.
-        clock: it tells the time and waits by; tests have a `FakeClock`.
-        ask_issuer: takes requests for tokens to the bundle's issuer, where it names one; without it
-            reports wait for tokens.
+        hold_seconds: a report waits a random time up to this before it is sent; None for no
+            background thread: then only flush() and close() send.
+        local: send nothing, and count values on this device, for its person to see.
+        strict: raise for mistakes of the app; otherwise they are outcomes, counted and logged.
+        on_drop: called from the background with metric and reason of every discarded payload.
+        public: public fields of this device, for the bundle's breakdowns; or a function that
+            returns them, called at every report.
+        clock: for tests, a `FakeClock`.
+        ask_issuer: sends requests for tokens to the bundle's issuer; without it reports wait.
     """
 
     def __init__(
@@ -145,28 +143,28 @@ class Client:
     ) -> Self:
         """A client for the bundle in a file.
 
-        If the state folder cannot be used the client goes on in memory, and says so once.
+        If the state folder cannot be used, the client works in memory and logs it once.
 
         Args:
-            path: the bundle's file; before HUBBUB_BUNDLE.
-            operator: the operator's Ed25519 public key (32 bytes) to insist on, and who it handed
-                over to. Without it the app trusts the first operator it sees, and no other after
-                that.
+            path: the bundle's file; overrides HUBBUB_BUNDLE.
+            operator: required Ed25519 public key (32 bytes) of the operator, or of an operator
+                whose keys it handed over to. Without it the app trusts the first operator it meets,
+                and then no other.
             insecure: no TLS; only for a shuffler on this machine.
-            on_drop: called from the background with metric and reason of every payload given up.
-            public: what is public of this device, as {"os": "linux"}, by the fields of the
-                bundle's breakdowns; or what returns it, which is asked at every report.
-            account: where the bundle names an issuer of tokens: the key of an account there, before
-                HUBBUB_ACCOUNT; or what takes the bytes of a request to the issuer, by the app's own
-                server, and returns those of the answer.
+            on_drop: called from the background with metric and reason of every discarded payload.
+            public: public fields of this device, as {"os": "linux"}, for the bundle's breakdowns;
+                or a function that returns them, called at every report.
+            account: for a bundle with a token issuer: the key of an account, which overrides
+                HUBBUB_ACCOUNT; or a function that sends the bytes of a request to the issuer,
+                through the app's own server, and returns the answer's.
             **settings: app, state_dir, disabled, local, strict, shuffler, transport, relay,
-                max_epsilon, hold_seconds, log; each before its environment variable
+                max_epsilon, hold_seconds, log; each overrides its environment variable
                 (HUBBUB_STATE_DIR, ...).
 
         Raises:
-            BundleRefused: unreadable, altered, another operator's, older than one before, or more
-                than was promised.
-            BadParameter: a setting is not understood.
+            BundleRefused: unreadable, altered, of another operator, older than one before, or
+                asking for more than was promised.
+            BadParameter: an invalid setting.
         """
         config = Settings.read(bundle=path, **settings)
         if config.log:
@@ -192,7 +190,7 @@ class Client:
         return client
 
     def report(self, metric: str, value: Any) -> Outcome:
-        """Randomize one value and queue it. No I/O, and no exception but for a mistake when strict.
+        """Randomize one value and queue it. No I/O; raises only in strict mode.
 
         Raises:
             UnknownMetric: strict, and the bundle has no such metric.
@@ -208,12 +206,12 @@ class Client:
     def arm(self, experiment: str) -> str:
         """The arm of an experiment that the app shows on this device.
 
-        It is drawn from the device's secret, and stays until that is forgotten. Where the person
-        lets nothing report, it is the first arm; where the operator has ended the experiment, an
-        arm that goes on.
+        It is drawn from the device's secret and stays until the secret is forgotten. If the person
+        has opted out, it is the first arm; if the operator has stopped the arm, it is one that
+        continues.
 
         Raises:
-            UnknownMetric: strict, and the bundle has no such experiment; otherwise it is "".
+            UnknownMetric: strict, and the bundle has no such experiment; otherwise the arm is "".
         """
         notice()
         try:
@@ -223,19 +221,19 @@ class Client:
             return ""
 
     def learn(self, model: str, features: Any, label: Any) -> Outcome:
-        """Tell a model which way it is wrong about one person, in this device's one round of it.
+        """Contribute one person's gradient to a model, in this device's own round.
 
-        Until the state that the round learns by was fetched, features and label wait in memory.
+        Until the state of that round is fetched, features and label wait in memory.
 
         Args:
-            model: its name in the catalog.
-            features: what the model knows people by, a mapping, or one for each in their order;
-                numbers outside their range are clipped, and counted in `clipped`.
-            label: what it is to foretell.
+            model: name in the catalog.
+            features: a mapping by name, or all in order; numbers outside their range are clipped,
+                and counted in `clipped`.
+            label: what the model predicts.
 
         Raises:
             UnknownMetric: strict, and the bundle has no such model.
-            ValueOutOfDomain: strict, and these are not its features or label; it hides them.
+            ValueOutOfDomain: strict, and features or label do not fit; the message hides them.
         """
         learn, diagnostics = self._reporter.learn, self._diagnostics
         try:
@@ -246,28 +244,28 @@ class Client:
             return _FAILED
 
     def flush(self, timeout: float = 10.0) -> bool:
-        """Send what waits now, for at most `timeout` seconds; True if nothing is left waiting.
+        """Send what waits now, for at most `timeout` seconds; True if nothing is left.
 
-        An example that awaits the state of its model is left waiting, too.
+        An example that waits for the state of its model stays.
         """
         return self._flush(timeout, patient=True)
 
     def close(self, timeout: float = 10.0) -> bool:
-        """Flush, then stop for good; True if nothing was left for the next start or given up.
+        """Flush, then stop for good; True if nothing was left for the next start or discarded.
 
-        What may be given up is an example that awaits the state of its model.
+        An example that waits for the state of its model is discarded.
         """
         return self._close(timeout, patient=True)
 
     def disable(self, *, forget: bool = False) -> None:
-        """Stop at once, and for good until enable(), in all processes: what waits is deleted.
+        """Opt out: stop at once in all processes, until enable(), and delete what waits.
 
         Args:
-            forget: delete this device's secret and all that it has of answers, too. Of what was
-                spent the sums stay, so that limits hold. Epochs that run now stay reported.
+            forget: also delete the device's secret and its answers. Sums of the privacy loss stay,
+                so that limits hold; current epochs stay reported.
 
         Raises:
-            StateUnusable: this process has stopped, but that could not be written down: after a
+            StateUnusable: this process has stopped, but the opt-out could not be stored: after a
                 restart it would report again.
         """
         notice()
@@ -283,10 +281,10 @@ class Client:
         self._sender.await_others(_STOP_SECONDS)
 
     def enable(self) -> None:
-        """Report again. What was reported while off is not sent.
+        """Opt in again. Values reported meanwhile are not sent.
 
         Raises:
-            StateUnusable: it could not be written down; the client stays off.
+            StateUnusable: it could not be stored; the client stays off.
         """
         self._kept().consent(on=True, forget=False, now=self._clock.now())
         self._reporter.refresh()
@@ -294,18 +292,17 @@ class Client:
         self._sender.go_on()
 
     def prefer(self, max_epsilon: float | None, *, max_local: float | None = None) -> None:
-        """Keep the most epsilon that this person allows a report; None for what the metric asks.
+        """Set the largest epsilon of a report that this person allows; None for that of the metric.
 
-        Metrics with tiers report at the largest that is allowed; others not at all if above it.
+        Metrics with tiers report at the largest permitted tier; others above it do not report.
 
         Args:
-            max_epsilon: what the metric promises of a report at most.
-            max_local: the most that any report may say to whoever looks, shuffler and aggregator
-                together among them. Then a metric with a crowd is held to `max_epsilon` by the
-                promise of its crowd. None for as much as `max_epsilon`.
+            max_epsilon: largest epsilon that a metric may promise for a report.
+            max_local: largest local epsilon of any report; a metric with a crowd is then compared
+                with `max_epsilon` by its central epsilon. None for `max_epsilon`.
 
         Raises:
-            StateUnusable: it could not be written down.
+            StateUnusable: it could not be stored.
         """
         most = at_most(max_epsilon)
         local = most if max_local is None else at_most(max_local, "max_local")
@@ -313,7 +310,7 @@ class Client:
         self._reporter.refresh()
 
     def ledger(self) -> "LedgerView":
-        """What left this device and what is left of each budget, for this person to see.
+        """Everything that left this device, and the rest of each budget, for the person to see.
 
         Raises:
             StateUnusable: the state cannot be read.
@@ -327,7 +324,7 @@ class Client:
 
     @property
     def waiting(self) -> int:
-        """How many payloads wait to be sent, or waited when it was closed; as far as is known."""
+        """Number of payloads that wait to be sent, or waited at close(), as far as known."""
         notice()
         drawn = len(self._reporter.drawn())
         with contextlib.suppress(StateUnusable):
@@ -336,18 +333,18 @@ class Client:
 
     @property
     def dropped(self) -> dict[str, int]:
-        """How many payloads this process gave up, by reason."""
+        """Number of payloads that this process discarded, by reason."""
         notice()
         return dict(self._diagnostics.dropped)
 
     @property
     def clipped(self) -> dict[str, int]:
-        """How many values learn() clipped to their range in this process, by model."""
+        """Number of values that learn() clipped to their range in this process, by model."""
         return dict(+self._diagnostics.clipped)
 
     @property
     def outcomes(self) -> dict[Outcome, int]:
-        """How often report() said what, in this process."""
+        """Number of calls of report() in this process, by outcome."""
         return dict(self._diagnostics.outcomes)
 
     def __enter__(self) -> Self:

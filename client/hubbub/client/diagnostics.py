@@ -18,10 +18,12 @@ OnDrop = Callable[[str, str], None]
 
 
 class Diagnostics:
-    """One process's own. Nothing vanishes uncounted, and no value is ever in it.
+    """Counts of one process: everything that is discarded is counted, and no value is stored.
 
-    outcomes: how often report() said what. dropped: how many payloads were given up, by reason.
-    clipped: how many values learn() clipped, by model.
+    Attributes:
+        outcomes: how often report() returned each outcome.
+        dropped: number of discarded payloads, by reason.
+        clipped: number of values that learn() clipped, by model.
     """
 
     def __init__(self, on_drop: OnDrop | None = None) -> None:

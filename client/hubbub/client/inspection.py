@@ -45,7 +45,7 @@ def peek(folder: Path) -> "LedgerView":
 
 
 def state_folders(home: Path) -> list[Path]:
-    """The state folders of this user, one for each operator. home: as `startup.state_home()`."""
+    """The state folders of this user, one per operator, in `home` (`startup.state_home()`)."""
     return sorted(path.parent for path in home.glob(f"*/{FILE_NAME}"))
 
 

@@ -24,9 +24,11 @@ Teller = Callable[[BitSource], bytes]
 
 
 class Learner:
-    """Not safe between threads. awaited: the last example each.
+    """The examples of models that wait for a state. Not safe between threads.
 
-    models: those of the bundle, which `operator` signed.
+    Args:
+        operator: the key that signed the bundle.
+        models: the models of the bundle, by name.
     """
 
     def __init__(self, operator: bytes, models: Mapping[str, Learning]) -> None:

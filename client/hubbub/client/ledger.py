@@ -45,22 +45,21 @@ _ROUNDING: Final = 1e-9  # of sums of costs, in nats
 
 @dataclass(slots=True, kw_only=True)
 class Account:
-    """What was said about one metric, over all its tiers. Holds counts and tags, never a value.
+    """What a device spent on one metric, over all its tiers: counts and tags, never a value.
 
-    spent: the most that all reports so far can say about this person, in nats, whoever looks.
-    central: the same to who sees whole shuffled epochs alone. Promises of reports add up, of a
-        promise for many days those of each so many days, and so do their deltas; a report without
-        a central promise counts as it does for whoever looks, which bounds it. So it is never too
-        small, and hardly ever exact.
-    floor: epochs up to this one count as reported.
-    epochs: reports per epoch above the floor; none of one in which a device ran that has a default
-        to say of it. losses: what they can say, in nats; an unchanged
-        permanent response costs in the epochs that it was paid in.
-    responses: reports per permanent response, by a name that only this device can make.
-    days: what was spent by day, for the caps on all metrics together: on the epoch's last day, so
-        that nothing is over too early. crowds: the same of what leaves in crowds, as mu squared
-        (hubbub.catalog.crowds.gaussian), while the catalog has a cap on that.
-    filled: epochs above the floor of which a filler was sent and no report, with `cover`.
+    Args:
+        spent: upper bound on the privacy loss of all reports so far, in nats, for any observer.
+        floor: epochs up to this number count as reported.
+        epochs: reports per epoch above the floor; 0 for an epoch with a `default` still to send.
+        responses: reports per permanent response, by a name that only this device can compute.
+        losses: privacy loss per epoch, in nats; an unchanged permanent response costs in the epoch
+            in which it was drawn.
+        days: privacy loss by the last day of the epoch, for the caps over all metrics.
+        central: upper bound on the loss for an observer who sees only whole shuffled epochs: the
+            sum of the central promises, and of the local loss of reports without one.
+        crowds: like `days`, of crowds, as mu squared (hubbub.catalog.crowds.gaussian), if the
+            catalog caps them.
+        filled: epochs above the floor for which only a filler was sent (`cover`).
     """
 
     spent: float = 0.0
@@ -193,11 +192,14 @@ def forgotten(accounts: Mapping[str, Account], now: float) -> dict[str, Account]
 def charge(
     accounts: Mapping[str, Account], metric: Metric, epoch: int, tag: str, *, enter: bool = True
 ) -> Outcome | None:
-    """Enter one report, or say why not (and then enter nothing). enter: False only asks.
+    """Enter one report, or return the reason for refusing it (and enter nothing).
 
-    accounts: of every metric that this device was ever asked, this one's among them.
-    metric: of the tier that reports.
-    tag: a device-made name of the permanent response if the metric is memoized, "" otherwise.
+    Args:
+        accounts: of every metric that this device ever had, including this one.
+        metric: at the tier that reports.
+        epoch: of the report.
+        tag: the device's name of the permanent response if the metric is memoized, else "".
+        enter: False only checks.
     """
     account = accounts[metric.base_name]
     reported = reported_of(account, metric, epoch)

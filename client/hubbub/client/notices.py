@@ -10,10 +10,7 @@ from hubbub.errors import NoticeRefused
 
 
 def kept_notice(signed: bytes, operator: bytes) -> Notice | None:
-    """The notice that a state keeps; None for none, or one that this bundle's operator never made.
-
-    operator: who signed the bundle.
-    """
+    """The notice in a state; None if there is none, or if the bundle's operator did not sign it."""
     try:
         return open_notice(signed, operator=operator) if signed else None
     except NoticeRefused:

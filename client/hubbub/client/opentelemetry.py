@@ -38,10 +38,11 @@ _DELTA: Final[dict[type, AggregationTemporality]] = {
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Report an attribute of the measurements in place of their number.
+    """Report an attribute of the measurements instead of their number.
 
-    metric: in the catalog. attribute: whose most frequent value is reported; "" for the one that
-        has the metric's name.
+    Args:
+        metric: name in the catalog.
+        attribute: whose most frequent value is reported; "" for the attribute named as the metric.
     """
 
     metric: str

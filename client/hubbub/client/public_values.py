@@ -37,12 +37,14 @@ class PublicValues:
         return sorted(fields - self._held.keys() - bundle.experiments.keys())
 
     def stream(self, metric: Metric, arms: Mapping[str, str]) -> str:
-        """The stream of this device's reports to a metric, or to a tier of it.
+        """The stream of this device's reports to a metric, or to one of its tiers.
 
-        arms: of this device, by the name of the experiment; the app says nothing of those.
+        Args:
+            metric: of the bundle.
+            arms: this device's arm by name of the experiment.
 
         Raises:
-            BadParameter: a callable raises; it does not show what.
+            BadParameter: the app's function failed; its error is not shown.
         """
         if not metric.breakdown:
             return metric.name

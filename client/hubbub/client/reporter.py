@@ -36,11 +36,12 @@ _LOCK_SECONDS: Final = 0.2  # no other thread holds the lock for long
 
 
 class Reporter:
-    """One process's view of the device, and what it drew since that was last entered.
+    """One process's view of the device, with the payloads that are not stored yet.
 
-    max_epsilon: what the app allows a report at most; the person's preference may be less.
-    public: what the app says in the clear of this device.
-    local: count values for this device's person, and draw nothing.
+    Args:
+        max_epsilon: largest epsilon of a report that the app allows; the person may allow less.
+        public: public fields of this device.
+        local: only count values, for this device's person; draw and send nothing.
     """
 
     def __init__(
@@ -145,7 +146,7 @@ class Reporter:
 
         Raises:
             UnknownMetric: the bundle has no such model.
-            ValueOutOfDomain: others than the model's features and label; it does not show them.
+            ValueOutOfDomain: features or label do not fit the model; the error does not show them.
         """
         model = named_model(self._bundle, name)
         try:

@@ -106,7 +106,7 @@ class Settings:
         return cls(**values)
 
     def is_strict(self, *, development: bool = False) -> bool:
-        """Whether mistakes raise. development: of the bundle."""
+        """Whether mistakes raise; `development` is that of the bundle."""
         return sys.flags.dev_mode or development if self.strict is None else self.strict
 
 

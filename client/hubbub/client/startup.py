@@ -106,13 +106,13 @@ def state_of(
     operator: bytes | None,
     clock: Callable[[], float] = time.time,
 ) -> State:
-    """The device's state, in its folder or this user's own; else in memory, with a warning.
+    """The device's state on disk, or in memory with a warning if the folder cannot be used.
 
-    operator: whom the app trusts by its explicit word.
+    `operator` is the operator that the app names explicitly, if any.
 
     Raises:
-        BundleRefused: another operator is trusted here, or more was promised, or a newer bundle
-            was here before.
+        BundleRefused: the app trusts another operator, the bundle takes more than was promised, or
+            a newer bundle was used before.
     """
     home, state_dir = settled(state_home()), settings.state_dir and settled(settings.state_dir)
     key = "" if state_dir else settings.app or program_name()

@@ -18,10 +18,7 @@ class Reports(Protocol):
 
 
 class TypedMetric(Generic[Value_contra]):
-    """One metric of the catalog.
-
-    name: as the catalog has it.
-    """
+    """One metric of the catalog, by its name there."""
 
     __slots__ = ("name",)
 

@@ -26,16 +26,18 @@ REQUIRED: Final = MISSING
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What is said of a field.
+    """The declaration of a field.
 
-    meaning: one sentence for who writes a catalog. example: its value as TOML has it.
-    write: what to write instead of what is wrong.
-    label: what page and card call it, before its value; "" if they do not list it.
-    others: names in metrics.toml that say the same in another way.
-    written: whether people write it; if not, it is made of what they wrote.
-    defines: whether totals mean something else when it changes.
-    always: whether a bundle holds it though it has its default, as all did in version 0.1.
-    operator: whether the operator's bundle alone holds it: it says nothing to devices.
+    Args:
+        meaning: one sentence for authors of a catalog.
+        example: a value in TOML.
+        write: remedy, after the problem.
+        label: name on pages and the privacy card; "" to leave it out there.
+        others: other names of the field in metrics.toml.
+        written: whether authors write it; otherwise it is computed.
+        defines: whether it belongs to the definition, which decides what totals mean.
+        always: whether a bundle has it even at its default, as in version 0.1.
+        operator: whether only the operator's bundle has it.
     """
 
     kind: Kind
@@ -121,10 +123,10 @@ def check(thing: Any) -> None:
 
 
 def dumped(thing: Any, *, defines: bool | None = None, operator: bool = False) -> dict[str, Any]:
-    """The JSON of an object's fields, of all or of those that do or do not define it.
+    """The JSON of an object's fields, without defaults, so that a new field changes no old bundle.
 
-    operator: with those that the operator's bundle alone holds.
-    Defaults are left out, so that a bundle is what it was before a field was invented.
+    `defines` selects the fields inside or outside the definition, None all; `operator` includes
+    those of the operator's bundle.
     """
     table: dict[str, Any] = {}
     section: type = type(thing)

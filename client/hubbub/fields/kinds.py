@@ -42,14 +42,16 @@ def _same(thing: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """What a field may hold.
+    """The permitted values of a field.
 
-    words: the same for people, as "a whole number in [1, 9]".
-    problem: why it may not hold this, after the field's name, as "must be ..."; "" if it may.
-    schema: the same in JSON Schema, as far as it goes there.
-    read: what was written, once it may be, as the field holds it.
-    dump, load: to the JSON of a bundle, and from there, where `problem` has not looked yet.
-    flat: `dump` gives several names with what they hold, and `load` takes them.
+    Args:
+        words: the permitted values in words, as "a whole number in [1, 9]".
+        problem: why a value is refused, to follow the field's name, as "must be ..."; "" if not.
+        schema: the same in JSON Schema, as far as possible.
+        read: converts a permitted written value to the field's value.
+        dump: converts it to the JSON of a bundle.
+        load: converts it back, before `problem` is checked.
+        flat: `dump` returns several fields by name, and `load` takes them.
     """
 
     words: Callable[[], str]
@@ -175,7 +177,7 @@ def in_interval(interval: Interval, *, is_integer: bool) -> Kind:
 
 
 def ascending(words: str, rule: str, item: Kind) -> Kind:
-    """A list in which each is larger than the one before. rule: after "must"."""
+    """A strictly ascending list; `rule` follows "must" in errors."""
 
     def holds(values: Any) -> bool:
         return (

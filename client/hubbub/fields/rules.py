@@ -43,7 +43,7 @@ def is_number(thing: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The numbers from low to high. ends: which of them belong to it, as "[]", "()", "[)", "(]"."""
+    """The numbers from low to high; `ends` is "[]", "()", "[)" or "(]"."""
 
     low: float = -inf
     high: float = inf

@@ -11,9 +11,9 @@ from hubbub.fields.kinds import Kind, Schema
 
 
 def table_of(section: type, *, flat: bool = False) -> Kind:
-    """The kind of a field that holds an object of this dataclass, written as a table.
+    """The kind of a field with an object of this dataclass, written as a table.
 
-    flat: a bundle has its fields beside the others.
+    With `flat`, a bundle has its fields beside those of the owner.
     """
     return Kind(
         words=lambda: f"a table of {_enumerated(section)}",

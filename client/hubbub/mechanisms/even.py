@@ -57,11 +57,12 @@ def lies_evenly(mechanism: AnyMechanism) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class EvenLies:
-    """The reports of `grr` that a mechanism's say no more than, in a crowd.
+    """The `grr` reports that reveal as much as a mechanism's reports in a crowd, or more.
 
-    categories: over how many its lies are spread; of codes no whole number. groups: among how many
-    groups of so many; which a report is in is drawn evenly, whatever the value is, and seen by all.
-    epsilon: local, nats.
+    Args:
+        categories: number of values over which lies are spread; not whole for vector codes.
+        groups: number of visible groups, drawn evenly and independently of the value.
+        epsilon: local, in nats.
     """
 
     categories: float
@@ -70,7 +71,7 @@ class EvenLies:
 
 
 def even_lies(mechanism: AnyMechanism, loss: float) -> EvenLies:
-    """What a crowd of it is accounted for as. loss: of one report, at least, in nats."""
+    """The account of a mechanism's crowd; `loss` is a lower bound of one report's loss, in nats."""
     if isinstance(mechanism, PrefixTree | PairedParts):
         space = mechanism.response.transform
         categories = ceil(Fraction(space.points, space.on_one - space.on_two))

@@ -23,9 +23,11 @@ def primes(top: int) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class Incidence:
-    """Which points lie on which hyperplanes: u on that of v if their inner product is 0 modulo s.
+    """Points and hyperplanes: point u lies on hyperplane v if their inner product is 0 modulo s.
 
-    prime: s, which must be one. dimensions: t >= 2, the number of coordinates.
+    Args:
+        prime: s.
+        dimensions: t >= 2, the number of coordinates.
     """
 
     prime: int
@@ -101,13 +103,15 @@ class Incidence:
 
 @dataclass(frozen=True, slots=True)
 class HashPool:
-    """Public hash functions of which any two values collide under the same share.
+    """Public hash functions under which any two values collide with the same share.
 
-    Values are vectors of t digits modulo a prime s, functions the points of the space of so many
-    coordinates, and a value's bucket under a function their inner product: two values collide
-    where the point lies on the hyperplane of their difference.
+    Values are vectors of t digits modulo a prime s, functions are the points of the space with t
+    coordinates, and a value's bucket under a function is their inner product. Two values collide if
+    the point lies on the hyperplane of their difference.
 
-    prime: s, how many buckets there are. dimensions: t >= 2, the digits of a value.
+    Args:
+        prime: s, the number of buckets.
+        dimensions: t >= 2, the digits of a value.
     """
 
     prime: int

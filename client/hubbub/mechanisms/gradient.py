@@ -58,10 +58,14 @@ def gradient(
     centre: Sequence[float],
     weights: Sequence[float],
 ) -> list[float]:
-    """A person's gradient over the clip: of length 1 at most, as many numbers as weights.
+    """A person's gradient divided by the clip: length at most 1, one number per weight.
 
-    columns, label: in [0, 1]; of softmax the place of the person's class. centre: where columns
-    lie. weights: of columns about it, then of the intercept; of softmax so for each contrast.
+    Args:
+        kind: of the model.
+        columns: in [0, 1].
+        label: in [0, 1]; for softmax the place of the class.
+        centre: means of the columns.
+        weights: of the centred columns, then of the intercept; for softmax, for each contrast.
     """
     about = _about(columns, centre)
     long = length(about)

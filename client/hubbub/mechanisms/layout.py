@@ -13,13 +13,18 @@ from hubbub.errors import BadParameter, BadPayload, ShapeMismatch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """The sum of many payloads: one integer a cell, and how many reports were added.
+    """The sum of many payloads.
 
-    dummies: payloads beside the reports that hold any value alike. dummies_variance: of how many
-    they are, where that is not known, of a crowd that is on its way, where one more is a report
-    less. beside_variance: of how many, whatever the reports are: where devices made them, or they
-    hide how many reports there are. value_law: of how many dummies name one value, the chances of
-    0, 1, 2, ... where each value has a number of its own; those in `dummies` beside them hold any.
+    Args:
+        cells: one whole number per cell.
+        reports: number of reports.
+        dummies: payloads beside the reports, with any value equally likely.
+        dummies_variance: variance of their number, if a further dummy means one report fewer (a
+            crowd of which only a part has arrived).
+        beside_variance: variance of their number, independent of the reports (devices made them, or
+            they hide the number of reports).
+        value_law: probabilities of 0, 1, 2, ... dummies of one value, if each value has its own
+            number of dummies beside those in `dummies`.
     """
 
     cells: Sequence[int]

@@ -152,10 +152,7 @@ class PairedParts:
         return cell
 
     def with_cell(self, place: int, turn: int = 0) -> int:
-        """A value that has the cell at this place of all tables; or, turned by 1, one that has not.
-
-        place: as answers have them, table by table.
-        """
+        """A value in the cell at this place, table by table; with turn 1, a value outside it."""
         group = 0
         while place >= self.cells[group]:
             place, group = place - self.cells[group], group + 1

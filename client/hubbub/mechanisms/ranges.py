@@ -110,11 +110,10 @@ def place(self: OverRange, value: float) -> Sequence[Fraction]:
 
 
 def dummies_variance(self: OfMean, totals: Totals, places: float) -> float:
-    """What dummies add to the variance of the mean, times the reports squared.
+    """The variance that dummies add to the mean, times the squared number of reports.
 
-    A dummy more than expected adds its contribution, and counts as a report that holds the mean.
-
-    places: the estimated sum of the numbers' places, in [0, reports].
+    A further dummy adds its contribution, and counts as a report of the mean. `places` is the
+    estimated sum of the numbers' places, in [0, reports].
     """
     mean = places / max(totals.reports, 1)
     return totals.weighted_variance([share - mean for share in self.contributions])

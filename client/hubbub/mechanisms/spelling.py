@@ -30,7 +30,7 @@ _RARE_IN_HOSTS: Final = "_/:?=&%+~@#ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 class Spelled(NamedTuple):
-    """What some bits spell. used: how many of them, its end included; None if there is no end."""
+    """A text from its bits; `used` is the number of bits with the end, None without an end."""
 
     text: str
     used: int | None
@@ -256,10 +256,7 @@ def _fullest(text: str, size: int) -> tuple[_Code, _Alphabet]:
 
 
 def read(bits: int, size: int, *, complete: bool = False) -> Spelled | None:
-    """What a text's first bits spell; None if no text begins so.
-
-    complete: no further bits are known of it.
-    """
+    """The text of some first bits; None if no text begins so. `complete`: no bits follow."""
     reader = _Bits(bits, size)
     text: list[str] = []
     alphabet, begun = None, 0

@@ -43,7 +43,8 @@ _MAX_BEGINNINGS: Final = 255
 class PrefixTree:
     """A hashed prefix tree; its groups are the hash functions of all jobs, job by job.
 
-    beginnings: of strings, each told as one number; of several that fit, the longest.
+    Args:
+        beginnings: common beginnings, each sent as one number; the longest that fits is used.
     """
 
     epsilon: float

@@ -62,9 +62,14 @@ def pool_for(epsilon: float) -> dict[str, int]:
 class VectorCodes:
     """Vectors of `dimensions` numbers, by `books` books of `words` words each.
 
-    A value is a sequence of numbers, the root of whose summed squares is `max_length` at most.
-    near: w. reach: m, by which a word is divided. squared_error: the mean of |word/m - vector|^2 of
-    one report of a unit vector, over all pools. along: S.
+    A value is a sequence of numbers whose length (root of the sum of squares) is at most
+    `max_length`.
+
+    Attributes:
+        near: w, the number of near words.
+        reach: m, which divides a word.
+        squared_error: mean of |word/m - vector|^2 for one report of a unit vector, over all pools.
+        along: S.
     """
 
     epsilon: float

@@ -43,9 +43,9 @@ class Window:
         return self.inside.complement.exact / (self.starts - 1)
 
     def chance(self, start: int, outcome: int, up: int = 0) -> Fraction:
-        """Of one outcome, for a window that begins at `start`.
+        """The probability of an outcome, for a window that begins at `start`.
 
-        up: the chance, in 2**-64, that the window begins one further.
+        `up` is the probability, in 2**-64, that the window begins one further.
         """
         if up:
             share = Fraction(up, 1 << DIGITS)

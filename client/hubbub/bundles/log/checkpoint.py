@@ -19,10 +19,7 @@ _LINES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What a log said of itself.
-
-    origin: the log's name. size: in entries. root: 32 bytes. note: as it was signed.
-    """
+    """A signed statement of a log: its name, its size in entries, its root (32 bytes), the note."""
 
     origin: str
     size: int

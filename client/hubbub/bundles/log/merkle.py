@@ -39,10 +39,13 @@ def refuse_inconsistent(
 ) -> None:
     """Check that one tree grew from another. RFC 9162, section 2.1.4.2.
 
-    before, after: size, in [1, size after] and from 1 on, and root of each.
+    Args:
+        before: size, at least 1, and root of the earlier tree.
+        after: size and root of the later tree.
+        proof: hashes of subtrees.
 
     Raises:
-        BadParameter: it did not, or the proof is of other sizes.
+        BadParameter: it did not grow from it, or the proof is for other sizes.
     """
     (size, root), (size_after, root_after) = before, after
     if not 1 <= size <= size_after:

@@ -24,13 +24,15 @@ _MAX_SIGNATURES: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class NoteKey:
-    """Whose signature is looked for.
+    """A key whose signatures are checked.
 
-    name: without spaces and plus signs. public: Ed25519. kind: what is signed: ED25519, the text of
-    a note, or COSIGNATURE, that and when (cosignature.py).
+    Args:
+        name: without spaces and plus signs.
+        public: Ed25519 public key.
+        kind: ED25519 signs the text of a note; COSIGNATURE also the time (cosignature.py).
 
     Raises:
-        BadParameter: no such name, or a key that protects nothing.
+        BadParameter: an invalid name, or a key that protects nothing.
     """
 
     name: str

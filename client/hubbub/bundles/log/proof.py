@@ -22,10 +22,12 @@ KINDS: Final = ("bundle", "notice", "keys")
 
 @dataclass(frozen=True, slots=True)
 class LogProof:
-    """That an entry is in a log, of which the checkpoint is.
+    """A proof that the log of a checkpoint contains an entry.
 
-    index: the entry's, from 0 on. inclusion: the subtrees beside its path.
-    grown: per size that the log had when a bundle was shipped before, how it grew from there.
+    Args:
+        index: of the entry, from 0.
+        inclusion: hashes of the subtrees beside its path.
+        grown: consistency proof from each size at which an earlier bundle was shipped.
     """
 
     index: int
@@ -64,10 +66,7 @@ class LogProof:
         )
 
     def refuse_fork(self, size: int, root: bytes) -> None:
-        """Check that the log grew from what it was. Raises BundleRefused.
-
-        size, root: of the last checkpoint that was believed.
-        """
+        """Raises BundleRefused unless the log grew from the checkpoint with this size and root."""
         now = self.checkpoint
         if now.size < size:
             raise BundleRefused(
@@ -95,12 +94,15 @@ def entry_of(kind: str, content: bytes) -> bytes:
 
 
 def open_proof(line: bytes, content: bytes, key: NoteKey) -> LogProof:
-    """The proof in a bundle's third line, checked.
+    """The checked proof in a bundle's third line.
 
-    content: the bundle's first two lines. key: of the log that the bundle names.
+    Args:
+        line: the third line.
+        content: the bundle's first two lines.
+        key: of the log that the bundle names.
 
     Raises:
-        BundleRefused: malformed, another log's, or of another bundle.
+        BundleRefused: malformed, of another log, or of another bundle.
     """
     try:
         proof = LogProof.load(line, key)

@@ -11,13 +11,19 @@ from hubbub.sealing import CountNoise
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CentralPromise:
-    """What one person can lose to who sees a whole epoch shuffled, of `crowd` reports at least.
+    """The central promise of a crowd: what a whole shuffled epoch reveals about one person.
 
-    epsilon, delta: central. honest: the share of the reports that is counted on to lie as it
-    should. max_local_epsilon: the most that a report may say to who sees it alone. dummies: how
-    many reports of nobody the shuffler adds. dummies_each: how many every device adds, on average.
-    dummies_scale, dummies_shift: of the law of how many it adds of each value; 0 for none of these.
-    epochs: of how many epochs, with a report of the person in each, all of it holds together.
+    Args:
+        epsilon: central, in nats.
+        crowd: smallest number of reports.
+        delta: of the promise.
+        honest: share of reports that is assumed to be randomized correctly.
+        max_local_epsilon: largest local epsilon of a report, in nats.
+        dummies: number of dummies that the shuffler adds.
+        dummies_each: average number of dummies that each device adds.
+        dummies_scale: of the law of a value's number of dummies; 0 for none.
+        dummies_shift: mean of that law.
+        epochs: number of epochs, with a report of the person in each, over which it holds.
     """
 
     epsilon: float

@@ -16,11 +16,11 @@ _WRITE: Final = "write its range [low, high], the ends of its bands, or its valu
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One feature. says: two numbers, its range; more, the ends of bands; or texts, its values.
+    """One feature, from two numbers (a range), more numbers (ends of bands), or texts (values).
 
-    A range is one column, to whose ends numbers outside are clipped; else there is one for each
-    band or value, of which one is 1. A band has its lower end; the first and the last one have all
-    that is below and above.
+    A range is one column, to whose ends other numbers are clipped. Bands and values have a column
+    each, of which one is 1. A band includes its lower end; the first and the last band include
+    everything below and above.
     """
 
     name: str

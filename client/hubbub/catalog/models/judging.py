@@ -30,9 +30,9 @@ def judging(metric: Any) -> GeneralizedRandomizedResponse:
 def judged(
     metric: Any, score: float, label: float, edges: Sequence[float], source: BitSource
 ) -> bytes:
-    """The report of one person who judges.
+    """The report of one person in the evaluation of a model, with the score's bin between `edges`.
 
-    label: in [0, 1]; between the two it is told as 1 with its own chance. edges: between bins.
+    A label between 0 and 1 is reported as 1 with this probability.
     """
     bit = source.chance(Probability.at_most(label))
     mechanism = judging(metric)

@@ -34,9 +34,9 @@ _MAX_ROUNDS: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One person as a model takes them: columns and label in [0, 1]. clipped: how many values.
+    """One person's example: columns and label in [0, 1], and how many values were clipped.
 
-    Of softmax the label is the place of its class.
+    For softmax the label is the place of its class.
     """
 
     columns: tuple[float, ...]
@@ -323,13 +323,15 @@ class Learning:
         )
 
     def example(self, features: Any, label: Any) -> Example:
-        """A person as the model takes them.
+        """A person's example, scaled for the model.
 
-        features: by their names, or one for each in their order.
+        Args:
+            features: by name, or all in order.
+            label: of the person.
 
         Raises:
-            ValueOutOfDomain: others than the model's, no finite number, not listed; or such a
-                label. The message never shows a value.
+            ValueOutOfDomain: wrong features, no finite number, an unlisted value or label; the
+                message never shows a value.
         """
         names = [feature.name for feature in self.features]
         if isinstance(features, Mapping):

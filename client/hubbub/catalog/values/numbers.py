@@ -39,7 +39,7 @@ class Number(ValueKind):
         return edges_of(written)
 
     def label(self, low: float, high: float, last: float) -> str:  # noqa: ARG002 of counts
-        """What a range between two edges is called. last: the last edge of all."""
+        """The name of the range between two edges; `last` is the last edge of all."""
         return f"{low:.10g} to {high:.10g}"
 
     def labels(self, edges: Sequence[float], unit: str, *, clamps: bool) -> tuple[str, ...]:
@@ -54,12 +54,10 @@ class Number(ValueKind):
         return tuple(texts)
 
     def place(self, owner: Any, value: Any) -> int:
-        """Which range a number is in.
-
-        owner: a metric, or a part of one, with unit and edges.
+        """The place of a number's range, from 0; `owner` is a metric or part with unit and edges.
 
         Raises:
-            ValueOutOfDomain: no number of this kind, or outside and refused there.
+            ValueOutOfDomain: not a number of this kind, or outside a range that refuses it.
         """
         return part_of(owner.edges, self.number(owner.unit, value), clamps=owner.clamps)
 

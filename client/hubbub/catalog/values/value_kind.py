@@ -61,9 +61,9 @@ class ValueKind:
         return {}
 
     def check(self, metric: Any, domain: str) -> None:
-        """Raises BadParameter where kind, edges, unit and values say different things.
+        """Raises BadParameter if kind, edges, unit and values contradict each other.
 
-        domain: what the metric's mechanism takes: "categories", "numbers", "strings" or "vectors".
+        `domain` is that of the mechanism: "categories", "numbers", "strings" or "vectors".
         """
         if metric.edges and not self.NUMERIC:
             raise BadParameter('edges are of a number; write kind = "number", or another')
@@ -76,10 +76,10 @@ class ValueKind:
             )
 
     def code(self, metric: Any, places: Mapping[str, int], value: Any) -> Any:
-        """The mechanism's value for what an app reported. places: of the listed values.
+        """The mechanism's value for a reported value; `places` are those of the listed values.
 
         Raises:
-            ValueOutOfDomain: not one of the metric's values. The message never shows it.
+            ValueOutOfDomain: not one of the metric's values; the message never shows it.
         """
         if metric.values is None:
             if metric.clamps and is_number(value):
@@ -105,7 +105,7 @@ class ValueKind:
         return {name: index for index, name in enumerate(values)}
 
     def example(self, metric: Any, chance: Any) -> Any:
-        """A value that an app may report. chance: a `random.Random`."""
+        """A value that an app may report, drawn by the `random.Random` in `chance`."""
         if metric.values is not None:
             return chance.choice(metric.values)
         if "low" in metric.parameters:

@@ -45,9 +45,10 @@ _APART_SECONDS: Final = 600.0  # between tries, at most, of who has nothing to w
 
 
 class Purse:
-    """One process's way to tokens. ask: takes a request to the issuer; None where nobody is asked.
+    """The tokens of one process. Safe between threads; the state keeps processes apart.
 
-    Safe between threads; the state keeps processes apart.
+    Args:
+        ask: sends a request to the issuer; None if the client has no account.
     """
 
     def __init__(

@@ -93,12 +93,13 @@ class Sender:
         return not self._waiting
 
     def enter(self, *, gently: bool = False) -> None:
-        """Seal and keep what was drawn here, and by processes that ended; all of it or nothing.
+        """Seal and store all payloads that this process, or one that ended, drew; all or none.
 
-        gently: pause between seals, so that threads of the app never wait long for ours.
+        Args:
+            gently: pause between seals, so that threads of the app never wait long.
 
         Raises:
-            StateUnusable: nothing was lost; try again.
+            StateUnusable: the payloads are not lost; try again.
         """
         with self._entering.within():
             if self._reporter.is_local:

@@ -22,11 +22,12 @@ _random: Final = secrets.SystemRandom()
 
 
 class Waits:
-    """The waits of a client that goes on while its app does.
+    """The pauses of a client that runs as long as its app.
 
-    hold_seconds: what has been entered waits a random time up to this before it is sent, so that
-        the moment of sending says nothing about the moment of reporting. Of this, and of the pause
-        between tries, only so much is used that a report of the shortest epoch is not too late.
+    Args:
+        hold_seconds: a report waits a random time up to this before it is sent, so that the moment
+            of sending does not reveal the moment of reporting. This time, and the pause between
+            retries, are cut so that a report of the shortest epoch is not late.
     """
 
     def __init__(self, bundle: Bundle, hold_seconds: float) -> None:

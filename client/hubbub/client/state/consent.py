@@ -14,16 +14,17 @@ _MAX_SECONDS: Final = 2.5e11  # the year 9892: what datetime still knows
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """What the person said so far.
+    """A person's last decisions.
 
-    generation: the number. preference: the most epsilon that they allow a report, or infinity: of a
-    metric with a crowd, in it. max_local: the most of any report to whoever looks; None for as
-    much as `preference`.
-    since: when they had everything forgotten, in seconds since 1970, or 0: epochs that ran then
-        are over.
+    Args:
+        generation: number of decisions so far; odd means off.
+        preference: largest epsilon of a report that the person allows (central, for a metric with a
+            crowd); infinity by default.
+        since: time of the last forgetting, in seconds since 1970, or 0; it closes open epochs.
+        max_local: largest local epsilon that the person allows; None for `preference`.
 
     Raises:
-        ValueError: nobody can have said that.
+        ValueError: nobody can have decided this.
     """
 
     generation: int = 0
@@ -60,10 +61,13 @@ def turned(generation: int, *, on: bool) -> int:
 
 
 def agreed(earlier: Consent, later: Consent, *, ordered: bool) -> Consent:
-    """What two places that both were told something say together.
+    """The consent that follows from two copies of the state.
 
-    ordered: one is known to be the later, of one history: then the last word holds. Otherwise
-        nobody knows which was said last, and the more careful one does.
+    Args:
+        earlier: consent of one copy.
+        later: consent of the other.
+        ordered: `later` continues the history of `earlier`, so it holds. Otherwise the stricter
+            value of each decision holds.
     """
     generation = max(earlier.generation, later.generation)
     preference, local = later.preference, later.local

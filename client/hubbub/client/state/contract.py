@@ -42,10 +42,11 @@ PUT_BACK = "put_back"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingPayload:
-    """A payload as report() drew it, noted in memory and not yet in the outbox.
+    """A payload that report() drew and that is not in the outbox yet.
 
-    generation: of the consent under which it was drawn.
-    made: when, in seconds since 1970; stays on the device.
+    Args:
+        generation: number of the consent under which it was drawn.
+        made: time of the draw, in seconds since 1970; it stays on the device.
     """
 
     stream: str
@@ -58,9 +59,10 @@ class PendingPayload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxEntry:
-    """A payload on its way into the outbox, sealed once and for all: a resend is the same bytes.
+    """A payload that enters the outbox, sealed once, so that every resend has the same bytes.
 
-    number: under which its process noted it.
+    Args:
+        number: of the payload in its process.
     """
 
     number: int
@@ -95,7 +97,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PayloadRecord:
-    """One payload as the device remembers it. fate: "" while it waits, "sent", or why not."""
+    """A payload in the device's history. `fate` is "" while it waits, "sent", or the reason."""
 
     stream: str
     epoch: int

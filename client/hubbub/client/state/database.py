@@ -63,9 +63,10 @@ _parents: Final[list[sqlite3.Connection]] = []
 
 
 class Damaged(StateUnusable):
-    """The file holds what is none of ours, and has been set aside: the next try finds a new one.
+    """The file was damaged and is set aside; the next attempt makes a new one.
 
-    consent: what the person had said, as far as it could still be read.
+    Args:
+        consent: the person's consent, as far as the file could be read.
     """
 
     def __init__(self, message: str, consent: Consent | None = None) -> None:
@@ -74,10 +75,13 @@ class Damaged(StateUnusable):
 
 
 class Database:
-    """One process's way to the file. Raises StateUnusable wherever the file cannot be used.
+    """One process's access to the file. Raises StateUnusable if the file cannot be used.
 
-    alone: keeps other processes out for a transaction, whatever became of the file.
-    damaged: how often a damaged file was set aside, until whoever counts that sets it back.
+    Args:
+        alone: keeps other processes out for a transaction, whatever became of the file.
+
+    Attributes:
+        damaged: how often a damaged file was set aside; the reader resets it.
     """
 
     def __init__(self, path: Path, alone: Callable[[], AbstractContextManager[None]]) -> None:
@@ -91,12 +95,13 @@ class Database:
 
     @contextlib.contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
-        """All of it or nothing, alone among threads and processes.
+        """A transaction that excludes other threads and processes.
 
-        durable: on the disk before this returns, where a power cut cannot take it back.
+        Args:
+            durable: write to disk before returning, so that a power cut cannot undo it.
 
         Raises:
-            StateBusy: this thread is in the middle of one, or another process all the time.
+            StateBusy: this thread is inside a transaction, or another process holds the file.
         """
         with self._lock.within(), self._errors(), self._apart():
             connection = self._open()

@@ -33,16 +33,17 @@ def own_counts_of(counts: Mapping[str, int]) -> tuple[dict[str, int], dict[str, 
 
 @dataclass(slots=True, kw_only=True)
 class DeviceState:
-    """What holds for this device, over all processes of the app.
+    """The state that all processes of the app share.
 
-    generation: of consent.
-    preference: the most epsilon that the person allows a report, or infinity; of a metric with a
-        crowd, in it. max_local: the most of any report to whoever looks.
-    since: when the person had everything forgotten, or 0: epochs then running are over.
-    may_send: whether what is spent can be written down; nothing may leave if not.
-    notice: the operator's newest that was heard here, as it was signed; empty for none.
-    counts: payloads given up by reason, mishaps of the state itself by name, and what local mode
-        counted by `own_count`.
+    Args:
+        generation: number of the consent.
+        preference: largest epsilon of a report that the person allows (central, for a metric with a
+            crowd), or infinity.
+        since: time of the last forgetting, in seconds since 1970, or 0; it closes open epochs.
+        may_send: whether spending can be stored; otherwise nothing may leave.
+        counts: dropped payloads by reason, events by name, and local counts (`own_count`).
+        max_local: largest local epsilon that the person allows.
+        notice: the newest signed notice of the operator; empty for none.
     """
 
     secret: bytes = field(repr=False)

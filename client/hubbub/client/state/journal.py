@@ -38,9 +38,10 @@ _SUFFIX: Final = ".journal"
 
 
 class Journal:
-    """One process's journal in a state folder; gone once it is closed empty. Raises OSError.
+    """One process's journal in a state folder; deleted when it is closed empty. Raises OSError.
 
-    number: of the last payload before it.
+    Args:
+        number: of the last payload before this journal.
     """
 
     def __init__(self, folder: Path, number: int = 0) -> None:
@@ -144,9 +145,10 @@ class Journal:
 
 
 class Notes:
-    """One process's notes beside a state folder. Safe between threads; no I/O but to start and end.
+    """One process's notes beside a state folder. Safe between threads; I/O at start and end only.
 
-    most: how many may wait where there is no journal to measure.
+    Args:
+        most: how many notes may wait if there is no journal.
     """
 
     def __init__(self, folder: Path, most: int) -> None:

@@ -300,7 +300,7 @@ _log: Final = logging.getLogger("hubbub.client")
 
 
 class SharedLedger:
-    """One state's way to what is known of its folder. witnesses: None keeps nothing anywhere."""
+    """Access of a state in memory to its folder's witnesses; None stores nothing anywhere."""
 
     def __init__(
         self, witnesses: Witnesses | None, standing: DeviceState, clock: Callable[[], float]

@@ -17,13 +17,15 @@ _LONGEST_NAME: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateMoment:
-    """One moment of a state. Holds counts, and no value and no secret.
+    """A version of a state, without values and without the secret.
 
-    state: the name of the history that it is a moment of; commits: how often that had been
-        changed. head: this moment's own name, for two copies may change as often, each its way.
-    accounts: per metric what had been spent.
-    consent: None where it was written by version 0.1, whose witness did not tell it.
-    merged: moments of other places that this one has taken in already.
+    Args:
+        state: name of its history.
+        commits: number of changes so far.
+        head: random name of this version, since two copies may have the same number of changes.
+        accounts: spending per metric.
+        consent: None in a witness of version 0.1.
+        merged: heads of other copies that were merged into this one.
     """
 
     state: str
@@ -80,9 +82,9 @@ class StateMoment:
 
 
 def is_continued(moment: StateMoment, by: StateMoment, witnessed: str) -> bool:
-    """Whether a state is what became of the moment that its witness saw.
+    """Whether the state `by` continues `moment`, the version that its witness has.
 
-    witnessed: the head that the state knows its witness to have, if not its own.
+    `witnessed` is the head that the state expects in its witness, if not its own.
     """
     if moment.state != by.state:
         return False

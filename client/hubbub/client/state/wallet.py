@@ -29,12 +29,12 @@ _PARTS: Final = 2
 
 @dataclass(slots=True)
 class Wallet:
-    """What a device has of tokens.
+    """The tokens of a device.
 
-    pending: for which no answer was kept: after a kill the same is asked again, and answered again;
-        also by who knows another key of the issuer's, which counts what it was asked.
-    free: that no report has; an empty list where there are none, or the issuer gives no more.
-    spending: by the report's number in the outbox, and what it is of.
+    Args:
+        pending: requests without a stored answer; after a kill the device repeats the same request.
+        free: unused tokens; an empty list if the issuer gives no more.
+        spending: the token of each report, by its number in the outbox.
     """
 
     pending: dict[Period, Inputs] = field(default_factory=dict)

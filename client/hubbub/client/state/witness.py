@@ -33,9 +33,10 @@ _LOOK_SECONDS: Final = 0.002
 
 
 class Witness:
-    """One file that says what is known. Unreadable is as good as absent, but noticed.
+    """One witness file. An unreadable file counts as absent, and is reported.
 
-    shared: it lies where others may write too, and is used only in a folder of our own.
+    Args:
+        shared: the folder is writable for others; use the file only in a folder of this user.
     """
 
     def __init__(self, path: Path, *, shared: bool = False) -> None:
@@ -103,13 +104,14 @@ class Witness:
 
     @contextlib.contextmanager
     def alone(self, *, always: bool = True) -> Iterator[None]:
-        """Keep other processes, and other clients of this one, from writing in between.
+        """Exclude other processes, and other clients of this process, from writing.
 
-        always: False does nothing where no process ever was alone here.
+        Args:
+            always: False does nothing if there is no lock file yet.
 
         Raises:
-            StateBusy: others were writing all the time.
-            StateUnusable: that cannot be.
+            StateBusy: another process holds the lock.
+            StateUnusable: the lock cannot be taken.
         """
         path = self._path.with_suffix(".lock")
         if sys.platform == "win32" or not (always or (self._is_writable() and path.exists())):
@@ -161,11 +163,12 @@ class Witness:
 
 
 class Witnesses:
-    """The places where a folder's witness may be.
+    """The places of a folder's witness.
 
-    beside: next to the folder, which deleting the folder spares; and in it, for where the parent
-        cannot be written.
-    elsewhere: among temporary files, for as long as the folder cannot be used.
+    Attributes:
+        beside: next to the folder, so that it survives the folder; and inside, if the parent folder
+            is not writable.
+        elsewhere: among temporary files, while the folder cannot be used.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -57,9 +57,9 @@ class Watch:
                     elsewhere.remove()
 
     def look(self, rows: Rows, *, damaged: int) -> None:
-        """Believe the file, or take over what it does not know. Raises Damaged, StateUnusable.
+        """Accept the file, or merge the witness into it. Raises Damaged or StateUnusable.
 
-        damaged: how often a file was set aside since the last look.
+        `damaged` is how often a file was set aside since the last look.
         """
         self._purged, self._heard = [], self._witnesses.elsewhere.read()
         queries.count(rows, ["state_damaged"] * damaged)

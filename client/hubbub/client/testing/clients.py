@@ -31,7 +31,12 @@ def memory_client(
 ) -> Client:
     """A strict client without thread, network or disk; flush() sends to `transport`.
 
-    bundle: or the file of one. seed: of its coins and its secret. public: as `Client` has it.
+    Args:
+        bundle: a bundle, or the path of one.
+        seed: of its coins and its secret.
+        transport: receives the reports; by default a `FakeShuffler`.
+        clock: a `FakeClock`, say.
+        public: public fields, as for `Client`.
     """
     secret = hashlib.sha256(b"hubbub/1 testing secret|" + seed.encode()).digest()
     return Client(

@@ -16,12 +16,13 @@ class _Waiter:
 
 
 class FakeClock:
-    """Stands still until it is moved: nothing takes long, and nothing is late on a slow machine.
+    """A clock that stands still until a test moves it.
 
-    Who sleeps moves it, and goes on at once. Who waits (a client's background thread) goes on when
-    what it waits for is there, or when a test has moved the clock far enough.
+    A sleep moves it and returns at once. A wait (the client's background thread) ends when its
+    event occurs, or when the test has moved the clock far enough.
 
-    now: where it begins, in seconds since 1970; by default at this moment.
+    Args:
+        now: start, in seconds since 1970; the current time by default.
     """
 
     def __init__(self, now: float | None = None) -> None:

@@ -25,14 +25,18 @@ _FOR_GOOD: Final = ("hubbub-refused", "for-good")
 
 
 class FakeServer:
-    """Takes every report, until told otherwise. In the clear: dial it with insecure=True.
+    """A gRPC server in place of the shuffler; connect with insecure=True. It accepts every report.
 
-    opening: the keys that open reports, of `make_bundle()`.
-    answers: those of the next calls, one each, as a `FakeShuffler` has them.
-    failing: a status to answer with instead, and `retry_ms` to hint at. hang_seconds: how long to
-        wait before any answer. notice: the operator's, signed, in every answer.
-    models: the state of models, signed, in answers to submissions without a report.
-    received: every report of every call that was taken, resends too.
+    Args:
+        opening: keys that open reports, from `make_bundle()`.
+
+    Attributes:
+        answers: answers to the next calls, one each, as for `FakeShuffler`.
+        failing: a status to answer with instead; `retry_ms` is its hint, in milliseconds.
+        hang_seconds: delay before every answer.
+        notice: the operator's signed notice, in every answer.
+        models: the signed state of models, in answers to submissions without a report.
+        received: every accepted report, resends included.
     """
 
     def __init__(self, opening: Sequence[OpeningKey] = ()) -> None:

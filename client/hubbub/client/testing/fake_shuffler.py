@@ -11,11 +11,12 @@ or None for no answer, until its time is over or the transport is closed."""
 
 
 class FakeShuffler:
-    """Gives the answers it was made with, one a call; then takes everything.
+    """A transport that returns the given answers, one a call, and then accepts every report.
 
-    submissions: what was submitted, call by call, also where the answer was an error.
-    notice: the operator's, signed, which every answer carries. models: the state of models, signed,
-        in answers to submissions without a report.
+    Attributes:
+        submissions: the reports of every call, including calls answered with an error.
+        notice: the operator's signed notice, in every answer.
+        models: the signed state of models, in answers to submissions without a report.
     """
 
     def __init__(self, *answers: Answer) -> None:

@@ -39,7 +39,7 @@ _OPTIONS: Final = (
 
 
 class GrpcConnection:
-    """One channel. roots: PEM, None for the system's. Raises TryAgain where it cannot open one."""
+    """One gRPC channel; `roots` as PEM, None for the system's. Raises TryAgain if none opens."""
 
     def __init__(self, address: str, roots: str | None, *, insecure: bool) -> None:
         _check_room()

@@ -28,9 +28,11 @@ _LONGEST_HINT: Final = 9
 
 
 class HttpConnection:
-    """Connections to one shuffler, as many as calls at once. roots: PEM, None for the system's.
+    """Connections to one shuffler, one for each concurrent call.
 
-    place: HOST or HOST:PORT, and a path that a proxy of the operator's may want before ours.
+    Args:
+        place: HOST or HOST:PORT, with the path of the operator's proxy, if any.
+        roots: authorities as PEM; None for the system's.
     """
 
     def __init__(self, place: str, roots: str | None, *, insecure: bool) -> None:

@@ -28,7 +28,7 @@ _NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
 class HttpAnswer(NamedTuple):
-    """An answer as it came. headers: names in small letters; of one that came twice, the first."""
+    """An HTTP answer. Header names are in lower case; of a repeated header the first is kept."""
 
     status: int
     headers: dict[str, str]
@@ -183,9 +183,12 @@ class _Tls(_Timed):
 
 
 class HttpExchange:
-    """Connections to one place, as many as calls at once.
+    """Connections to one place, one for each concurrent call.
 
-    place: HOST or HOST:PORT, and the path that is asked. trust: None for the clear.
+    Args:
+        place: HOST or HOST:PORT, and the path.
+        type_: content type of requests.
+        trust: None for unencrypted connections.
     """
 
     def __init__(self, place: str, type_: str, trust: ssl.SSLContext | None) -> None:
@@ -202,10 +205,7 @@ class HttpExchange:
     def post(
         self, body: bytes, timeout_seconds: float, headers: Mapping[str, str] = _NO_HEADERS
     ) -> HttpAnswer:
-        """The answer to a body. Raises TryAgain where none came.
-
-        headers: beside the type; of what goes to an issuer, whose account asks.
-        """
+        """The answer to a body, sent with further `headers`. Raises TryAgain if none came."""
         deadline = time.monotonic() + timeout_seconds
         try:
             status, answered, answer = self._asked(body, headers, deadline)

@@ -17,9 +17,9 @@ AskIssuer = Callable[[bytes, float], bytes]
 
 
 def ask_issuer(address: str, key: str, roots: str | None) -> AskIssuer:
-    """Asks an issuer by the key of an account.
+    """A function that requests tokens from an issuer with an account's key.
 
-    roots: PEM of authorities that are trusted beside the system's.
+    `roots` is the PEM of authorities that are trusted in addition to the system's.
     """
     parts = urlsplit(address)
     trust = trusting(roots, system=True) if parts.scheme == "https" else None

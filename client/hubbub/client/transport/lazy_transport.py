@@ -29,11 +29,11 @@ class Connection(Protocol):
 
 
 class LazyTransport:
-    """A transport of one connection at a time.
+    """A transport with one connection at a time.
 
-    dial: makes a connection; asked at the first submit, so that an app that starts pays nothing
-        for what it loads.
-    bears_forks: whether a child may dial, though its parent had.
+    Args:
+        dial: opens a connection; called at the first submit, so that starting the app stays fast.
+        bears_forks: whether a child process may connect after its parent did.
     """
 
     def __init__(self, dial: Callable[[], Connection], *, bears_forks: bool) -> None:

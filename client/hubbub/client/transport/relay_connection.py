@@ -32,11 +32,13 @@ _STEP_BYTES: Final = 1024
 
 
 class RelayConnection:
-    """Connections to one relay, which passes on to one gateway.
+    """Connections to one relay, which forwards to one gateway.
 
-    place: the relay's, HOST or HOST:PORT and its path. gateway: its key, as the bundle has it.
-    shuffler: HOST:PORT that the request within names. roots: PEM of authorities that are trusted
-    beside the system's: a relay is somebody else's.
+    Args:
+        place: HOST or HOST:PORT of the relay, and its path.
+        gateway: public key of the gateway, from the bundle.
+        shuffler: HOST:PORT inside the encrypted request.
+        roots: PEM of authorities that are trusted in addition to the system's.
     """
 
     def __init__(self, place: str, gateway: bytes, shuffler: str, roots: str | None) -> None:

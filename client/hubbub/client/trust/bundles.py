@@ -44,12 +44,14 @@ class SeenLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """Whose bundles one app takes.
+    """The operator that one app trusts.
 
-    operator: the key that signed the last one. folder: the name of its state's folder.
-    before: keys that have handed over, directly or not, and sign for nobody any more.
-    serials: per folder the newest bundle that this app has had.
-    log: the transparency log that its bundles are in, as it was last seen; None for none.
+    Args:
+        operator: key that signed the last bundle.
+        folder: name of the state folder.
+        before: former keys of the operator, which have handed over and are refused.
+        serials: newest bundle that this app has had, by folder.
+        log: transparency log of its bundles, as last seen; None for none.
     """
 
     operator: bytes
@@ -61,10 +63,11 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Vouched:
-    """What a state folder itself says of who used it.
+    """What a state folder itself records about its users.
 
-    operator: b"" where that is lost; the folder's name still tells whether it was one's own.
-    names: of metrics that it knows.
+    Args:
+        operator: b"" if that record is lost.
+        names: of metrics in the folder.
     """
 
     folder: str
@@ -135,13 +138,13 @@ class Trust:
     def admit(
         self, app: str, bundle: Bundle, word: bytes | None, vouched: Collection[Vouched]
     ) -> tuple[Pin, list[str]]:
-        """Take a bundle for an app, and remember it: the app's pin, and folders to inherit from.
+        """Accept a bundle for an app and record it; returns the pin, and folders to inherit from.
 
-        word: the operator that the app itself names, of whose line the bundle is.
-        vouched: folders that no app is known to use: of version 0.1, or the app's pin was lost.
+        `word` is the operator that the app names explicitly; `vouched` are folders without a known
+        app: of version 0.1, or after the pin was lost.
 
         Raises:
-            BundleRefused: another operator's, older than one before, or it takes more than one.
+            BundleRefused: of another operator, older than one before, or asking for more.
         """
         pin, former = self._pin(app, bundle, word, vouched)
         newest = pin.serials.get(pin.folder, 0)

@@ -62,9 +62,13 @@ def held(path: Path, *others: Path) -> Iterator["TrustFile"]:
 
 
 class TrustFile:
-    """What the file says, and those in other places.
+    """The content of the file of trust, merged with its copies in other places.
 
-    place: which of them is written, if any. is_behind: another one knew what its own did not.
+    Args:
+        place: the copy that is written, if any.
+
+    Attributes:
+        is_behind: another copy had entries that this one lacked.
     """
 
     def __init__(self, path: Path, others: Sequence[Path], place: Path | None) -> None:
