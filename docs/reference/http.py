@@ -1,6 +1,7 @@
 """The reference of HTTP/JSON, from the OpenAPI document that the aggregator serves."""
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -208,7 +209,9 @@ def _schema(name: str, schema: Mapping[str, Any]) -> str:
         ", ".join(names) + ("" if kind == "string" else f" ({kind})")
         for kind, names in plain.items()
     )
-    meaning = f"{cell(schema['description'])}\n\n" if schema.get("description") else ""
+    summary, _, arguments = schema.get("description", "").partition("\n\nArgs:\n")
+    text = summary + re.sub(r"^    (\w[\w, ]*): ", r" `\1`: ", arguments, flags=re.MULTILINE)
+    meaning = f"{cell(text)}\n\n" if text else ""
     return (
         f"### {name}\n\n{meaning}"
         + (f"{'Further fields' if is_answer else 'Fields'}: {kinds}.\n\n" if kinds else "")

@@ -22,15 +22,15 @@ class ValueAnswer:
     """One value: estimate, standard error and interval in reports, and its share of all reports.
 
     A mean, or a coordinate, is in the metric's unit, without share, rank and detection.
-    low, high: ends of the interval, valid also for the first rows and for detected values.
-    share_low, share_high: interval of the share, with the error of the number of reports if it is
-    an
-        estimate.
-    rank: 1 for the largest estimate.
-    consistent: post-processed, in [0, all reports]: for RAPPOR strings the non-negative fit, for
-    `wave`
-        the smooth shape, otherwise the nearest histogram inside the intervals. Biased. None for a
-        mean.
+
+    Args:
+        low, high: ends of the interval, valid also for the first rows and for detected values.
+        rank: 1 for the largest estimate.
+        consistent: post-processed and biased, in [0, all reports]: for RAPPOR strings the
+            non-negative fit, for `wave` the smooth shape, otherwise the nearest histogram inside
+            the intervals. None for a mean.
+        share_low, share_high: interval of the share, with the error of the number of reports if it
+            is an estimate.
     """
 
     value: str
@@ -60,8 +60,10 @@ class Twins:
 class LikelyString:
     """A string that is probably held but not proven: a candidate for the next query.
 
-    doubt: average share, at most, of strings that nobody holds among it and all surer ones.
-    high: upper bound on the number of reports with it.
+    Args:
+        doubt: upper bound on the average share of strings that nobody holds, among this string and
+            all surer ones.
+        high: upper bound on the number of reports with it.
     """
 
     value: str
@@ -73,24 +75,23 @@ class LikelyString:
 class Answer:
     """All values of one metric, with the confidence of their intervals.
 
-    kind: how many reports hold each of some values, or fall in each of some ranges; a mean; or
-        that of a vector, a row for each coordinate.
-    correlation: the most that two estimates vary against each other, in [0, 1].
-    mean: of ranges, the mean of the numbers in them, each taken for its range's middle.
-    others: of RAPPOR strings, how many reports hold one that is no candidate; None where candidates
-        are too many to tell those from what was not detected, and of sketches. Of strings that were
-        found, how many hold another.
-    span: of numbers, the ends between which they lie; of a vector, of each coordinate.
-    repeats: how many of the reports one device may have made.
-    fit_p_value: of RAPPOR strings, at most the chance that totals lie so far from what was fitted,
-        if it is so; None as `others`.
-    twins: of RAPPOR strings, those that cannot be told apart.
-    beginnings: of strings that were found, those that are only what longer ones begin with.
-    reports_asked: of how many reports each value could be said, where values were appended in
-        between; empty where all could say all. Shares are of these.
-    likely: of strings that were found, further ones that may be held; where they were asked for.
-    figures: what the values are made of, where more can be said of them; for comparisons.
-    found: the strings that were found, as their search tells them, for who looks for further ones.
+    Args:
+        kind: values and ranges count reports; a mean has one row, a vector one per coordinate.
+        correlation: largest negative correlation of two estimates, in [0, 1].
+        mean: for ranges, the mean of their middles.
+        others: number of reports with a string that is no candidate, or that was not discovered;
+            None for sketches, and for RAPPOR with too many candidates.
+        span: range of numbers, or of each coordinate.
+        repeats: largest number of these reports from one device.
+        fit_p_value: for RAPPOR, upper bound on the probability of totals so far from a correct fit;
+            None as for `others`.
+        twins: for RAPPOR, strings that cannot be distinguished.
+        beginnings: discovered strings that are only beginnings of longer ones.
+        reports_asked: number of reports that could contain each value, if values were appended;
+            empty if all could. Shares refer to it.
+        likely: further strings that are probably held, if requested.
+        figures: estimates with their laws, for comparisons.
+        found: the discovered strings as their search returns them.
     """
 
     kind: AnswerKind

@@ -34,8 +34,10 @@ _HALVINGS: Final = 24
 class Percentile:
     """The number below which this percentage of the numbers lies, in the metric's unit.
 
-    low, high: edges of parts. reaches: which of them are ends of the range, so that the percentile
-    may lie beyond: more reports are needed, or a wider range.
+    Args:
+        low, high: edges of parts.
+        reaches: ends of the range among them, beyond which the percentile may lie: more reports are
+            needed, or a wider range.
     """
 
     percentile: float
@@ -57,11 +59,13 @@ class ShareBelow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PercentileShift:
-    """One percentile before and after, in the metric's unit, and how far it moved.
+    """One percentile before and after, in the metric's unit, and its shift.
 
-    low, high: of the difference, for the population. moved: the interval excludes 0.
-    reaches: where either percentile's interval ends at an end of the range, as in Percentile; what
-    the difference may be at most is then not known.
+    Args:
+        low, high: of the difference, for the population.
+        moved: whether the interval excludes 0.
+        reaches: ends of the range at which either percentile's interval ends; the difference is
+            then unbounded.
     """
 
     percentile: float
@@ -175,9 +179,9 @@ def _share_below(ranks: Ranks, bound: float, reach: float) -> ShareBelow:
 
 
 def share_end(ranks: Ranks, edge: int, reach: float, farthest: float) -> float:
-    """The share towards `farthest` that the estimate at an edge is so many errors away from.
+    """The share, towards `farthest`, from which the estimate at an edge is this many errors away.
 
-    farthest: 0 for the low of an interval, 1 for its high.
+    `farthest` is 0 for the low end of an interval and 1 for its high end.
     """
     near, far = float(ranks.shares[edge]), farthest
     if edge in (0, len(ranks.edges) - 1):

@@ -88,10 +88,11 @@ class Ranks(Protocol):
 
 @dataclass(frozen=True)
 class LinearRanks:
-    """From independent estimates of single parts.
+    """Ranks from independent estimates of single parts.
 
-    figures: of the parts, in order; perhaps of further values behind them that are no numbers.
-    repeats: of the population, how many of the reports one device may have made; 0 of reporters.
+    Args:
+        figures: of the parts, in order, and perhaps of further values that are no numbers.
+        repeats: for the population, largest number of reports from one device; 0 for reporters.
     """
 
     edges: Floats
@@ -161,9 +162,11 @@ class LinearRanks:
 
 @dataclass(frozen=True)
 class WaveRanks:
-    """From the reports of `wave`, of one or more tiers over the same parts.
+    """Ranks from the reports of `wave`, of one or more tiers over the same parts.
 
-    repeats: as of LinearRanks; tiers are of the population always, since who is in which is chance.
+    Args:
+        repeats: as in LinearRanks; several tiers always describe the population, since the tier of
+            a person is chance.
     """
 
     tiers: Sequence[tuple[SquareWave, Totals]]
@@ -374,11 +377,11 @@ def _whitened(rows: Floats, totals: Totals, shares: Floats, repeats: int) -> tup
 def ranks_of(
     tiers: Sequence[Tier], edges: Sequence[float], *, repeats: int = 1, population: bool = False
 ) -> Ranks | None:
-    """Of the totals of one metric; None where it has no reports, or no parts of a range.
+    """The ranks of one metric's totals; None without reports, or without parts of a range.
 
-    edges: of listed values that are parts of a range; empty where the mechanism has the range.
-    repeats: how many of the reports one device may have made. population: of all from whom those
-    who reported are, and not of these alone.
+    `edges` are those of listed values that are parts of a range, empty if the mechanism has the
+    range; `repeats` is the largest number of reports from one device; `population` selects
+    intervals for the population instead of the reporters.
     """
     live_tiers = [tier for tier in tiers if tier[1].reports]
     sampled = repeats if population else 0

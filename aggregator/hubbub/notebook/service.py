@@ -52,7 +52,7 @@ def service_at(
 ) -> "Service":
     """The service at an address; arguments and errors are those of `connect`.
 
-    absent: what to say where nothing listens; "" for that the address may be wrong.
+    `absent` is the error's text if nothing listens; "" if the address may be wrong.
     """
     if not timeout_seconds > 0:
         raise BadParameter(f"timeout_seconds {timeout_seconds} is not above 0")

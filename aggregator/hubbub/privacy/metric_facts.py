@@ -10,7 +10,11 @@ from hubbub.fields.field import fields_of
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One field and what it holds. label: what people call the field, as "asked by"."""
+    """One field and its text.
+
+    Args:
+        label: name of the field for people, as "asked by".
+    """
 
     field: str
     label: str

@@ -41,12 +41,16 @@ Unit = Literal[
 class Column:
     """One column.
 
-    field: of a row. to: of the field at the other end, where the column is an interval.
-    title: above it; "{level}" stands for the answer's confidence. mean_title: of an answer that is
-    a mean, where it differs.
-    meaning: a sentence without its full stop, for Prometheus' help and the page's hints.
-    of_means: whether a mean has it. gauge: whether Prometheus gets it.
-    spare: narrow terminals leave out columns in this order, from 1 on; 0 stays.
+    Args:
+        field: of a row.
+        title: heading; "{level}" stands for the answer's confidence.
+        unit: of the values.
+        meaning: a sentence without its full stop, for Prometheus' help and the page's hints.
+        to: field of the other end, if the column is an interval.
+        mean_title: heading for a mean, if it differs.
+        of_means: whether a mean has it.
+        gauge: whether Prometheus gets it.
+        spare: narrow terminals omit columns in this order, from 1 on; 0 stays.
     """
 
     field: str

@@ -19,9 +19,12 @@ from hubbub.query_results import measured
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertVerdict:
-    """What was judged of one epoch. fired: it is so, with the alert's confidence.
+    """The verdict on one epoch.
 
-    sentence: what was seen, for people. values: those that changed, or that the rule names.
+    Args:
+        fired: whether the condition holds, with the alert's confidence.
+        sentence: the observation in words.
+        values: those that changed, or that the rule names.
     """
 
     metric: str

@@ -32,7 +32,7 @@ _INDEX: Final = "aggregator:estimates"
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What stands of a range. version: what it came from. at: when that was last found so."""
+    """The stored state of a range: its version, and when (`at`) that was last confirmed."""
 
     version: str
     at: str
@@ -106,10 +106,7 @@ def range_name(selection: EpochSelection, query: EstimateQuery) -> str:
 def version_of(
     definition: str, selection: EpochSelection, query: EstimateQuery, *, final: bool
 ) -> str:
-    """What an answer comes from, in short: two of one version are the same.
-
-    definition: of this program and of the metric.
-    """
+    """A digest of everything that an answer depends on; `definition` is program and metric."""
     came_from: tuple[object, ...] = (
         definition,
         query.confidence,

@@ -39,10 +39,11 @@ from hubbub.privacy.metric_facts import Fact
 class Point:
     """One value in one epoch: its share, or a mean, with its interval.
 
-    reports: how many were asked for it.
-    line, line_low, line_high: the likely truth by all days together, with its band; None where
-    there are too few, or all err alike. The band's confidence is of all days on average.
-    reaches: as in Percentile.
+    Args:
+        reports: number of reports that could contain the value.
+        line, line_low, line_high: smoothed estimate from all days, with its band; None for few
+            epochs, or if all days share one error. The band holds for this share of all days.
+        reaches: as in Percentile.
     """
 
     epoch: int
@@ -60,10 +61,12 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shift:
-    """A step of a line's level from one epoch to the next. date: of the first epoch after it.
+    """A step of a line's level from one epoch to the next.
 
-    within: the epochs that this is among, at the trend's confidence. difference: how far up the
-    level went, a share or in the metric's own unit, with its interval.
+    Args:
+        date: first epoch after the step.
+        within: possible epochs, at the trend's confidence.
+        difference: height of the step, as a share or in the metric's unit, with its interval.
     """
 
     date: str
@@ -75,12 +78,13 @@ class Shift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One value over the epochs that hold the minimum batch.
+    """One value over the epochs that have the minimum batch.
 
-    not_asked: epochs in which a metric that this one goes on from asked, and not for this value; ""
-    where there is none.
-    shifts: the steps of its line. weekdays: their effects on it from Monday on, adding up to 0;
-    none where the data do not show any.
+    Args:
+        not_asked: epochs in which a former metric did not list this value; "" for none.
+        shifts: steps of the line.
+        weekdays: weekday effects on the line, from Monday on, with sum 0; empty if the data show
+            none.
     """
 
     value: str
@@ -92,7 +96,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Epoch:
-    """One epoch of a metric, and how many reports it holds. closed: it takes no more."""
+    """One epoch of a metric, with its number of reports; a closed epoch accepts no more."""
 
     epoch: int
     date: str
@@ -105,20 +109,23 @@ class Epoch:
 class MetricLine:
     """A metric and its reports.
 
-    kind: values (listed), strings, ranges, mean or vector.
-    total_values: number of listed values or coordinates.
-    candidates: number of the catalog's strings to look for; None if the metric finds strings.
-    epsilon: nats per report, proven, rounded up.
-    waiting, withheld: reports at the shuffler, and deleted there; None if unknown or hidden.
-    unit, lowest, highest: of numbers, the unit and the ends of the range.
-    parts: parts that can be crossed. ways: how many of them a device reports together.
-    public: fields of the breakdown. experiment: its name; "" without.
-    until_first_batch: why there is no answer yet; "" after the first batch.
-    one_look: why there are no anytime intervals; "" if there are.
-    discover: share of devices that feed the stream NAME/tree.
-    updated: when the last report was counted.
-    epochs: the newest, ascending; all are included in `reports`.
-    facts: further fields of the catalog.
+    Args:
+        kind: values (listed), strings, ranges, mean or vector.
+        epsilon: of one report, in nats, proven, rounded up.
+        total_values: number of listed values or coordinates.
+        candidates: number of candidates in the catalog; None if the metric finds strings.
+        waiting, withheld: reports at the shuffler, and deleted there; None if unknown or hidden.
+        updated: when the last report was counted.
+        epochs: the newest, ascending; `reports` includes all epochs.
+        facts: further fields of the catalog.
+        unit, lowest, highest: unit and range of numbers.
+        until_first_batch: why there is no answer yet; "" after the first batch.
+        parts: parts that can be crossed.
+        public: fields of the breakdown.
+        experiment: name of the metric's experiment; "" for none.
+        one_look: why there are no anytime intervals; "" if there are.
+        discover: share of devices that feed the stream NAME/tree.
+        ways: number of parts that a device reports together.
     """
 
     name: str
@@ -154,10 +161,13 @@ class MetricLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shuffled:
-    """(epsilon, delta) of one report in the smallest shuffled batch that an answer came from.
+    """Central privacy of one report in the smallest batch of an answer.
 
-    reports: how many that batch had. assumption: what it rests on. rests_on: of what it is and what
-    it rests on, in one short sentence.
+    Args:
+        epsilon: central, in nats.
+        reports: number of reports in that batch.
+        assumption: what the epsilon relies on.
+        rests_on: epsilon and assumption in one short sentence.
     """
 
     epsilon: float
@@ -171,12 +181,13 @@ class Shuffled:
 class MetricDetail:
     """A metric, and what one person's reports reveal, in nats.
 
-    per_report, per_epoch: of one report, and of all in an epoch.
-    unchanged: of all reports of one unchanged value, with a permanent response.
-    lifetime_epsilon: where the device stops.
-    max_posterior: how sure an observer who starts from 50:50 is at most after one report.
-    sentence: all of this in words.
-    shuffled: of one report in the smallest batch.
+    Args:
+        per_report, per_epoch: loss of one report, and of all reports in an epoch.
+        unchanged: loss of all reports of one unchanged value, with a permanent response.
+        lifetime_epsilon: loss at which the device stops.
+        max_posterior: starting from 50:50, an observer is at most this sure after one report.
+        sentence: the same in words.
+        shuffled: one report in the smallest batch.
     """
 
     metric: MetricLine
@@ -192,13 +203,16 @@ class MetricDetail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """What every answer about a metric has, whatever the question was.
+    """Fields that every answer about a metric has.
 
-    kind: values, ranges, mean or vector. unit: of numbers.
-    lists: sources of the strings: "catalog", saved lists, and "given" for those of the request.
-    epochs, dates, reports: all that the answer comes from. final: all epochs are closed.
-    notice: a warning that belongs before the answer; "" for none.
-    whose: "reporters": intervals cover the randomization noise, not who chose to report.
+    Args:
+        kind: values, ranges, mean or vector.
+        epochs, dates, reports: those that the answer covers.
+        final: whether all epochs are closed.
+        lists: sources of the strings: "catalog", saved lists, and "given" for those of the request.
+        unit: of numbers.
+        notice: a warning to show before the answer; "" for none.
+        whose: "reporters": intervals cover the randomization noise, not who chose to report.
     """
 
     metric: str
@@ -218,24 +232,28 @@ class Envelope:
 class Estimated(Envelope):
     """Estimates of one metric, summed over epochs.
 
-    since, until: begin of the first epoch and end of the last.
-    updated: when the last report was counted.
-    honest_p_value: upper bound on the probability of such totals from honest reports alone.
-    findings: what is wrong, if that is below one in a million.
-    others: of RAPPOR strings, number of reports with an unlisted string; None if too many are
-    listed.
-    fit_p_value: upper bound on the probability of totals so far from a correct fit; near 0, list
-        more strings.
-    twins: strings with equal bits. beginnings: found strings that are only beginnings of longer
-    ones.
-    likely: further strings that are probably held, if requested.
-    total: number of values; `values` may be a page of them.
-    promised: one report in the smallest batch that may leave. shuffled: in the actual batches.
-    lowest, highest: of numbers, the ends of the range.
-    notes: limits of a mean. anytime: the intervals hold at every look.
-    edges, percentiles, below: of numbers in parts, the edges of these; the percentiles requested,
-    or the usual ones; the shares below numbers that were requested.
-    reports_stderr: standard error of `reports`; 0 if they are counted exactly.
+    Args:
+        since, until: begin of the first epoch and end of the last.
+        updated: when the last report was counted.
+        shuffled: one report in the actual batches.
+        honest_p_value: upper bound on the probability of such totals from honest reports alone.
+        findings: what is wrong, if `honest_p_value` is below one in a million.
+        others: for RAPPOR, number of reports with an unlisted string; None with too many
+            candidates.
+        fit_p_value: upper bound on the probability of totals so far from a correct fit; near 0,
+            list more strings.
+        twins: strings with equal bits.
+        total: number of values; `values` may be a page of them.
+        promised: one report in the smallest batch that may leave.
+        lowest, highest: range of numbers.
+        notes: limits of a mean.
+        beginnings: discovered strings that are only beginnings of longer ones.
+        likely: further strings that are probably held, if requested.
+        edges: edges of the parts of a number's range.
+        percentiles: the requested percentiles, or the usual ones.
+        below: shares below requested numbers.
+        anytime: whether the intervals hold at every look.
+        reports_stderr: standard error of `reports`; 0 if they are counted exactly.
     """
 
     description: str
@@ -273,8 +291,9 @@ class Estimated(Envelope):
 class TopList(Envelope):
     """The most frequent values.
 
-    set_confidence: lower bound on the confidence that these are the top values.
-    order_confidence: the same, in this order.
+    Args:
+        set_confidence: lower bound on the confidence that these are the top values.
+        order_confidence: lower bound on the confidence that their order is right.
     """
 
     set_confidence: float
@@ -287,8 +306,9 @@ class TopList(Envelope):
 class Compared(Envelope):
     """Two ranges of epochs of one metric.
 
-    chosen: why these ranges, if the request named none.
-    percentiles: of numbers in parts, how far each of those requested, or of the usual ones, moved.
+    Args:
+        chosen: why these ranges, if the request named none.
+        percentiles: shifts of the requested percentiles, or of the usual ones.
     """
 
     before_epochs: list[int]
@@ -307,9 +327,13 @@ class Compared(Envelope):
 class Crossed(Envelope):
     """Two parts of a metric as a table, or as a table for each value of a third part.
 
-    rows, columns: the parts, from `parts`. values: the cells, row by row.
     Estimates describe the reporters; shares within rows, marks and association the population.
-    by: the third part, or "". slices: its values; the association then tests all of them together.
+
+    Args:
+        rows, columns: two of `parts`.
+        values: the cells, row by row.
+        by: the third part, or "".
+        slices: its values; the association then tests all of them together.
     """
 
     rows: str
@@ -325,9 +349,10 @@ class Crossed(Envelope):
 class Trended(Envelope):
     """A metric, epoch by epoch.
 
-    epochs: all requested ones; those below the minimum batch have no points.
-    joined: former metrics whose reports are included, latest first.
-    false_alarm: most probability of a shift in a line without a step.
+    Args:
+        epochs: all requested ones; those below the minimum batch have no points.
+        joined: former metrics whose reports are included, latest first.
+        false_alarm: upper bound on the probability of a shift in a line without a step.
     """
 
     min_batch: int
@@ -341,10 +366,13 @@ class Trended(Envelope):
 class ReportCounts:
     """Terms of the conservation law for one stream in one epoch.
 
-    acknowledged + dummies equals the sum of the others.
-    acknowledged, dummies, pooled, in_flight, withheld: the shuffler's terms; None if unknown.
-    fillers: reports without an answer. date: None for an unknown stream.
-    deleted: counted reports whose totals were deleted.
+    The sum of acknowledged and dummies equals the sum of the other terms.
+
+    Args:
+        date: None for an unknown stream.
+        acknowledged, dummies, pooled, in_flight, withheld: terms of the shuffler; None if unknown.
+        fillers: reports without an answer.
+        deleted: counted reports whose totals were deleted.
     """
 
     stream: str
@@ -367,7 +395,8 @@ class ReportCounts:
 class PipelineStatus:
     """The conservation law: where every report is.
 
-    complete: the shuffler's terms are known; otherwise `balanced` is None.
+    Args:
+        complete: whether the shuffler's terms are known; otherwise `balanced` is None.
     """
 
     complete: bool
@@ -379,7 +408,7 @@ class PipelineStatus:
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """A value, and how likely it is, of one report and every value as likely before."""
+    """A value and its probability given one report, from equal probabilities."""
 
     value: str
     probability: float
@@ -387,10 +416,15 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrived:
-    """One report of a development installation, as a device's ledger has it.
+    """One report of a development installation, as in a device's ledger.
 
-    number: from 1, as they came. at: when it was counted. epsilon: of it, in nats, as proven.
-    payload: in hex. meanings: the likeliest; others: how many more values it could have meant.
+    Args:
+        number: from 1, in the order of arrival.
+        at: when it was counted.
+        epsilon: of the report, in nats, proven.
+        payload: in hexadecimal digits.
+        meanings: the likeliest values.
+        others: number of further possible values.
     """
 
     number: int
@@ -405,7 +439,7 @@ class Arrived:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """Reports as they come; of production none, whose counts alone are told, in the law."""
+    """Arriving reports of a development installation; of a production installation none."""
 
     arrivals: list[Arrived]
     notice: str

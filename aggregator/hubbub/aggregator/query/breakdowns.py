@@ -28,11 +28,13 @@ from hubbub.errors import BadParameter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicPart:
-    """One value of a public field; "unlisted" for devices that say none of them.
+    """One value of a public field; "unlisted" for devices with another value.
 
-    reports: how many are counted. waiting, withheld: what the shuffler has of it; None if it did
-    not tell. answered: whether it has rows. percentiles: of numbers in parts of a range, those of
-    its reporters.
+    Args:
+        reports: number of counted reports.
+        waiting, withheld: terms of the shuffler; None if unknown.
+        answered: whether it has rows.
+        percentiles: of the reporters' numbers, for parts of a range.
     """
 
     part: str
@@ -45,12 +47,15 @@ class PublicPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartRow:
-    """One value among those of one part: its share there, or a mean, with its interval.
+    """One value in one part: its share there, or a mean, with its interval.
 
-    reports: of the part. estimate, stderr: in reports. share, low, high: of the part's reporters.
-    difference: of the population, from the other values of the field together; None of those that
-        are unlisted, and where there are no others.
-    stands_out: whether that is beyond chance, at a false discovery rate of 5% over all rows.
+    Args:
+        reports: of the part.
+        estimate, stderr: in reports.
+        share, low, high: of the part's reporters.
+        difference: for the population, from all other values of the field; None for unlisted
+            values, or without others.
+        stands_out: whether that is beyond chance, at a false discovery rate of 5% over all rows.
     """
 
     part: str
@@ -72,8 +77,10 @@ class PartRow:
 class BrokenDown(Envelope):
     """A metric by one of its public fields.
 
-    by: the field. parts: every value of it. values: of each part that has the minimum batch, the
-    metric's own values.
+    Args:
+        by: the field.
+        parts: all its values.
+        values: rows of each part that has the minimum batch.
     """
 
     by: str
@@ -112,12 +119,10 @@ def field_of(metric: Metric, by: str) -> str:
 
 
 def parts_by(bundle: Bundle, whole: EpochSelection, by: str = "") -> list[Part]:
-    """Every value of a public field, as far as the question is of it; what is unlisted at the end.
-
-    by: which field; "" for the first.
+    """The requested values of the public field `by` ("" for the first); unlisted values come last.
 
     Raises:
-        BadParameter: the metric is not told apart by it.
+        BadParameter: the metric has no such field.
     """
     metric = whole.metric
     field = field_of(metric, by)
@@ -154,7 +159,7 @@ def _named(metric: Metric, where: str) -> str:
 def broken_down(
     parts: Sequence[Part], answers: Sequence[tuple[Answer, Answer | None]]
 ) -> list[PartRow]:
-    """The rows of the table. answers: to each part that is answered, and to its others."""
+    """The rows of the table, from the answers to each answered part and to its others."""
     answered = [part.name for part in parts if part.is_answered]
     rows: list[PartRow] = []
     for name, (own, rest) in zip(answered, answers, strict=True):
@@ -166,7 +171,7 @@ def broken_down(
 def public_part(
     part: Part, terms: Terms | None, ranks: Ranks | None, confidence: float
 ) -> PublicPart:
-    """A part's numbers of reports, and its percentiles. terms: the shuffler's."""
+    """A part's numbers of reports (with the shuffler's terms), and its percentiles."""
     waiting, withheld = upstream_reports(part.own, terms)
     return PublicPart(
         part=part.name,

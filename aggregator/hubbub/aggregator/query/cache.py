@@ -103,9 +103,9 @@ class SingleFlightCache(Generic[Value]):
         version: tuple[Hashable, ...],
         make: Callable[[], Awaitable[tuple[Value, int]]],
     ) -> Value:
-        """What was made of this version, or what `make` gives, which says how much it is.
+        """The cached result of this version, or that of `make`, which also returns its size.
 
-        version: of all that an answer is made from, part by part.
+        `version` describes everything that the result is computed from, part by part.
         """
         entry = self._recent.get(question)
         if entry is not None and entry.version == version:
@@ -165,8 +165,9 @@ def _begun(work: Coroutine[Any, Any, Value]) -> "asyncio.Task[Value]":
 class TotalsCache:
     """Reads windows of a store. Every method raises StoreUnavailable without Redis.
 
-    dummies_each: of a stream, how many dummies every device makes; of what was counted so many are
-        dummies as are expected.
+    Args:
+        dummies_each: average number of dummies per device, by stream; the expected number counts as
+            dummies.
     """
 
     def __init__(
@@ -227,11 +228,11 @@ def sum_totals(
     hidden: float = 0.0,
     noise: CountNoise | None = None,
 ) -> Totals:
-    """The totals of several windows of one definition, which simply add.
+    """The totals of several windows of one definition, which are added up.
 
-    dummies: how many a crowd has; of one that is on its way those that have come are a draw.
-    each: how many every device makes, on average. hidden: the variance of how many of them hide the
-    epochs' numbers of reports. noise: the law of how many name each value, in every epoch.
+    `dummies` is their number in a crowd, of which a part may have arrived; `each` is the average
+    number per device; `hidden` is the variance of the dummies that hide the number of reports;
+    `noise` is the law of the number of dummies per value and epoch.
 
     Raises:
         BadParameter: sums beyond 64 bits.
@@ -277,10 +278,7 @@ def sum_totals(
 
 @lru_cache(maxsize=64)
 def epochs_law(noise: CountNoise, shares: tuple[float, ...]) -> Floats:
-    """The chances of how many dummies name a value, in these epochs together.
-
-    shares: of each epoch, how much of its crowd has come, in [0, 1].
-    """
+    """The law of the number of dummies per value in these epochs, of which `shares` arrived."""
     chances = law_of(noise)
     numbers, law = np.arange(len(chances)), np.ones(1)
     for share in shares:

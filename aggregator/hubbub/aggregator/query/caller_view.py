@@ -41,7 +41,7 @@ def caller_view(
     sees: Sees,
     bundles: MutableMapping[frozenset[str], Bundle],
 ) -> tuple[TotalsByEpoch, Law]:
-    """Totals and law as somebody sees them. bundles: made before, by what is seen."""
+    """Totals and law as a caller may see them; `bundles` caches smaller bundles."""
     names = frozenset(filter(sees, collected.bundle.metrics))
     if names not in bundles:
         bundles[names] = _visible_bundle(collected.bundle, sees)

@@ -51,7 +51,11 @@ _LISTS_KEY: Final = "aggregator:candidate_lists"
 
 @dataclass(frozen=True, slots=True)
 class SavedList:
-    """A list by name. saved: when it was last, in seconds since 1970."""
+    """A list by name.
+
+    Args:
+        saved: time of the last change, in seconds since 1970.
+    """
 
     name: str
     total: int

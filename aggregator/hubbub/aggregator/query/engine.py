@@ -110,15 +110,20 @@ _MANY_POINTS: Final = 2000
 class QueryEngine:
     """Answers questions from the totals. Every method raises StoreUnavailable without Redis.
 
-    Each that takes a metric's name, with all its tiers or of one alone ("theme/0.5"), raises
-    UnknownMetric; BadParameter for a range that is none, or candidates that do not fit;
-    BatchTooSmall for fewer reports than the metric's minimum batch.
+    A method with a metric's name (or one tier's, "theme/0.5") raises UnknownMetric; BadParameter
+    for an invalid range, or candidates that do not fit; and BatchTooSmall for fewer reports than
+    the metric's minimum batch.
 
-    upstream: where the shuffler's terms of the law come from; without, they are not known. stages:
-    measures how long answers took that were not cached. lists: of strings, that analysts saved.
-    answer_store: where finished answers are, for all processes. marks: days that analysts marked.
-    arrivals: in development, what was just counted. rounds: of models, that are over.
-    clock, clocks: as TotalsByEpoch has them.
+    Args:
+        upstream: source of the shuffler's terms; without it they are unknown.
+        stages: measures the time of answers that were not cached.
+        lists: saved lists of strings.
+        answer_store: cache of finished answers, shared by all processes.
+        marks: days that analysts marked.
+        arrivals: in development, the newest reports.
+        rounds: finished rounds of models.
+        clock: as for TotalsByEpoch.
+        clocks: as for TotalsByEpoch.
     """
 
     def __init__(
@@ -267,9 +272,9 @@ class QueryEngine:
         )
 
     async def cross(self, name: str, query: EstimateQuery, parts: tuple[str, str, str]) -> Crossed:
-        """Two parts as a table, the first one's values as rows; one for each value of a third.
+        """Two parts as a table, with the first part's values as rows; a table per value of a third.
 
-        parts: rows, columns, the third. "" is the first that is free, and no third one.
+        `parts` are rows, columns and the third; "" is the first free part, or no third part.
         """
         query = await self._resolved(name, query)
         selection = await self.collected.find(name, query.range)
@@ -300,9 +305,9 @@ class QueryEngine:
         )
 
     async def breakdown(self, name: str, query: EstimateQuery, by: str = "") -> BrokenDown:
-        """Each value of a public field beside all others. by: which field; "" for the first.
+        """Each value of the public field `by` ("" for the first), compared with all others.
 
-        Values with fewer reports than the minimum batch are named and not answered.
+        Values with fewer reports than the minimum batch are named without an answer.
         """
         query = await self._resolved(name, query)
         whole = await self.collected.find(name, query.range)
@@ -341,10 +346,10 @@ class QueryEngine:
     async def experiment(self, name: str, confidence: float = CONFIDENCE) -> Experimented:
         """An experiment's effect on each of its metrics, over all epochs.
 
-        confidence: of all intervals of all looks together.
+        `confidence` is that of all intervals of all looks together.
 
         Raises:
-            UnknownMetric: no metric of the bundle names it.
+            UnknownMetric: no metric of the bundle measures it.
         """
         bundle = self.collected.bundle
         own = experiment_named(bundle.experiments, name)

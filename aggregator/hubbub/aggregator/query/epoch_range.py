@@ -39,13 +39,13 @@ def select_epochs(
     now: float,
     exact: bool = False,
 ) -> list[int]:
-    """Those of the epochs that hold reports which are meant, ascending.
+    """The requested epochs among those with reports, ascending.
 
-    all_epochs: ascending. length: of an epoch, as a catalog says it. now: seconds since 1970.
-    exact: a part that names no epoch with reports stands for its first.
+    `length` is the epoch's length in the catalog, `now` is in seconds since 1970; with `exact`, a
+    part without reports stands for its first epoch.
 
     Raises:
-        BadParameter: both at once, or what is not in the grammar; it says what would be.
+        BadParameter: both `last` and `epochs`, or an invalid text; the error lists the valid forms.
     """
     if last and epochs:
         raise BadParameter("give epochs or last, not both")

@@ -43,10 +43,12 @@ Row = TypeVar("Row", bound=_Named)
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Which of the values: all from `first` on, or `number` of them.
+    """Selected rows: all from `first` on, or `number` of them.
 
-    order: "listed"; "rank", the most telling first; or a field of the rows, with "-" before it for
-    the largest first. find: those alone whose name holds this text, in any case.
+    Args:
+        order: "listed"; "rank", the largest first; or a field, with "-" before it for the largest
+            first.
+        find: only values whose name contains this text, in any case.
     """
 
     first: int = 0
@@ -85,18 +87,19 @@ _NUMBERS_A_VALUE: Final = 25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateQuery:
-    """Which epochs, how sure the intervals, and for strings which to look for.
+    """A question: epochs, confidence, and the candidates of a metric over strings.
 
-    lists: names of lists of them, beside the candidates themselves.
-    anytime: whether intervals hold at every look while the epochs fill, and not at one alone.
-    likely: of strings that nobody listed, which more may be held: of those, the share that nobody
-        holds, at most, in (0, 1); 0 for none.
-    percentiles: of numbers, in (0, 100); none for the usual ones. below: of which numbers the share
-        below each is wanted.
+    Args:
+        lists: names of saved lists, in addition to the candidates.
+        anytime: whether intervals hold at every look while the epochs fill.
+        likely: also return likely strings; the share, in (0, 1), of them that nobody holds, at
+            most; 0 for none.
+        percentiles: of numbers, in (0, 100); empty for the usual ones.
+        below: numbers for which the share below is requested.
 
     Raises:
-        BadParameter: a candidate that no device could have reported; likely strings beside some; a
-            percentile that is none; percentiles at every look.
+        BadParameter: a candidate that no device could report; likely strings with candidates; an
+            invalid percentile; percentiles with `anytime`.
     """
 
     range: EpochRange = NEWEST
@@ -135,10 +138,14 @@ class EstimateQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeEstimate:
-    """What totals say. updated: when the last report was counted, 0 if that is not known.
+    """The estimates of a range of epochs.
 
-    shuffled: the central guarantee of the batches that they came in; promised: of any that may be.
-    ranks: of those who reported; population: of all of whom they are; None without parts.
+    Args:
+        updated: time of the last counted report; 0 if unknown.
+        shuffled: central privacy of the actual batches.
+        promised: central privacy of the smallest permitted batch.
+        ranks: of the reporters; None without parts.
+        population: of the population; None without parts.
     """
 
     answer: Answer

@@ -36,7 +36,7 @@ class ArmReports:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectRow(Effect):
-    """One measure of one metric in one arm, beside the control arm. unit: "" of a share."""
+    """One measure of one metric in one arm, compared with the control arm; a share has unit ""."""
 
     metric: str
     arm: str
@@ -55,15 +55,19 @@ class Unanswered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experimented:
-    """An experiment as it stands: the effect of each arm on each measure.
+    """The current results of an experiment: the effect of each arm on each measure.
 
-    control: the arm that the others are compared with. over: the catalog gives an arm no devices
-    any more. dates: the epochs that are compared, of all metrics.
-    reports: of all arms and metrics.
-    ratio_p_value: at most the chance that arms' sizes are so far from their weights; None before
-    any can be judged. ratio_fits: whether they fit. sizes: both in words.
-    confidence: with which all intervals hold, those of all looks together.
-    verdict: in words, with what has no answer yet.
+    Args:
+        control: the arm that the others are compared with.
+        over: whether the catalog has ended the experiment.
+        dates: compared epochs, of all metrics.
+        reports: of all arms and metrics.
+        ratio_p_value: upper bound on the probability of arm sizes so far from their weights; None
+            before any can be judged.
+        ratio_fits: whether the sizes fit the weights.
+        sizes: p-value and fit in words.
+        confidence: of all intervals of all looks together.
+        verdict: in words, with the metrics that have no answer yet.
     """
 
     experiment: str

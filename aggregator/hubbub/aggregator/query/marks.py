@@ -26,7 +26,7 @@ _LONGEST: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A day, and what happened. date: YYYY-MM-DD, UTC. metric: "" where it is for all of them."""
+    """A marked day (YYYY-MM-DD, UTC) with its text; `metric` is "" for all metrics."""
 
     name: str
     date: str

@@ -31,10 +31,14 @@ from hubbub.query_results.confidence import check_confidence
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundLine:
-    """One round. state: finished, running, or to come.
+    """One round.
 
-    number: 0 is the round that measures columns. reports: number used by a finished round.
-    noise: of the mean direction, whose length is at most 1. moved: change of the weights.
+    Args:
+        number: 0 is the round that measures columns.
+        state: finished, running, or to come.
+        reports: number used by a finished round.
+        noise: of the mean direction, whose length is at most 1.
+        moved: change of the weights.
     """
 
     number: int
@@ -49,11 +53,11 @@ class RoundLine:
 class JudgedBin:
     """People with similar predictions.
 
-    lowest, highest: range of predictions; the first and last bin include everything beyond.
-    people: share of the evaluating devices.
-    estimate, low, high: share with the label, or mean label, with its interval, which covers the
-    whole
-    range if `people` is not above 0.
+    Args:
+        lowest, highest: range of predictions; the first and last bin include everything beyond.
+        people: share of the evaluating devices.
+        estimate, low, high: share with the label, or mean label, with its interval, which covers
+            the whole range if `people` is not above 0.
     """
 
     lowest: float
@@ -68,9 +72,13 @@ class JudgedBin:
 class HeldOut:
     """Quality of the finished model on people who did not train it.
 
-    share: of all devices. date, state: of the evaluation round. reports: 0 until it is over.
-    auc: for logistic, from bins, so slightly low, with its interval; otherwise None.
-    calibration: bins by prediction. accuracy: for softmax, how often the likeliest class is right.
+    Args:
+        share: of all devices.
+        date, state: of the evaluation round.
+        reports: 0 until it is over.
+        auc: for logistic, from bins, so slightly low, with its interval; otherwise None.
+        calibration: bins by prediction.
+        accuracy: for softmax, how often the likeliest class is right.
     """
 
     share: float
@@ -90,15 +98,18 @@ class HeldOut:
 class LearnedModel:
     """A model and its progress.
 
-    epsilon: of each person, in nats, proven. number: the last round used; -1 before any.
-    rounds: total number after the round of columns. reports: number used.
-    next: when the next state is computed; None after the last.
-    coefficients: per unit of each feature, the intercept last; empty before the first step.
-    low, high: range of a numeric label.
-    centre, weights: the state for devices: column centres in [0, 1], and weights, the intercept
-    last;
-    for an evaluated model the mean weights.
-    edges: limits of the score bins. held_out: the evaluation, if any.
+    Args:
+        epsilon: of each person, in nats, proven.
+        number: last round used; -1 before any.
+        rounds: number of rounds after the round of columns.
+        reports: number used.
+        next: when the next state is computed; None after the last.
+        coefficients: per unit of each feature, the intercept last; empty before the first step.
+        low, high: range of a numeric label.
+        centre, weights: the state for devices: column centres in [0, 1], and weights, the intercept
+            last; for an evaluated model the mean weights.
+        edges: limits of the score bins.
+        held_out: the evaluation, if any.
     """
 
     model: str

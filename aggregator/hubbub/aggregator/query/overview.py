@@ -46,10 +46,7 @@ async def line(
     terms: Terms | None,
     reserve: float | None = None,
 ) -> MetricLine:
-    """A metric with all that is held of it; of the epochs the newest 60.
-
-    terms, reserve: what the shuffler told.
-    """
+    """A metric with its reports and newest 60 epochs; `terms`, `reserve` are the shuffler's."""
     metric = selection.metric
     # All that waits, in epochs of which nothing is counted yet too.
     everything = {w.epoch for w in terms or {} if metric_name_of(w.stream) == metric.base_name}
@@ -244,7 +241,7 @@ def whole_answer(
     query: EstimateQuery,
     estimate: RangeEstimate,
 ) -> Estimated:
-    """All that totals say, but for what the shuffler alone knows. envelope: its common part."""
+    """The answer from totals, without the shuffler's terms; `envelope` has the common fields."""
     metric, answer = selection.metric, estimate.answer
     ranks = None if query.anytime else ranks_for(metric, query, estimate.ranks)
     first, last, ends = selection.epochs[0], selection.epochs[-1], number_range(metric)
@@ -298,10 +295,9 @@ def shifts_between(
 
 
 def until_first_batch(metric: Metric, terms: Terms | None, reserve: float | None) -> str:
-    """In a sentence without its full stop; "" where nothing waits, or something has left.
+    """Why there is no batch yet, without full stop; "" if nothing waits, or a batch has left.
 
-    terms: the shuffler's, if it told them. reserve: how many minimum batches stay in an open pool
-    at least, if it told that.
+    `terms` are the shuffler's, if known; `reserve` is its smallest reserve in minimum batches.
     """
     waiting = [
         window

@@ -29,10 +29,11 @@ _BEYOND: Final = ("acknowledged", "dummies", "pooled", "in_flight", "withheld")
 
 
 class UpstreamCounts(Protocol):
-    """What lies before the aggregator: the shuffler's terms of the law, None if it cannot tell.
+    """The shuffler's terms of the conservation law; None if unknown.
 
-    reserve: how many minimum batches stay in an open pool, if it was told. total: the terms over
-    all streams as of the last call of `terms`, where the terms of a window lack what waits.
+    Attributes:
+        reserve: in minimum batches, if known.
+        total: terms over all streams, as of the last call of `terms`.
     """
 
     reserve: float | None

@@ -78,10 +78,11 @@ class EpochSelection:
 
 
 class TotalsByEpoch:
-    """Every method raises StoreUnavailable without Redis.
+    """The totals of requested epochs. Every method raises StoreUnavailable without Redis.
 
-    clock: for ranges that are counted back from now. clocks: for what is final; of `clock` alone,
-    if they are not given.
+    Args:
+        clock: for ranges that are counted back from now.
+        clocks: decide what is closed; derived from `clock` by default.
     """
 
     def __init__(
@@ -122,13 +123,11 @@ class TotalsByEpoch:
         return [_holding(metric, counted) for metric in self.bundle.metrics.values()]
 
     async def find(self, name: str, epoch_range: EpochRange) -> EpochSelection:
-        """A metric with the epochs that are meant.
-
-        name: of a metric, with all its tiers; or of one tier alone, such as "theme/0.5".
+        """The requested epochs of a metric, or of one tier such as "theme/0.5".
 
         Raises:
             UnknownMetric: the bundle does not have it.
-            BadParameter: a range that is none.
+            BadParameter: an invalid range.
         """
         return (await self._chosen([self.bundle.metric(name)], epoch_range))[0]
 
@@ -239,12 +238,10 @@ class TotalsByEpoch:
     async def closed(
         self, metric: Metric, epochs: Sequence[int], dates: str = ""
     ) -> EpochSelection:
-        """These epochs, if none of them takes reports any more; or the newest of those.
-
-        epochs: by number. dates: more, as `epochs` of a question has them.
+        """These epochs (numbers, and `dates` in the grammar of `epochs`), or the newest closed one.
 
         Raises:
-            BadParameter: an epoch that still takes reports, or holds none; a range that is none.
+            BadParameter: an epoch that is not closed, or without reports; an invalid range.
         """
         every = _holding(metric, await self._shelf.counted(metric.streams))
         over = [epoch for epoch in every.epochs if self.is_closed(metric, epoch)]

@@ -81,12 +81,11 @@ def series(
     number: int,
     candidates: Sequence[str],
 ) -> list[Series]:
-    """Of these values, or of the `number` most frequent of `answer`, a point per epoch.
+    """A series per value, or for the `number` most frequent of `answer`, with a point per epoch.
 
-    parts: of the metric, and then of those that it goes on from, whose reports are added to its own
-    where they were asked for the value. answer: of the first.
-    Epochs below the minimum batch have no point. Of numbers there is one series, their mean; of a
-    vector one for each coordinate.
+    `parts` are of the metric and then of its former metrics, whose reports are added where they
+    listed the value; `answer` is of the first. Epochs below the minimum batch have no point.
+    Numbers have one series, their mean; a vector has one per coordinate.
 
     Raises:
         BadParameter: a value that the metric does not have; too many series or epochs.
@@ -269,11 +268,10 @@ def _names(answer: Answer, values: Sequence[str], number: int) -> list[str]:
 def with_line(
     series: Series, metrics: Sequence[Metric], ends: tuple[float, float], confidence: float
 ) -> Series:
-    """A series with its line, where it has one.
+    """A series with its line, if it has one.
 
-    metrics: whose reports are in it. A permanent response errs the same way every day, so that no
-        line can be drawn through its days.
-    ends: between which shares, or means, lie.
+    A permanent response has the same error every day, so `metrics` with one have no line. `ends`
+    are the limits of shares or means.
     """
     points = series.points
     if len(points) < MIN_POINTS or any(metric.memoized for metric in metrics):

@@ -52,10 +52,9 @@ def make_app(
 ) -> App:
     """The application, behind its guard.
 
-    access: who may ask, and of which metrics. limiter: of requests, by caller.
-    refusals: counts requests that were refused, by reason. audit: has a line for every question;
-        None for none.
-    notice: what every page says first.
+    `access` decides who may query which metrics, `limiter` limits requests by caller, `refusals`
+    counts refusals by reason, `audit` gets a line for every question (None for no audit), and every
+    page shows `notice` first.
     """
     app = FastAPI(
         title="hubbub",

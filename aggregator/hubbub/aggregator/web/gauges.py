@@ -95,7 +95,7 @@ PERCENTILES: Final = {
 
 
 async def exposition(query: QueryEngine, requests: Mapping[int, int]) -> bytes:
-    """The text that Prometheus reads. requests: how many were answered with each status."""
+    """The text for Prometheus; `requests` counts answered requests by status."""
     lines = [(line, await _newest(query, line)) for line in await query.metrics()]
     verdicts = [await _verdict(query, metric) for metric in query.collected.bundle.metrics.values()]
     registry = CollectorRegistry()

@@ -62,11 +62,15 @@ _OF_STRINGS: Final = ("/v1/metrics/", "/v1/candidates/")
 
 
 class Guard:
-    """An ASGI application around another.
+    """An ASGI application around another, which checks every request.
 
-    access: who may ask. limiter: of requests. pages: the paths of those that are open to all; what
-        they ask is not. origins: whose pages may ask too; their browsers are told so by `shared`.
-        refusals: counts, by reason. audit: has a line for every question; None for none.
+    Args:
+        access: who may query.
+        limiter: of requests.
+        pages: paths that are open to all; their questions are not.
+        origins: whose pages may query too, with the headers of `shared`.
+        refusals: counts by reason.
+        audit: gets a line for every question; None for no audit.
     """
 
     def __init__(

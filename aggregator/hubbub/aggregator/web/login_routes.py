@@ -31,9 +31,12 @@ Anew = Annotated[bool, Query(description="have the provider ask who it is, thoug
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Myself:
-    """Who asks. way: by what they are known. until: seconds since 1970; 0 for no end.
+    """The caller.
 
-    role: the highest they have; None of who may nothing.
+    Args:
+        way: how the caller is identified.
+        role: the highest role; None for a caller without rights.
+        until: end of the rights, in seconds since 1970; 0 for none.
     """
 
     name: str
@@ -51,7 +54,7 @@ class LoggedOut:
 
 
 def logging_in(access: Access, pages: Collection[str]) -> APIRouter:
-    """The routes. pages: the paths that a login may go on to."""
+    """The routes; a login may continue to `pages`."""
     router = APIRouter(responses=PROBLEMS)
 
     @router.get("/v1/me", dependencies=[needs("viewer")])

@@ -66,12 +66,14 @@ def totals_at(
 
 
 class FileAnswers:
-    """Makes the calls of `hubbub.notebook`'s Service, in this process.
+    """Answers the calls of `hubbub.notebook`'s Service in this process, from files.
 
-    Arguments and errors are those of `totals_at`. Each call reads what the files hold then.
+    Arguments and errors are those of `totals_at`. Each call reads the files again.
 
-    skip_unreadable: leave out epochs whose files are missing or cannot be read, and name them in
-        the answer's notice. clock: seconds since 1970.
+    Args:
+        skip_unreadable: leave out epochs whose files are missing or unreadable, and name them in
+            the answer's notice.
+        clock: seconds since 1970.
     """
 
     def __init__(
@@ -96,7 +98,7 @@ class FileAnswers:
         self._apart = ThreadPoolExecutor(1, "answers")
 
     def answer(self, request: urllib.request.Request, max_bytes: int) -> Answer:
-        """Answer one request. max_bytes: that an answer may have; here it may have any number."""
+        """Answer one request of any size; `max_bytes` is for services elsewhere."""
         del max_bytes
         return self._apart.submit(asyncio.run, self._readable(request)).result()
 

@@ -106,7 +106,7 @@ class EstimateParameters:
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """A question as the query has it. name: the metric with all its tiers, or one of them."""
+    """The parsed parameters of a question; `name` is the metric with all its tiers, or one tier."""
 
     name: str
     query: EstimateQuery

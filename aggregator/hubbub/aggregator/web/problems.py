@@ -20,9 +20,11 @@ _RETRY_AFTER: Final = "10"  # seconds: a search takes as long
 
 
 class Problem(BaseModel):
-    """What is wrong, and the remedy. title: the kind of error, for programs to tell them apart.
+    """An error and its remedy.
 
-    login: by what people log in at /login, where who asks has to be known and they may.
+    Args:
+        title: kind of the error, for programs.
+        login: name of the provider at /login, if the caller has to log in first.
     """
 
     type: str = "about:blank"

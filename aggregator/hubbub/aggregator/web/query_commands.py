@@ -27,9 +27,12 @@ class Commands:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """How analysts reach the service. origin: of its pages. tokens: whether it asks for one.
+    """How analysts reach the service.
 
-    command: the command line that reaches it, with {} where the question goes; "" for curl.
+    Args:
+        origin: address of its pages.
+        tokens: whether it requires a token.
+        command: command line that reaches it, with {} for the question; "" for curl.
     """
 
     origin: str
@@ -38,7 +41,7 @@ class Reached:
 
 
 def commands(name: str, query: EstimateQuery, dates: str, reached: Reached) -> Commands:
-    """The question for both. name: of a metric or a tier. dates: the epochs that it meant."""
+    """The question for shell and notebook; `name` is a metric or tier, `dates` the epochs."""
     epochs = dates or query.range.epochs
     last = "" if dates else query.range.last
     if len(query.candidates) > _MAX_STRINGS:

@@ -94,7 +94,7 @@ FollowNumber = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class MetricPage:
-    """Some of the metrics. total: how many there are."""
+    """A page of the metrics; `total` counts all."""
 
     total: int
     metrics: list[MetricLine]
@@ -114,7 +114,7 @@ class AfterParameters:
 
 
 def questions(*, tokens: bool = False, command: str = "") -> APIRouter:
-    """The routes. tokens: whether one is asked for. command: as Reached has it."""
+    """The routes; `tokens` and `command` are as in Reached."""
     router = APIRouter(prefix="/v1", responses=PROBLEMS, dependencies=[needs("viewer")])
 
     @router.get("/metrics")

@@ -34,7 +34,7 @@ _DOWN: Final = 503
 
 
 def refused_page(status: int, message: str, to: str) -> HTMLResponse:
-    """Where a login let nobody in. to: where one that succeeds goes on to."""
+    """The page after a refused login; a successful one continues to `to`."""
     heading = "Nobody can log in for now" if status == _DOWN else "Not logged in"
     text = visible(message)
     if text.startswith(("the ", "this ")):  # and no name of somebody

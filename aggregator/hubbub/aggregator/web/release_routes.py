@@ -33,10 +33,12 @@ class AskBody(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordLine:
-    """One release of the record, without its numbers. at: seconds since 1970.
+    """One release of the record, without its numbers.
 
-    promised, promised_delta: of what is published as it is, and paid nothing: the central promise
-    that each of its epochs was collected with.
+    Args:
+        at: seconds since 1970.
+        promised, promised_delta: of a metric with a crowd, which is published without cost: the
+            central promise of each epoch.
     """
 
     id: str
@@ -57,9 +59,11 @@ class RecordLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release(RecordLine):
-    """A release with its numbers. again: it had been paid for before.
+    """A release with its numbers.
 
-    epsilon_left, delta_left: of its purpose; null for callers who do not see all metrics.
+    Args:
+        again: it had been paid for before.
+        epsilon_left, delta_left: rest of its purpose; null for callers who do not see all metrics.
     """
 
     values: list[Released]
@@ -70,10 +74,11 @@ class Release(RecordLine):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The releases that the caller sees, and what every purpose may spend this year.
+    """The releases that the caller sees, and this year's budget of every purpose.
 
-    unreadable: entries that could not be read as they stand; what they may have spent is counted.
-    0 for callers who do not see all metrics.
+    Args:
+        unreadable: number of unreadable entries, whose cost is counted; 0 for callers who do not
+            see all metrics.
     """
 
     records: list[RecordLine]
@@ -83,7 +88,12 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class TokenLine:
-    """Who may ask. expires: seconds since 1970. groups: whose metrics; all where there is none."""
+    """A token and its rights.
+
+    Args:
+        expires: seconds since 1970.
+        groups: groups whose metrics it may read; empty for all metrics.
+    """
 
     name: str
     role: str

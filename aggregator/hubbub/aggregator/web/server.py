@@ -28,13 +28,14 @@ from hubbub.runtime.http.connections import OpenConnections, network_of
 
 
 class HttpServer:
-    """The application on an address: on this machine plain, elsewhere with TLS and tokens.
+    """The application at an address: unencrypted on this machine, elsewhere with TLS and tokens.
 
-    refusals: counts requests that were refused and connections that were ended, by reason.
-    notice: what every page says first.
+    Args:
+        refusals: counts refused requests and ended connections, by reason.
+        notice: shown first on every page.
 
     Raises:
-        ServiceUnavailable: away from this machine without TLS, or where everyone may ask.
+        ServiceUnavailable: on another address without TLS, or if everyone may query.
         KeysUnusable: the certificates cannot be read.
     """
 

@@ -16,12 +16,15 @@ _SURE: Final = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Association:
-    """How two parts go together in the population.
+    """The association of two parts in the population.
 
-    p_value: the chance of a table so far from independence, or farther, if the parts have nothing
-    to do with each other. cramers_v: 0 of independent parts, 1 where one says the other; None where
-    too few values of a part are sure. low, high: its interval's ends.
-    rare_rows, rare_columns: values too rare to count by themselves: for V they are as one.
+    Args:
+        p_value: probability of a table at least this far from independence, if the parts are
+            independent.
+        cramers_v: 0 for independent parts, 1 if one determines the other; None if too few values of
+            a part are sure.
+        low, high: its interval.
+        rare_rows, rare_columns: values too rare to count separately; V treats them as one.
     """
 
     p_value: float
@@ -36,9 +39,12 @@ class Association:
 class Table:
     """The shares of two parts' cells.
 
-    shares: as estimated, adding up to 1. likely: the same without what cannot be. spread: their
-    covariance, row by row, if the population is as likely; independent: if the parts are so.
-    margin_errors: about how unsure the shares of a row and of a column are.
+    Args:
+        shares: estimates with sum 1.
+        likely: the same, moved to possible values.
+        spread: their covariance, row by row, if the population is `likely`.
+        independent: their covariance if the parts are independent.
+        margin_errors: approximate standard errors of the shares of a row and of a column.
     """
 
     shares: Floats
@@ -51,7 +57,7 @@ class Table:
 def associated(
     table: Table, names: tuple[Sequence[str], Sequence[str]], confidence: float
 ) -> Association:
-    """The test, and V with its interval. names: of rows and of columns."""
+    """The test, and V with its interval; `names` are those of rows and of columns."""
     likely, errors = table.likely, table.margin_errors
     p_value = _test(table)
     rows = _together(likely.sum(axis=1), errors[0])
@@ -88,8 +94,8 @@ def associated_within(
 ) -> Association:
     """Wald's test of no interaction in any of several slices of a table together; no V.
 
-    turns: of each slice, what makes its shares of the whole table's cells. independent: covariance
-    of these, slice by slice, if the parts are independent within each.
+    `turns` computes each slice's shares from the whole table's; `independent` is their covariance,
+    slice by slice, if the parts are independent within each.
     """
     interactions, lines, spreads = [], [], []
     for table, turn in zip(slices, turns, strict=True):

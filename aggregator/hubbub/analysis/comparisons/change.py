@@ -28,9 +28,9 @@ _WORTH_HALVINGS: Final = 20
 
 
 def worth_of(scores: Floats, parts: tuple[Floats, Floats]) -> Floats:
-    """The normal scores, at most these, that are as unlikely as these (at least 0).
+    """The normal scores that are as unlikely as these (at least 0), and at most these.
 
-    parts: of the variance, what the hidden numbers of two independent sides are.
+    `parts` are the shares of the variance from the hidden numbers of two independent sides.
     """
     hidden = parts[0] + parts[1] > _NO_PART
     answer: Floats = np.maximum(scores, 0.0)
@@ -84,13 +84,14 @@ def _one(scores: Floats, scale: Floats, coins: Floats) -> Floats:
 class Change:
     """One value: its share before and after, and the difference with its interval.
 
-    For a mean or a vector: the numbers in the metric's unit.
-    stderr: of the population's difference: of randomization and of who reported.
-    p_value: two-sided, of this value alone.
-    low, high: the end nearer to 0 accounts for the value's place in the list.
-    changed: at a false discovery rate of 5% over all values, or the intervals' error rate if that
-    is
-        less; the interval then excludes 0.
+    For a mean or a vector the numbers are in the metric's unit.
+
+    Args:
+        stderr: of the population's difference: randomization, and who reported.
+        low, high: the end nearer to 0 accounts for the value's place in the list.
+        p_value: two-sided, of this value alone.
+        changed: at a false discovery rate of 5% over all values, or at the intervals' error rate if
+            that is less; the interval then excludes 0.
     """
 
     value: str

@@ -25,10 +25,11 @@ _PLANE: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Summed:
-    """A table whose cells are added up to those that are asked, and how much it counts for them.
+    """A table whose cells are added up to the requested ones, with its weight for them.
 
-    shares: of the population, one a cell, not below 0 and adding up to 1. lines: which cells are
-    added up for each that is asked; shape (asked, added).
+    Args:
+        shares: of the population, one per cell, at least 0, with sum 1.
+        lines: the cells that are added up for each requested one; shape (requested, added).
     """
 
     shares: Floats
@@ -45,13 +46,13 @@ class Summed:
 def table_covariance(
     tiers: Sequence[Tier], variances: Sequence[float], tables: Sequence[Summed], repeats: int
 ) -> Floats:
-    """Of the estimates of a table's cells, in reports squared, for the population.
+    """The covariance of the estimates of a table's cells, in reports squared, for the population.
 
-    variances: by which tiers are weighed, one for each. tables: which tell these cells, of weights
-    that add up to 1. repeats: how many reports one person may have made; 0 of who reported alone.
+    `variances` weigh the tiers, one each; `tables` contain these cells, with weights of sum 1;
+    `repeats` is the largest number of reports from one person, 0 for the reporters alone.
 
     Raises:
-        BadParameter: a table of more cells than can be reckoned with.
+        BadParameter: the table has too many cells.
     """
     shares = tables[0].sums
     for tier_mechanism, _ in tiers:

@@ -43,12 +43,13 @@ _PAIR: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One cell: estimate, interval and share as the estimates have them, in reports.
+    """One cell: estimate, interval and share as for estimates, in reports.
 
-    slice: the third part's value; "" of two parts.
-    within, within_low, within_high: its share of its row, with the interval's ends, in [0, 1].
-    score: how many standard errors it is above what it would be if the parts were independent.
-    departs: whether that is beyond chance, over all cells.
+    Args:
+        slice: the third part's value; "" for two parts.
+        within, within_low, within_high: share of its row with the interval, in [0, 1].
+        score: number of standard errors above its expectation for independent parts.
+        departs: whether the score is beyond chance, over all cells.
     """
 
     value: str
@@ -69,9 +70,11 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The two parts where the third one has this value. share: of all reports, as estimated.
+    """The two parts for one value of the third.
 
-    association: None where it is too rare to say.
+    Args:
+        share: estimated share of all reports.
+        association: None for a value that is too rare.
     """
 
     value: str
@@ -81,10 +84,12 @@ class Slice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cross:
-    """A table of two parts, row by row, and how they are associated. parts: all that there are.
+    """A table of two parts, row by row, and their association.
 
-    by: a third part, "" of two alone. Its slices follow each other in the cells; the association is
-    that of the two parts within slices, of all together: a test, without V.
+    Args:
+        parts: all parts of the metric.
+        by: a third part, or "". Its slices follow each other in the cells; the association then
+            tests all slices together, without V.
     """
 
     rows: str
@@ -124,14 +129,14 @@ def crossed(
     parts: Sequence[str],
     repeats: int = 1,
 ) -> Cross:
-    """The table of two parts of an answer, the first one's values as rows; by a third, if named.
+    """The table of two parts of an answer, with the first part's values as rows.
 
-    parts: rows, columns, and the third, or none; "" for rows and columns is the first that is free.
-    tiers: with their totals, as the answer is of. values: of the metric, as the catalog lists them.
-    repeats: how many of the reports one person may have made.
+    `parts` are those of rows and columns and perhaps a third; "" for rows and columns means the
+    first free one. `tiers` have the totals of the answer, `values` are in the catalog's order, and
+    `repeats` is the largest number of reports from one person.
 
     Raises:
-        BadParameter: not a metric of parts; parts that it does not have; three where two are told
+        BadParameter: not a metric of parts; an unknown part; three parts if devices report two
             together; a table too large.
     """
     mechanism: Any = tiers[0][0]

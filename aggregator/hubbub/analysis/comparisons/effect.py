@@ -36,13 +36,16 @@ _TWO: Final = 2
 class Effect:
     """One measure of a metric in the control arm and in another, and the difference.
 
-    measure: "share of VALUE", "mean", "mean of COORDINATE", "p50" or "p95".
-    control, measured: in the control arm, and in the other. difference: measured less control.
-    low, high: of the population's difference; they hold at every look, all rows together.
-    shown: whether the interval excludes 0.
-    detectable: the smallest difference that as many reports show with a chance of 80%.
-    reaches: which end of the range a percentile's interval reaches, beyond which the truth may lie:
-        "low", "high" or "both"; "" of none.
+    Args:
+        measure: "share of VALUE", "mean", "mean of COORDINATE", "p50" or "p95".
+        control: in the control arm.
+        measured: in the other arm.
+        difference: measured minus control.
+        low, high: of the population's difference; valid at every look, for all rows together.
+        shown: whether the interval excludes 0.
+        detectable: smallest difference that this many reports show with a probability of 80%.
+        reaches: end of the range that a percentile's interval reaches, beyond which the truth may
+            lie: "low", "high" or "both"; "" for none.
     """
 
     measure: str
@@ -58,7 +61,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class ArmEstimate:
-    """What the reports of one arm say. ranks: of the population; None without parts of a range."""
+    """The estimates of one arm; `ranks` are of the population, None without parts of a range."""
 
     answer: Answer
     ranks: Ranks | None
@@ -86,10 +89,14 @@ def _measures(answer: Answer) -> list[tuple[int, str]]:
 def effect_confidence(
     confidence: float, rows: int, reports: tuple[float, float], repeats: int, fewest: int
 ) -> float:
-    """The confidence of the plain intervals that hold at every look, all rows together.
+    """The confidence of plain intervals that hold at every look, for all rows together.
 
-    rows: how many intervals the whole experiment has. reports: of both arms. repeats: how many of
-    them one device may have made. fewest: reports of an arm at the first look.
+    Args:
+        confidence: requested for the whole experiment.
+        rows: number of intervals of the whole experiment.
+        reports: of both arms.
+        repeats: largest number of reports from one device.
+        fewest: reports of an arm at the first look.
     """
     harmonic = 2 / (1 / max(reports[0], 1) + 1 / max(reports[1], 1))
     growth = harmonic / fewest
@@ -140,9 +147,9 @@ def effects(control: ArmEstimate, other: ArmEstimate) -> list[Effect]:
 
 
 def ratio_p_value(reports: Sequence[float], weights: Sequence[int]) -> float:
-    """At most the chance of arms' sizes so far from their weights, at any look.
+    """Upper bound on the probability of arm sizes so far from their weights, at any look.
 
-    reports: of each arm, of devices that are counted once. Arms of weight 0 have none.
+    `reports` are those of each arm, with each device counted once; arms of weight 0 have none.
     """
     live = [(count, weight) for count, weight in zip(reports, weights, strict=True) if weight]
     if any(count for count, weight in zip(reports, weights, strict=True) if not weight):

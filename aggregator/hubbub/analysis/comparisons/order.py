@@ -20,7 +20,9 @@ from hubbub.errors import BadParameter
 class TopValue:
     """One of the most frequent values.
 
-    ahead_confidence: how sure that it is ahead of the next one, at least. None where there is none.
+    Args:
+        ahead_confidence: lower bound on the confidence that it is ahead of the next; None for the
+            last.
     """
 
     value: ValueAnswer
@@ -31,8 +33,9 @@ class TopValue:
 class Top:
     """The most frequent values, in order.
 
-    set_confidence: how sure that these and no others are the most frequent; order_confidence: that
-    they are so in this order. Both at least so, in [0, 1].
+    Args:
+        set_confidence: lower bound, in [0, 1], on the confidence that these are the most frequent.
+        order_confidence: lower bound on the confidence that their order is right.
     """
 
     values: tuple[TopValue, ...]

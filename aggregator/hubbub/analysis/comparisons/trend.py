@@ -17,9 +17,10 @@ from hubbub.analysis.uncertainty.intervals import held_between, pushed_up, reach
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """One metric's reports, and where in its list the values stand that are followed.
+    """One metric's reports, and the places of the followed values in its list.
 
-    repeats: how many of the reports one device may have made.
+    Args:
+        repeats: largest number of reports from one device.
     """
 
     tiers: Sequence[Tier]
@@ -37,14 +38,12 @@ def shares(
     picked: Sequence[float] = (),
     part: float = 1.0,
 ) -> list[Mean]:
-    """Of the values at these places of the list, or of `candidates`: shares with intervals.
+    """Shares, with intervals for the population, of the values at these places, or of `candidates`.
 
-    Of numbers, whatever the places: their mean alone, in the metric's own unit; of a vector the
-    mean of each coordinate. The estimates are
-    `answer_tiers`' own, the errors those of the population's share.
-    picked: of what is followed because it was frequent, its place among all, in (0, 1]: how far
-        chance may have pushed it up; see `ranked`. Without, nothing was picked.
-    part: of the reports that it was frequent in, the share that these are, in (0, 1].
+    For numbers the only row is their mean in the metric's unit; for a vector a mean per coordinate.
+    `picked` is, for values that were followed because they were frequent, their place among all, in
+    (0, 1] (see `ranked`); `part` is the share of these reports among those in which they were
+    frequent, in (0, 1].
     """
     return joined_shares(
         [Followed(tiers, places, repeats)], candidates, confidence, picked=picked, part=part

@@ -15,9 +15,11 @@ from hubbub.analysis.models.prediction import into_classes
 class Coefficient:
     """A coefficient of one column, or the intercept, per unit of the feature.
 
-    It is on the logit scale for a chance.
-    The interval covers randomization and sampling, not too few rounds.
-    of_class: of softmax; coefficients of a column sum to 0 over classes.
+    A probability's coefficients are on the logit scale. The interval covers randomization and
+    sampling, not too few rounds.
+
+    Args:
+        of_class: for softmax; coefficients of a column sum to 0 over classes.
     """
 
     name: str
@@ -45,9 +47,9 @@ def in_own_units(model: Model, weights: Floats) -> Floats:
 def coefficients(
     model: Model, weights: Floats, stderrs: Floats, confidence: float
 ) -> list[Coefficient]:
-    """One for each column, then the intercept; of softmax so for each class.
+    """One coefficient per column, then the intercept; for softmax, for each class.
 
-    weights, stderrs: of columns in [0, 1], as `averaged` has them.
+    `weights` and `stderrs` are of columns in [0, 1], from `averaged`.
     """
     times = NormalDist().inv_cdf((1 + confidence) / 2)
     low, wide = _low(model.features), _wide(model.features)

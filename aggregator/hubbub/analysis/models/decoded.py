@@ -18,13 +18,15 @@ _MIN_LONGER: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class DirectionMoments:
-    """What a round tells. people: reports. mean, variances: of directions, a coordinate each.
+    """The moments of the directions in a round's reports.
 
-    outer: the mean of each direction's product with itself, shape (dimensions, dimensions), of
-    trace 1. A sent word is longer along its person's direction, so that words tell it beside the
-    mean, whichever way directions point; None where it is not, as at the smallest epsilons, where
-    half of all words are near. Variances are of coins and of
-    books that reports share.
+    Args:
+        people: number of reports.
+        mean: of directions, per coordinate.
+        variances: of the mean, from coins and from books that reports share.
+        outer: mean outer product of a direction with itself, shape (dimensions, dimensions), trace
+            1. Sent words are longer along their person's direction, so they contain it; None if
+            they do not, as at the smallest epsilons, where half of all words are near.
     """
 
     people: int
@@ -76,7 +78,7 @@ def told_by(
 
 
 def told_by_cells(mechanism: VectorCodes, cells: Floats) -> DirectionMoments:
-    """What totals tell. cells: how often each word was sent; shape (books * words,).
+    """The moments from totals; `cells` counts each sent word, shape (books * words,).
 
     Raises:
         BatchTooSmall: fewer than two reports.

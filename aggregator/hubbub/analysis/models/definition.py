@@ -36,13 +36,17 @@ class Feature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """What is learned.
+    """The definition of a model.
 
-    epsilon: of each person, who is in one round, nats. low, high: of a label that is a number.
-    rounds: 0 to choose by the noise. penalty: of ridge, what the squared coefficients cost.
-    held_out: the share of people who judge it and teach it nothing. classes: of softmax, what a
-    label may be. rounds_each: of a model in a crowd, how many rounds each person is in, that of
-    columns among them; epsilon is of each of them then.
+    Args:
+        epsilon: of each person's report, in nats.
+        low, high: range of a numeric label.
+        rounds: 0 to choose by the noise.
+        penalty: cost of squared coefficients, for ridge.
+        held_out: share of people who only evaluate it.
+        classes: labels of softmax.
+        rounds_each: in a crowd, number of rounds of each person, including the round of columns;
+            epsilon is then of each report.
     """
 
     name: str

@@ -83,7 +83,7 @@ def rounds_of(model: Model, people: float, squared_error: float) -> int:
 def noise_of(people: float, rounds: int, squared_error: float, rounds_each: int = 0) -> float:
     """The noise of a round's mean direction, whose length is at most 1.
 
-    rounds_each: how many rounds each person is in; 0 for one, or that of columns.
+    `rounds_each` is the number of rounds of each person; 0 for one, or the round of columns.
     """
     in_a_round = rounds_each / (rounds + 1) if rounds_each else IN_ROUNDS / rounds
     return sqrt(squared_error / (people * in_a_round))
@@ -145,9 +145,9 @@ def averaged(
 ) -> tuple[Floats, Floats]:
     """Weights of the columns in [0, 1] and of the intercept, with standard errors.
 
-    Of softmax weights are of each contrast, and standard errors of each class, one after the other.
-    states: of the rounds after that of columns, in their order; one at least. along: the mean
-    square of a sent word along its person's direction.
+    For softmax, weights are of each contrast, and standard errors of each class in turn. `states`
+    are those of at least one round after that of columns, in order; `along` is the mean square of a
+    sent word along its person's direction.
     """
     whole, size = averaged_weights(states), len(centre) + 1
     spread = variances_of(kind, states, whole, size, along).reshape(-1, size)
@@ -176,9 +176,9 @@ def centre_of(moments: DirectionMoments) -> Floats:
 
 
 def gradients(kind: Kind, columns: Floats, labels: Floats, weights: Floats) -> Floats:
-    """Each person's gradient over the clip: of length 1 at most; shape (people, weights).
+    """Each person's gradient divided by the clip: length at most 1; shape (people, weights).
 
-    columns: about the centre, with a last one of ones. labels: in [0, 1], or places of classes.
+    `columns` are centred, with a last column of ones; `labels` are in [0, 1], or places of classes.
     """
     size = columns.shape[1]
     score = columns @ weights.reshape(-1, size).T

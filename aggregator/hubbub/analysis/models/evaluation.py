@@ -22,12 +22,17 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """auc, accuracy: None where the label is a number, auc also where only one label is there.
+    """The quality of a model on known people.
 
-    rms_error: root of the mean squared difference of what is foretold from the label, in [0, 1]; of
-    chances its square is Brier's score (1950), of classes summed over them. r_squared: of numbers.
-    calibration: ten groups by what is foretold, of classes by the chance of the likeliest, and how
-    often that is the person's. miscalibration: mean difference of these, by their people.
+    Args:
+        auc: None for a numeric label, or if only one label occurs.
+        accuracy: None for a numeric label.
+        rms_error: root mean squared error of the prediction, with labels in [0, 1]; for
+            probabilities its square is Brier's score (1950), for classes summed over them.
+        r_squared: for numeric labels.
+        calibration: ten groups by prediction, for classes by the probability of the likeliest and
+            how often it is right.
+        miscalibration: mean difference in these groups, weighted by people.
     """
 
     people: int

@@ -44,11 +44,13 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """People whom a model tells alike.
+    """People with similar predictions.
 
-    lowest, highest: between what it tells them; the first and the last bin have all beyond, too.
-    people: their share of all. true: of them the share who have the label, or, of softmax, are of
-    the class that is foretold; or their mean label in [0, 1].
+    Args:
+        lowest, highest: range of predictions; the first and last bin include everything beyond.
+        people: share of all people.
+        true: share of them with the label, or, for softmax, of the likeliest class; or the mean
+            label in [0, 1].
     """
 
     lowest: float
@@ -59,7 +61,7 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """reports: of people who taught the model nothing. auc: of logistic; accuracy: of softmax."""
+    """The evaluation by people who did not train: `auc` for logistic, `accuracy` for softmax."""
 
     reports: int
     auc: Share | None
@@ -68,10 +70,10 @@ class Judgement:
 
 
 def edges_of(centre: Floats, weights: Floats, bins: int) -> list[float]:
-    """Between which scores bins are, so that each has about as many people.
+    """The scores between bins that have about as many people each.
 
-    As if scores were normal, and columns nearly independent. weights: about the centre. Of softmax
-    between which chances of the likeliest class.
+    Scores are taken as normal, and columns as nearly independent; `weights` are of centred columns.
+    For softmax the edges are probabilities of the likeliest class.
     """
     rows = weights.reshape(-1, len(centre) + 1)
     loose = _TOGETHER * rows[:, :-1] * np.sqrt(centre * (1 - centre))
@@ -88,9 +90,10 @@ def edges_of(centre: Floats, weights: Floats, bins: int) -> list[float]:
 def judge(
     kind: Kind, channel: Pure, counts: Floats, edges: Sequence[float], confidence: float
 ) -> Judgement | None:
-    """What reports tell of a model. None of fewer than three.
+    """The evaluation from reports; None for fewer than three.
 
-    channel: p and q of the reports. counts: of each category. edges: as `edges_of` has them.
+    `channel` has p and q of the reports, `counts` the number of each category, `edges` those of
+    `edges_of`.
     """
     reports, size = int(counts.sum()), len(counts)
     if reports < _FEWEST:

@@ -37,10 +37,13 @@ _PARTS: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """The state after a round: its number, and the weights of the columns and of the rest.
+    """The state after a round: its number, and the weights.
 
-    rate, noise: of its step, and of the mean direction that it went by; 0 where it taught nothing.
-    people, outer: who told it, and how their directions lie; None where nobody knows.
+    Args:
+        rate: of its step; 0 for a skipped round.
+        noise: of its mean direction; 0 for a skipped round.
+        people: number of its reports.
+        outer: mean outer product of their directions; None if unknown.
     """
 
     number: int
@@ -54,9 +57,9 @@ class Round:
 def variances_of(
     kind: Kind, states: Sequence[Round], weights: Floats, columns: int, along: float
 ) -> Floats:
-    """Of weights averaged over the later half of the rounds; of softmax of each class's.
+    """Variances of weights averaged over the later half of the rounds; for softmax, of each class.
 
-    columns: with that of the intercept, so how many weights a class has.
+    `columns` is the number of weights per class, with the intercept.
     """
     size, rounds = len(weights), len(states)
     outer, people = _outer(states, size)

@@ -22,7 +22,7 @@ def without_privacy(
 ) -> Floats:
     """Weights of the columns in [0, 1], then of the intercept, which is not penalized.
 
-    classes: of softmax how many; then weights are of each contrast, one after the other.
+    With `classes`, for softmax, weights are of each contrast in turn.
     """
     whole = np.column_stack([columns, np.ones(len(columns))])
     if kind == "softmax":

@@ -50,17 +50,18 @@ _FEWEST: Final = 8  # equations: one column and enough residuals to tell their n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoded:
-    """What a decode found. Arrays have one entry per candidate; numbers are in reports.
+    """The result of a decode. Arrays have one entry per candidate; numbers are in reports.
 
-    estimates, stderrs: unbiased, hence possibly negative.
-    low, high: intervals at `confidence`; of a detected string, among the detected ones.
-    fitted: the non-negative fit of what is detected, 0 elsewhere.
-    twins: groups of candidates that set the same bits in every cohort; nothing can tell which of a
-        group was reported, and each of them carries the numbers of the whole group.
-    others: reports of strings that are no candidate, and its standard error.
-    misfit: sum of squared residuals over its expectation, and the chance of one so large, at most.
-        Both are None where not every candidate has a column: what was listed and not detected is
-        then among what the fit cannot explain.
+    Args:
+        estimates, stderrs: unbiased, hence possibly negative.
+        low, high: intervals at `confidence`; for a detected string, among the detected ones.
+        fitted: non-negative fit of the detected strings, 0 elsewhere.
+        twins: groups of candidates with the same bits in every cohort; each of them has the numbers
+            of the whole group.
+        others: reports of strings that are no candidate, and its standard error.
+        misfit: sum of squared residuals divided by its expectation, and an upper bound on the
+            probability of one so large. Both are None if not every candidate has a column, since
+            the fit then cannot explain undetected candidates.
     """
 
     estimates: Floats
@@ -86,7 +87,7 @@ def decode(
 ) -> Decoded:
     """Decode totals of `mechanism`; detections at this false discovery rate.
 
-    repeats: how many of the reports one device may have made.
+    `repeats` is the largest number of reports from one device.
 
     Raises:
         BadParameter: no candidates, or one twice.

@@ -28,8 +28,9 @@ _PAIRS: Final = 1 << 20
 class Collection:
     """Bit counts of a RAPPOR collection.
 
-    counts: shape (cohorts, 1 + bits); per cohort its reports, then how many had each bit set.
-    channel: p is the chance that a true 1 is sent as 1, q that a true 0 is.
+    Args:
+        counts: shape (cohorts, 1 + bits); for each cohort the reports, then the count of each bit.
+        channel: p is the probability that a true 1 is sent as 1, q that a true 0 is.
     """
 
     counts: npt.NDArray[np.int64]
@@ -67,8 +68,9 @@ def once(cells: Places, padding: int) -> Places:
 class Design:
     """The equations of a collection, and the row of every candidate in them.
 
-    places: shape (candidates, width); the flat cells cohort * bits + bit that a candidate sets, a
-        row padded with cohorts * bits where it sets fewer than `width`. No cell twice in a row.
+    Args:
+        places: shape (candidates, width); the flat cells cohort * bits + bit that a candidate sets,
+            each once, padded with cohorts * bits.
 
     Raises:
         BatchTooSmall: not a single report.

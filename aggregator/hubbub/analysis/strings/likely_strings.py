@@ -48,10 +48,12 @@ _TWICE: Final = 1 << 13  # of steps of two sums, at least
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Likely:
-    """One string. doubt: of those as sure as it and surer, the share that nobody holds, at most.
+    """A string that is probably held.
 
-    estimate, absent, growth: in reports, and its variance as ValueEstimates has it; too high, since
-        it was picked for being so.
+    Args:
+        doubt: upper bound on the share that nobody holds, of this string and all surer ones.
+        estimate, absent, growth: in reports, and its variance as in ValueEstimates; too high, since
+            the string was selected for it.
     """
 
     value: str
@@ -64,9 +66,9 @@ class Likely:
 def likely_strings(
     places: Places, discoveries: Sequence[Found], false_share: float
 ) -> list[Likely]:
-    """The strings that are likely held beside those that were found, the surest first.
+    """The strings that are probably held beside the discovered ones, the surest first.
 
-    false_share: of them, the share that nobody holds, at most on average.
+    `false_share` bounds the average share of them that nobody holds.
     """
     if places.tree.cells < _FEWEST_CELLS:
         return []

@@ -31,11 +31,12 @@ _TRIES: Final = 3
 class Fit:
     """Least squares on the columns `fitted` (indices of candidates) and one for all other strings.
 
-    estimates, stderrs: per candidate, fitted or not, in reports.
-    unease: per candidate, how much worse its own equations fit than all do; 1 where no worse.
-    others: of the last column, in reports: estimate and standard error.
-    squares, freedom: the weighted sum of squared residuals, about `freedom` if all is explained.
-    normal: the normal equations (matrix, right side) of the fitted columns and the last.
+    Args:
+        estimates, stderrs: per candidate, fitted or not, in reports.
+        unease: per candidate, ratio of the misfit of its own equations to that of all, at least 1.
+        others: estimate and standard error of the last column, in reports.
+        squares, freedom: weighted sum of squared residuals, about `freedom` for a correct fit.
+        normal: normal equations (matrix, right side) of the fitted columns and the last.
     """
 
     fitted: Indices
@@ -66,8 +67,8 @@ class Fit:
 def fit(design: Design, fitted: Indices, *, everywhere: bool = True) -> Fit:
     """The weighted least squares fit on these columns.
 
-    everywhere: whether candidates far from standing out get their exact standard error too; a
-        search does without, and then theirs is too small by the few percent that the fit explains.
+    With `everywhere`, candidates far from detection get their exact standard error too; a search
+    does without, and theirs is then too small by the few percent that the fit explains.
 
     Raises:
         numpy.linalg.LinAlgError: the columns depend on each other.

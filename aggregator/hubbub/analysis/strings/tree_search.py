@@ -89,9 +89,11 @@ _ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """One string, or the beginning of several, by reports that had no part in finding it.
+    """One string, or a common beginning, with reports that had no part in finding it.
 
-    level: the one that found it: where it ends, or the last. cut: the score that it had to pass.
+    Args:
+        level: the level that found it: its end, or the last.
+        cut: the score that it had to exceed.
     """
 
     bits: int
@@ -121,10 +123,11 @@ def told_as(tree: PrefixTree, string: str) -> str:
 
 
 class Places:
-    """Per group and place, how many of the group's reports have it, from all tiers together.
+    """Per group and place, the number of the group's reports with it, from all tiers together.
 
-    tiers: of one tree; their epsilons alone differ. scales: by how much each counts for more than
-        its own reports.
+    Args:
+        tiers: of one tree, with different epsilons.
+        scales: weight of each tier, relative to its own reports.
 
     Raises:
         BatchTooSmall: not a single report.
