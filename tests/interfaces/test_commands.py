@@ -223,7 +223,7 @@ def test_files_are_written_by_their_names(
         (["export", "theme", "--format", "table"], "--format table is for a screen"),
         (["query", "theme", "--confidence", "nan"], "--confidence nan is outside [1e-06, 0.999"),
         (["model", "churn", "--confidence", "95"], "--confidence 95.0 is outside"),
-        (["query", ""], "metric: '' is no name; write one that is listed by: hubbub metrics"),
+        (["query", ""], "metric: '' is not a name; hubbub metrics lists the names"),
         (["discover", ""], "metric: '' is no name"),
         (["cross", ""], "metric: '' is no name"),
         (["model", ""], "model: '' is no name"),

@@ -256,7 +256,7 @@ def test_a_cross_table_is_the_same_from_every_face_and_finds_what_goes_together(
     ("crossing", "message"),
     [
         (("theme", "a", "b"), "has no parts to cross"),
-        (("profile", "theme", "version"), 'version" is none of its parts: write two of theme'),
+        (("profile", "theme", "version"), 'version" is not one of its parts: write two of theme'),
         (("profile", "theme", "theme"), "both parts are theme"),
     ],
 )

@@ -105,7 +105,7 @@ def test_two_of_three_parts_are_what_their_tables_add_up_to(crowd: House) -> Non
     ("parameters", "message"),
     [
         ({**ASKED, "by": "theme"}, "a part stands twice: theme: write three of theme, country"),
-        ({**ASKED, "by": "os"}, '"os" is none of its parts: write three of theme'),
+        ({**ASKED, "by": "os"}, '"os" is not one of its parts: write three of theme'),
     ],
 )
 def test_a_third_part_that_cannot_be_asked_is_refused(
@@ -115,7 +115,7 @@ def test_a_third_part_that_cannot_be_asked_is_refused(
 
 
 def test_a_third_part_of_a_metric_that_tells_two_is_refused(home: House) -> None:
-    message = "its devices tell two parts together: leave the third out"
+    message = "its devices report two parts together: leave the third out"
     assert message in _found(home, **ASKED)["detail"]
     assert message in _found(home, **{**ASKED, "by": "none of them"})["detail"]
 

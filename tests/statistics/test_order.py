@@ -113,7 +113,7 @@ def test_an_order_holds_as_often_as_is_said() -> None:
 
 
 def test_a_top_list_needs_a_number_and_values() -> None:
-    with pytest.raises(BadParameter, match="ask for 1 or more"):
+    with pytest.raises(BadParameter, match="request at least 1"):
         top(_answer([(1, 1)]), 0)
     mean = build("mean.one_bit", epsilon=1.0, low=0, high=1)
     result = answer(mean, draw(mean, [0.5], [1000], np.random.default_rng(1)), None)

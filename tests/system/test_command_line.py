@@ -300,10 +300,12 @@ def test_a_taken_port_and_plain_text_abroad_are_refused(
         port = str(listener.getsockname()[1])
         _fails(hubbub("up", "--port", port), f"port {port} of 127.0.0.1 is in use", "--port")
     done = process(*shuffler, "--listen", "0.0.0.0:0", HUBBUB_REDIS_URL=redis_url)
-    _fails(done, "0.0.0.0:0 is not on this machine: --insecure is for loopback alone")
+    _fails(done, "0.0.0.0:0 is not on this machine: --insecure is only for loopback")
     monkeypatch.setenv("HUBBUB_REDIS_URL", redis_url)
     for address in ("127.0.0.1:70710", "127.0.0.1"):
-        refused = re.escape(f"--listen '{address}' is no address; write HOST:PORT, with a port of")
+        refused = re.escape(
+            f"--listen '{address}' is not an address; write HOST:PORT, with a port of"
+        )
         with pytest.raises(BadParameter, match=refused):
             shuffler_settings.parse([*shuffler[1:], "--listen", address])
     _fails(hubbub("up", "--port", "0"), "--port 0 is outside")

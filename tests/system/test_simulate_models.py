@@ -135,7 +135,10 @@ def test_a_model_of_classes_is_rehearsed_and_shown(capsys: pytest.CaptureFixture
     assert "accuracy as they tell it: 0." in output
     Path("wrong.csv").write_text("age,plan,tariff\n33,free,secret\n")
     refused = _refused(capsys, "simulate", "tariff", "--values", "wrong.csv")
-    assert 'line 2, column "tariff": label is none of the classes as written: "none",' in refused
+    assert (
+        'line 2, column "tariff": the label is not one of the classes as written: "none",'
+        in refused
+    )
     assert "secret" not in refused
 
 
@@ -147,14 +150,14 @@ def test_what_is_wrong_is_named_and_never_what_a_person_holds(
         Path("wrong.csv").write_text(f"age,hours,plan,left,money\n{line}\n")
         return _refused(capsys, "simulate", model, "--values", "wrong.csv")
 
-    assert 'line 2, column "age": the value is no finite number' in of("nan,1,free,yes,1")
+    assert 'line 2, column "age": the value is not a finite number' in of("nan,1,free,yes,1")
     secret = of("77,1,secret-plan,yes,1")
     assert 'column "plan": the value is none of the 2 listed' in secret
     assert "secret-plan" not in secret
     assert "3 fields, 5 expected" in of("77,1,free")
     assert "1 people are below 100" in of("77,1,free,yes,1")
     assert "has no people" in of("")
-    assert 'column "plan": the value is no finite number' in of("77,1,free,1,1", "plain")
+    assert 'column "plan": the value is not a finite number' in of("77,1,free,1,1", "plain")
     Path("short.csv").write_text("age,left\n1,yes\n")
     assert 'has no column "hours"' in _refused(capsys, "simulate", "churn", "--values", "short.csv")
     assert "cannot be read" in _refused(capsys, "simulate", "churn", "--values", "none.csv")

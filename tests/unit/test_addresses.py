@@ -97,8 +97,8 @@ def test_a_service_is_told_of_no_port_that_there_is_not(
         with pytest.raises(BadParameter) as refused:
             parse([*arguments, option, "127.0.0.1:70000"])
         assert str(refused.value) == (
-            f"{option} '127.0.0.1:70000' is no address; write HOST:PORT, with a port of at most "
-            "65535"
+            f"{option} '127.0.0.1:70000' is not an address; write HOST:PORT, with a port of at "
+            "most 65535"
         )
 
 

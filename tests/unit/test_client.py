@@ -320,7 +320,7 @@ def test_from_bundle_reads_pins_and_refuses(signed: Signed, tmp_path: Path) -> N
 
 def test_plain_text_never_leaves_this_machine() -> None:
     for address in ("example.org:1", "localhost.example.org:1", "10.0.0.1:1", "[2001:db8::1]:1"):
-        with pytest.raises(BadParameter, match="insecure is for loopback alone"):
+        with pytest.raises(BadParameter, match="insecure is only for loopback"):
             transport_to(address, roots=None, insecure=True)
     for address in ("127.0.0.1:1", "localhost:1", "[::1]:1"):
         transport_to(address, roots=None, insecure=True).close()

@@ -134,7 +134,7 @@ def test_what_is_no_number_day_or_choice_is_told_in_words(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("keys", "tls", "."), "folder . ends in no name of its own; write one, such as ./NAME"),
+        (("keys", "tls", "."), "folder . has no name at its end; add one, as in ./NAME"),
         (("keys", "tls", "/"), "folder / ends in no name of its own"),
         (("catalog", "build", "--keys", "k", "--out", "."), "--out . ends in no name of its own"),
         (("catalog", "build", "--keys", "k", "--out", ".."), "--out .. ends in no name of its own"),

@@ -241,7 +241,7 @@ def test_an_address_that_is_none_is_told(address: str) -> None:
 def test_other_ways_than_those_that_are_known_are_told() -> None:
     with pytest.raises(BadParameter, match="no way is known to a shuffler at ftp://"):
         transport_to("ftp://a", roots=None)
-    with pytest.raises(BadParameter, match="insecure is for loopback alone"):
+    with pytest.raises(BadParameter, match="insecure is only for loopback"):
         transport_to("http://reports.example.org", roots=None)
     with pytest.raises(BadParameter, match="transport 'smoke' is not one of grpc, http"):
         transport_to("a:1", roots=None, transport="smoke")

@@ -529,14 +529,14 @@ def test_an_older_state_and_another_of_one_number_are_refused(late: tuple[Device
 @pytest.mark.parametrize(
     ("features", "label", "why"),
     [
-        ([1], 0, "1 features are given, and the model has 2"),
+        ([1], 0, "1 features were passed, but the model has 2"),
         ({"hours": 1}, 0, "missing: plan; unknown: 0"),
         ({"hours": 1, "plan": "free", "age": 3}, 0, "missing: none; unknown: 1"),
-        ([float("nan"), "free"], 0, 'feature "hours": the value is no finite number'),
+        ([float("nan"), "free"], 0, 'feature "hours": the value is not a finite number'),
         ([1, "gold"], 0, 'feature "plan": the value is none of the 2 listed: "free", "paid"'),
         ([1, ["free"]], 0, 'feature "plan": the value is none'),
         ([1, np.array(["free", "paid"])], 0, 'feature "plan": the value is none'),
-        ([np.array([1.0, 2.0]), "free"], 0, 'feature "hours": the value is no finite number'),
+        ([np.array([1.0, 2.0]), "free"], 0, 'feature "hours": the value is not a finite number'),
         ([1, "free"], np.array([0, 1]), "label is neither 0 nor 1"),
         ([1, "free"], 2, "label is neither 0 nor 1"),
         ([1, "free"], float("nan"), "label is neither 0 nor 1"),
@@ -579,7 +579,9 @@ def test_what_is_no_example_is_refused_and_not_shown(
 )
 def test_a_label_that_is_no_class_is_refused_and_not_shown(signed: Signed, label: object) -> None:
     devices, shuffler = Devices(signed, model="tariff"), FakeShuffler()
-    named = 'model "tariff": label is none of the classes as written: "none", "month", "year"$'
+    named = (
+        'model "tariff": the label is not one of the classes as written: "none", "month", "year"$'
+    )
     with pytest.raises(ValueOutOfDomain, match=named):
         devices.client(0, shuffler).learn("tariff", [1, "free"], label)
     lenient = devices.client(0, shuffler, strict=False)

@@ -56,7 +56,7 @@ def test_a_proxy_that_is_no_address_is_refused(monkeypatch: pytest.MonkeyPatch, 
     [
         (["--http-shared"], "--http-shared is for the HTTP door; open it with --http HOST:PORT"),
         (["--http-bundle", "a"], "--http-bundle is for the HTTP door"),
-        (["--http", "1"], "--http '1' is no address; write HOST:PORT"),
+        (["--http", "1"], "--http '1' is not an address; write HOST:PORT"),
         (["--http", "a:1", "--http-proxy", "x"], "--http-proxy 'x' is no address"),
         (["--http-proxy-protocol"], "--http-proxy-protocol is for the HTTP door"),
         (["--http", "a:1", "--http-proxy-protocol"], "say whose header to read with --http-proxy"),

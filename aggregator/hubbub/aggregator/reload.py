@@ -149,7 +149,7 @@ def _check_follows(bundle: Bundle, former: Bundle, path: Path) -> None:
         )
     if bundle.serial < former.serial:
         raise BundleRefused(
-            f"{path}: older than the one in use; to go back, start the aggregator anew with it"
+            f"{path}: is older than the bundle in use; to go back, restart the aggregator with it"
         )
     refuse_changes(bundle.metrics, former)
 
@@ -162,7 +162,7 @@ def check_fits(bundle: Bundle, keys: Sequence[OpeningKey], now: float, path: Pat
         if private_key is None:
             continue
         if private_key.load().public_key().public_bytes_raw() != key.public:
-            raise KeysUnusable(f"{path}: key {key.id} is not the one of the bundle; give its keys")
+            raise KeysUnusable(f"{path}: key {key.id} is not in the bundle; give the bundle's keys")
         if key.x_wing and (
             not private_key.x_wing or x_wing_public_bytes(private_key.x_wing) != key.x_wing
         ):

@@ -34,20 +34,20 @@ def _processors() -> int:
 
 def _over_http_alone(_address: str) -> str:
     raise argparse.ArgumentTypeError(
-        "is gone: analysts ask over HTTP alone, at --http-listen; remove it"
+        "no longer exists: analysts query over HTTP, at --http-listen; remove it"
     )
 
 
 def _command(name: str, text: str) -> str:
     if "{}" not in text:
         raise BadParameter(
-            f"{name} has no {{}} where the question goes; write it as "
+            f"{name} has no {{}} in the place of the question; write it as "
             "'hubbub {} --url https://HOST:7076'"
         )
     if {"--query", "--tls"} & set(text.replace("=", " ").split()):
         raise BadParameter(
-            f"{name} has --query or --tls, which are gone: analysts ask over HTTP; write it "
-            "as 'hubbub {} --url https://HOST:7076'"
+            f"{name} has --query or --tls, which no longer exist: analysts query over HTTP; write "
+            "it as 'hubbub {} --url https://HOST:7076'"
         )
     return text
 
@@ -70,8 +70,8 @@ class HttpSettings:
         name="--http-listen",
     )
     tokens: Path | None = option(
-        "file of tokens made by hubbub keys token; without it and --http-access, everyone"
-        " on this machine may ask, and nobody from elsewhere",
+        "file of tokens made by hubbub keys token; without it and --http-access, everyone on "
+        "this machine may query, and nobody else",
         name="--http-tokens",
         default=None,
     )
@@ -83,8 +83,8 @@ class HttpSettings:
         metavar="FILE",
     )
     audit: str = option(
-        "file that gets a line of JSON for every question over HTTP, with who asked and "
-        "what; - for the log of the service; without it no line",
+        "file for a line of JSON per question over HTTP, with caller and question; - for the log "
+        "of the service; without it no audit",
         name="--http-audit",
         default="",
         metavar="FILE",
@@ -99,7 +99,7 @@ class HttpSettings:
         within=Interval(0, 10**6),
     )
     origins: tuple[str, ...] = option(
-        "origin whose pages may ask too (CORS; repeat); without it none",
+        "further origin whose pages may query (CORS; repeat)",
         name="--http-origin",
         default=(),
         metavar="https://HOST",

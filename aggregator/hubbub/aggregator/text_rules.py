@@ -22,9 +22,7 @@ def check_words(what: str, text: str, longest: int) -> None:
     if len(text) > longest:
         raise BadParameter(f"{what} has {len(text)} characters; {longest} at most")
     if any(map(_is_bad, text)):
-        raise BadParameter(
-            f"{what} has control characters, or what is no character; write it in plain text"
-        )
+        raise BadParameter(f"{what} has control or invalid characters; write it in plain text")
 
 
 def mended(text: str) -> str:

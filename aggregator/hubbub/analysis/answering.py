@@ -167,7 +167,7 @@ def answer_tiers(
     if own.KIND != "strings" and candidates:
         raise BadParameter("this metric is not over strings: leave candidates out")
     if own.KIND == "strings" and not candidates and not isinstance(own, Trees):
-        raise BadParameter("this metric is over strings: say which to look for (candidates)")
+        raise BadParameter("this metric is over strings: name the strings to look for (candidates)")
     names = candidates if own.KIND == "strings" else own.labels(mechanism, values)
     return own.answer(live_tiers, names, confidence, repeats)
 
@@ -184,7 +184,8 @@ def likely(tiers: Sequence[Tier], answered: Answer, false_share: float) -> tuple
     """
     if not 0 < false_share < 1:
         raise BadParameter(
-            f"likely {false_share} is outside (0, 1): the share of false strings to bear, say 0.5"
+            f"likely {false_share} is outside (0, 1): write the accepted share of false strings, "
+            "such as 0.5"
         )
     live_tiers = with_reports(tiers)
     own = family_for(live_tiers[0][0])

@@ -60,7 +60,7 @@ def read_gateway(folder: Path) -> bytes:
         config = from_text(read(path).decode("ascii").strip())
         read_config(config)
     except (ValueError, BadParameter) as error:
-        raise KeysUnusable(f"{path}: no gateway's key; make one: hubbub keys gateway") from error
+        raise KeysUnusable(f"{path}: not a gateway's key; make one: hubbub keys gateway") from error
     return config
 
 

@@ -135,7 +135,7 @@ class Answer(Sequence[Row]):
         """
         pyplot = _library("matplotlib.pyplot", "matplotlib")
         if self.question in {"metrics", "status", "model", "percentiles", "experiment"}:
-            raise TypeError(f"{self.question} has no estimates to plot: ask for estimates")
+            raise TypeError(f"{self.question} has no estimates to plot: request estimates")
         trend = self.question == "trend"
         drawn = trend or self.question == "cross"
         rows = [] if drawn else by_size(self._rows, self.question, self.document)[:most]

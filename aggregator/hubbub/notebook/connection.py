@@ -309,4 +309,4 @@ class Connection:
 def _check_texts(what: str, texts: Any) -> None:
     """Raises BadParameter for what is no list of texts, such as one text alone."""
     if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
-        raise BadParameter(f'{what}: give a list of texts, as ["one", "another"]')
+        raise BadParameter(f'{what}: write a list of texts, as ["one", "another"]')

@@ -93,7 +93,7 @@ def compose(events: Sequence[Event], delta: float) -> Composed:
         BadParameter: no event, or a delta outside (0, 1).
     """
     if not events:
-        raise BadParameter("nothing to compose: give one event at least")
+        raise BadParameter("nothing to compose: give at least one event")
     if not 0 < delta < 1:
         raise BadParameter(f"delta {delta} is outside (0, 1)")
     basic, leading, advanced = _closed_forms(events, delta)

@@ -54,7 +54,7 @@ def composed_epsilon(epochs: Sequence[tuple[ShuffledEpoch, int]], delta: float) 
         BadParameter: no epoch, or a number out of range.
     """
     if not epochs:
-        raise BadParameter("no epoch to compose: give one crowd at least")
+        raise BadParameter("no epoch to compose: give at least one crowd")
     if not 0 < delta < 1:
         raise BadParameter(f"delta {delta} is outside (0, 1)")
     for _, times in epochs:

@@ -192,7 +192,7 @@ def _labels(
     if len(labels) > _MAX_VALUES:
         raise BadParameter(f"{len(labels):,} values are too many to release; at most 4,096")
     if (query == "count") != bool(value):
-        raise BadParameter("count takes the value to count, and no other query takes one")
+        raise BadParameter("the query count needs a value, and other queries need none")
     if query == "count" and value not in labels:
         raise BadParameter("the value to count is not one of the metric's")
     return labels

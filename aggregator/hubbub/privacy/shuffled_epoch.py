@@ -59,7 +59,7 @@ class ShuffledEpoch:
         if not (0 < self.epsilon_local <= MAX_EPSILON or self.epsilon_local == inf):
             raise BadParameter(
                 f"local epsilon {self.epsilon_local} is outside (0, {MAX_EPSILON}]; "
-                "inf where nobody lies"
+                "inf if nobody lies"
             )
         if not 0 < self.honest <= 1:
             raise BadParameter(f"honest {self.honest} is outside (0, 1]")

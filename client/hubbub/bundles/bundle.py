@@ -242,7 +242,7 @@ def _check_development(
 
 def _check_keys(keys: Sequence[OpeningKeyPublic]) -> None:
     if len({key.id for key in keys}) != len(keys):
-        raise BadParameter("two opening keys have one id")
+        raise BadParameter("two opening keys have the same id")
     for key, after in pairwise(sorted(keys, key=lambda key: key.start)):
         if after.start < key.end:
             raise BadParameter(f"opening keys {key.id} and {after.id} share an epoch")

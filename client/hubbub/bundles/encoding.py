@@ -54,7 +54,7 @@ def read_json(raw: bytes) -> Any:
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     table = dict(pairs)
     if len(table) != len(pairs):
-        raise ValueError("a name stands twice in one object")
+        raise ValueError("a name occurs twice in an object")
     return table
 
 
@@ -86,4 +86,4 @@ def _look(thing: object, depth: int) -> None:
         for inner in thing:
             _look(inner, depth + 1)
     elif isinstance(thing, str) and not is_writable(thing):
-        raise ValueError("a text holds half of a surrogate pair")
+        raise ValueError("a text contains half of a surrogate pair")

@@ -84,7 +84,7 @@ class Models:
     def __post_init__(self) -> None:
         line_of(self.handovers, self.operator)
         if not all(isinstance(name, str) and NAME.fullmatch(name) for name in self.states):
-            raise BadParameter("the state of models names what is none")
+            raise BadParameter("the state of models contains an invalid model")
 
     @property
     def line(self) -> tuple[bytes, ...]:
@@ -109,7 +109,7 @@ def open_models(signed: bytes, *, operator: bytes | None) -> Models:
         if version != 1:
             raise ValueError("of a later version")
     except (*MALFORMED, BadParameter) as error:
-        raise ModelsRefused("no state of models; make one: hubbub model publish") from error
+        raise ModelsRefused("not a state of models; make it: hubbub model publish") from error
     except InvalidSignature as error:
         raise ModelsRefused(
             "the signature of the models' state does not fit: altered after signing; serve it as "

@@ -60,7 +60,7 @@ class Notice:
             raise BadParameter(f"number and until must be whole and below {_LAST}")
         for name, steps in self.steps.items():
             if not (isinstance(name, str) and NAME.fullmatch(name)):
-                raise BadParameter("a notice names what is no metric")
+                raise BadParameter("a notice contains an invalid metric")
             _check_steps(name, steps)
 
     @property

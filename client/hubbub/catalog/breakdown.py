@@ -100,7 +100,7 @@ def _loaded(thing: Any) -> dict[str, dict[str, tuple[str, ...]]]:
         for field, values in map(_strict, _strict(thing))
     }
     if not rules or [len(own) for own in rules.values()] != [len(values) for _, values in thing]:
-        raise ValueError("a breakdown has no field, or one value twice")
+        raise ValueError("a breakdown has no field, or a value twice")
     return rules
 
 

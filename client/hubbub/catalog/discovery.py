@@ -51,8 +51,8 @@ def check_discovery(metric: Any) -> None:
     if is_list(metric):
         if not metric.other:
             raise BadParameter(
-                "discover: a string that is not listed must count as something where it is not "
-                "looked for; write other = true"
+                "discover: devices without the tree must count "
+                "an unlisted string; write other = true"
             )
     elif mechanism.VALUES != "strings" or mechanism.FAMILY == "tree":
         raise BadParameter(

@@ -216,5 +216,6 @@ def experiment_named(experiments: Mapping[str, Experiment], name: Any) -> Experi
     near = get_close_matches(name[:64], experiments, n=1) if isinstance(name, str) else []
     meant = f'; write "{near[0]}" if that is meant' if near else ""
     raise UnknownMetric(
-        f"there is no such experiment; there are {', '.join(sorted(experiments)) or 'none'}{meant}"
+        "the experiment does not exist; there are "
+        f"{', '.join(sorted(experiments)) or 'none'}{meant}"
     )

@@ -31,7 +31,7 @@ def peek(folder: Path) -> "LedgerView":
     path = folder / FILE_NAME
     remedy = "give the --state-dir of an app that has reported"
     if not path.exists():
-        raise StateUnusable(f"{path}: there is none; {remedy}")
+        raise StateUnusable(f"{path}: does not exist; {remedy}")
     with _opened(path, remedy) as rows:
         signed = _signed(rows)
         if signed is None:

@@ -27,7 +27,8 @@ class PublicValues:
             for name, value in values.items()
         ):
             raise BadParameter(
-                'public must be texts by name, or what returns them, as {"os": "linux"}'
+                "public must be a mapping of texts, or a function that returns it, as "
+                '{"os": "linux"}'
             )
         self._held = dict(values)
 
@@ -64,5 +65,6 @@ def _called(field: str, source: Callable[[], str]) -> str:
         return source()
     except Exception as error:  # noqa: BLE001 the app's own, which may raise anything
         raise BadParameter(
-            f"public: {field} raises {type(error).__name__}; give a text, or what returns one"
+            f"public: {field} raises {type(error).__name__}; pass a text, or a function that "
+            "returns a text"
         ) from None

@@ -72,7 +72,9 @@ class Settings:
                 f"hold_seconds {self.hold_seconds} is outside [0, {_LONGEST_HOLD_SECONDS:g}]"
             )
         if self.app is not None and not (is_text(self.app) and self.app.isprintable()):
-            raise BadParameter("app is no name; write a short text, such as the program's name")
+            raise BadParameter(
+                "app is not a valid name; write a short text, such as the program's name"
+            )
         if self.transport is not None and self.transport not in TRANSPORTS:
             raise BadParameter(
                 f"transport {self.transport!a} is not one of {', '.join(TRANSPORTS)}"

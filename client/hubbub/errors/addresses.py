@@ -26,7 +26,7 @@ def has_port(address: str) -> bool:
 def check_address(what: str, address: str) -> None:
     """Raises BadParameter unless the address is HOST:PORT; `what` is the name of its option."""
     if not has_port(address):
-        raise BadParameter(f"{what} {address!a} is no address; write HOST:PORT, with {PORTS}")
+        raise BadParameter(f"{what} {address!a} is not an address; write HOST:PORT, with {PORTS}")
 
 
 def is_loopback(address: str) -> bool:

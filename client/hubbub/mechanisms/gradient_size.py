@@ -21,7 +21,7 @@ def dimensions_of(columns: int, classes: int) -> int:
 def check_classes(classes: Sequence[str]) -> None:
     """Raises BadParameter of classes that are no names."""
     if len(set(classes)) < len(classes) or not all(group_class.strip() for group_class in classes):
-        raise BadParameter("classes has one twice, or one that is empty: write each once")
+        raise BadParameter("classes has a class twice, or an empty class: write each once")
 
 
 def problem_with_classes(classes: int, kind: str) -> str:

@@ -106,7 +106,7 @@ def parameters(name: str) -> Mapping[str, bool]:
         BadParameter: no such mechanism.
     """
     if name not in REGISTRY:
-        raise BadParameter(f'mechanism "{name}" is not known; there are {", ".join(REGISTRY)}')
+        raise BadParameter(f'mechanism "{name}" is unknown; there are {", ".join(REGISTRY)}')
     arguments = inspect.signature(REGISTRY[name]).parameters
     return {key: parameter.default is parameter.empty for key, parameter in arguments.items()}
 

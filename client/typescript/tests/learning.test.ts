@@ -55,12 +55,12 @@ test("what is no person of a model is said with its remedy, and never shown", as
   const wrong: [unknown, unknown, RegExp][] = [
     [{ hours: 1, plan: "paid" }, 1, /features are hours, plan, age; missing: age; unknown: 0$/],
     [{ ...PERSON, secret: 7 }, 1, /missing: none; unknown: 1$/],
-    [[1, "paid"], 1, /2 features are given, and the model has 3: hours, plan, age$/],
+    [[1, "paid"], 1, /2 features were passed, but the model has 3: hours, plan, age$/],
     ["secret", 1, /features are no object by name and no array$/],
     [null, 1, /features are no object by name and no array$/],
     [{ ...PERSON, plan: "secret" }, 1, /feature "plan": the value is none of the 3 listed: "free"/],
-    [{ ...PERSON, hours: NaN }, 1, /feature "hours": the value is no finite number$/],
-    [{ ...PERSON, age: "secret" }, 1, /feature "age": the value is no finite number$/],
+    [{ ...PERSON, hours: NaN }, 1, /feature "hours": the value is not a finite number$/],
+    [{ ...PERSON, age: "secret" }, 1, /feature "age": the value is not a finite number$/],
     [PERSON, "LEFT ", /neither positive nor negative as written: "left" is 1, and every other/],
     [PERSON, 2, /label is neither 0 nor 1, nor "left" or another text$/],
   ];

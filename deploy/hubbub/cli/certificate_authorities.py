@@ -192,7 +192,7 @@ def trust_other(folder: Path, other: Path) -> str:
             "by hubbub keys tls FOLDER --party ROLE, and the other party's ca.pem"
         ) from error
     except ValueError as error:
-        raise KeysUnusable(f"{other}: holds no certificates in PEM; ask for ca.pem anew") from error
+        raise KeysUnusable(f"{other}: contains no certificates in PEM; get ca.pem again") from error
     return services[0]
 
 

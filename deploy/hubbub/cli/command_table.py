@@ -24,18 +24,22 @@ class Entry(NamedTuple):
 
 COMMANDS: Final = {
     "demo": Entry(
-        "demo", "Send the answers of 30,162 real people from the SDK to the estimates", "local"
+        "demo",
+        ("send the answers of 30,162 real people through the whole system, and estimate"),
+        "local",
     ),
-    "init": Entry("init", "keys, certificates, passwords and settings for an installation", "cli"),
+    "init": Entry(
+        "init", ("make keys, certificates, passwords and settings for an installation"), "cli"
+    ),
     "up": Entry("up", "run everything on this machine, until Ctrl-C", "local"),
     "catalog": Entry(
         "catalog_new",
-        "write and check metrics.toml, build what is shipped, help editors",
+        "write and check metrics.toml, build bundles, write code and schema",
         more=("catalog", "catalog_codegen"),
     ),
     "keys": Entry("keys", "make keys and certificates", "cli", more=("tokens",)),
-    "log": Entry("log", "audit the transparency log of bundles, as anyone may"),
-    "notice": Entry("notice", "ask fewer devices, or stop a metric, without a release of the app"),
+    "log": Entry("log", "audit the transparency log of bundles"),
+    "notice": Entry("notice", "lower or stop a metric on all devices, without an app release"),
     "plan": Entry(
         "plan",
         "choose a mechanism, the number of reports or the epsilon; count fake reports and machines",
@@ -43,7 +47,9 @@ COMMANDS: Final = {
         more=("plan_central", "plan_model", "plan_attack", "plan_capacity"),
     ),
     "simulate": Entry(
-        "simulate", "a rehearsal: what would be answered of values that you know", "plan"
+        "simulate",
+        ("rehearse a metric with known values, and compare answers with the truth"),
+        "plan",
     ),
     "privacy": Entry(
         "privacy",
@@ -53,48 +59,46 @@ COMMANDS: Final = {
     ),
     "audit": Entry("audit", "prove the installed mechanisms, attack a catalog's metrics", "plan"),
     "query": Entry("query", "show the estimates of a metric, with intervals"),
-    "discover": Entry(
-        "discover", "strings that nobody listed: which are frequent, and how frequent"
-    ),
-    "top": Entry("query", "show the most frequent values, and how sure their order is"),
-    "compare": Entry("query", "what differs between two ranges of epochs"),
+    "discover": Entry("discover", "find frequent strings that are on no list"),
+    "top": Entry("query", "show the most frequent values, and the confidence of their order"),
+    "compare": Entry("query", "compare two ranges of epochs"),
     "trend": Entry("query", "show the most frequent values, epoch by epoch"),
-    "cross": Entry("cross", "how two parts of an answer go together"),
-    "breakdown": Entry("breakdown", "a metric by what is public of devices, as OS"),
-    "experiment": Entry("experiment", "what the arms of an experiment change, at every look"),
-    "model": Entry("model", "what a model has learned; sign its state for devices", "cli"),
-    "export": Entry("export", "a metric as a file: CSV, Parquet or JSON"),
+    "cross": Entry("cross", "show two parts of an answer as a table, with their association"),
+    "breakdown": Entry("breakdown", "split a metric by a public field of devices, such as OS"),
+    "experiment": Entry("experiment", "show the effect of an experiment's arms"),
+    "model": Entry("model", "show a model; sign its state for devices", "cli"),
+    "export": Entry("export", "write a metric to a file: CSV, Parquet or JSON"),
     "candidates": Entry("candidates", "save lists of strings to look for"),
     "mark": Entry("mark", "mark days on which something happened; every trend shows them"),
     "metrics": Entry("status", "show the metrics, and the stored epochs of each"),
     "status": Entry("status", "show where every report is (the conservation law)"),
-    "doctor": Entry(
-        "doctor", "examine a device and its services: reachable, trusted, waiting, refused, ending"
-    ),
-    "forget": Entry("forget", "delete a metric's totals of before a day", "aggregator,cli"),
+    "doctor": Entry("doctor", "diagnose a device and its services"),
+    "forget": Entry("forget", "delete totals of a metric before a day", "aggregator,cli"),
     "totals": Entry(
-        "totals", "files of totals: write, verify, estimate without Redis", "aggregator,cli,tables"
+        "totals",
+        ("write and verify files of totals; estimate without Redis"),
+        "aggregator,cli,tables",
     ),
     "backup": Entry(
         "backup",
-        "copy both Redis as they are at one moment, and all files, encrypted",
+        "copy both Redis at one moment, and all files, encrypted",
         "aggregator,cli",
     ),
     "verify": Entry(
-        "backup", "check a backup: checksums, and whether Redis reads it", "aggregator,cli"
+        "backup", "check a backup: checksums, and that Redis reads it", "aggregator,cli"
     ),
-    "restore": Entry("backup", "make an installation again from a backup", "aggregator,cli"),
-    "watch": Entry(
-        "status", "as it comes, until Ctrl-C: reports in development, else the law; or a metric"
-    ),
+    "restore": Entry("backup", "make an installation from a backup", "aggregator,cli"),
+    "watch": Entry("status", "follow reports (in development), the conservation law, or a metric"),
     "release": Entry(
-        "release", "numbers for outside, with central noise, paid from a yearly budget", "plan"
+        "release", "publish numbers with central noise, paid from a yearly budget", "plan"
     ),
     "load": Entry(
-        "load", "many devices at once: what an installation bears, and how fast it answers", "cli"
+        "load", "simulate many devices, and measure the load that an installation sustains", "cli"
     ),
     "rappor": Entry("rappor", "decode collections of the original RAPPOR tools", "plan"),
-    "ledger": Entry("ledger", "what left this device, and what it could mean"),
+    "ledger": Entry(
+        "ledger", ("show every report that left this device, and the values it could mean")
+    ),
     "completion": Entry("completion", "complete hubbub's commands in your shell", "cli"),
 }
 

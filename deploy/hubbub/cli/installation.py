@@ -162,6 +162,6 @@ def _of_shuffler(roots: str) -> str:
     authorities = authorities_of("shuffler", roots)
     if not authorities:
         raise BundleRefused(
-            "the roots hold no authority of the shuffler; give the ca.pem of: hubbub keys tls"
+            "the roots contain no authority of the shuffler; give the ca.pem of: hubbub keys tls"
         )
     return authorities

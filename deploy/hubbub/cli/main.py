@@ -40,10 +40,10 @@ _GROUPS: Final = {
 """What each command is for; as the help says it, and every command is in one."""
 
 _SERVICES: Final = {
-    "shuffler": "run the shuffler: takes sealed reports, mixes, passes on",
-    "aggregator": "run the aggregator: opens batches, adds up, answers",
-    "relay": "run a relay: passes sealed requests on, so that the shuffler sees no address",
-    "issuer": "run an issuer: gives accounts the tokens that reports go with, and sees neither",
+    "shuffler": "run the shuffler: receives sealed reports, and forwards them in mixed batches",
+    "aggregator": "run the aggregator: opens batches, adds them up, answers queries",
+    "relay": "run a relay: forwards sealed requests, so that the shuffler sees no address",
+    "issuer": "run an issuer: gives accounts tokens for reports, and sees neither",
 }
 
 
@@ -177,7 +177,7 @@ def _parser(wanted: Sequence[str], services: Mapping[str, Any] = MappingProxyTyp
         epilog="by purpose:\n"
         + "\n".join(f"  {group:<13}{', '.join(names)}" for group, names in _GROUPS.items()),
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="say which this is, and exit")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version, and exit")
     parser.add_argument(
         "--verify",
         action="store_true",

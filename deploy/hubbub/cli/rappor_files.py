@@ -109,7 +109,7 @@ def read_map(path: Path, collection: Collection) -> tuple[list[str], Places]:
             raise BadParameter(f"{where}: the candidate of line {lines[name]} again; remove one")
         rows.append(places)
     if not rows:
-        raise BadParameter(f"{path}: no candidate in it; write one a line")
+        raise BadParameter(f"{path}: contains no candidate; write one per line")
     return list(lines), once(np.stack(rows), size)
 
 
@@ -167,7 +167,9 @@ def _read_params(path: Path) -> dict[str, str]:
     if int(numbers["k"]) * int(numbers["m"]) > _MAX_CELLS or int(numbers["k"]) < int(numbers["h"]):
         raise BadParameter(f"{path}:{line}: k * m must be at most {_MAX_CELLS}, and h at most k")
     if not (Fraction(numbers["p"]) < Fraction(numbers["q"]) and Fraction(numbers["f"]) < 1):
-        raise BadParameter(f"{path}:{line}: needs p < q and f < 1: else reports say nothing")
+        raise BadParameter(
+            f"{path}:{line}: needs p < q and f < 1: otherwise reports contain no information"
+        )
     return numbers
 
 
@@ -187,7 +189,7 @@ def _refuse_heading(cell: str, where: str) -> None:
     """Raises BadParameter for a first line of which this cell should be a number, and is a name."""
     if cell.strip()[:1].isalpha():
         raise BadParameter(
-            f"{where}: a heading, with {cell[:40]!a} where a number belongs; remove that line"
+            f"{where}: a heading, with {cell[:40]!a} in the place of a number; remove that line"
         )
 
 

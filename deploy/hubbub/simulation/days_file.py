@@ -125,7 +125,7 @@ def _days(
         raise BadParameter(f"--values {path}: write lines of 1 to {_MAX_DAYS:,} days")
     days, order = np.unique(day, return_inverse=True)
     if by_person and len(np.unique(person * len(days) + order)) < len(day):
-        raise BadParameter(f"--values {path}: a person stands twice on one day; leave one out")
+        raise BadParameter(f"--values {path}: a person occurs twice on one day; leave one line out")
     return Days(
         days=tuple(days.tolist()),
         codes=codes,

@@ -238,7 +238,7 @@ def _coded(where: str, text: str, says: Sequence[Any]) -> list[float]:
     """One value as columns: a number, whether it is each of those listed, or in each band."""
     if isinstance(says[0], str):
         if text not in says:
-            raise BadParameter(f"{where}: the value is none of the {len(says)} listed")
+            raise BadParameter(f"{where}: the value is not one of the {len(says)} listed values")
         return [float(text == say) for say in says]
     value = _read(where, text)
     if len(says) == _PAIR:
@@ -296,7 +296,7 @@ def _read(where: str, text: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise BadParameter(f"{where}: the value is no finite number")
+        raise BadParameter(f"{where}: the value is not a finite number")
     return value
 
 

@@ -81,7 +81,7 @@ def read_response(message: bytes) -> Response:
     while (status := rest.varint()) < _FINAL:
         rest.fields(known_length=known_length)
     if status > _LAST_STATUS:
-        raise BadPayload("a status is none of HTTP's")
+        raise BadPayload("a status is not one of HTTP's")
     headers = rest.fields(known_length=known_length)
     return Response(status, headers, rest.end(known_length=known_length))
 
@@ -130,7 +130,7 @@ class _Rest:
                     raise BadPayload("a field has no name")
                 break
             if not _NAME.fullmatch(name):
-                raise BadPayload("a field has a name that is none")
+                raise BadPayload("a field has an invalid name")
             field_lines.append((name, section.text()))
             if len(field_lines) > _MAX_PARTS:
                 raise BadPayload(f"more than {_MAX_PARTS} fields")

@@ -59,7 +59,7 @@ def encapsulate(
         key = KEMKey.from_pyca_cryptography_key(X25519PublicKey.from_public_bytes(public))
         enc, context = _SUITE.create_sender_context(key, _info(head), eks=ephemeral)
     except (PyHPKEError, ValueError) as error:
-        raise BadParameter("the gateway's key is none worth sealing to") from error
+        raise BadParameter("the gateway's key is too weak to encrypt to") from error
 
     def opened(response: bytes) -> bytes:
         nonce, sealed = response[:_SECRET_BYTES], response[_SECRET_BYTES:]

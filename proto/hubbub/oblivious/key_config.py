@@ -42,5 +42,5 @@ def read_config(config: bytes) -> tuple[int, bytes]:
     except struct.error:
         number, public, size, suites = 0, b"", 0, []
     if SUITE not in suites or len(config) != _CONFIG.size + size:
-        raise BadParameter("the gateway's key is none that is known here; upgrade hubbub")
+        raise BadParameter("the gateway's key is of an unknown kind; upgrade hubbub")
     return number, public

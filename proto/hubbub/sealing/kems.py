@@ -81,7 +81,7 @@ def x_wing_public(public: bytes) -> "MLKEM768X25519PublicKey":
     try:
         ml_kem = MLKEM768PublicKey.from_public_bytes(public[:_ML_KEM_PUBLIC_BYTES])
     except ValueError:
-        raise BadParameter("the ML-KEM half of an X-Wing opening key is none") from None
+        raise BadParameter("the ML-KEM half of an X-Wing opening key is invalid") from None
     except UnsupportedAlgorithm:
         raise _too_old() from None
     x25519 = X25519PublicKey.from_public_bytes(public[_ML_KEM_PUBLIC_BYTES:])

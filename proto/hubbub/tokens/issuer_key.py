@@ -27,5 +27,5 @@ def read_token_key(path: Path) -> bytes:
     except ValueError:
         key = b""
     if len(key) != KEY_BYTES:
-        raise KeysUnusable(f"{path}: no key of an issuer; make one with: hubbub keys issuer")
+        raise KeysUnusable(f"{path}: not an issuer's key; make one with: hubbub keys issuer")
     return key

@@ -117,10 +117,10 @@ def finalize(
     check_public(public)
     tweaked = _plus(_base(_info_scalar(info)), public)
     if tweaked == _IDENTITY or len(evaluated) != len(inputs):
-        raise BadParameter("the issuer's answer is no evaluation of what was asked")
+        raise BadParameter("the issuer's answer does not fit the request")
     check_elements(evaluated)
     if not _is_proof(proof, tweaked, evaluated, [blinded.element for _, blinded in inputs]):
-        raise BadParameter("the issuer's proof is none of its key in the bundle")
+        raise BadParameter("the issuer's proof does not fit its key in the bundle")
     return [
         _output(
             value,

@@ -41,7 +41,7 @@ class Accounts:
         """
         entry = self._known.get(hashlib.sha256(key.encode()).hexdigest())
         if entry is None:
-            raise AccessRefused("no key of an account; show one as Authorization: Bearer KEY")
+            raise AccessRefused("not the key of an account; send it as Authorization: Bearer KEY")
         if not entry.vouches:
             return entry.name, False
         if not 0 < len(named) <= _LONGEST_ACCOUNT or "/" in named:
@@ -60,7 +60,9 @@ def add_account(path: Path, name: str, *, vouches: bool) -> str:
         KeysUnusable: the file cannot be read or written.
     """
     if not _NAME.fullmatch(name):
-        raise BadParameter(f"--name {name!a} is none; write up to 100 letters without spaces and /")
+        raise BadParameter(
+            f"--name {name!a} is not a name; write up to 100 letters without spaces and /"
+        )
     accounts = _read(path) if path.exists() else {}
     if any(account.name == name for account in accounts.values()):
         raise BadParameter(f"--name {name!a} has a key already; delete its line in {path} first")

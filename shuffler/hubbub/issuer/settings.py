@@ -47,8 +47,8 @@ class Settings:
         read=_provider,
     )
     audiences: tuple[str, ...] = option(
-        'whom such a token must be for, its "aud": the app as the provider calls it, for ID '
-        "tokens, or the issuer, for access tokens (repeat)",
+        'required audience ("aud") of such a token: the app\'s name at the provider for ID '
+        "tokens, or the issuer for access tokens (repeat)",
         name="--oidc-audience",
         metavar="NAME",
         read=_audiences,
@@ -84,7 +84,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     if not settings.accounts and not settings.provider:
         raise BadParameter("nobody is an account; give --accounts FILE, --oidc URL, or both")
     if not settings.provider and (settings.audiences or settings.provider_roots):
-        raise BadParameter("--oidc-audience and --oidc-roots are of a provider: say --oidc URL")
+        raise BadParameter("--oidc-audience and --oidc-roots need a provider: add --oidc URL")
     if settings.provider and not settings.audiences:
         raise BadParameter(
             "--oidc without --oidc-audience would take tokens for whomever they are made; name "

@@ -91,7 +91,7 @@ def read_whole_number(text: str) -> int:
         number = Decimal("nan")
     if not number.is_finite() or number != number.to_integral_value():
         raise argparse.ArgumentTypeError(
-            f"{text[:40]!a} is no whole number; write one like 100 or 1e6"
+            f"{text[:40]!a} is not a whole number; write one like 100 or 1e6"
         )
     if number.adjusted() >= _MAX_DIGITS:
         raise argparse.ArgumentTypeError(
@@ -112,7 +112,9 @@ def _read_day(text: str) -> date:
 def _read_path(text: str) -> Path:
     """A path. Raises ArgumentTypeError for an empty one, which Path() takes for this folder."""
     if not text:
-        raise argparse.ArgumentTypeError("'' is no path; write one, or . for the current folder")
+        raise argparse.ArgumentTypeError(
+            "'' is not a path; write a path, or . for the current folder"
+        )
     return Path(text)
 
 

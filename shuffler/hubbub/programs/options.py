@@ -161,7 +161,7 @@ def read_named_path(name: str, path: Path) -> Path:
         BadParameter: it is ".", "..", "/" or ends in one of these.
     """
     if path.name in {"", ".."}:
-        raise BadParameter(f"{name} {path} ends in no name of its own; write one, such as ./NAME")
+        raise BadParameter(f"{name} {path} has no name at its end; add one, as in ./NAME")
     return path
 
 

@@ -40,13 +40,13 @@ def lines_of(path: Path) -> Iterator[str]:
             number += 1
             line = raw.decode()
             if "\0" in line:
-                raise ValueError(f"{path}: line {number}: holds a NUL; {_SAVE}")
+                raise ValueError(f"{path}: line {number}: contains a NUL; {_SAVE}")
             if line.startswith("\ufeff"):  # of a file that was put behind another
                 raise ValueError(f"{path}: line {number}: begins with a byte order mark; remove it")
             yield line
     except UnicodeDecodeError as error:
         where = f"{path}: line {number}: byte {error.start + 1}"
-        raise ValueError(f"{where} is no UTF-8; {_SAVE}") from None
+        raise ValueError(f"{where} is not UTF-8; {_SAVE}") from None
     except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"{path}: cannot be read: {unreadable(error)}") from error
 
@@ -97,8 +97,8 @@ def read_list(path: Path) -> list[str]:
             raise ValueError(f"{path}: line {number}: begins or ends with a blank; remove it")
         if [line] != line.splitlines():
             raise ValueError(
-                f"{path}: line {number}: holds a character that some programs take for the end of "
-                "a line, such as U+2028; write one string a line"
+                f"{path}: line {number}: contains a character that some programs read as the end "
+                "of a line, such as U+2028; write one string a line"
             )
         strings.append(line)
     return strings

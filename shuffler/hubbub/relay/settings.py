@@ -30,7 +30,7 @@ def _gateway(_: str, address: str) -> str:
     if parts is None or not (
         parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _HERE)
     ):
-        raise BadParameter(f"--gateway {address!a} is no address of one; write https://HOST:PORT")
+        raise BadParameter(f"--gateway {address!a} is not an address; write https://HOST:PORT")
     path = parts.path.rstrip("/") or _GATEWAY_PATH
     return f"{parts.scheme}://{parts.netloc}{path}"
 

@@ -162,7 +162,7 @@ def check_plain(address: str) -> None:
     """Raises ServiceUnavailable unless plain text to or at this address stays on this machine."""
     if not is_loopback(address):
         raise ServiceUnavailable(
-            f"{address} is not on this machine: --insecure is for loopback alone; "
+            f"{address} is not on this machine: --insecure is only for loopback; "
             "give certificates with --tls FOLDER"
         )
 

@@ -203,7 +203,7 @@ class ReportsApp:
             self._admission.refusals["no_forwarded_for"] += 1
             raise _Refused(
                 HTTPStatus.INTERNAL_SERVER_ERROR,
-                "the proxy before this shuffler does not say for whom it asks (X-Forwarded-For)",
+                "the proxy before this shuffler does not send X-Forwarded-For",
             )
         return network_of(scope["client"])
 

@@ -89,8 +89,8 @@ class HttpSettings:
         group=_DOOR,
     )
     relays: tuple[str, ...] = networks_option(
-        "address or network of a relay, which the limits of one address do not bind "
-        "(repeat); it has limits of its own",
+        "address or network of a relay, which has its own limits instead of those of one address "
+        "(repeat)",
         name="--relay",
         group=_DOOR,
     )
@@ -112,9 +112,11 @@ class HttpSettings:
                 name = field.metadata["option"].name or "--gateway-key"
                 raise BadParameter(f"{name} is for the HTTP door; open it with --http HOST:PORT")
         if self.proxy_protocol and not self.believed:
-            raise BadParameter("--http-proxy-protocol: say whose header to read with --http-proxy")
+            raise BadParameter(
+                "--http-proxy-protocol needs --http-proxy: the proxy whose header is read"
+            )
         if self.relays and not self.gateway_key:
-            raise BadParameter("--relay: say what opens what it passes on with --gateway-key")
+            raise BadParameter("--relay needs --gateway-key: the key that opens relayed requests")
 
 
 @options

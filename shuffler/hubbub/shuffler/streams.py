@@ -82,9 +82,9 @@ class Stream:
             if type(number) is not int or not low <= number <= high:
                 raise ValueError(f"{name} {number!a} is no whole number in [{low}, {high}]")
         if self.mix not in _MIXES:
-            raise ValueError(f"mix {self.mix!a} is none of {', '.join(_MIXES)}")
+            raise ValueError(f"mix {self.mix!a} is not one of {', '.join(_MIXES)}")
         if self.kem not in KEMS:
-            raise ValueError(f"kem {self.kem!a} is none of {', '.join(KEMS)}; or upgrade hubbub")
+            raise ValueError(f"kem {self.kem!a} is not one of {', '.join(KEMS)}; or upgrade hubbub")
         if self.is_padded and self.mix == "pool":
             raise ValueError("dummies go with a crowd, and it leaves in parts")
         if self.noise and (self.mix != "epoch" or self.min_batch <= self.noise.most):
@@ -93,7 +93,9 @@ class Stream:
             raise ValueError("value_noise goes with a whole epoch")
         told_apart = 256 ** (self.sealed_bytes - SEAL_BYTES[self.kem])
         if self.is_padded and not 2 <= self.values <= told_apart:  # noqa: PLR2004 two at least
-            raise ValueError(f"values {self.values} is not how many its reports tell apart")
+            raise ValueError(
+                f"values {self.values} is not the number of values that its reports distinguish"
+            )
 
     @property
     def is_padded(self) -> bool:
@@ -134,7 +136,7 @@ class _KeyPeriod:
 
     def __post_init__(self) -> None:
         if not all(type(n) is int for n in (self.id, self.start, self.end)):
-            raise ValueError("a key's period is told by whole numbers")
+            raise ValueError("a key's period needs whole numbers")
         if not (0 <= self.id < 2**32 and self.start < self.end):
             raise ValueError("a key's id is in [0, 2**32), and its period ends after it starts")
         keys: dict[Kem, PublicKey] = {}
@@ -175,7 +177,7 @@ class StreamTable:
             if before and _together(before) != _together(stream):
                 raise BadParameter(
                     f"stream {name!a} has another length, epoch, mix or number of dummies than "
-                    "before: its reports would not go together; give what changed a new name in "
+                    "before: its reports could not be mixed; give what changed a new name in "
                     "the catalog"
                 )
 

@@ -79,8 +79,7 @@ def read_access(path: Path) -> AccessFile:
     # Of an empty file, too, which is what a full disk or a script's mistake leaves.
     if not groups:
         raise BadParameter(
-            f'{path}: nobody may see anything: say which groups may, as [groups."telemetry"] '
-            'with metrics = ["*"]'
+            f'{path}: no group has access: add one, as [groups."telemetry"] with metrics = ["*"]'
         )
     return AccessFile(groups, oidc)
 
@@ -200,7 +199,7 @@ def _oidc(path: Path, table: _Table, origin: str) -> Oidc:
         title=table.text("title", urlsplit(issuer).hostname or issuer),
     )
     if "openid" not in oidc.scopes:
-        raise table.wrong("scopes", 'lacks "openid", without which nobody says who logs in')
+        raise table.wrong("scopes", 'lacks "openid", which a login needs')
     return oidc
 
 
@@ -231,10 +230,10 @@ def _keys(path: Path) -> tuple[bytes, ...]:
             Fernet(line)
     except ValueError as error:
         raise BadParameter(
-            f"{path}: holds what is no key; make one: hubbub keys session"
+            f"{path}: contains a line that is not a key; make a file: hubbub keys session"
         ) from error
     if not lines:
-        raise BadParameter(f"{path}: holds no key; make one: hubbub keys session {path}")
+        raise BadParameter(f"{path}: contains no key; make one: hubbub keys session {path}")
     return tuple(lines)
 
 

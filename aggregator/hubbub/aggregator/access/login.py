@@ -179,14 +179,14 @@ class Login:
         groups = groups_of(claims, claim)
         if groups is None:
             raise AccessRefused(
-                f"{name} is known, but the provider tells no groups: it has to put the claim "
+                f"{name} has logged in, but the provider sends no groups: it must put the claim "
                 f'"{claim}" into its tokens, or the access file has to name another as groups_claim'
             )
         own = tuple(right for right in self._rights if right in groups)
         if not own:
             raise AccessRefused(
-                f"{name} is known, but in no group that may see anything here; ask who runs this "
-                "service for a group of its access file"
+                f"{name} has logged in, but is in no group with access; ask the person who runs "
+                "this service for a group of its access file"
             )
         return Caller(
             name=name,

@@ -80,9 +80,9 @@ class Caller:
         Of a metric that does not exist for them nothing is said here.
         """
         if not self.is_a(role):
-            raise AccessRefused(f"this takes the role {role}")
+            raise AccessRefused(f"this needs the role {role}")
         if metric and self.sees(metric) and not self.may(role, metric):
-            raise AccessRefused(f"this takes the role {role} for this metric")
+            raise AccessRefused(f"this needs the role {role} for this metric")
 
 
 EVERYONE: Final = Caller(name="this machine", way="machine", grants=(Grant(ROLES[-1]),))

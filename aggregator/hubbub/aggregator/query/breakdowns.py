@@ -114,7 +114,7 @@ def field_of(metric: Metric, by: str) -> str:
         )
     has = ", ".join(metric.breakdown)
     raise BadParameter(
-        f'metric "{metric.name}": by "{by[:60]}" is no public field; it is told apart by {has}'
+        f'metric "{metric.name}": by "{by[:60]}" is not a public field; it has {has}'
     )
 
 

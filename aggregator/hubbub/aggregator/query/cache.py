@@ -248,7 +248,7 @@ def sum_totals(
                 )
             cells += part.cells
         if np.abs(cells).max(initial=0) >= _LARGEST_SUM:
-            raise BadParameter("the sums of these epochs pass 64 bits; ask for fewer epochs")
+            raise BadParameter("the sums of these epochs exceed 64 bits; select fewer epochs")
     reports, among = (
         sum(part.counted for part in parts),
         sum(part.dummies for part in parts),
@@ -307,8 +307,8 @@ class Turns:
         """
         if self._waiting >= _MAX_WAITING:
             raise ServiceUnavailable(
-                f"{_MAX_WAITING} expensive questions wait already; ask again in ten seconds, or "
-                "for fewer strings"
+                f"{_MAX_WAITING} expensive questions wait already; try again in ten seconds, or "
+                "select fewer strings"
             )
         self._waiting += 1
         try:

@@ -91,7 +91,7 @@ async def with_candidates(
     """
     if metric.model:
         raise BadParameter(
-            f'"{metric.name}" is a model, which has no values: ask hubbub model {metric.name}, or '
+            f'"{metric.name}" is a model, which has no values: use hubbub model {metric.name}, or '
             f"/v1/models/{metric.name}"
         )
     if query.likely and not family_for(metric.randomizer).FINDS:
@@ -120,8 +120,8 @@ async def with_candidates(
     if not strings:
         saved = ", ".join(saved_list.name for saved_list in await lists.all())
         raise NothingToLookFor(
-            f'metric "{metric.name}" is over strings, and its catalog has no candidates: say which '
-            f"to look for, by candidates or a saved list ({saved or 'none is saved yet'})"
+            f'metric "{metric.name}" is over strings, and its catalog has no candidates: name the '
+            f"strings to look for, by candidates or a saved list ({saved or 'none is saved yet'})"
         )
     from_where = (*names, *([GIVEN] if query.candidates else []))
     return replace(query, candidates=tuple(dict.fromkeys(strings)), lists=from_where)
@@ -249,10 +249,10 @@ def _checked(name: str, strings: Sequence[str], names: Sequence[str]) -> tuple[s
             f'"{CATALOG}", "{GIVEN}" or "{DISCOVERED}"'
         )
     if name not in names and len(names) >= _MAX_LISTS:
-        raise BadParameter(f"{_MAX_LISTS} lists are saved, and no more may be; remove one")
+        raise BadParameter(f"{_MAX_LISTS} lists are saved, which is the limit; remove one")
     unique = tuple(dict.fromkeys(strings))
     if not 1 <= len(unique) <= _MAX_STRINGS:
-        raise BadParameter(f"a list holds {len(unique):,} strings, outside [1, {_MAX_STRINGS:,}]")
+        raise BadParameter(f"a list of {len(unique):,} strings is outside [1, {_MAX_STRINGS:,}]")
     for string in unique:
         if not string:
             raise BadParameter("a string of a list is empty; leave it out")

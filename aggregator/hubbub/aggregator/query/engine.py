@@ -452,7 +452,7 @@ class QueryEngine:
         the query are followed in place of values, of this metric alone.
         """
         if query.percentiles and values:
-            raise BadParameter("a trend follows values or percentiles: leave one of them out")
+            raise BadParameter("a trend follows values or percentiles: leave one of the two out")
         query = await self._resolved(name, query)
         selection, *before = await self.collected.joined(name, query.range)
         before = [] if query.percentiles else before

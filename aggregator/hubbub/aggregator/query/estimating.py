@@ -117,8 +117,8 @@ class EstimateQuery:
             object.__setattr__(self, "percentiles", check_percentiles(self.percentiles))
         if self.asks_ranks and self.anytime:
             raise BadParameter(
-                "intervals of percentiles hold at one look alone: leave anytime out, or percentile "
-                "and below"
+                "intervals of percentiles are valid for one look only: leave anytime out, or "
+                "percentile and below"
             )
         if self.likely and (self.candidates or self.lists):
             raise BadParameter(
@@ -128,7 +128,7 @@ class EstimateQuery:
             for candidate in self.candidates:
                 candidate.encode()
         except UnicodeEncodeError as error:
-            raise BadParameter("a candidate holds what is no character") from error
+            raise BadParameter("a candidate contains an invalid character") from error
 
     @property
     def asks_ranks(self) -> bool:
@@ -249,7 +249,7 @@ def _surer(metric: Metric, answer: Answer) -> float:
         why = "of a permanent response they do for one epoch alone"
     if why:
         raise BadParameter(
-            f'metric "{metric.name}": its intervals cannot hold at every look: {why}; leave '
+            f'metric "{metric.name}": it has no intervals that hold at every look: {why}; leave '
             "anytime out"
         )
     fewest = answer.reports / metric.fewest

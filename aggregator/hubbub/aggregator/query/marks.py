@@ -48,7 +48,7 @@ def check_mark(mark: Mark, bundle: Bundle) -> None:
     except ValueError:
         whole = False
     if not whole:
-        raise BadParameter("a mark's date is none; write it as 2026-11-22")
+        raise BadParameter("the date of a mark is invalid; write it as 2026-11-22")
     check_words("a mark's text", mark.text, _LONGEST)
     if mark.metric:
         bundle.metric(mark.metric)
@@ -109,7 +109,7 @@ class Marks:
         marks = await self._read()
         fields = {_field(other) for other in marks.values()}
         if _field(mark) not in fields and len(fields) >= _MAX_MARKS:
-            raise BadParameter(f"{_MAX_MARKS} marks are set, and no more may be; remove one")
+            raise BadParameter(f"{_MAX_MARKS} marks exist, which is the limit; remove one")
         writes: list[tuple[str, ...]] = [("HSET", _KEY, _field(mark), json.dumps(asdict(mark)))]
         if mark.name in marks and _field(marks[mark.name]) == _field(mark):
             writes.append(("HDEL", _KEY, mark.name))

@@ -192,7 +192,7 @@ def _of_its_kind(metric: Metric, answer: Answer) -> list[str]:
     unit = f" {metric.unit}" if metric.unit else ""
     others = "others count as the nearer end" if metric.clamps else "devices report no others"
     if metric.clamps and answer.kind == "mean":
-        others += ", and their number is not known; a metric with edges shows it"
+        others += ", and their number is unknown; a metric with edges shows it"
     sentences = [f"Numbers from {low:,g} to {high:,g}{unit}: {others}."]
     if answer.kind == "mean":
         sentences.append(

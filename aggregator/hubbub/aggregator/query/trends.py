@@ -233,12 +233,12 @@ def _check(
         raise BadParameter(f"a trend over more than {_MAX_EPOCHS} epochs: ask for fewer")
     if followed := set(values) & set(answer.beginnings):
         raise BadParameter(
-            f'"{min(followed)[:60]}" is what longer strings begin with, and a trend follows whole '
-            "ones: leave it out"
+            f'"{min(followed)[:60]}" is only the beginning of longer strings, and a trend follows '
+            "whole ones: leave it out"
         )
     if numbers and set(values) - {MEAN}:
         raise BadParameter(
-            f'metric "{metric.name}" asks for numbers, and a trend follows their mean: leave '
+            f'metric "{metric.name}" is over numbers, and a trend follows their mean: leave '
             "values out"
         )
     value_names = {value.value for value in answer.values}
@@ -256,7 +256,7 @@ def _is_of_one_mean(answer: Answer) -> bool:
 
 def _names(answer: Answer, values: Sequence[str], number: int) -> list[str]:
     if not 1 <= max(number, len(values)) <= MAX_SERIES:
-        raise BadParameter(f"a trend follows 1 to {MAX_SERIES} values: ask for as many")
+        raise BadParameter(f"a trend follows 1 to {MAX_SERIES} values: select as many")
     if values:
         return list(dict.fromkeys(values))
     # Of a beginning, that is of all strings which begin so, no epoch alone can be asked.

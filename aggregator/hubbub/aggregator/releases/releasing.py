@@ -53,7 +53,7 @@ class ReleaseQuery:
             check_words(name, getattr(self, name), LONGEST_NAME)
         check_words("value", self.value, LONGEST_VALUE)
         if not self.by.strip():
-            raise BadParameter("say who asks, for the record")
+            raise BadParameter("name who makes the release, for the record")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +111,7 @@ class Releases:
         """
         metric = self._collected.bundle.metric(ask.metric)
         if ask.query not in QUERIES:
-            raise BadParameter(f'query "{ask.query}" is not known; there are {", ".join(QUERIES)}')
+            raise BadParameter(f'query "{ask.query}" is unknown; there are {", ".join(QUERIES)}')
         if metric.development:
             raise BadParameter(
                 f"{PROTECTS_NOBODY} Nothing of it is released; ask for release in production"
@@ -151,9 +151,9 @@ class Releases:
                 raise
             # The amount that is left would show what releases of hidden metrics cost.
             raise BudgetExhausted(
-                f'purpose "{ask.purpose}" has not enough left for this release in {entry.year}; '
-                "wait for the next year, ask another purpose, or have the budget changed in the "
-                "catalog"
+                f'purpose "{ask.purpose}" has too little budget left for this release in '
+                f"{entry.year}; wait for the next year, ask another purpose, or have the budget "
+                "changed in the catalog"
             ) from None
         return ReleaseResult(
             log_entry, again, self._budget_left(await self._record.entries(), budget, ask.purpose)

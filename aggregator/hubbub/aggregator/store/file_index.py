@@ -54,7 +54,9 @@ class FileIndex:
             except FileNotFoundError:
                 continue  # another writer has joined it
             return _joined(self._files.values())
-        raise StoreUnavailable(f"{self._place.shown(_FOLDER)}: changes while it is read; ask again")
+        raise StoreUnavailable(
+            f"{self._place.shown(_FOLDER)}: changed while it was read; try again"
+        )
 
     def update(self, changes: Entries) -> None:
         """Join the index with these entries. A damaged file of it is replaced, and logged."""

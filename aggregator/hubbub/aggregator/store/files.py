@@ -320,7 +320,7 @@ class FileTotals:
             content = self.place.read(names[0].path)
         except FileNotFoundError as error:
             raise TotalsUnreadable(
-                f"{place}: vanished since it was listed; take it from a copy, or ask again"
+                f"{place}: disappeared since it was listed; restore it from a copy, or try again"
             ) from error
         return decode(content, names[0], definition, place)
 

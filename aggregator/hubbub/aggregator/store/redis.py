@@ -139,7 +139,7 @@ class RedisStore:
         """
         key = _key("totals", window, 0)
         if await self._server.ask("EXISTS", key):
-            raise BadParameter(f"{window.name} holds totals already; restore others")
+            raise BadParameter(f"{window.name} already has totals; restore others")
         # No tag is remembered of what it counts, as of a window whose tags are forgotten.
         size, _, _, *parts = _chunks(totals.cells)
         chunks = [

@@ -138,7 +138,7 @@ def decode(content: bytes, own: FileName, definition: str, place: str) -> Window
         facts = json.loads((file.schema_arrow.metadata or {})[_KEY])
         if file.schema_arrow.names != ["count"] or facts["version"] != _VERSION:
             raise TotalsUnreadable(
-                f"{place}: is of a version that this hubbub does not read; install a newer one"
+                f"{place}: is of a version that this hubbub cannot read; install a newer hubbub"
             )
         cells = file.read(use_threads=False).column(0).to_numpy()
         checksum = facts.pop("sha256")

@@ -92,7 +92,7 @@ def parse(raw: bytes) -> Candidates:
             raise _malformed(f"body.candidates.{len(strings) - 1}", "must be followed by , or ]")
         at, is_last = between.end(), between[1] == "]"
     if not _TAIL.match(text, at):
-        raise _malformed("body", "may have candidates alone")
+        raise _malformed("body", "may only contain candidates")
     try:
         return Candidates(candidates=strings)
     except ValidationError as error:

@@ -57,7 +57,7 @@ def totals_at(
     where = Place.at(place)
     if not where.entries("totals"):
         raise TotalsUnreadable(
-            f"{where.name}: has no totals of hubbub; name the folder or address that hubbub "
+            f"{where.name}: contains no totals of hubbub; name the folder or address that hubbub "
             "aggregator --totals writes"
         )
     definitions = read_bundle(bundle) if bundle else newest_bundle(where)

@@ -54,7 +54,8 @@ class HttpServer:
         if not is_loopback(address) and (tls is None or not access.asks):
             raise ServiceUnavailable(
                 f"{address} is not on this machine: give --http-tls FOLDER with certificates and "
-                "--http-tokens FILE or --http-access FILE with who may ask, or listen on 127.0.0.1"
+                "--http-tokens FILE or --http-access FILE for access control, or listen on "
+                "127.0.0.1"
             )
         host, _, port = address.rpartition(":")
         self._limiter = Limiter(settings.rate, _burst(settings.rate))

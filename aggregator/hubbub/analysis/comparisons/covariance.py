@@ -75,7 +75,7 @@ def _refuse_large(mechanism: Any, cells: int) -> None:
     if times * cells * cells > _MAX_WORK:
         raise BadParameter(
             f"a table of {cells:,} cells is too large to be crossed at this epsilon; put rare "
-            "values under one name, or ask for its cells as estimates"
+            "values under one name, or request its cells as estimates"
         )
 
 

@@ -142,7 +142,8 @@ def crossed(
     mechanism: Any = tiers[0][0]
     if not family_for(mechanism).ways(mechanism):
         raise BadParameter(
-            "this metric has no parts to cross: write one with parts = { PART = [...], ... }"
+            "this metric has no parts to cross: give a metric parts, as parts = "
+            "{ PART = [...], ... }"
         )
     own = parts_of(values or ())
     rows, columns, by = _named(list(own), (*parts, "")[:3], mechanism.ways)
@@ -413,14 +414,14 @@ def _named(own: Sequence[str], parts: Sequence[str], ways: int) -> tuple[str, st
     """Rows, columns and the third. For rows or columns that are "" the first that is free."""
     if parts[2] and ways == _PAIR:
         raise BadParameter(
-            "its devices tell two parts together: leave the third out, or give a metric with a "
+            "its devices report two parts together: leave the third out, or give a metric with a "
             "crowd ways = 3"
         )
     several = "three" if parts[2] else "two"
     for part in filter(None, parts):
         if part not in own:
             raise BadParameter(
-                f'"{part[:60]}" is none of its parts: write {several} of {", ".join(own)}'
+                f'"{part[:60]}" is not one of its parts: write {several} of {", ".join(own)}'
             )
         if parts.count(part) > 1:
             both = "both parts are" if several == "two" else "a part stands twice:"

@@ -57,7 +57,7 @@ def maximal_gain(mechanism: AnyMechanism, targets: Sequence[Any]) -> Attack:
         BadParameter: no target, one that there is not, or more than can be looked at.
     """
     if not targets:
-        raise BadParameter("an attack has one target at least")
+        raise BadParameter("an attack needs at least one target")
     if mechanism.layout.size * len(targets) > _LARGEST:
         raise BadParameter(
             f"{len(targets)} targets over {mechanism.layout.size:,} cells are too many to look at"

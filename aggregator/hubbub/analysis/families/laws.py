@@ -31,8 +31,8 @@ def check_size(mechanism: AnyMechanism, work: int) -> None:
     """Raises BadParameter where there are more values times cells than can be drawn."""
     if work > LARGEST:
         raise BadParameter(
-            f"{mechanism.NAME} of this size, with so many values, is too much to draw; "
-            "ask about fewer values"
+            f"{mechanism.NAME} of this size, with so many values, is too large to simulate; "
+            "use fewer values"
         )
 
 

@@ -199,7 +199,7 @@ class Listed(Family):
     def labels(self, mechanism: Any, values: Sequence[str] | None) -> Sequence[str]:
         """The values themselves."""
         if values is None:
-            raise BadParameter(f"{mechanism.NAME} answers listed values, and there are none")
+            raise BadParameter(f"{mechanism.NAME} needs listed values")
         return values
 
     def draw(
@@ -320,7 +320,7 @@ def _subsets(
     own = holders(mechanism, values, counts)
     if counts.sum() >= _MAX_DRAWN:
         raise BadParameter(
-            f"{mechanism.NAME}: {counts.sum():,} reports are too many to draw; ask for fewer than "
+            f"{mechanism.NAME}: {counts.sum():,} reports are too many to simulate; use fewer than "
             f"{_MAX_DRAWN:,}"
         )
     included = int(chance.binomial(counts.sum(), float(mechanism.channel.p)))

@@ -105,7 +105,7 @@ class Pairs(Family):
         weights = np.zeros((mechanism.groups, mechanism.points))
         for target in targets:
             if not 0 <= target < len(even):
-                raise BadParameter(f"target {target} is none of the {len(even)} cells")
+                raise BadParameter(f"target {target} is not one of the {len(even)} cells")
             group = int(np.searchsorted(ends, target, side="right"))
             # A point lies on another's hyperplane where that lies on its own.
             point = np.zeros(mechanism.points, dtype=np.int64)
@@ -126,7 +126,7 @@ class Pairs(Family):
 
     def statistic(self, mechanism: PairedParts, totals: Totals) -> NoReturn:
         """They are not released."""
-        raise BadParameter("a metric of parts cannot be released: ask for each part by itself")
+        raise BadParameter("a metric of parts cannot be released: make a metric of each part")
 
     def labels(self, mechanism: PairedParts, values: Sequence[str] | None) -> Sequence[str]:
         """Every cell, as "theme=dark, country=de"."""

@@ -181,7 +181,9 @@ def _reported(
             continue
         drawn += people
         if drawn > _MAX_DRAWN:
-            raise BadParameter("too many people hold more than `most` to be drawn; draw fewer")
+            raise BadParameter(
+                "too many people hold more than `most` to be simulated; simulate fewer"
+            )
         for _ in range(people):
             part = chance.choice(len(own), mechanism.most, replace=False).tolist()
             reported[sum(1 << own[place] for place in part)] += 1

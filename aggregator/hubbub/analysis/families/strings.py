@@ -20,11 +20,11 @@ class Strings(Family):
 
     def labels(self, mechanism: Any, values: Sequence[str] | None) -> NoReturn:
         """They are not released."""
-        raise BadParameter("a metric over strings cannot be released: list what you count")
+        raise BadParameter("a metric over strings cannot be released: list the strings as values")
 
     def statistic(self, mechanism: Any, totals: Totals) -> NoReturn:
         """They are not released."""
-        raise BadParameter("a metric over strings cannot be released: list what you count")
+        raise BadParameter("a metric over strings cannot be released: list the strings as values")
 
     def question(self, mechanism: Any) -> Mapping[str, Any]:
         """As many strings as are looked for."""

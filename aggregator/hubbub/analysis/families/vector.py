@@ -146,7 +146,7 @@ class Vectors(Family):
     def weights(self, mechanism: VectorCodes, targets: Sequence[int]) -> tuple[Floats, float]:
         """By the coordinates of each cell's word."""
         if not all(0 <= target < mechanism.dimensions for target in targets):
-            raise BadParameter(f"a target is none of the {mechanism.dimensions} coordinates")
+            raise BadParameter(f"a target is not one of the {mechanism.dimensions} coordinates")
         words = np.concatenate(
             [words_of(mechanism, number)[:, list(targets)] for number in range(mechanism.books)]
         )
@@ -168,7 +168,7 @@ class Vectors(Family):
 
     def statistic(self, mechanism: VectorCodes, totals: Totals) -> NoReturn:
         """They are not released."""
-        raise BadParameter("the mean of a vector cannot be released: ask for each number by itself")
+        raise BadParameter("the mean of a vector cannot be released: make a metric of each number")
 
     def labels(self, mechanism: VectorCodes, values: Sequence[str] | None) -> Sequence[str]:
         """What the coordinates are called."""

@@ -96,7 +96,7 @@ def decode(
     """
     totals.check(mechanism.layout)
     if len(set(candidates)) != len(candidates):
-        raise BadParameter("a candidate is given twice; give each once")
+        raise BadParameter("a candidate occurs twice; write each once")
     counts = np.array(totals.cells, dtype=np.int64).reshape(mechanism.cohorts, mechanism.bits + 1)
     collection = Collection(counts, mechanism.hashes, mechanism.chain.channel)
     places = bloom_places(mechanism, candidates)
@@ -113,7 +113,7 @@ def decode_counts(
 ) -> Decoded:
     """Decode bit counts, whoever collected them; `places` as Design takes them."""
     if not len(places):
-        raise BadParameter("no candidates: say which strings to look for")
+        raise BadParameter("no candidates: name the strings to look for")
     firsts, groups = _distinct(places)
     design = Design(collection, places[firsts])
     if not design.equations >= _FEWEST:

@@ -60,11 +60,12 @@ class ReadLog:
         if size > len(self.leaves):
             raise LogBroken(
                 f"the log has {len(self.leaves)} entries, and {whose} has seen {size}: it was cut "
-                "short, or another one is shown here"
+                "short, or this is another log"
             )
         if tree_root(self.leaves[:size]) != root:
             raise LogBroken(
-                f"the log has forked: its first {size} entries are not those that {whose} has seen"
+                f"the log has forked: its first {size} entries differ from those that {whose} has "
+                "seen"
             )
 
 
@@ -99,5 +100,5 @@ def read_log(fetch: Fetch, key: NoteKey) -> ReadLog:
 def _entry(raw: bytes) -> Entry:
     match = _ENTRY.fullmatch(raw.decode(errors="replace"))
     if match is None:
-        raise LogBroken("it has an entry of a kind that this version does not know; upgrade hubbub")
+        raise LogBroken("it has an entry of a kind that is new to this version; upgrade hubbub")
     return Entry(match[1], match[2])

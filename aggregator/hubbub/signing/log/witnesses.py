@@ -131,7 +131,7 @@ def refuse_unwitnessed(
     publics = [log.public, *(witness.public for witness in witnesses)]
     if len(set(publics)) < len(publics):
         raise BadParameter(
-            "one key stands for two witnesses, or for the log and a witness: name others"
+            "two witnesses, or the log and a witness, have the same key: name others"
         )
     lines, wrong = [], []
     for witness in witnesses:
@@ -142,7 +142,7 @@ def refuse_unwitnessed(
     if len(lines) < enough:
         raise LogBroken(
             f"{CHECKPOINT}: {len(lines)} of {enough} cosignatures that it must have; "
-            f"{'; '.join(wrong)}; wait until it is cosigned, or ask the witness why not"
+            f"{'; '.join(wrong)}; wait until it is cosigned, or contact the witness"
         )
     return [*lines, *wrong]
 

@@ -52,7 +52,7 @@ def refuse_inconsistent(
         raise BadParameter(f"a tree of {size} leaves grows to no tree of {size_after}")
     if size == size_after:
         if proof or root != root_after:
-            raise BadParameter("two trees of one size differ")
+            raise BadParameter("two trees of the same size differ")
         return
     # Of a whole power of two the root before is itself the first subtree.
     path = [root, *proof] if not size & (size - 1) else list(proof)

@@ -41,7 +41,7 @@ class NoteKey:
 
     def __post_init__(self) -> None:
         if not (isinstance(self.name, str) and _NAME.fullmatch(self.name)):
-            raise BadParameter("who signs a note has a name without spaces and plus signs")
+            raise BadParameter("the name of a note's signer has no spaces and no plus signs")
         refuse_weak_signing_key(self.public)
 
     @property

@@ -83,8 +83,8 @@ class LogProof:
             refuse_inconsistent((size, root), (now.size, now.root), proof)
         except BadParameter as error:
             raise BundleRefused(
-                f"the log {now.origin} has forked: {error}. Somebody was shown another log than "
-                "this device; keep both bundles and tell: hubbub log audit"
+                f"the log {now.origin} has forked: {error}. Somebody saw another log than "
+                "this device; keep both bundles, and run: hubbub log audit"
             ) from error
 
 
@@ -118,7 +118,7 @@ def open_proof(line: bytes, content: bytes, key: NoteKey) -> LogProof:
         ) from error
     if root != proof.checkpoint.root:
         raise BundleRefused(
-            f"it is not in the log {key.name} that it says it is in; ship it as it was built"
+            f"the log {key.name} that it names does not contain it; ship it as it was built"
         )
     return proof
 

@@ -73,13 +73,12 @@ class Feature:
                 listing = ", ".join(f'"{say}"' for say in self.says[:_SHOWN])
                 more = len(self.says) - _SHOWN
                 raise ValueOutOfDomain(
-                    f'feature "{self.name}": the value is none of the {len(self.says)} listed: '
-                    + listing
-                    + (f" and {more} more" if more > 0 else "")
+                    f'feature "{self.name}": the value is not one of the {len(self.says)} listed '
+                    "values: " + listing + (f" and {more} more" if more > 0 else "")
                 )
             return [float(value == say) for say in self.says], False
         if not (isinstance(value, bool) or is_number(value)):
-            raise ValueOutOfDomain(f'feature "{self.name}": the value is no finite number')
+            raise ValueOutOfDomain(f'feature "{self.name}": the value is not a finite number')
         ends = [float(end) for end in self.says]
         inside = min(max(float(value), ends[0]), ends[-1])
         clipped = inside != value

@@ -155,7 +155,7 @@ def class_label(label: Any, classes: Sequence[str]) -> float:
     """The place of a label's class. Raises ValueOutOfDomain of another; never shows it."""
     if not (isinstance(label, str) and label in classes):
         listing = ", ".join(f'"{group_class}"' for group_class in classes)
-        raise ValueOutOfDomain(f"label is none of the classes as written: {listing}")
+        raise ValueOutOfDomain(f"the label is not one of the classes as written: {listing}")
     return float(classes.index(label))
 
 
@@ -244,13 +244,13 @@ class Learning:
     def __post_init__(self) -> None:
         check(self)
         if (self.kind == "ridge") != (self.penalty > 0):
-            raise BadParameter("penalty is of ridge, and ridge has one: write penalty = 0.01")
+            raise BadParameter("penalty is for ridge only, which needs it: write penalty = 0.01")
         check_size(len(self.columns), len(self.classes), self.kind)
         check_classes(self.classes)
         if self.kind == "softmax" and (self.positive or self.negative):
             raise BadParameter("positive and negative are of logistic; softmax has classes")
         if self.kind in {"logistic", "softmax"} and self.range != (0.0, 1.0):
-            raise BadParameter(f"range is of a label that is a number, and none of {self.kind}")
+            raise BadParameter(f"range is for a numeric label, and {self.kind} has none")
         if self.rounds_each > self.rounds + 1:
             raise BadParameter(
                 f"rounds_each {self.rounds_each} is above {self.rounds + 1}, all rounds and that "
@@ -347,7 +347,7 @@ class Learning:
         elif isinstance(features, Sequence) and not isinstance(features, str | bytes):
             if len(features) != len(names):
                 raise ValueOutOfDomain(
-                    f"{len(features)} features are given, and the model has {len(names)}: "
+                    f"{len(features)} features were passed, but the model has {len(names)}: "
                     f"{', '.join(names)}"
                 )
             values = list(features)

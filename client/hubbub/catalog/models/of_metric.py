@@ -57,7 +57,7 @@ def limits_of(learning: Learning, epsilon: float, central: float | None) -> Limi
 def as_reported(metric: Any, value: Any) -> Any:
     """What was reported, a number as Python's own. Raises ValueOutOfDomain if it is a model."""
     if metric.model:
-        raise ValueOutOfDomain(f'"{metric.name}" is a model: learn() tells of it, not report()')
+        raise ValueOutOfDomain(f'"{metric.name}" is a model: call learn(), not report()')
     return as_python(value, metric.values or ())
 
 

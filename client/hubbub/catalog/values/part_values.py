@@ -110,7 +110,7 @@ def code_of(
     if missing := [part for part in parts if part not in value]:
         raise ValueOutOfDomain(f"part {', '.join(missing)} is missing; {want}")
     if len(value) > len(parts):
-        raise ValueOutOfDomain(f"a part is not one of the metric; {want}")
+        raise ValueOutOfDomain(f"the metric has no such part; {want}")
     places = []
     for part, own in parts.items():
         part_value = as_python(value[part], own)

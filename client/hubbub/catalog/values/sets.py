@@ -41,16 +41,16 @@ class ValueSet(ValueKind):
             ValueOutOfDomain: no such collection, or one of its values is not listed.
         """
         if not isinstance(value, list | tuple | AbstractSet):
-            raise ValueOutOfDomain(
-                "the value is no list or set; give one, empty if there is nothing"
-            )
+            raise ValueOutOfDomain("the value is not a list or set; pass one, empty for nothing")
         code, other = 0, places[OTHER] if metric.other else None
         for member in value:
             plain = as_python(member, places)
             text = str(plain).lower() if isinstance(plain, bool) else plain
             place = places.get(text, other) if isinstance(text, str) else None
             if place is None:
-                raise ValueOutOfDomain(f"one of the set is not among its {len(places)} values")
+                raise ValueOutOfDomain(
+                    f"a member of the set is not one of its {len(places)} values"
+                )
             code |= 1 << place
         return code
 

@@ -71,9 +71,7 @@ class ValueKind:
             raise BadParameter("outside: is of numbers; leave it out")
         listed = self.TAKES_OTHER and OTHER in (metric.values or ())
         if metric.other and not listed:
-            raise BadParameter(
-                "other: is of listed values, where one is called other; leave it out"
-            )
+            raise BadParameter('other: is for listed values without a value "other"; leave it out')
 
     def code(self, metric: Any, places: Mapping[str, int], value: Any) -> Any:
         """The mechanism's value for a reported value; `places` are those of the listed values.

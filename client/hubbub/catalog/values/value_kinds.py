@@ -45,6 +45,7 @@ def check_family(metric: Any) -> None:
             continue
         if is_its:
             raise BadParameter(
-                f'kind: {mechanism} takes one value, and not a {name}; write mechanism = "auto"'
+                f"kind: {mechanism} is for a single value, not for a {name}; write mechanism = "
+                '"auto"'
             )
         raise BadParameter(f'{mechanism} is of {kind.LISTS}; write kind = "{name}"{kind.BESIDE}')

@@ -134,7 +134,7 @@ class Vector(ValueKind):
             )
         if len(vector) != mechanism.dimensions:
             raise ValueOutOfDomain(
-                f"{len(vector):,} numbers are given, and the vector has {mechanism.dimensions:,}"
+                f"{len(vector):,} numbers were passed, but the vector has {mechanism.dimensions:,}"
             )
         numbers = [as_python(number) for number in vector]
         for name, number in zip(metric.values, numbers, strict=True):

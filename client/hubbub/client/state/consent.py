@@ -36,13 +36,13 @@ class Consent:
         local = self.preference if self.max_local is None else self.max_local
         object.__setattr__(self, "max_local", local)
         if not (type(self.generation) is int and 0 <= self.generation < _MAX_TURNS):
-            raise ValueError("the generation of consent is not one")
+            raise ValueError("the number of the consent is invalid")
         if not (type(self.preference) in (int, float) and self.preference >= 0):
-            raise ValueError("the preferred epsilon is not one")
+            raise ValueError("the preferred epsilon is invalid")
         if not (type(local) in (int, float) and local >= 0):
-            raise ValueError("the preferred local epsilon is not one")
+            raise ValueError("the preferred local epsilon is invalid")
         if not (type(self.since) in (int, float) and 0 <= self.since < _MAX_SECONDS):
-            raise ValueError("the time of forgetting is not one")
+            raise ValueError("the time of forgetting is invalid")
 
     @property
     def local(self) -> float:

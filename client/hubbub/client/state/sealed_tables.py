@@ -111,7 +111,9 @@ def _device_state(
             "SELECT name, number FROM counts WHERE typeof(number) = 'integer'"
         ).fetchall()
     except FOREIGN as error:
-        raise Damaged("the ledger holds what hubbub never wrote; give a new state_dir") from error
+        raise Damaged(
+            "the ledger contains data that hubbub never wrote; give a new state_dir"
+        ) from error
     return DeviceState(
         secret=secret,
         generation=consent.generation,

@@ -82,7 +82,7 @@ class Witness:
         draft = self._path.with_name(f"{self._path.name}.{os.getpid()}.draft")
         with self._errors():
             if not self.usable():
-                raise PermissionError(0, "its folder is missing, or is not ours alone to write")
+                raise PermissionError(0, "its folder is missing, or other users may write to it")
             with os.fdopen(
                 os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER_ONLY), "wb"
             ) as file:
@@ -121,7 +121,9 @@ class Witness:
         with contextlib.ExitStack() as stack:
             with self._errors():
                 if not self.usable():
-                    raise PermissionError(0, "its folder is missing, or is not ours alone to write")
+                    raise PermissionError(
+                        0, "its folder is missing, or other users may write to it"
+                    )
                 # Who has just let go would otherwise be the first to take it again, each time.
                 with _held(self._path.with_suffix(".turn"), deadline):
                     stack.enter_context(_held(path, deadline))

@@ -69,18 +69,18 @@ def transport_to(
     protocol = _PROTOCOLS.get(scheme)
     if protocol is None:
         raise BadParameter(
-            f"no way is known to a shuffler at {scheme}://; write HOST:PORT or https://HOST:PORT"
+            f"{scheme}:// is not supported for a shuffler; write HOST:PORT or https://HOST:PORT"
         )
     if not (_is_place(place) if scheme else has_port(place)):
         raise BadParameter(
-            f"the shuffler's address is none; write HOST:PORT or https://HOST:PORT, with {PORTS}"
+            f"the shuffler's address is invalid; write HOST:PORT or https://HOST:PORT, with {PORTS}"
         )
     if not scheme:
         protocol = _chosen(transport)
     insecure = insecure or protocol.plain
     if insecure and not is_loopback(place.partition("/")[0]):
         raise BadParameter(
-            f"{address} is not on this machine: insecure is for loopback alone; use TLS"
+            f"{address} is not on this machine: insecure is only for loopback; use TLS"
         )
     dial = partial(protocol.dial, place, roots, insecure=insecure)
     return LazyTransport(dial, bears_forks=protocol.bears_forks)
@@ -101,7 +101,7 @@ def relay_to(relay: str, *, gateway: bytes, shuffler: str, roots: str | None) ->
     """
     scheme, _, place = relay.rpartition("://")
     if scheme != "https" or not _is_place(place):
-        raise BadParameter(f"relay {relay!a} is no address of one; write https://HOST:PORT")
+        raise BadParameter(f"relay {relay!a} is not an address; write https://HOST:PORT")
     if not gateway:
         raise BadParameter(
             "the bundle has no key of a gateway, to which a relay passes on; make one with: hubbub "

@@ -101,7 +101,7 @@ function saidOf(publicValues: Public, field: string): unknown {
   } catch {
     // Its text may hold anything.
     throw new BadParameter(
-      `public: ${field} throws as it is read; give a text, or what returns one`,
+      `public: ${field} throws as it is read; pass a text, or a function that returns a text`,
     );
   }
 }

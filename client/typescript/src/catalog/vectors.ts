@@ -9,7 +9,7 @@ import type { Metric } from "./metric.js";
 export function coderOfVectors(entry: Table): Metric["code"] {
   if (entry["model"] !== undefined) {
     return () => {
-      throw new ValueOutOfDomain("it is a model: learn() tells of it, not report()");
+      throw new ValueOutOfDomain("it is a model: call learn(), not report()");
     };
   }
   const coordinates = listed(entry["values"]).map(text);
@@ -37,7 +37,7 @@ function vectorCode(
   const numbers = [...(vector as Iterable<unknown>)]; // and none is left out
   if (numbers.length !== dimensions) {
     throw new ValueOutOfDomain(
-      `${numbers.length} numbers are given, and the vector has ${dimensions}`,
+      `${numbers.length} numbers were passed, but the vector has ${dimensions}`,
     );
   }
   const wrong = numbers.findIndex((number) => !Number.isFinite(number));

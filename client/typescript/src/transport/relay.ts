@@ -40,7 +40,7 @@ export function relayTransport(
   post: Post,
 ): Transport {
   if (!relay.startsWith("https://")) {
-    throw new BadParameter("relay is no address of one; write https://HOST:PORT");
+    throw new BadParameter("relay is not an address; write https://HOST:PORT");
   }
   if (!gateway) {
     throw new BadParameter(
@@ -104,7 +104,7 @@ export function configOf(config: Bytes): [number, Bytes] {
     supported ||= view.getUint16(at) === KDF && view.getUint16(at + 2) === AEAD;
   }
   if (!sized || !supported || config.length !== CONFIG_BYTES + size) {
-    throw new BadParameter("the gateway's key is none that is known here; upgrade hubbub");
+    throw new BadParameter("the gateway's key is of an unknown kind; upgrade hubbub");
   }
   return [config[0] ?? 0, config.slice(3, CONFIG_BYTES - 2)];
 }

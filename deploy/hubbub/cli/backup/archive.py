@@ -40,7 +40,7 @@ def lock_with(passphrase: str) -> Lock:
     """Encrypts to a passphrase. Raises BackupUnusable for one that is soon guessed."""
     if len(passphrase) < _SHORTEST_PASSPHRASE:
         raise BackupUnusable(
-            f"the passphrase has fewer than {_SHORTEST_PASSPHRASE} characters; take a longer one, "
+            f"the passphrase has fewer than {_SHORTEST_PASSPHRASE} characters; use a longer one, "
             "from: openssl rand -base64 24"
         )
     return lambda clear: pyrage.passphrase.encrypt(clear, passphrase)
@@ -132,7 +132,8 @@ def pack(folder: Path, out: Path, lock: Lock, secret: Path | None = None) -> lis
                 archive.add(path, f"data/{path.name}", recursive=False)
     except OSError as error:
         raise StateUnusable(
-            f"{error.filename}: cannot be read: {error.strerror}; be who owns the installation"
+            f"{error.filename}: cannot be read: {error.strerror}; run this as the owner of the "
+            "installation"
         ) from error
     out.write_bytes(lock(packed.getvalue()))
     return absent

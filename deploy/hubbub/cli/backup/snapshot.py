@@ -74,8 +74,8 @@ class _Source:
         client = self.server.client
         if not isinstance(client, Redis):
             raise StoreUnavailable(
-                f"the {self.role}'s Redis is a Cluster, whose nodes share no moment; copy it with "
-                "what its own documentation says (docs/operate/cluster.md)"
+                f"the {self.role}'s Redis is a Cluster, whose nodes cannot be copied at one "
+                "moment; copy it with what its own documentation says (docs/operate/cluster.md)"
             )
         self._connection = client.connection_pool.make_connection()  # type: ignore[no-untyped-call]
         async with self.server.errors():
@@ -133,7 +133,9 @@ class _Source:
         try:
             data: bytes = await asyncio.wait_for(reading, _SILENCE_SECONDS)
         except TimeoutError:
-            raise StoreUnavailable(f"the {self.role}'s Redis says no more; try again") from None
+            raise StoreUnavailable(
+                f"the {self.role}'s Redis stopped answering; try again"
+            ) from None
         return data
 
     def _reader(self) -> asyncio.StreamReader:

@@ -283,7 +283,7 @@ def read_checked(folder: Path) -> Manifest:
     body = _read(folder / _NAME)
     if body.get("format") != _FORMAT:
         raise BackupUnusable(
-            f"{folder}: of a format that this version does not know; take the version of hubbub "
+            f"{folder}: of a format that is new to this version; take the version of hubbub "
             "that made it, or a newer one"
         )
     digest = body.pop("sha256", None)

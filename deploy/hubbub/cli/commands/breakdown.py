@@ -31,8 +31,8 @@ class BreakdownOptions:
     "reports. A value with fewer reports than the minimum batch has no answer.",
     epilog="""
 examples:
-  hubbub breakdown crashed --by version --last 7d     of each version, how many crashed
-  hubbub query crashed@version=2.1+2.2                one answer of two of them together
+  hubbub breakdown crashed --by version --last 7d     the share of crashes per version
+  hubbub query crashed@version=2.1+2.2                two versions together
 """,
 )
 def _breakdown(options: BreakdownOptions) -> int:

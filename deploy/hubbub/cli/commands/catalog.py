@@ -154,6 +154,6 @@ def _build(options: BuildOptions) -> int:
     return code
 
 
-@command("catalog schema", text="the JSON Schema of metrics.toml, for editors")
+@command("catalog schema", text="print the JSON Schema of metrics.toml, for editors")
 def _schema(_: SchemaOptions) -> None:
     say(packaged_schema().rstrip())

@@ -38,7 +38,7 @@ class CodegenOptions:
 
 @command(
     "catalog codegen",
-    text="metrics as a module, for type checkers",
+    text="write the metrics as a module, for type checkers",
     description="""
 Writes a Python module with an object for each metric. An app reports with
 `metrics.theme.report("dark")` and has an arm by `metrics.arm_new_menu(client)`; mypy and pyright

@@ -58,7 +58,7 @@ def _read_range(name: str, ends: tuple[float, float]) -> tuple[float, float]:
     low, high = ends
     if not -inf < low < high < inf:
         raise BadParameter(
-            f"{name}: must be a number and a larger one; write one like {name} 0 100"
+            f"{name}: must be a number and a larger number; write them like {name} 0 100"
         )
     return ends
 
@@ -292,7 +292,7 @@ def _quoted(text: str) -> str:
 def _values(text: str) -> str:
     values = [value.strip() for value in text.split(",")]
     if len(values) < 2:  # noqa: PLR2004 one value says nothing
-        raise BadParameter("--values is one value alone; give two or more, with commas between")
+        raise BadParameter("--values has only one value; write two or more, separated by commas")
     if sorted(values) == ["false", "true"]:
         return "[false, true]"
     return f"[{', '.join(map(_quoted, values))}]"

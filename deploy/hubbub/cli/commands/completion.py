@@ -13,7 +13,7 @@ from hubbub.shuffler import settings as shuffler
 
 @options
 class CompletionOptions:
-    shell: Literal["bash", "zsh", "tcsh"] = argument("the shell that reads it")
+    shell: Literal["bash", "zsh", "tcsh"] = argument("your shell")
 
 
 @command(

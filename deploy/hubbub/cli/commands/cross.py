@@ -48,7 +48,7 @@ class CrossOptions:
     "report three parts together.",
     epilog="""
 example:
-  hubbub cross profile country theme --last 7d     of each country, who has which theme
+  hubbub cross profile country theme --last 7d     themes by country
   hubbub cross profile country theme version       the same for each version
 """,
 )

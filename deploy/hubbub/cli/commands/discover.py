@@ -25,7 +25,7 @@ def _false_share(text: str) -> float:
         if not NAME.fullmatch(text.partition("/")[0]):
             raise
         raise argparse.ArgumentTypeError(
-            f"{text!a} is no number; a metric goes before it: hubbub discover {text} --likely"
+            f"{text!a} is not a number; write the metric first: hubbub discover {text} --likely"
         ) from None
 
 
@@ -54,20 +54,21 @@ class DiscoverOptions:
 
 @command(
     "discover",
-    description=f'Of a metric with mechanism "{FINDER}": the frequent strings, each counted by '
-    "reports that had no part in finding it, and how many reports are of others.",
+    description=f'For a metric with mechanism "{FINDER}": the frequent strings, each '
+    "estimated from reports that had no part in finding it, and the number of reports with "
+    "other strings.",
     epilog="""
 examples:
   hubbub discover plugins --last 7d
-  hubbub discover plugins --as-candidates plugins.txt     for the next question that counts them
-  hubbub discover plugins --as-candidates plugins.txt --append     a list that grows
-  hubbub discover plugins --likely --as-candidates plugins.txt     with what may be nobody's
+  hubbub discover plugins --as-candidates plugins.txt     save them as candidates
+  hubbub discover plugins --as-candidates plugins.txt --append     add new strings
+  hubbub discover plugins --likely --as-candidates plugins.txt     with likely strings
 """,
 )
 def _discover(options: DiscoverOptions) -> None:
     path = options.as_candidates
     if options.append and not path:
-        raise BadParameter("--append is of a file: name it with --as-candidates FILE")
+        raise BadParameter("--append needs a file: name it with --as-candidates FILE")
     if path and path.exists() and not options.append:
         raise BadParameter(
             f"--as-candidates {path}: is there already, and may be a list that "

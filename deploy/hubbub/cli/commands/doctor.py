@@ -32,10 +32,11 @@ class DoctorOptions:
 
 @command(
     "doctor",
-    description="Examines this machine as a device and, where --home or --url names an "
-    "installation, its services. It shows no value, and exits with 1 if something keeps "
-    "reports or answers from arriving. A device that has hubbub-client alone: python -m "
-    "hubbub.client.doctor",
+    description=(
+        "Examines this machine as a device and, with --home or --url, the services. It shows no "
+        "value, and exits with 1 if a fault stops reports or answers. On a device with "
+        "hubbub-client only: python -m hubbub.client.doctor"
+    ),
 )
 def _doctor(options: DoctorOptions) -> int:
     service, home = options.service, options.service.home
@@ -89,8 +90,8 @@ def _queues(service: ServiceOptions) -> Iterator[Finding]:
         law = connection.status().document
     if not law["complete"]:
         raise ServiceUnavailable(
-            "the shuffler or its Redis does not say what waits: see its log, and whether the "
-            "aggregator was started with --shuffler-status"
+            "the shuffler or its Redis does not return the number of waiting reports: see its "
+            "log, and whether the aggregator was started with --shuffler-status"
         )
     total = law["total"]
     waiting = total["pooled"] + total["in_flight"]

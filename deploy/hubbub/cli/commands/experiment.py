@@ -30,12 +30,14 @@ class ExperimentOptions:
 
 @command(
     "experiment",
-    description="What the arms of an experiment change in each of its metrics, over all "
-    "epochs. Look as often as you like: all intervals of all looks hold together.",
+    description=(
+        "Shows the effect of each arm on the metrics of an experiment, over all epochs. You may "
+        "look as often as you like: all intervals of all looks hold together."
+    ),
     epilog="""
 examples:
   hubbub experiment new_menu                the effect, the sizes of the arms, a verdict
-  hubbub notice make --stop new_menu.control     give every device the arms that are left
+  hubbub notice make --stop new_menu.control     end this arm: devices get the others
 """,
 )
 def _experiment(options: ExperimentOptions) -> None:

@@ -159,7 +159,7 @@ def _check_party(options: InitOptions) -> None:
     if party in {"shuffler", "issuer"}:
         if options.tokens:
             raise BadParameter(
-                "--tokens is for who builds bundles; keys/tokens.key is for this one"
+                "--tokens is for the builder of bundles; this party needs keys/tokens.key"
             )
         if options.catalog:
             raise BadParameter(
@@ -167,7 +167,7 @@ def _check_party(options: InitOptions) -> None:
                 "leave it out"
             )
         if options.dev:
-            raise BadParameter("--dev is of one party: nobody hides there")
+            raise BadParameter("--dev is for one party: it protects nobody")
     if party in _BOTH and not is_address(options.peer):
         raise BadParameter("--party needs --peer HOST:PORT, where the other party's service is")
     if party == "aggregator" and options.trust is None:

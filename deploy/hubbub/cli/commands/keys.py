@@ -167,7 +167,7 @@ def _rotate(options: RotateOptions) -> None:
     if options.today and abs(first_second(options.today) + _DAY / 2 - now) > _DAY:
         raise BadParameter(
             f"--today {options.today} is not what this machine's clock says, {day_of(int(now))}; "
-            "set the one that is wrong right"
+            "correct the wrong one"
         )
     if anew is not None and anew > now + _MAX_DAYS * _DAY:
         raise BadParameter(f"--anew-from {options.anew_from} is more than {_MAX_DAYS} days ahead")
@@ -186,7 +186,7 @@ def _rotate(options: RotateOptions) -> None:
     say("now: hubbub catalog build; start aggregators, then shufflers with it; ship the bundle")
 
 
-@command("keys x-wing", text='give keys of former versions the half that kem = "x-wing" seals to')
+@command("keys x-wing", text='add the half for kem = "x-wing" to keys of earlier versions')
 def _add_x_wing(options: FolderOptions) -> None:
     added = add_x_wing(options.folder)
     if not added:
@@ -208,7 +208,9 @@ def _make_gateway(options: FolderOptions) -> None:
     say("now: restart shufflers with it, then: hubbub catalog build; ship the bundle")
 
 
-@command("keys issuer", text="the key of who issues tokens, which the shuffler checks them by")
+@command(
+    "keys issuer", text="make the key of a token issuer, with which the shuffler checks tokens"
+)
 def _make_issuer(options: FolderOptions) -> None:
     make_token_key(options.folder)
     say(f"{options.folder}/{TOKEN_KEY}: for the issuer and the shuffler, --token-key")
@@ -276,11 +278,11 @@ def _tls(options: TlsOptions) -> None:
 
 @command(
     "keys trust",
-    text="with two parties: trust the service of the other party, and nothing else of it",
+    text="with two parties: trust the service of the other party, and none of its other services",
 )
 def _trust(options: TrustOptions) -> None:
     role = trust_other(options.folder, options.other)
-    say(f"{options.folder}/ca.pem: trusts the other party's {role}, and nothing else of it")
+    say(f"{options.folder}/ca.pem: trusts the other party's {role}, and none of its other services")
 
 
 def _first_end(path: Path) -> date:

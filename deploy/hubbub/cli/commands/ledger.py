@@ -34,7 +34,9 @@ class LedgerOptions:
     state_dir: Path | None = option(
         "an app's state folder (that of HUBBUB_STATE_DIR, or all of this user's)"
     )
-    candidates: Path | None = option("strings to weigh where an answer is a string, one a line")
+    candidates: Path | None = option(
+        "file of candidate strings, one per line, for metrics over strings"
+    )
     format: Literal["table", "json"] = option("format of the output (%(default)s)", default="table")
 
 

@@ -40,7 +40,9 @@ _ORIGIN: Final = Exclusive(required=True)
 
 def _read_where(_option: str, where: str) -> str:
     if where.startswith(("http://", "https://")) and server_parts(where) is None:
-        raise BadParameter(f"{shown_url(where)} is no address of a log; write https://HOST/PATH")
+        raise BadParameter(
+            f"{shown_url(where)} is not the address of a log; write https://HOST/PATH"
+        )
     return where
 
 
@@ -101,7 +103,7 @@ class AuditOptions:
         metavar="NAME+ID+KEY",
         read=_read_witnesses,
     )
-    witnesses: int | None = option("how many witnesses are enough (all of them)", metavar="N")
+    witnesses: int | None = option("number of required witnesses (all of them)", metavar="N")
 
 
 @options
@@ -280,7 +282,7 @@ def _show(name: str, former: Bundle | None, bundle: Bundle) -> None:
 def _fetch(where: str) -> Fetch:
     if not where.startswith(("http://", "https://")):
         if not (Path(where) / CHECKPOINT).exists():
-            raise BadParameter(f"{where}: no log is there; give its folder or its URL")
+            raise BadParameter(f"{where}: contains no log; give its folder or its URL")
         return folder_fetch(Path(where))
 
     calls = HttpCalls(_SECONDS)

@@ -37,7 +37,7 @@ class ModelOptions:
         f"{_PUBLISH}: folder of the signing key (%(default)s)", default=Path("keys")
     )
     every: float | None = option(
-        f"{_PUBLISH}: look again after so long, for ever; once without it",
+        f"{_PUBLISH}: repeat at this interval; without it publish once",
         metavar="SECONDS",
         within=Interval(0, inf, "()"),
     )
@@ -53,7 +53,7 @@ class ModelOptions:
 examples:
   hubbub model churn                                        coefficients and rounds
   hubbub model churn --format json                          the same for programs, with its weights
-  hubbub model publish --keys keys --out models.hubbub --every 30   sign each new state, for ever
+  hubbub model publish --keys keys --out models.hubbub --every 30   sign every new state
 """,
 )
 def _model(options: ModelOptions) -> int:

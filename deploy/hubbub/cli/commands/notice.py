@@ -44,8 +44,8 @@ class MakeOptions:
         metavar="METRIC",
     )
     until: date | None = option(
-        "first day (UTC) on which the bundle applies again; devices that are asked nothing "
-        f"learn of no change before that day ({_DAYS} days from now)"
+        "first day (UTC) on which the bundle applies again; a device without active "
+        f"metrics learns of no change before that day ({_DAYS} days from now)"
     )
     home: Path = option(
         "folder of `hubbub up`, which contains the following files and whose shuffler "
@@ -152,7 +152,7 @@ def _chances(options: MakeOptions, bundle: Bundle) -> dict[str, float]:
     ]
     chances = dict(requests)
     if len(chances) != len(requests):
-        raise BadParameter("a metric is named twice; say one thing of each")
+        raise BadParameter("a metric is named twice; name each once")
     arms = {f"{name}.{arm}" for name, own in bundle.experiments.items() for arm in own.arms}
     for name, chance in requests:
         own = 1.0 if name in arms else _sampling_of(bundle, name)
@@ -207,7 +207,7 @@ def _until(day: date | None, now: int, former: Notice | None) -> int:
     until = first_second(day)
     if not now < until <= now + _LONGEST_DAYS * _DAY:
         first, last = (day_of(now) + timedelta(days=n) for n in (1, _LONGEST_DAYS))
-        raise BadParameter(f"--until {day} is outside [{first}, {last}]; make another one then")
+        raise BadParameter(f"--until {day} is outside [{first}, {last}]; make another notice then")
     return until
 
 

@@ -89,7 +89,7 @@ examples:
   hubbub plan metrics.toml --metric theme --reports 50000 --simulate
   hubbub plan --ranges 64 0 60 --epsilon 1 --percentile 95 --within 0.02
   hubbub plan --values 2 --epsilon 1 --effect 0.05          how many reports of each arm?
-  hubbub plan --set 40 5 --epsilon 2 --reports 100000       sets of 40 values, 5 of them told
+  hubbub plan --set 40 5 --epsilon 2 --reports 100000       sets of 5 of 40 values
   hubbub plan --parts 7 16 14 2 --epsilon 1 --reports 1e5   tables of every two answers
   hubbub plan --vector 16 1 --epsilon 2 --reports 1e5       the mean of 16 numbers
 """
@@ -234,7 +234,7 @@ def _rows(options: PlanOptions, question: MetricDraft, metric: Metric | None) ->
     if not rows:
         raise BadParameter(
             f"{reports:,} reports are too few for that at any epsilon up to 16; "
-            "ask for less, or gather more"
+            "accept a larger error, or gather more reports"
         )
     return ranked(rows, lambda item: item.epsilon)
 

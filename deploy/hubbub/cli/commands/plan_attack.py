@@ -61,7 +61,7 @@ class AttackOptions:
 
 @command(
     "plan attack",
-    text="show what fake reports could do: the maximal gain attack (Cao, Jia, Gong 2021)",
+    text="show the effect of fake reports: the maximal gain attack (Cao, Jia, Gong 2021)",
 )
 def _attack(options: AttackOptions) -> None:
     catalog, metrics = options.chosen.read()
@@ -84,8 +84,8 @@ def _fakes(
     tokens = catalog.tokens
     if tokens is None:
         raise BadParameter(
-            f"{options.chosen.catalog}: accounts bound no report where none needs a token; write "
-            'tokens = { issuer = "https://HOST" } in it'
+            f"{options.chosen.catalog}: accounts limit no reports, since the catalog has no "
+            'tokens; write tokens = { issuer = "https://HOST" } in it'
         )
     fakes: dict[str, tuple[float, int | None]] = {}
     for metric in metrics:

@@ -107,7 +107,7 @@ class CentralOptions:
 
 @command(
     "plan central",
-    text="show what a crowd gives, by the local epsilon of each report",
+    text="show the errors of a crowd and the local epsilon of its reports",
     epilog=_EPILOG,
 )
 def _central(options: CentralOptions) -> None:

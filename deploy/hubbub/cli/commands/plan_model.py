@@ -23,7 +23,7 @@ _DELTA: Final = 1e-6
 _EPILOG: Final = """
 examples:
   hubbub plan model logistic --features 64 --epsilon 1    how many people does a model need?
-  hubbub plan model softmax --features 20 --classes 5     the same of one that tells classes apart
+  hubbub plan model softmax --features 20 --classes 5     the same for five classes
 """
 
 

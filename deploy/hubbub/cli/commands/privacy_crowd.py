@@ -1,4 +1,4 @@
-"""`hubbub privacy crowd`: what a whole shuffled epoch says of one person."""
+"""`hubbub privacy crowd`: compute what a whole shuffled epoch reveals about one person."""
 
 from dataclasses import replace
 from math import inf, isfinite
@@ -79,7 +79,7 @@ class CrowdOptions:
 
 @command(
     "privacy crowd",
-    text="what a whole shuffled epoch says of one person",
+    text="compute what a whole shuffled epoch reveals about one person",
     description="Computes the central epsilon of one person in an epoch of `grr` reports that "
     "leaves the shuffler whole; or, with --central, the largest local epsilon that "
     f"keeps this promise; or, with --dummies {NOISE}, the noise that keeps it.",
@@ -87,7 +87,7 @@ class CrowdOptions:
 def _crowd(options: CrowdOptions) -> None:
     _check(options)
     if options.max_local is not None and options.central is None:
-        raise BadParameter("--max-local goes with --central: a --local-epsilon is what it is")
+        raise BadParameter("--max-local goes with --central, not with --local-epsilon")
     padded = options.dummies or options.dummies_each
     if options.hashes > 1 and (padded or options.values == 2):  # noqa: PLR2004 two
         raise BadParameter(

@@ -96,7 +96,7 @@ def _query(options: QueryOptions) -> int:
         return options.question.ask(Connection.estimates, show_estimates, anytime=options.anytime)
     if options.anytime:
         raise BadParameter(
-            "--anytime: intervals of percentiles hold at one look alone; leave it out, or "
+            "--anytime: intervals of percentiles are valid for one look only; leave it out, or "
             "--percentile and --below"
         )
     if options.question.candidates or options.question.lists:

@@ -37,9 +37,12 @@ class DecodeOptions:
 
 @command(
     "rappor decode",
-    text="which candidate strings were reported, and how often",
-    description="Reads the original tools' files and says which candidates were reported, how "
-    "often, and how sure that is. Without --out: a table on a terminal, CSV in a pipe.",
+    text="estimate which candidate strings were reported, and how often",
+    description=(
+        "Reads the files of the original tools and estimates which candidates were reported, how "
+        "often, with standard errors. Without --out it prints a table on a terminal, CSV in a "
+        "pipe."
+    ),
 )
 def _decode(options: DecodeOptions) -> None:
     _progress("reading ...")

@@ -29,14 +29,14 @@ from hubbub.simulation.tally import Summary, Tally
 _ROWS: Final = 20
 _EPILOG: Final = """
 examples:
-  hubbub simulate theme --values people.csv             one value a line, or value,count
+  hubbub simulate theme --values people.csv             one value per line, or value,count
   hubbub simulate theme --values people.csv --reports 50000 --epochs 7 --seed 1
-  hubbub simulate theme --values days.csv --runs 20     lines of person,day,value: days and lines
-  hubbub simulate plugins --values sets.csv             a set: git|vim,1200 (and ,300 of nothing)
-  hubbub simulate profile --values people.csv           a head of parts: theme,country,count
-  hubbub simulate crashed --values people.csv           told apart: a head of value,os,count
-  hubbub simulate saved --values people.csv             an experiment: a head of value,menu,count
-  hubbub simulate churn --values train.csv --test test.csv     a model: a column a feature
+  hubbub simulate theme --values days.csv --runs 20     lines of person,day,value: days and trends
+  hubbub simulate plugins --values sets.csv             sets: git|vim,1200 (,300 for empty sets)
+  hubbub simulate profile --values people.csv           header theme,country,count: parts
+  hubbub simulate crashed --values people.csv           header value,os,count: public fields
+  hubbub simulate saved --values people.csv             header value,menu,count: an experiment
+  hubbub simulate churn --values train.csv --test test.csv     a model: a column per feature
 """
 
 

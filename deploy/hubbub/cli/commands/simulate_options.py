@@ -16,14 +16,14 @@ class SimulateOptions:
     metric: str = argument("name of a metric or of a model in the catalog")
     catalog: Path = option("the catalog (%(default)s)", default=Path("metrics.toml"))
     values: Path = option(
-        "CSV, plain or .gz: a person's value a line, or value,count; of a set its values with "
-        "| between them; of parts, of public fields, and of a vector's coordinates, a column each "
-        "under a head of their names; with a column day beside them, and person or count, days; of "
-        "a model, a column a feature and one the label",
+        "CSV, plain or .gz: one value per line, or value,count; values of a set are separated by "
+        "|; parts, public fields and coordinates have a column each, under a header; with a "
+        "column day, and person or count, days; a model has a column per feature and one for the "
+        "label",
         metavar="FILE",
     )
     test: Path | None = option(
-        "for a model: people who are held out for its evaluation", metavar="FILE"
+        "for a model: people who only evaluate it", metavar="FILE"
     )
     reports: int | None = option(
         "draw N people from a population like that of the file",

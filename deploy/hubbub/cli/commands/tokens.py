@@ -42,12 +42,12 @@ class SessionOptions:
 
 @command(
     "keys token",
-    text="let somebody ask over HTTP, or take it back; without a name: who may",
+    text="add or remove a token for HTTP; without a name list the tokens",
     description="Prints the token once; the file, for --http-tokens, contains only its hash.",
 )
 def _token(options: TokenOptions) -> None:
     if options.name is None and (options.remove or options.groups):
-        raise BadParameter("--remove and --group are of one token: say which, with --name")
+        raise BadParameter("--remove and --group are for one token: name it with --name")
     if options.name is None:
         now = time.time()
         listing(
@@ -85,7 +85,7 @@ def _token(options: TokenOptions) -> None:
 
 @command(
     "keys session",
-    text="a key that seals who logged in, for session_keys of --http-access",
+    text="make a key that encrypts sessions, for session_keys of --http-access",
     description="Adds a new key in front; the former key still opens existing sessions. All "
     "aggregators read the same file.",
 )

@@ -40,7 +40,7 @@ class EstimatesOptions:
 
 @command(
     "totals write",
-    text="write every closed window that Redis has and the place has not",
+    text="write every closed window that is in Redis but not in PLACE",
     epilog=EPILOG,
 )
 def _write(options: TotalsOptions) -> int:

@@ -45,7 +45,7 @@ def send_one(run: LocalRun, person: Person, stream: str) -> OneDevice:
     for metric, value in person.items():
         client.report(metric, value)
     if not client.flush(_FLUSH_SECONDS):
-        raise ServiceUnavailable(f"the shuffler takes no reports: see {run.home / 'log'}")
+        raise ServiceUnavailable(f"the shuffler accepts no reports: see {run.home / 'log'}")
     device = OneDevice(person, client.ledger(), b"")
     epoch = device.payload(stream).epoch
     sealed = asyncio.run(_pooled(run.shuffler_redis, Window(stream, epoch)))

@@ -41,7 +41,7 @@ class MetricsOptions:
         """
         if self.is_missing:
             raise BadParameter(
-                f"there is no {CATALOG} here: name a catalog, as in: hubbub plan attack "
+                f"{CATALOG} does not exist here: name a catalog, as in: hubbub plan attack "
                 "path/to/metrics.toml; hubbub init makes one"
             )
         catalog = read_aloud(self.catalog)
@@ -117,9 +117,10 @@ def draft_of(subject: SubjectOptions) -> tuple[MetricDraft, Metric | None]:
         )
     if subject.metric or len(kinds) != 1:
         raise BadParameter(
-            "say what is asked: one --metric of a catalog; or one of --values, --strings, --mean, "
-            "--ranges, --set, --parts, --vector; for example: hubbub plan --values 128 --epsilon 1 "
-            "--reports 100000, or hubbub plan metrics.toml --metric theme --reports 50000"
+            "describe the question: a --metric of a catalog; or one of --values, --strings, "
+            "--mean, --ranges, --set, --parts, --vector; for example: hubbub plan --values 128 "
+            "--epsilon 1 --reports 100000, or hubbub plan metrics.toml --metric theme --reports "
+            "50000"
         )
     [kind] = kinds
     try:

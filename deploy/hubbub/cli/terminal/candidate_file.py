@@ -17,5 +17,5 @@ def read_candidates(path: Path, option: str = "--candidates") -> list[str]:
     except ValueError as error:
         raise BadParameter(f"{option} {error}") from error
     if not lines:
-        raise BadParameter(f"{option} {path}: no line in it; write one string a line")
+        raise BadParameter(f"{option} {path}: is empty; write one string per line")
     return lines

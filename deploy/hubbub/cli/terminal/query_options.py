@@ -30,7 +30,7 @@ Format = Literal["table", "json", "csv", "parquet"]
 def read_metric_name(name: str, text: str) -> str:
     """The name of a metric or model, which the service checks; BadParameter for an empty one."""
     if not text:
-        raise BadParameter(f"{name}: '' is no name; write one that is listed by: hubbub metrics")
+        raise BadParameter(f"{name}: '' is not a name; hubbub metrics lists the names")
     return text
 
 
@@ -54,8 +54,7 @@ class ServiceOptions:
         default="",
     )
     authority: str | None = option(
-        "the authority of the certificate of --url (ca.pem), if it is your own "
-        f"({_AUTHORITY}; else the system's)",
+        f"authority of the service's certificate (ca.pem), if not the system's; also {_AUTHORITY}",
         metavar="FILE",
         needs="url",
     )
@@ -157,7 +156,7 @@ class AnswerOptions:
         metavar="PLACE",
     )
     bundle: Path | None = option(
-        "that defines the metrics (the newest in the folder)", needs="totals"
+        "bundle that defines the metrics (the newest in the folder)", needs="totals"
     )
     skip_unreadable: bool = option(
         "leave out epochs whose files of totals are missing or cannot be read; the answer names "

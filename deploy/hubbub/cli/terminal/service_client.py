@@ -84,7 +84,7 @@ def _law(where: Endpoints) -> dict[str, Any]:
     law = where.service.ask("/v1/status")
     if not law["complete"]:
         raise ServiceUnavailable(
-            f"{where.page} does not know the shuffler's terms: start it with --shuffler-status, "
+            f"{where.page} does not have the shuffler's terms: start it with --shuffler-status, "
             "and the shuffler too"
         )
     return law

@@ -82,7 +82,7 @@ async def _connect_now(url: str, replicas: int) -> RedisServer:
         except StoreUnavailable:
             if address == addresses[-1]:
                 raise
-    raise AssertionError("there is one address at least")
+    raise AssertionError("at least one address is needed")
 
 
 async def _connect_by(
@@ -98,7 +98,7 @@ async def _connect_by(
                 infos = await server.info()
         if len(addresses) > 1 and not isinstance(server.client, RedisCluster):
             raise StoreUnavailable(  # noqa: TRY301 closed below
-                f"Redis at {shown(url)} is no Cluster; name the one server that is meant"
+                f"Redis at {shown(url)} is not a Cluster; name one server"
             )
         for node in infos:
             _check(node, shown(url))
@@ -152,7 +152,7 @@ def _addresses(url: str) -> list[str]:
             _check_url(redis_url)
     except (ValueError, TypeError):
         # The parser's own words could quote a password.
-        raise StoreUnavailable(f"the Redis URL is not one; {_REMEDY}") from None
+        raise StoreUnavailable(f"the Redis URL is invalid; {_REMEDY}") from None
     return urls
 
 

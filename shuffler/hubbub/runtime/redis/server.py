@@ -190,7 +190,7 @@ class RedisServer:
         if any(int(number) < replicas for number in reached):
             raise StoreUnavailable(
                 f"Redis at {self._shown}: {min(map(int, reached))} of {replicas} replicas have the "
-                "write; start the others, or ask for fewer with --redis-replicas"
+                "write; start the others, or require fewer with --redis-replicas"
             )
         return answers[: len(commands)]
 

@@ -52,7 +52,7 @@ export function refuseInconsistent(before: Tree, after: Tree, proof: readonly By
   }
   if (before.size === after.size) {
     if (proof.length || !same(before.root, after.root)) {
-      throw new BundleRefused("two trees of one size differ");
+      throw new BundleRefused("two trees of the same size differ");
     }
     return;
   }

@@ -79,8 +79,8 @@ function refuseFork(before: SeenLog, now: SeenLog, grown: ReadonlyMap<number, By
     refuseInconsistent(treeOf(before), treeOf(now), proof ?? []);
   } catch (error) {
     throw new BundleRefused(
-      `the log ${name} has forked: ${(error as Error).message}. Somebody was shown another log than ` +
-        "this device; keep both bundles and tell: hubbub log audit",
+      `the log ${name} has forked: ${(error as Error).message}. Somebody saw another log than ` +
+        "this device; keep both bundles, and run: hubbub log audit",
       { cause: error },
     );
   }

@@ -62,7 +62,7 @@ function ofNumbers(name: string, ends: readonly number[]): Feature {
     coded(value) {
       const plain = typeof value === "boolean" ? Number(value) : value;
       if (typeof plain !== "number" || !Number.isFinite(plain)) {
-        throw new ValueOutOfDomain(`feature "${name}": the value is no finite number`);
+        throw new ValueOutOfDomain(`feature "${name}": the value is not a finite number`);
       }
       const inside = Math.min(Math.max(plain, first), last);
       const clipped = inside !== plain;

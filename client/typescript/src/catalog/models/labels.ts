@@ -25,7 +25,7 @@ export function labelOf(
     const place = classes.indexOf(label as string);
     if (place >= 0) return [place, false];
     const names = classes.map((label) => `"${label}"`).join(", ");
-    throw new ValueOutOfDomain(`label is none of the classes as written: ${names}`);
+    throw new ValueOutOfDomain(`the label is not one of the classes as written: ${names}`);
   }
   if (kind === "logistic") return [eitherOf(labels, label), false];
   if (typeof label !== "number" || !Number.isFinite(label)) {

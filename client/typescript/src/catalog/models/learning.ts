@@ -200,7 +200,7 @@ function valuesOf(features: readonly Feature[], person: unknown): readonly unkno
     const values = [...(person as Iterable<unknown>)];
     if (values.length === names.length) return values;
     throw new ValueOutOfDomain(
-      `${values.length} features are given, and the model has ${names.length}: ${names.join(", ")}`,
+      `${values.length} features were passed, but the model has ${names.length}: ${names.join(", ")}`,
     );
   }
   if (typeof person !== "object" || person === null) {
