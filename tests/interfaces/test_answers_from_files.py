@@ -140,7 +140,7 @@ def test_the_command_answers_from_files_in_every_format(
     assert main(["query", "theme", *places[0], *places[1]]) == 2
     assert "--totals is in place of a service: leave --url out" in capsys.readouterr().err
     assert main(["query", "theme", "--totals", str(tmp_path)]) == 2
-    assert "has no totals of hubbub" in capsys.readouterr().err
+    assert "contains no totals of hubbub" in capsys.readouterr().err
 
 
 def test_an_answer_without_unreadable_epochs_names_them(

@@ -89,8 +89,8 @@ def test_parts_add_up_to_the_whole_exactly(home: House) -> None:
     ("path", "status", "message"),
     [
         ("theme/breakdown", 400, "has no breakdown"),
-        ("crashed/breakdown?by=colour", 400, "told apart by os, version"),
-        ("crashed@os=beos/estimates", 404, "told apart by os (linux, macos, haiku)"),
+        ("crashed/breakdown?by=colour", 400, "it has os, version"),
+        ("crashed@os=beos/estimates", 404, "os (linux, macos, haiku)"),
         ("theme@os=linux/estimates", 404, "has no breakdown"),
     ],
 )
@@ -105,7 +105,7 @@ def test_what_is_no_part_is_refused_with_what_there_is(
 def test_a_field_that_is_none_in_an_address_is_refused(home: House) -> None:
     with chromium() as browser, Watched(browser, clean=False) as watched:
         page = watched.open(f"{home.page}/metric?name=crashed&epochs=all&by=colour")
-        expect(page.locator("#broken")).to_contain_text("told apart by os, version")
+        expect(page.locator("#broken")).to_contain_text("it has os, version")
         page.select_option("#breaking [name=by]", "os")
         expect(page.locator("#broken")).to_contain_text("without an answer: haiku")
 

@@ -101,8 +101,8 @@ def test_kinds_are_written_as_the_check_takes_them(
             "--reports: 'inf' is no whole number",
         ),
         (("other", *TOLD, "--range", "nan", "5"), "--range: must be a number"),
-        (("other", *TOLD, "--range", "0", "inf"), "--range: must be a number and a larger one"),
-        (("other", *TOLD, "--range", "5", "-5"), "--range: must be a number and a larger one"),
+        (("other", *TOLD, "--range", "0", "inf"), "--range: must be a number and a larger number"),
+        (("other", *TOLD, "--range", "5", "-5"), "--range: must be a number and a larger number"),
         (
             ("other", *TOLD, "--values", "a,b", "--epsilon", "nan"),
             "hubbub: --epsilon: must be a number of nats in [0.0009765625, 16.0]\n",

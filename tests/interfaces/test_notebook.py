@@ -127,7 +127,7 @@ def test_what_is_missing_or_wrong_is_said(
         connection.discover("theme")
     with pytest.raises(BadParameter, match="name a metric"):
         connection.estimates("")
-    with pytest.raises(BadParameter, match="candidates: give a list of texts"):
+    with pytest.raises(BadParameter, match="candidates: write a list of texts"):
         connection.estimates("homepage", candidates="often.example")
     with pytest.raises(BadParameter, match="timeout_seconds -1 is not above 0"):
         hubbub.notebook.connect("http://127.0.0.1:1", timeout_seconds=-1)

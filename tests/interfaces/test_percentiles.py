@@ -55,7 +55,7 @@ def test_percentiles_are_the_same_from_every_face_and_hold_the_truth(
     output = _said(capsys, home, *words)
     assert all(row["value"] in output for row in answer)
     assert "<td>p95</td>" in answer._repr_html_()
-    with pytest.raises(TypeError, match="ask for estimates"):
+    with pytest.raises(TypeError, match="request estimates"):
         answer.plot()
     assert "edges of the metric's parts" in output
     assert "number (h)" in output
@@ -169,7 +169,7 @@ def test_what_is_no_percentile_is_refused_in_words(home: House, percentile: str)
         ("seconds", {"below": "50"}, "has no parts of a range"),
         ("launches", {"below": "24"}, "outside (0, 24)"),
         ("launches", {"below": "nan"}, "outside (0, 24)"),
-        ("launches", {"percentile": "50", "anytime": "true"}, "one look alone"),
+        ("launches", {"percentile": "50", "anytime": "true"}, "one look only"),
         ("launches", {"percentile": ["50"] * 101}, "at most 100"),
     ],
 )
@@ -186,7 +186,7 @@ def test_percentiles_of_what_has_none_are_refused_in_words(
     [
         (["launches", "--percentile", "101"], "percentile 101 is outside (0, 100)"),
         (["launches", "--percentile", "half"], "'half' is no percentile; write 50 or 95"),
-        (["launches", "--percentile", "50", "--anytime"], "one look alone"),
+        (["launches", "--percentile", "50", "--anytime"], "one look only"),
         (["theme", "--percentile", "50"], "has no parts of a range"),
         (["theme", "--below", "3"], "has no parts of a range"),
     ],

@@ -340,7 +340,7 @@ def test_a_command_with_a_token_sees_what_its_groups_do_and_the_audit_has_its_qu
         ["candidates", "add", "m", str(strings)],
     ):
         code, output = command(*words)
-        assert (code, "takes the role publisher" in output) == (2, True), words
+        assert (code, "needs the role publisher" in output) == (2, True), words
     *_, last = _lines(home, 1)
     assert (last["status"], last["candidates"]) == (403, 1)
     assert "PRIVATE" not in home.audit.read_text()

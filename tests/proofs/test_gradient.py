@@ -142,5 +142,5 @@ def test_a_gradient_has_a_number_for_each_column_and_contrast_up_to_a_thousand_a
         with pytest.raises(BadParameter, match=why):
             check_size(columns, classes, kind)
     for names in (["a", "b", "a"], ["a", " ", "b"]):
-        with pytest.raises(BadParameter, match="one twice, or one that is empty"):
+        with pytest.raises(BadParameter, match="a class twice, or an empty class"):
             check_classes(names)

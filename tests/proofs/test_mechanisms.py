@@ -159,5 +159,5 @@ def test_a_wrong_parameter_is_named_with_its_range(name: str) -> None:
 
 
 def test_an_unknown_mechanism_is_named_with_those_there_are() -> None:
-    with pytest.raises(BadParameter, match='mechanism "olh" is not known; there are rr, grr'):
+    with pytest.raises(BadParameter, match='mechanism "olh" is unknown; there are rr, grr'):
         build("olh", epsilon=1.0)

@@ -316,8 +316,8 @@ STREAM = {
         ({"mix": "pool"}, "it leaves in parts"),
         ({"dummies": -1}, "dummies -1 is no whole number"),
         ({"dummies": 10**7}, "dummies 10000000 is no whole number"),
-        ({"values": 0}, "values 0 is not how many"),
-        ({"values": 257}, "values 257 is not how many"),
+        ({"values": 0}, "values 0 is not the number of values"),
+        ({"values": 257}, "values 257 is not the number of values"),
     ],
 )
 def test_dummies_that_no_crowd_could_have_are_refused(fields: dict[str, Any], message: str) -> None:

@@ -293,7 +293,7 @@ def test_the_same_guess_is_always_right_where_the_number_is_told(
         ({"mix": "pool"}, "it leaves in parts"),
         ({"mix": "rolling"}, "noise goes with a whole epoch"),
         ({"min_batch": NOISE.most}, "of more reports than it has dummies"),
-        ({"values": 0}, "values 0 is not how many"),
+        ({"values": 0}, "values 0 is not the number of values"),
     ],
 )
 def test_a_number_that_nothing_would_hide_is_refused(

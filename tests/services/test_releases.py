@@ -351,7 +351,7 @@ def test_callers_of_some_metrics_learn_nothing_of_what_others_spent(signed: Sign
         [report, _] = (await by_all.record())[1]
         assert report.epsilon_left == pytest.approx(43.9)
         costly = replace(own, purpose="tiny one", query="mode")
-        with pytest.raises(BudgetExhausted, match="has not enough left for this release"):
+        with pytest.raises(BudgetExhausted, match="has too little budget left for this release"):
             await by_part.release(costly)
         with pytest.raises(BudgetExhausted, match=r"has epsilon 0\.1 and delta"):
             await by_all.release(costly)

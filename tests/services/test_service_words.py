@@ -85,7 +85,7 @@ def test_an_address_of_grpc_is_answered_by_one_line_that_says_what_to_write(
     assert main([*words, *old]) == 2
     errors = capsys.readouterr().err
     assert errors.count("\n") == 1
-    assert "is gone: analysts ask over HTTP; give --url https://HOST:PORT" in errors
+    assert "no longer exists: analysts query over HTTP; give --url https://HOST:PORT" in errors
 
 
 def test_the_folder_of_an_earlier_version_is_read(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_the_folder_of_an_earlier_version_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("--query-listen", "127.0.0.1:9", "is gone: analysts ask over HTTP alone"),
+        ("--query-listen", "127.0.0.1:9", "no longer exists: analysts query over HTTP"),
         ("--http-command", "hubbub {} --query HOST:9", "write it as 'hubbub {} --url https"),
     ],
 )

@@ -231,7 +231,7 @@ def test_a_decode_needs_candidates_and_its_own_totals() -> None:
     nothing = Totals(cells=[0] * mechanism.layout.size, reports=0)
     with pytest.raises(BadParameter, match="given twice"):
         decode(mechanism, nothing, ["a", "a"])
-    with pytest.raises(BadParameter, match="say which strings to look for"):
+    with pytest.raises(BadParameter, match="name the strings to look for"):
         decode(mechanism, nothing, [])
     with pytest.raises(ShapeMismatch):
         decode(mechanism, Totals(cells=[0], reports=0), ["a"])

@@ -161,8 +161,8 @@ def test_people_of_several_tiers_are_released_together() -> None:
     ("name", "query", "value", "policy", "message"),
     [
         ("grr", "mean", "", LAPLACE, "grr does not answer mean"),
-        ("grr", "count", "", LAPLACE, "count takes the value to count"),
-        ("grr", "histogram", "value 1", LAPLACE, "no other query takes one"),
+        ("grr", "count", "", LAPLACE, "the query count needs a value"),
+        ("grr", "histogram", "value 1", LAPLACE, "other queries need none"),
         ("grr", "count", "value 9", LAPLACE, "not one of the metric's"),
         ("grr", "mode", "", GAUSSIAN, "gaussian, which cannot answer mode"),
         ("grr", "count", "value 1", Release("exponential", 1.0), "exponential mode alone"),
@@ -183,5 +183,5 @@ def test_a_query_without_an_answer_is_named(
 def test_a_metric_of_parts_is_not_released() -> None:
     for mechanism in (m for m in SMALL if m.NAME == "pairs"):
         totals = Totals(cells=[50] * mechanism.layout.size, reports=50 * mechanism.layout.size)
-        with pytest.raises(BadParameter, match="ask for each part by itself"):
+        with pytest.raises(BadParameter, match="make a metric of each part"):
             family_for(mechanism).statistic(mechanism, totals)

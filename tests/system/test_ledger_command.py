@@ -115,7 +115,7 @@ def test_without_a_folder_all_of_this_users_are_shown(
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (None, "there is none; give the --state-dir of an app that has reported"),
+        (None, "does not exist; give the --state-dir of an app that has reported"),
         (b"not a database at all, but long enough to look like one" * 100, "cannot be read"),
         (b"", "cannot be read"),
     ],

@@ -140,7 +140,7 @@ def test_malformed_counts_are_named_with_their_line(tmp_path: Path, counts: str,
 @pytest.mark.parametrize(
     ("rows", "says"),
     [
-        ("", "map.csv: no candidate in it"),
+        ("", "map.csv: contains no candidate"),
         ("a,1,2,5\n", "map.csv:1: 3 positions, 4 expected"),
         (MAP + "c,1,2,5,9\n", "map.csv:3: a number is outside [0, 8]"),
         (MAP + "c,0,2,5,6\n", "map.csv:3: 4 positions, 4 expected in [1, 8]"),
@@ -164,7 +164,7 @@ def test_files_that_cannot_be_read_are_named(decode: Hubbub, tmp_path: Path) -> 
     (tmp_path / "plain.csv.gz").write_text(MAP)
     (tmp_path / "latin.csv").write_bytes("naïve,1,2,5,6\n".encode("latin-1"))
     for name in ("cut.csv.gz", "plain.csv.gz", "latin.csv", "nowhere.csv", "."):
-        with pytest.raises(BadParameter, match=r"cannot be read|is no UTF-8; save it"):
+        with pytest.raises(BadParameter, match=r"cannot be read|is not UTF-8; save it"):
             read_map(tmp_path / name, collection)
     done = decode(REFERENCE / "demo1", "--out", str(tmp_path / "no" / "such.csv"))
     assert done.returncode == 2

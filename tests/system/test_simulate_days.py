@@ -203,7 +203,7 @@ def test_people_read_days_lines_and_steps(capsys: pytest.CaptureFixture[str]) ->
         ("theme", ["day,value", "1"], [], "line 2: write a day"),
         ("theme", ["day,value"], [], "write lines of 1 to 1,000 days"),
         ("theme", ["day,value", "1,dark", "2000,dark"], [], "write lines of 1 to 1,000 days"),
-        ("theme", ["day,value,person", "1,dark,7", "1,light,7"], [], "stands twice on one day"),
+        ("theme", ["day,value,person", "1,dark,7", "1,light,7"], [], "occurs twice on one day"),
         ("theme", ["day,value", "1,dark"], [], "no day of any run has as many reports"),
         (
             "theme",

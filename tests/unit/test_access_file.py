@@ -87,8 +87,8 @@ def test_a_secret_that_is_empty_makes_no_public_client(tmp_path: Path) -> None:
     [
         (["--name", ""], "a token's name is 1 to 100"),
         (["--name", "a", "--group", ""], "a group's name is 1 to 100"),
-        (["--group", "a"], "are of one token: say which, with --name"),
-        (["--remove"], "are of one token: say which, with --name"),
+        (["--group", "a"], "are for one token: name it with --name"),
+        (["--remove"], "are for one token: name it with --name"),
     ],
 )
 def test_a_token_of_an_empty_word_is_none(
@@ -102,7 +102,7 @@ def test_a_token_of_an_empty_word_is_none(
 
 @pytest.mark.parametrize("text", [WHOLE.partition("[groups")[0], "", "# to come\n", "[groups]\n"])
 def test_a_file_without_groups_lets_nobody_in_and_is_refused(tmp_path: Path, text: str) -> None:
-    with pytest.raises(BadParameter, match="nobody may see anything"):
+    with pytest.raises(BadParameter, match="no group has access"):
         read_access(_file(tmp_path, text))
 
 

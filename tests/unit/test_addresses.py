@@ -125,7 +125,7 @@ def test_a_log_has_no_port_that_there_is_not(capsys: pytest.CaptureFixture[str])
     assert is_log_name("log.example.org:7443/app")
     assert not is_log_name("log.example.org:70000/app")
     assert main(["log", "audit", "https://log.example.org:70000/app", "--key", "x"]) == 2
-    assert "no address of a log; write https://HOST/PATH" in capsys.readouterr().err
+    assert "not the address of a log; write https://HOST/PATH" in capsys.readouterr().err
 
 
 def test_a_provider_of_logins_has_no_port_that_there_is_not(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ def test_an_answer_has_the_estimators_own_numbers() -> None:
 
 def test_an_answer_asks_for_what_fits_the_metric(mechanism: Rappor) -> None:
     totals, _ = _collected(mechanism, 2000, 2)
-    with pytest.raises(BadParameter, match="say which to look for"):
+    with pytest.raises(BadParameter, match="name the strings to look for"):
         answer(mechanism, totals, None)
     with pytest.raises(BadParameter, match="leave candidates out"):
         answer(build("rr", epsilon=1.0), Totals(cells=[1, 2], reports=3), ["no", "yes"], ["no"])

@@ -73,7 +73,7 @@ def test_capacity_needs_no_catalog_and_says_what_it_supposes(
     assert main(["plan", "capacity"]) == 0
     assert "one report of a device a day" in capsys.readouterr().out
     assert main(["plan", "attack"]) == 2
-    assert "there is no metrics.toml here: name a catalog" in capsys.readouterr().err
+    assert "metrics.toml does not exist here: name a catalog" in capsys.readouterr().err
     assert main(["plan"]) == 2
     assert "for example: hubbub plan --values 128" in capsys.readouterr().err
 
@@ -106,10 +106,10 @@ def test_in_a_pipe_progress_is_a_line_a_minute(
         (("query", "theme", "--confidence", "95%"), "'95%' is no number; write 0.95"),
         (("query", "theme", "--confidence", "0,9"), "'0,9' is no number; write 0.9"),
         (("watch", "--every", "often"), "'often' is no number; write one like 0.5"),
-        (("top", "theme", "-n", "ten"), "'ten' is no whole number; write one like 100"),
+        (("top", "theme", "-n", "ten"), "'ten' is not a whole number; write one like 100"),
         (("forget", "theme", "--before", "tomorrow"), "'tomorrow' is no day; write YYYY-MM-DD"),
         (("query", "theme", "--format", "jsn"), "there is no 'jsn': did you mean \"json\"?"),
-        (("keys", "tls", ""), "argument folder: '' is no path; write one"),
+        (("keys", "tls", ""), "argument folder: '' is not a path; write a path"),
         (("keys", "tls", "t", "--authorities", ""), "argument --authorities: '' is no path"),
         (("catalog", "build", "--keys", "k", "--out", ""), "argument --out: '' is no path"),
         (("keys", "new", "k", "--days", "1" * 400), "--days: '1111"),
@@ -135,11 +135,11 @@ def test_what_is_no_number_day_or_choice_is_told_in_words(
     ("words", "message"),
     [
         (("keys", "tls", "."), "folder . has no name at its end; add one, as in ./NAME"),
-        (("keys", "tls", "/"), "folder / ends in no name of its own"),
-        (("catalog", "build", "--keys", "k", "--out", "."), "--out . ends in no name of its own"),
-        (("catalog", "build", "--keys", "k", "--out", ".."), "--out .. ends in no name of its own"),
-        (("model", "publish", "--out", "."), "--out . ends in no name of its own"),
-        (("catalog", "new", "a", "--catalog", "/"), "--catalog / ends in no name of its own"),
+        (("keys", "tls", "/"), "folder / has no name at its end"),
+        (("catalog", "build", "--keys", "k", "--out", "."), "--out . has no name at its end"),
+        (("catalog", "build", "--keys", "k", "--out", ".."), "--out .. has no name at its end"),
+        (("model", "publish", "--out", "."), "--out . has no name at its end"),
+        (("catalog", "new", "a", "--catalog", "/"), "--catalog / has no name at its end"),
     ],
 )
 def test_a_path_that_others_are_placed_beside_must_have_a_name(

@@ -206,5 +206,5 @@ def test_a_gateway_has_a_key_and_each_has_its_number() -> None:
         with pytest.raises(BadParameter, match="a gateway has a key"):
             Gateway(wrong)
     weak = key_config(bytes(32))
-    with pytest.raises(BadParameter, match="none worth sealing to"):
+    with pytest.raises(BadParameter, match="too weak to encrypt to"):
         encapsulate(weak, b"")

@@ -59,7 +59,7 @@ def test_a_proxy_that_is_no_address_is_refused(monkeypatch: pytest.MonkeyPatch, 
         (["--http", "1"], "--http '1' is not an address; write HOST:PORT"),
         (["--http", "a:1", "--http-proxy", "x"], "--http-proxy 'x' is no address"),
         (["--http-proxy-protocol"], "--http-proxy-protocol is for the HTTP door"),
-        (["--http", "a:1", "--http-proxy-protocol"], "say whose header to read with --http-proxy"),
+        (["--http", "a:1", "--http-proxy-protocol"], "needs --http-proxy: the proxy whose header"),
     ],
 )
 def test_a_door_of_http_that_is_told_wrongly_is_refused(

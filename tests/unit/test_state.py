@@ -580,7 +580,7 @@ def test_a_ledger_that_is_none_of_ours_is_set_aside_too(
     state.take(9, 1000, NOW)
     with state._database.transaction() as rows:
         rows.execute("UPDATE ledger SET account = ?", (account,))
-    with pytest.raises(StateUnusable, match="what hubbub never wrote"):
+    with pytest.raises(StateUnusable, match="data that hubbub never wrote"):
         state.device_state()
     assert state.device_state().counts == {"state_damaged": 1, "state_lost": 1}
     assert _enter(state, entry_of("theme", TODAY)) == [Dropped("theme", "already_reported")]

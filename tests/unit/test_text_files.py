@@ -62,8 +62,8 @@ def test_another_encoding_is_refused_by_file_and_line(tmp_path: Path, kind: str)
     for name, text, words in [
         ("utf-16", raw.decode().encode("utf-16"), "line 1: is UTF-16 or UTF-32; save it as UTF-8"),
         ("utf-32", codecs.BOM_UTF32_BE + raw, "line 1: is UTF-16 or UTF-32; save it as UTF-8"),
-        ("latin-1", raw + b"\r\n\xe9", f"line {lines + 1}: byte 1 is no UTF-8; save it as UTF-8"),
-        ("nul", raw + b"\n\0", f"line {lines + 1}: holds a NUL; save it as UTF-8"),
+        ("latin-1", raw + b"\r\n\xe9", f"line {lines + 1}: byte 1 is not UTF-8; save it as UTF-8"),
+        ("nul", raw + b"\n\0", f"line {lines + 1}: contains a NUL; save it as UTF-8"),
         ("joined", raw + b"\n" + MARK, f"line {lines + 1}: begins with a byte order mark; remove"),
     ]:
         (tmp_path / name).write_bytes(text)
@@ -78,7 +78,9 @@ def test_what_some_programs_take_for_the_end_of_a_line_is_refused_in_a_list(
     tmp_path: Path, end: str
 ) -> None:
     (tmp_path / "list").write_text(f"first\nsecond{end}third\n")
-    with pytest.raises(ValueError, match="list: line 2: holds a character that some programs take"):
+    with pytest.raises(
+        ValueError, match="list: line 2: contains a character that some programs read"
+    ):
         read_list(tmp_path / "list")
     # A catalog may hold them in its texts, and its lines are counted as TOML counts them.
     (tmp_path / "metrics.toml").write_text(

@@ -244,7 +244,7 @@ def test_a_value_of_another_kind_is_refused_and_unsaid(
         ('kind = "duration"\nunit = "y"\nlow = 0\nhigh = 1', "unit", "must be one of us"),
         ('kind = "boolean"\noutside = "clamp"', "outside", "is of numbers; leave it out"),
         ('kind = "count"', "mechanism", "auto takes low and high with a number"),
-        ('kind = "boolean"\nother = true', "other", "is of listed values"),
+        ('kind = "boolean"\nother = true', "other", "is for listed values"),
         ('values = ["a", "b"]\noutside = "cut"', "outside", "must be one of clamp, refuse"),
     ],
 )

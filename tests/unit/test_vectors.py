@@ -238,7 +238,7 @@ def test_what_is_no_question_of_vectors_is_refused(tmp_path: Path, rest: str, me
 
 def test_kind_and_mechanism_must_agree(tmp_path: Path) -> None:
     for table, rest, message in (
-        (TABLE.replace("auto", "grr"), VECTOR, "grr takes one value, and not a vector"),
+        (TABLE.replace("auto", "grr"), VECTOR, "grr is for a single value, not for a vector"),
         (TABLE.replace('kind = "vector"', ""), VECTOR, 'write kind = "vector" beside them'),
         (
             TABLE.replace('kind = "vector"', "").replace("auto", "vector.codes"),
@@ -310,7 +310,7 @@ def test_an_attack_is_no_better_than_is_said_and_honest_totals_look_so() -> None
     # The estimate is linear but for what is fitted of the error of its books.
     assert after - before == pytest.approx(attack.gain(400 / 8400, before), rel=0.01)
     assert plausibility(CODES, faked).p_value < 1e-6
-    with pytest.raises(BadParameter, match="none of the 3 coordinates"):
+    with pytest.raises(BadParameter, match="not one of the 3 coordinates"):
         maximal_gain(CODES, [3])
 
 

@@ -282,7 +282,7 @@ test("what an app says in the clear and throws as it is asked is its mistake, an
   const name = Object.keys(metrics).find((metric) => metrics[metric]?.breakdown) ?? "";
   const failure = {
     name: "BadParameter",
-    message: /^public: os throws as it is read; give a text/,
+    message: /^public: os throws as it is read; pass a text/,
   };
   assert.throws(() => strict.report(name, "a"), failure);
   assert.equal(lenient.report(name, "a"), "failed");

@@ -48,7 +48,7 @@ _SERVICES: Final = {
 
 
 _OVER_HTTP: Final = (
-    "is gone: analysts ask over HTTP; give --url https://HOST:PORT of --http-listen, and a token "
+    "no longer exists: analysts query over HTTP; give --url https://HOST:PORT of --http-listen, and a token "
     "in HUBBUB_TOKEN"
 )
 _GONE: Final = {"--query": _OVER_HTTP, "--tls": _OVER_HTTP}
@@ -117,7 +117,7 @@ def main(arguments: Sequence[str]) -> int:
         return complain(str(error))
     except UnicodeEncodeError:
         # Bytes of the command line or of a file that are no UTF-8, on their way into a message.
-        return complain("a text holds what is no character; write it in UTF-8")
+        return complain("a text contains an invalid character; write it in UTF-8")
     except KeyboardInterrupt:
         return 130
     return code

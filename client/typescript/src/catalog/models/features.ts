@@ -40,7 +40,7 @@ function ofTexts(name: string, values: readonly string[]): Feature {
         const examples = values.slice(0, SHOWN).map((value) => `"${value}"`);
         const more = values.length - SHOWN;
         throw new ValueOutOfDomain(
-          `feature "${name}": the value is none of the ${values.length} listed: ` +
+          `feature "${name}": the value is not one of the ${values.length} listed values: ` +
             examples.join(", ") +
             (more > 0 ? ` and ${more} more` : ""),
         );
