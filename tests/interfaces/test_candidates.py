@@ -250,4 +250,4 @@ def test_of_strings_that_nobody_has_nothing_stands_out(
         for question in ("top", "query"):
             words = (question, "homepage", "--candidates", str(file))
             assert main([*words, "--url", home.page]) == 0
-            assert ("nothing stands out from zero" in capsys.readouterr().out) is is_quiet
+            assert ("no value is detected" in capsys.readouterr().out) is is_quiet

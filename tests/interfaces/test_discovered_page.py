@@ -120,7 +120,7 @@ def test_each_half_says_by_itself_that_it_has_too_few(browser: Browser, address:
         assert "young/tree" in page.inner_text("#discovered")
         assert not page.inner_text("#state")
         page = watched.open(f"{address}/metric?name=early")
-        assert "Too few reports to tell anything" in page.inner_text("#flags")
+        assert "Too few reports for an answer" in page.inner_text("#flags")
         assert not page.is_visible("#table")
         expect(page.locator("#discovered tbody tr")).to_have_count(len(FOUND))
 

@@ -111,7 +111,7 @@ def test_people_log_in_see_what_their_groups_may_and_log_out(home: House) -> Non
         expect(page.locator("#table")).to_contain_text("dark")
         # A viewer is offered nothing that the service would refuse.
         page.locator("#marks summary").click()
-        expect(page.locator("#marks")).to_contain_text("takes the role publisher")
+        expect(page.locator("#marks")).to_contain_text("needs the role publisher")
         assert page.locator("#marking").count() == 0
         [session] = [cooky for cooky in watch._context.cookies() if cooky["name"] == SESSION]
         assert (session["httpOnly"], session["secure"], session["sameSite"]) == (
@@ -129,7 +129,7 @@ def test_people_log_in_see_what_their_groups_may_and_log_out(home: House) -> Non
         assert page.locator(".cards > li").count() == 2
         assert "browser" not in page.inner_text("main")
         page.goto(f"{home.address}/metric?name=browser")
-        expect(page.get_by_text("No such metric")).to_be_visible()
+        expect(page.get_by_text("Unknown metric")).to_be_visible()
 
         page.get_by_role("button", name="Log out").click()
         page.wait_for_url(f"{home.provider.issuer}/session/end**")

@@ -81,7 +81,7 @@ def test_a_vector_shows_the_mean_of_each_coordinate_in_its_own_unit(
         assert page.locator("#bars g.row > text").all_text_contents() == ["speed", "ease"]
         expect(page.locator("#bars")).to_contain_text("mean, in points")
         expect(page.locator("#bars-said")).to_contain_text("Vectors up to 2 long")
-        expect(page.locator("#flags")).not_to_contain_text("Nothing stands out")
+        expect(page.locator("#flags")).not_to_contain_text("No value is detected")
         expect(page.locator("#table caption")).to_contain_text("points")
         expect(page.locator("#table tbody tr")).to_have_count(2)
         expect(page.locator("#trend")).to_contain_text("mean, in points")
@@ -228,7 +228,7 @@ def test_a_metric_of_one_epoch_has_no_columns_on_its_card(browser: Browser, addr
 def test_a_trend_says_what_its_dots_and_bands_are(browser: Browser, home: House) -> None:
     with Watched(browser) as watched:
         page = watched.open(f"{home.page}/metric?name=theme")
-        expect(page.locator("#legend")).to_contain_text("Dots: what each epoch says by itself.")
+        expect(page.locator("#legend")).to_contain_text("Dots: the estimate of each epoch alone.")
         page.select_option("select[name=range]", "last:7d")
         expect(page.locator("#legend")).to_contain_text("Bands: 95% intervals, of each epoch")
 

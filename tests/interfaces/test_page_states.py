@@ -133,7 +133,7 @@ def test_strings_that_were_typed_are_in_the_link_and_reach_no_server(
         page = watched.open(f"{home.page}/metric?name=homepage")
         urls: list[str] = []
         page.on("request", lambda request: urls.append(request.url))
-        expect(page.locator("#flags")).to_contain_text("nobody listed them before")
+        expect(page.locator("#flags")).to_contain_text("no candidates are listed")
         assert page.locator("#flags .bad").count() == 0
         page.fill("textarea", "often.example\nsecret?&=#.example")
         page.keyboard.press("Tab")
@@ -167,7 +167,7 @@ def test_saved_lists_are_chosen_by_name(browser: Browser, home: House) -> None:
     with Watched(browser, clean=False) as watched:
         page = watched.open(f"{home.page}/metric?name=homepage&list=hosts#look=often.example")
         assert 'no list of candidates is called "hosts"' in page.inner_text("#flags")
-        page.click("text=Ask without saved lists")
+        page.click("text=Show without saved lists")
         expect(page.locator("#table tbody tr")).to_have_count(1)
 
 
@@ -182,12 +182,12 @@ def test_what_has_no_answer_says_what_to_do_next(browser: Browser, home: House) 
         assert page.is_visible("#card")
     with Watched(browser, clean=False) as watched:
         page = watched.open(f"{home.page}/metric?name=nosuch")
-        assert "No such metric" in page.inner_text("#state")
+        assert "Unknown metric" in page.inner_text("#state")
         assert not page.is_visible("#controls")
         page.click("text=All metrics")
         expect(page.locator("h1")).to_have_text("Metrics")
         page = watched.open(f"{home.page}/metric?name=theme&epochs=tomorrow")
-        assert "This cannot be asked" in page.inner_text("#flags")
+        assert "This question is not possible" in page.inner_text("#flags")
         assert page.input_value("input[name=epochs]") == "tomorrow"
         page.click("text=Start over")
         expect(page.locator("#table tbody tr")).to_have_count(4)
@@ -204,7 +204,7 @@ def test_too_few_reports_say_where_the_rest_is(browser: Browser, home: House) ->
         watched.page.route("**/v1/metrics/theme", few)
         page = watched.open(f"{home.page}/metric?name=theme")
         text = page.inner_text("#flags")
-        assert "An answer takes 1,000 reports" in text
+        assert "An answer needs 1,000 reports" in text
         assert "161 wait at the shuffler" in text
         assert "39 were withheld" in text
         assert page.locator(".bad").count() == 0
@@ -223,7 +223,7 @@ def test_that_nothing_was_reported_is_said_where_it_is_known(
     with Watched(browser) as watched:
         watched.page.route("**/v1/metrics/theme", none)
         stream = watched.open(f"{home.page}/metric?name=theme").inner_text("#flags")
-        unknown = "how many wait at the shuffler is not known here"
+        unknown = "the number of reports at the shuffler is unknown here"
         assert ("Nothing was reported yet" in stream) == (waiting == 0)
         assert (unknown in stream) == (waiting is None)
 
@@ -232,8 +232,8 @@ def test_a_link_of_a_newer_page_loses_nothing(browser: Browser, home: House) -> 
     with Watched(browser) as watched:
         page = watched.open(f"{home.page}/metric?name=theme&flavour=new&confidence=7")
         text = page.inner_text("#state")
-        assert "“flavour” of the link is not known here" in text
-        assert "“confidence=7” of the link is none that can be shown" in text
+        assert "“flavour” of the link is unknown here" in text
+        assert "“confidence=7” of the link cannot be shown" in text
         assert len(_rows(page)) == 4
         page.select_option("select[name=show]", "consistent")
         watched.settled()

@@ -324,7 +324,7 @@ def test_the_page_says_what_was_withheld(run: LocalRun) -> None:
     with chromium() as browser, Watched(browser) as watched:
         page = watched.open(f"{run.endpoints.page}metric?name=missed")
         text = page.inner_text("#flags")
-        assert "An answer takes 800 reports" in text
+        assert "An answer needs 800 reports" in text
         assert "700 were withheld" in text
         assert page.locator("#table tbody tr").count() == 0
         assert page.locator(".bad").count() == 0

@@ -47,7 +47,7 @@ def test_a_person_sees_what_left_and_what_it_could_have_meant(hubbub: Hubbub, fo
     done = hubbub("ledger", "--state-dir", str(folder))
     assert done.returncode == 0, done.stderr
     for words in (
-        "This device reports what the table below says",
+        "Through hubbub this device reports only what the table below lists",
         "Colour theme in use at the end of the day",
         "1 of 1",
         "refused expired",

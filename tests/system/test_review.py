@@ -143,7 +143,7 @@ def test_a_person_reads_no_nats_and_never_less_than_may_be(
         )
         assert question.asks in text
         assert question.owner in text
-    assert "silence tells nothing of: Colour theme in use" in text
+    assert "silence reveals nothing, for: Colour theme in use" in text
 
 
 def test_what_an_operator_writes_is_text_on_the_page(

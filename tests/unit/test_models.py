@@ -511,7 +511,7 @@ def test_a_state_of_others_altered_or_of_another_dimension_teaches_nothing(
         assert client.learn("churn", [5, "free"], "left") is Outcome.AWAITS_STATE
         client.flush()
         assert shuffler.reports() == []
-        assert "the state of models is not taken" in caplog.text
+        assert "the state of models is refused" in caplog.text
 
 
 def test_an_older_state_and_another_of_one_number_are_refused(late: tuple[Devices, int]) -> None:
@@ -536,7 +536,7 @@ def test_an_older_state_and_another_of_one_number_are_refused(late: tuple[Device
         (
             [1, "gold"],
             0,
-            'feature "plan": the value is not one of the 2 listed values: "free", "paid"',
+            'the value is not one of the 2 listed values: "free", "paid"',
         ),
         ([1, ["free"]], 0, 'feature "plan": the value is not one'),
         ([1, np.array(["free", "paid"])], 0, 'feature "plan": the value is not one'),

@@ -251,7 +251,7 @@ def test_a_stranger_in_the_shufflers_place_changes_nothing_and_is_told_of(
     state = MemoryState()
     _heard(state, b"not ours", operator)
     assert state.device_state().notice == b""
-    assert "a notice is not heeded: not a notice" in caplog.text
+    assert "a notice is refused: not a notice" in caplog.text
 
 
 def test_the_ledger_shows_what_is_asked_less(operator: Operator) -> None:

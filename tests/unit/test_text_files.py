@@ -78,9 +78,7 @@ def test_what_some_programs_take_for_the_end_of_a_line_is_refused_in_a_list(
     tmp_path: Path, end: str
 ) -> None:
     (tmp_path / "list").write_text(f"first\nsecond{end}third\n")
-    with pytest.raises(
-        ValueError, match="list: line 2: contains a character that some programs read"
-    ):
+    with pytest.raises(ValueError, match="list: line 2: contains a character that some"):
         read_list(tmp_path / "list")
     # A catalog may hold them in its texts, and its lines are counted as TOML counts them.
     (tmp_path / "metrics.toml").write_text(

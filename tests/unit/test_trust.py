@@ -95,7 +95,7 @@ def test_the_first_operator_is_trusted_and_no_other(app: App, where: dict[str, A
     assert app.report(**where) is Outcome.QUEUED
     app.ship(STRANGER, shuffler="127.0.0.1:9")
     for _ in range(2):
-        with pytest.raises(BundleRefused, match="let the app say so: operator=KEY"):
+        with pytest.raises(BundleRefused, match="pass operator=KEY"):
             app.start(**where)
     app.ship(OURS)
     assert app.report(**where) is Outcome.ALREADY_REPORTED
@@ -754,7 +754,7 @@ def test_apps_of_two_operators_start_by_one_launcher(
             app.ship(key)
             app.start().close(0)
     app.ship(OURS)
-    with pytest.raises(BundleRefused, match="let the app say so"):
+    with pytest.raises(BundleRefused, match="on purpose, pass operator=KEY"):
         app.start()
 
 
@@ -767,7 +767,7 @@ def test_whom_an_app_trusted_by_its_launchers_name_alone_it_trusts_still(
     trust["apps"] = {"pytest": trust["apps"].pop(program_name())}  # as version 0.2 wrote it
     (home / "trust.json").write_text(json.dumps(trust))
     app.ship(STRANGER)
-    with pytest.raises(BundleRefused, match="let the app say so"):
+    with pytest.raises(BundleRefused, match="on purpose, pass operator=KEY"):
         app.start()
     app.ship(OURS)
     assert app.report() is Outcome.ALREADY_REPORTED

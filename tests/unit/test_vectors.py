@@ -199,7 +199,7 @@ def test_what_is_no_such_vector_is_refused_never_shown_and_nothing_is_sent(
 def test_the_coordinate_that_is_no_number_is_named(tmp_path: Path) -> None:
     metric = _metric(tmp_path, SMALL)
     for wrong in (math.nan, "7777", None, True):
-        with pytest.raises(ValueOutOfDomain, match=r'coordinate "ease" is no finite number$'):
+        with pytest.raises(ValueOutOfDomain, match=r'coordinate "ease" is not a finite number$'):
             metric.code([0.1, wrong, wrong])
 
 

@@ -33,12 +33,12 @@ _SENTENCES: Final = (
         "the true one. Only many answers together show anything."
     ),
     (
-        "Nobody who gets answers is told who sent them. Even if all who run this worked together "
-        "against you, a single answer would tell no more than the table says."
+        "Those who receive answers do not learn who sent them. Even if all who run this worked "
+        "together against you, a single answer would reveal no more than the table says."
     ),
     (
-        "You can say no at any time, in the app; what waits is deleted, and the no is kept. You "
-        "can look at everything that was sent: hubbub ledger."
+        "You can opt out at any time, in the app; waiting answers are deleted, and the opt-out "
+        "stays. You can look at everything that was sent: hubbub ledger."
     ),
 )
 """What holds of every catalog, as people say it."""
@@ -117,7 +117,7 @@ def _sentences(metrics: list[Metric]) -> tuple[str, ...]:
     sentences = list(_SENTENCES)
     if covered:
         sentences.append(
-            "A device that has nothing to say says so, too: silence tells nothing of: "
+            "A device without an answer sends one too, so that silence reveals nothing, for: "
             + "; ".join(covered)
             + "."
         )
@@ -132,7 +132,7 @@ def _sentences(metrics: list[Metric]) -> tuple[str, ...]:
         )
     if descriptions := [metric.description for metric in metrics if metric.discover]:
         sentences.append(
-            "Some devices tell what is on no list, under the same protection, of: "
+            "Some devices report a value that is on no list, under the same protection, for: "
             + "; ".join(descriptions)
             + "."
         )

@@ -54,7 +54,7 @@ def _of_answers(privacy_card: Card, path: str) -> list[Claim]:
     return [
         Claim(
             says=f"One answer says at most {most.per_report:.4g} nats about a person ({most.name}; "
-            "the others say no more), to whoever looks.",
+            "the others say no more), to any observer.",
             command=f"hubbub privacy card {path}",
             shown=("worst_ratio_is_within_the_claim", "test_contract"),
             rests_on="The mechanisms' arithmetic: exact fractions, every outcome enumerated.",
@@ -105,7 +105,7 @@ def _of_the_device(ledger: str) -> list[Claim]:
                 "test_off_stops_at_once_and_what_waited_is_never_sent",
                 "test_a_no_outlives_whatever_befalls_the_state",
             ),
-            rests_on="Consent in two places, of which the more careful one holds.",
+            rests_on="Consent is stored in two places; the stricter one applies.",
             assumed="The app shows the switch.",
         ),
     ]
@@ -172,7 +172,7 @@ def _of_the_services(
 def _of_fakes(catalog: Catalog, path: str) -> Claim:
     by_tokens = catalog.tokens is not None
     return Claim(
-        says="Who sends fake reports moves an estimate by a known amount at most.",
+        says="A sender of fake reports moves an estimate by a known amount at most.",
         command=f"hubbub plan attack {path} --fake 0.01",
         shown=(
             "test_no_payload_at_all_is_worth_more",

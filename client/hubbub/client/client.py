@@ -409,7 +409,7 @@ class Client:
 
     def _say_missing(self, fields: list[str]) -> None:
         """The app's mistake: metrics are told apart by what it does not say."""
-        message = f"metrics are told apart by {', '.join(fields)}, of which the app says nothing; "
+        message = f"metrics are split by {', '.join(fields)}, which the app does not pass; "
         message += f'give Client public = {{"{fields[0]}": ...}}'
         if self._strict:
             raise BadParameter(message)

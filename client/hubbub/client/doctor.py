@@ -153,7 +153,7 @@ def _state(folder: Path) -> Iterator[Finding]:
     fates = Counter(payload.fate for payload in view.payloads)
     counts = [f"{fates.pop(SENT, 0):,} sent, {fates.pop('waiting', 0):,} waiting"]
     counts += [f"{n:,} {name.replace('_', ' ')}" for name, n in sorted(view.counts.items()) if n]
-    is_on = "reporting is on" if view.on else "reporting is off, as the person said"
+    is_on = "reporting is on" if view.on else "reporting is off: the person opted out"
     yield Finding(
         "state", "ok" if view.on else "note", f"{folder}: {is_on}; of {', '.join(counts)}"
     )

@@ -148,7 +148,7 @@ def state_of(
                     f"the operator is another one, and what was said and spent under the former "
                     f"cannot go along: {error}"
                 ) from error
-            _log.warning("who is trusted cannot be written down: %s", error)
+            _log.warning("the trusted operator cannot be stored: %s", error)
     return state
 
 

@@ -58,7 +58,11 @@ test("what is no person of a model is said with its remedy, and never shown", as
     [[1, "paid"], 1, /2 features were passed, but the model has 3: hours, plan, age$/],
     ["secret", 1, /features are no object by name and no array$/],
     [null, 1, /features are no object by name and no array$/],
-    [{ ...PERSON, plan: "secret" }, 1, /feature "plan": the value is not one of the 3 listed values: "free"/],
+    [
+      { ...PERSON, plan: "secret" },
+      1,
+      /feature "plan": the value is not one of the 3 listed values: "free"/,
+    ],
     [{ ...PERSON, hours: NaN }, 1, /feature "hours": the value is not a finite number$/],
     [{ ...PERSON, age: "secret" }, 1, /feature "age": the value is not a finite number$/],
     [PERSON, "LEFT ", /neither positive nor negative as written: "left" is 1, and every other/],
@@ -74,8 +78,11 @@ test("what is no person of a model is said with its remedy, and never shown", as
         !error.message.includes("secret"),
     );
   }
-  assert.throws(() => client.learn("softmax1", PERSON, "Month"), /not one of the classes as written/);
-  assert.throws(() => client.learn("linear1", PERSON, "1"), /label is no finite number$/);
+  assert.throws(
+    () => client.learn("softmax1", PERSON, "Month"),
+    /not one of the classes as written/,
+  );
+  assert.throws(() => client.learn("linear1", PERSON, "1"), /label is not a finite number$/);
   assert.throws(() => client.learn("none", PERSON, 1), UnknownMetric);
   assert.throws(() => client.report("logistic1", 1), /call learn\(\), not report\(\)/);
   assert.deepEqual(client.clipped, {});

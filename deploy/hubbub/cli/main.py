@@ -48,8 +48,8 @@ _SERVICES: Final = {
 
 
 _OVER_HTTP: Final = (
-    "no longer exists: analysts query over HTTP; give --url https://HOST:PORT of --http-listen, and a token "
-    "in HUBBUB_TOKEN"
+    "no longer exists: analysts query over HTTP; give --url https://HOST:PORT of "
+    "--http-listen, and a token in HUBBUB_TOKEN"
 )
 _GONE: Final = {"--query": _OVER_HTTP, "--tls": _OVER_HTTP}
 """Options of earlier versions that asked over gRPC, and what is in their place."""

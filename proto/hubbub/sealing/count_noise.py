@@ -47,7 +47,7 @@ class CountNoise:
 
     @classmethod
     def least(cls, odds: Fraction, delta: float) -> Self:
-        """With the fewest dummies that hide with these odds, but for a chance of delta.
+        """With the fewest dummies that hide with these odds, except with probability delta.
 
         PRIVACY: odds are rounded down, and delta is of the numbers that are drawn.
 

@@ -8,7 +8,7 @@ def unreadable(error: Exception) -> str:
     """What is wrong with a file that was read as text, perhaps from gzip; never what it holds."""
     match error:
         case UnicodeDecodeError():
-            return f"byte {error.start + 1} is no UTF-8 text"
+            return f"byte {error.start + 1} is not UTF-8 text"
         case gzip.BadGzipFile() | zlib.error():
             return "no gzip file, or a damaged one"
         case EOFError():

@@ -220,7 +220,7 @@ def test_where_nothing_can_be_kept_nothing_is_reported(engine: Engine, origin: s
     engine.tab.evaluate(OPEN, OFFLINE)
     assert engine.report("page", "dark") == "no_state"
     assert engine.tab.evaluate("() => said") == [
-        "hubbub: nothing is reported: what is spent cannot be kept: SecurityError",
+        "hubbub: nothing is reported: the spent budget cannot be stored: SecurityError",
     ]
 
 
@@ -248,7 +248,7 @@ def test_a_private_window_of_webkit_is_known_where_it_can_be(tmp_path: Path, ori
         tab.evaluate(OPEN, OFFLINE)
         assert tab.evaluate(REPORT, ["theme", "dark"]) == "no_state"
         assert tab.evaluate("() => said") == [
-            "hubbub: nothing is reported: a private window keeps nothing of what is spent",
+            "hubbub: nothing is reported: a private window stores no spent budget",
         ]
 
 

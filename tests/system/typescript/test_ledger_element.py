@@ -65,7 +65,7 @@ def test_a_person_sees_what_was_spent_and_who_runs_what(
     expect(region.get_by_role("columnheader")).to_have_count(4)
     for who in ("Example Foundation, Oslo", "Example Ltd, Dublin"):
         expect(region.get_by_text(who)).to_be_visible()
-    expect(region.get_by_text("Only both together could tell whose")).to_be_visible()
+    expect(region.get_by_text("Only both together could find out who")).to_be_visible()
     region.get_by_text("The last payloads").click()
     expect(region.get_by_role("listitem")).to_contain_text(["theme"])
     expect(region.get_by_role("listitem")).to_contain_text(["waiting"])
@@ -85,20 +85,20 @@ def test_a_person_sees_what_is_promised_of_crowds_and_what_all_of_a_year_can_say
     arguments = [document["signed"], door, document["start"] + 86_400]
     assert page.evaluate(CROWDED, arguments) == ["queued"] * 3
     _shown(page)
-    seldom = "but for a chance of 1E-8"
-    week = "to who sees all crowds of any 7 days together 1"
+    seldom = "except with probability 1E-8"
+    week = "to an observer of all crowds of any 7 days together 1"
     assert _row(page, "In a crowd, weekly")[0] == f"0.25; {week}, {seldom}"
-    assert _row(page, "In a crowd, each")[0] == f"0.5; to who sees whole crowds 1, {seldom}"
-    spent = "0.25 of 500; to who sees whole crowds 0.25 of 2.6"
+    assert _row(page, "In a crowd, each")[0] == f"0.5; to an observer of whole crowds 1, {seldom}"
+    spent = "0.25 of 500; to an observer of whole crowds 0.25 of 2.6"
     assert _row(page, "In a crowd, weekly")[1] == spent
     region = page.get_by_role("region", name="What leaves this device")
-    expect(region).to_contain_text("All crowds of a year together can say 0.839 of 2 nats")
+    expect(region).to_contain_text("All crowds of a year together can reveal 0.839 of 2 nats")
     document = json.loads(KNOWN.read_text("utf-8"))["learning"]
     page = device.new_page()
     page.goto(origin)
     assert page.evaluate(CROWDED, [document["signed"], door, document["start"]]) == []
     _shown(page)
-    life = "to who sees all crowds it is ever in 1"
+    life = "to an observer of all its crowds for ever 1"
     assert _row(page, "logistic, 0")[0] == f"4; {life}, {seldom}"
     assert _row(page, "logistic, 1")[0] == "4"
 
@@ -212,7 +212,7 @@ def test_where_nothing_can_be_kept_it_says_so(
         door,
     )
     _shown(page)
-    expect(page.get_by_role("status")).to_contain_text("Nothing can be kept")
+    expect(page.get_by_role("status")).to_contain_text("This device cannot store anything")
     expect(page.get_by_role("switch")).not_to_be_checked()
 
 

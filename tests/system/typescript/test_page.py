@@ -170,7 +170,7 @@ def test_where_nothing_can_be_kept_nothing_is_reported(
     page.evaluate(OPEN, door)
     assert report(page, "dark") == "no_state"
     assert console_lines == [
-        "hubbub: nothing is reported: what is spent cannot be kept: SecurityError",
+        "hubbub: nothing is reported: the spent budget cannot be stored: SecurityError",
     ]
 
 

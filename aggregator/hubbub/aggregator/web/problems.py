@@ -40,7 +40,7 @@ _SAID: Final = {
     401: "No token or session, or one that is not known, not for this service, or has expired.",
     403: "The role may not; or a page of elsewhere asks by a session.",
     404: "No such metric, for who asks.",
-    409: "Too few reports to tell anything, or a budget that is exhausted.",
+    409: "Too few reports for an answer, or a budget that is exhausted.",
     422: "Malformed.",
     429: "Too many requests; Retry-After says when to come back.",
     501: "A library that this takes is not installed where the service runs.",

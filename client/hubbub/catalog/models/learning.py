@@ -373,7 +373,7 @@ class Learning:
                 text = f', nor "{self.positive}" or "{self.negative}"'
             raise ValueOutOfDomain(f"label is neither 0 nor 1{text}")
         if not is_number(label):
-            raise ValueOutOfDomain("label is no finite number")
+            raise ValueOutOfDomain("label is not a finite number")
         low, high = self.range
         inside = min(max(float(label), low), high)
         return (inside - low) / (high - low), int(inside != label)

@@ -123,7 +123,7 @@ class Vector(ValueKind):
         """A sequence of numbers, in the order of the coordinates: what is too long made shorter.
 
         Raises:
-            ValueOutOfDomain: another number of them, or one that is no finite number.
+            ValueOutOfDomain: another number of them, or one that is not a finite number.
         """
         mechanism = metric.randomizer
         vector = value.tolist() if hasattr(value, "tolist") else value  # an array of numpy's
@@ -139,7 +139,7 @@ class Vector(ValueKind):
         numbers = [as_python(number) for number in vector]
         for name, number in zip(metric.values, numbers, strict=True):
             if not is_number(number):
-                raise ValueOutOfDomain(f'coordinate "{name}" is no finite number')
+                raise ValueOutOfDomain(f'coordinate "{name}" is not a finite number')
         from hubbub.mechanisms.vector_codes import apart  # noqa: PLC0415 of vectors alone
 
         largest, scaled = apart(numbers)

@@ -207,11 +207,11 @@ class Purse:
         try:
             self._fetch(ask, length, epoch, timeout_seconds)
         except NotSent as error:
-            message = "reports wait for tokens: the issuer says %s"
+            message = "reports wait for tokens: the issuer answers %s"
             self._diagnostics.warn_once(error.reason, message, error.cause or error.reason)
         except BadParameter as error:
             # PRIVACY: an issuer that answers one person by a key of its own gets no report to mark.
-            self._diagnostics.warn_once("tokens", "tokens are not taken: %s", error)
+            self._diagnostics.warn_once("tokens", "tokens are refused: %s", error)
         else:
             return True
         return False

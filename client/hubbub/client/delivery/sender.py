@@ -190,7 +190,7 @@ class Sender:
             except NotSent as error:
                 self._diagnostics.warn_once(error.reason, "models wait: %s", error)
             except ModelsRefused as error:
-                self._diagnostics.warn_once("models", "the state of models is not taken: %s", error)
+                self._diagnostics.warn_once("models", "the state of models is refused: %s", error)
 
     def fetch_tokens(self, timeout_seconds: float) -> None:
         """Ask for the tokens that are due. Raises StateUnusable where they could not be kept."""
@@ -412,6 +412,6 @@ class Sender:
             self._heard = notice
         except NoticeRefused as error:
             self._heard = notice
-            self._diagnostics.warn_once("notice", "a notice is not heeded: %s", error)
+            self._diagnostics.warn_once("notice", "a notice is refused: %s", error)
         except StateUnusable as error:
             self._diagnostics.warn_once("notice", "a notice cannot be kept: %s", error)

@@ -46,7 +46,7 @@ class Consent:
 
     @property
     def local(self) -> float:
-        """The most that any report may say to whoever looks."""
+        """The most that any report may say to any observer."""
         return self.preference if self.max_local is None else self.max_local
 
 

@@ -341,8 +341,8 @@ class SharedLedger:
             consent = unknown(consent, self._clock())
             mishaps.append(CONSENT_UNKNOWN)
             _log.warning(
-                "%s cannot be used, and what the person said of reporting is not known: it is off "
-                "until enable()",
+                "%s cannot be used, and the person's opt-in or opt-out is unknown: reporting is "
+                "off until enable()",
                 self._witnesses.folder,
             )
         self._heeded, self._known = moments, mine

@@ -121,8 +121,8 @@ class Watch:
             mine = replace(mine, consent=unknown(_said(mine), self._clock()))
             names.append(CONSENT_UNKNOWN)
             _log.warning(
-                "%s: a state was lost, and with it what the person said of reporting: it is off "
-                "until enable()",
+                "%s: a state was lost, and with it the person's opt-in or opt-out: reporting is "
+                "off until enable()",
                 self._witnesses.folder,
             )
         if names:

@@ -308,7 +308,7 @@ def _stranger(app: str, signer: bytes, trusted: Iterable[bytes]) -> str:
     return (
         f"signed by {to_text(signer)}, not by {keys}, the operator "
         f"that {_who(app)} trusts, nor by a key that it handed over to; ship a bundle of the "
-        "operator you started with; if it is another one on purpose, let the app say so: "
+        "operator you started with; for another operator on purpose, pass "
         "operator=KEY" + ("; if another program has this name: app=NAME" if app else "")
     )
 

@@ -126,7 +126,10 @@ class TrustFile:
             return Trust.load(document)
         except MALFORMED:
             aside = path.with_name(f"damaged.{path.name}")
-            _log.warning("%s is damaged, and set aside; the state folders say who is trusted", path)
+            _log.warning(
+                "%s is damaged, and set aside; the state folders identify the trusted operator",
+                path,
+            )
             with contextlib.suppress(OSError):
                 path.replace(aside)
             return Trust()

@@ -161,7 +161,7 @@ export class BrowserStorage implements Storage {
       return await work();
     } catch (error) {
       if (!(error instanceof DOMException)) throw error;
-      throw new StateUnusable(`what is spent cannot be kept: ${error.name}`, { cause: error });
+      throw new StateUnusable(`the spent budget cannot be stored: ${error.name}`, { cause: error });
     }
   }
 }

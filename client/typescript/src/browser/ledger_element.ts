@@ -58,33 +58,35 @@ declare global {
 const WORDS: LedgerWords = {
   title: "What leaves this device",
   switch: "Send randomized answers",
-  forget: "Stop, and forget what was answered",
-  forgotten: "All that was answered is forgotten here; nothing is sent.",
+  forget: "Stop, and forget all answers",
+  forgotten: "All answers are forgotten here; nothing is sent.",
   on: "Randomized answers are sent.",
   off: "Nothing is sent.",
-  unusable: "Nothing can be kept on this device, so nothing is sent.",
-  caption: "Epsilon is how much a report can say about you, in nats: the less, the more is hidden.",
+  unusable: "This device cannot store anything, so nothing is sent.",
+  caption:
+    "Epsilon is how much a report can reveal about you, in nats: the smaller, the more is hidden.",
   metric: "Question",
   epsilon: "Epsilon of a report",
   spent: "Epsilon spent",
   reports: "Reports in this period",
   of: "{0} of {1}",
-  ofBoth: "{0}; to who sees whole crowds {1}",
+  ofBoth: "{0}; to an observer of whole crowds {1}",
   notAsked: "not asked",
-  crowd: "{0}; to who sees whole crowds {1}, but for a chance of {2}",
-  crowdOfDays: "{0}; to who sees all crowds of any {3} days together {1}, but for a chance of {2}",
-  crowdForLife: "{0}; to who sees all crowds it is ever in {1}, but for a chance of {2}",
+  crowd: "{0}; to an observer of whole crowds {1}, except with probability {2}",
+  crowdOfDays:
+    "{0}; to an observer of all crowds of any {3} days together {1}, except with probability {2}",
+  crowdForLife: "{0}; to an observer of all its crowds for ever {1}, except with probability {2}",
   crowds:
-    "All crowds of a year together can say {0} of {1} nats about you to who sees whole crowds; then " +
+    "All crowds of a year together can reveal {0} of {1} nats about you to an observer of whole crowds; then " +
     "nothing more is asked in one.",
   shuffler: "The shuffler, which mixes reports and cannot read them, is run by {0}.",
-  aggregator: "The aggregator, which counts them and cannot tell from whom, is run by {0}.",
-  apart: "Only both together could tell whose a randomized answer is.",
-  together: "Both are run by one: take what a report says as said to somebody who knows you.",
+  aggregator: "The aggregator, which counts them without knowing the sender, is run by {0}.",
+  apart: "Only both together could find out who sent a randomized answer.",
+  together: "One party runs both: it could find out who sent a report.",
   issuer:
-    "Reports go with tokens of an account at {0}, which knows that the account asked for them, and " +
-    "cannot tell which reports they went with.",
-  notice: "Until {0} the operator asks less than this app was made with.",
+    "Reports go with tokens of an account at {0}, which knows that the account requested them, and " +
+    "cannot see which reports they were used for.",
+  notice: "Until {0} the operator requests less than this app was built with.",
   payloads: "The last payloads, as they left or wait",
 };
 const STYLE = `
@@ -306,7 +308,7 @@ function row(metric: MetricView, words: LedgerWords, say: Saying): HTMLElement {
   );
 }
 
-/** What a report says about a person: to whoever looks, and to who sees whole crowds. */
+/** What a report says about a person: to whoever looks, and to an observer of whole crowds. */
 function promise(metric: MetricView, words: LedgerWords, say: Saying): string {
   const { epsilon, centralEpsilon, delta, centralDays } = metric;
   const own = say.number(epsilon);

@@ -55,7 +55,7 @@ function daysOf(span: unknown): number {
 }
 
 function unknown(): UnknownMetric {
-  return new UnknownMetric("a metric is asked at times that are not known; upgrade hubbub");
+  return new UnknownMetric("a metric has unknown periods; upgrade hubbub");
 }
 
 /** What is public of devices by which a metric's answers are told apart, if anything is. */
@@ -118,6 +118,6 @@ function patternOf(pattern: string): RegExp {
   try {
     return new RegExp(`^(?:${source})$`, "su");
   } catch {
-    throw new UnknownMetric("a metric is told apart by what is not known; upgrade hubbub");
+    throw new UnknownMetric("a metric has an unknown breakdown; upgrade hubbub");
   }
 }

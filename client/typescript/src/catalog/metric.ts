@@ -265,7 +265,7 @@ async function streamsOf(
 async function randomizerOf(name: string, entry: Table, epsilon: number): Promise<Randomizer> {
   const mechanism = await mechanismOf(text(entry["mechanism"]));
   if (mechanism?.version !== entry["version"] || !mechanism) {
-    throw new UnknownMetric(`metric "${name}" is of a mechanism that is not known; upgrade hubbub`);
+    throw new UnknownMetric(`metric "${name}" has an unknown mechanism; upgrade hubbub`);
   }
   const scale = epsilon / number(entry["epsilon"]);
   const parameters = Object.fromEntries(
@@ -322,13 +322,13 @@ async function refuseKind(name: string, entry: Table): Promise<void> {
   const values = (await mechanismOf(text(entry["mechanism"])))?.values;
   const { fitsKind } = await load("checks");
   if (!KINDS.has(kind) || !fitsKind(entry, values)) {
-    throw new UnknownMetric(`metric "${name}" is of values that are not known; upgrade hubbub`);
+    throw new UnknownMetric(`metric "${name}" has unknown values; upgrade hubbub`);
   }
 }
 
 function kemOf(name: string, kem: unknown): Kem {
   if (kem === "x25519" || kem === "x-wing") return kem;
-  throw new UnknownMetric(`metric "${name}" is sealed in a way that is not known; upgrade hubbub`);
+  throw new UnknownMetric(`metric "${name}" has an unknown kem; upgrade hubbub`);
 }
 
 function optional(thing: unknown): number | null {

@@ -20,7 +20,7 @@ export function coderOfVectors(entry: Table): Metric["code"] {
 /**
  * The mechanism's value for an array of numbers: what is longer than `most` is made shorter.
  *
- * @throws ValueOutOfDomain another number of them, or one that is no finite number.
+ * @throws ValueOutOfDomain another number of them, or one that is not a finite number.
  */
 function vectorCode(
   coordinates: readonly string[],
@@ -42,7 +42,7 @@ function vectorCode(
   }
   const wrong = numbers.findIndex((number) => !Number.isFinite(number));
   if (wrong >= 0) {
-    throw new ValueOutOfDomain(`coordinate "${coordinates[wrong]}" is no finite number`);
+    throw new ValueOutOfDomain(`coordinate "${coordinates[wrong]}" is not a finite number`);
   }
   const [largest, scaled] = apart(numbers as number[]);
   const long = length(scaled);

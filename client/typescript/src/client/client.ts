@@ -109,7 +109,7 @@ export class Client {
     );
     const missing = fields.find((field) => !Object.hasOwn(publicValues, field));
     if (missing) {
-      const remedy = `metrics need it: give public: { ${missing}: ... }`;
+      const remedy = `metrics need it: pass public: { ${missing}: ... }`;
       if (this.#strict) throw new BadParameter(remedy);
       this.#diagnostics.warnOnce("public", remedy);
     }

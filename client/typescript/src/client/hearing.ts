@@ -20,7 +20,7 @@ export async function hear(
   } catch (error) {
     const refused = error instanceof NoticeRefused;
     if (!refused && !(error instanceof StateUnusable)) throw error;
-    diagnostics.warnOnce("notice", `a notice is not heeded: ${error.message}`);
+    diagnostics.warnOnce("notice", `a notice is refused: ${error.message}`);
     return refused;
   }
 }

@@ -116,7 +116,7 @@ export class Learner {
       if (error instanceof TryAgain || error instanceof GivenUp) {
         diagnostics.warnOnce(error.reason, `models wait: ${error.message}`);
       } else if (error instanceof ModelsRefused) {
-        diagnostics.warnOnce("models", `the state of models is not taken: ${error.message}`);
+        diagnostics.warnOnce("models", `the state of models is refused: ${error.message}`);
       } else throw error;
     }
   }

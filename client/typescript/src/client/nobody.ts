@@ -33,7 +33,7 @@ export function clientOfNobody(options: Options, isPrivate = false): Promise<Cli
 }
 
 function whyOf(isPrivate: boolean): string {
-  if (isPrivate) return "a private window keeps nothing of what is spent";
+  if (isPrivate) return "a private window stores no spent budget";
   if (!("indexedDB" in globalThis)) {
     return (
       "this is neither a page nor a worker of a browser; on a server that renders pages that is as it " +

@@ -181,11 +181,11 @@ export class Purse {
     } catch (error) {
       if (error instanceof TryAgain) {
         this.reason = error.reason;
-        const message = `reports wait for tokens: the issuer says ${error.reason}`;
+        const message = `reports wait for tokens: the issuer answers ${error.reason}`;
         this.diagnostics.warnOnce(error.reason, message);
       } else if (error instanceof BadParameter) {
         // PRIVACY: an issuer that answers one person by a key of its own gets no report to mark.
-        this.diagnostics.warnOnce("tokens", `tokens are not taken: ${error.message}`);
+        this.diagnostics.warnOnce("tokens", `tokens are refused: ${error.message}`);
       } else throw error;
       return false;
     }

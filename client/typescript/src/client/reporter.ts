@@ -235,7 +235,7 @@ export class Reporter {
    */
   learn(name: string, features: unknown, label: unknown): Outcome {
     const metric = metricOf(this.bundle, name);
-    if (!metric.model) throw new UnknownMetric(`metric "${name}" is no model: report() tells it`);
+    if (!metric.model) throw new UnknownMetric(`metric "${name}" is not a model: call report()`);
     const example = metric.model.example(features, label);
     if (this.local) return this.local.count(metric, example);
     const outcome = this.say(metric, example, "");

@@ -300,7 +300,7 @@ export class Sender {
       if (await hear(this, signed)) this.#lastNotice = text;
     } catch (error) {
       if (!(error instanceof NotLoaded)) throw error;
-      this.diagnostics.warnOnce("notice", `a notice is not heeded: ${error.message}`);
+      this.diagnostics.warnOnce("notice", `a notice is refused: ${error.message}`);
     }
   }
 

@@ -224,7 +224,7 @@ export class State {
         this.#heeded = (await load("more")).heeded;
         done = await this.#changed(work, witness);
       }
-      if (!done) throw new StateUnusable("what is kept of this device cannot be read");
+      if (!done) throw new StateUnusable("the state of this device cannot be read");
       const current = witnessed(done.device);
       if (current !== witness) {
         try {
@@ -276,7 +276,7 @@ function loaded(document: unknown): Device {
   try {
     return document === undefined ? newDevice() : loadDevice(document);
   } catch (cause) {
-    throw new StateUnusable("what is kept of this device cannot be read", { cause });
+    throw new StateUnusable("the state of this device cannot be read", { cause });
   }
 }
 

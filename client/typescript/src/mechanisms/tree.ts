@@ -85,8 +85,7 @@ function speller(
 /** Per level, how many bits of a string are told once its own are. */
 function endsOf(bits: number, cells: number): number[] {
   const first = bitLength(cells) - 1;
-  if (bits < first)
-    throw new BadParameter(`bits ${bits} are below what ${cells} cells tell at once`);
+  if (bits < first) throw new BadParameter(`bits ${bits} are below those of ${cells} cells`);
   const step = Math.max(1, first - ROW_BITS);
   const more = Math.ceil((bits - first) / step);
   return Array.from({ length: more + 1 }, (_, level) => first + step * level);

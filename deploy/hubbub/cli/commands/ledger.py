@@ -25,7 +25,7 @@ from hubbub.programs.options import option, options
 
 # More rows than this are for a file, not for eyes; the rest is in json.
 _ROWS: Final = 50
-_ON: Final = "This device reports what the table below says, and nothing else, through hubbub."
+_ON: Final = "Through hubbub this device reports only what the table below lists."
 _OFF: Final = "Reporting is switched off: nothing leaves this device through hubbub."
 
 
@@ -77,7 +77,7 @@ def _own_folders() -> list[Path]:
 def _show(folder: str, view: LedgerView, candidates: Sequence[str]) -> None:
     say(f"{folder}\n{_ON if view.on else _OFF}\n")
     listing(
-        "What may be asked, and what has been spent of each budget (in nats)",
+        "The questions, and what has been spent of each budget (in nats)",
         view.metrics,
         {
             "metric": "{name}",
@@ -96,8 +96,9 @@ def _show(folder: str, view: LedgerView, candidates: Sequence[str]) -> None:
         _show_crowds(crowds)
     if view.crowds_cap is not None:
         say(
-            f"All crowds of a year together can say {view.crowds_in_year:.3f} of "
-            f"{view.crowds_cap:g} nats about you to who sees whole epochs; then this device stops."
+            f"All crowds of a year together can reveal {view.crowds_in_year:.3f} of "
+            f"{view.crowds_cap:g} nats about you to an observer of whole epochs; then this device "
+            "stops."
         )
     _say_seals(view.metrics)
     for line in _run_by(view):
@@ -125,7 +126,7 @@ def _show(folder: str, view: LedgerView, candidates: Sequence[str]) -> None:
         for value, number in sorted(numbers.items(), key=lambda pair: -pair[1])
     ]
     if own_counts:
-        title = "What was counted here for you alone, in local mode: it was sent to nobody"
+        title = "Values counted here for you only, in local mode: nothing was sent"
         table(title, ("metric", "value", "times"), own_counts, text_columns=2)
     for reason, number in sorted(view.counts.items()):
         if number:
@@ -141,7 +142,7 @@ def _run_by(view: LedgerView) -> Iterator[str]:
     if view.tokens:
         yield (
             f"Reports go with tokens of an account at {visible(view.tokens)}, which knows that "
-            "the account asked for them, and cannot tell which reports they went with."
+            "the account asked for them, and cannot see which reports they were used for."
         )
     runs = view.runs
     if runs is None:
@@ -152,9 +153,9 @@ def _run_by(view: LedgerView) -> Iterator[str]:
         "answers and no address."
     )
     if runs.apart:
-        yield "Only both together could tell whose a randomized answer is."
+        yield "Only both together could find out who sent a randomized answer."
     else:
-        yield "Both are run by one: take what a report says as said to somebody who knows you."
+        yield "One party runs both: it could find out who sent a report."
 
 
 def _lowered(view: LedgerView) -> Iterator[str]:
@@ -174,7 +175,7 @@ def _lowered(view: LedgerView) -> Iterator[str]:
 def _show_crowds(metrics: Sequence[MetricView]) -> None:
     """The other promise of metrics that are asked in a crowd, and on whom each rests."""
     listing(
-        "What is asked in a crowd says less to who sees whole epochs (in nats)",
+        "Questions in a crowd reveal less to an observer of whole epochs (in nats)",
         metrics,
         {
             "metric": "{name}",
@@ -200,8 +201,8 @@ def _say_seals(metrics: Sequence[MetricView]) -> None:
     hybrid = [metric.name for metric in metrics if metric.kem == X_WING]
     if hybrid:
         say(
-            f"Sealed so that a recording of today stays shut for quantum computers too (X-Wing): "
-            f"{', '.join(hybrid)}. What is in a seal is randomized all the same."
+            f"Encrypted also against a future quantum computer (X-Wing): "
+            f"{', '.join(hybrid)}. The content is randomized as well."
         )
 
 
@@ -209,7 +210,8 @@ def _odds(metrics: Sequence[MetricView]) -> str:
     most = max((metric.epsilon for metric in metrics), default=0.0)
     return (
         f"No single report changes the odds between two answers by more than {math.exp(most):.2f} "
-        "to 1; the percentages say what one report alone tells who knew nothing before."
+        "to 1; the percentages are probabilities after one report, for an observer who knew "
+        "nothing before."
     )
 
 

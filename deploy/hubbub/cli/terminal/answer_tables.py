@@ -119,7 +119,7 @@ def _say_notice(*answers: Answer) -> None:
 def _say_if_nothing_stands_out(values: Sequence[Row]) -> None:
     """That an order, or an estimate above zero, is no finding of its own."""
     if values and not any(value["low"] > 0 for value in values):
-        explain("nothing stands out from zero: ask for more epochs, or wait for more reports")
+        explain("no value is detected: select more epochs, or wait for more reports")
 
 
 def _say_lists(answer: Answer) -> None:
@@ -150,14 +150,15 @@ def _say_trust(answer: Answer) -> None:
         explain(f"other strings {estimate}{others['low']:,.0f} to {others['high']:,.0f} reports")
     if answer["fit_p_value"] is not None and answer["fit_p_value"] < _DOUBT:
         explain(
-            f"the strings asked for do not explain the totals (p = {answer['fit_p_value']:.0e})"
+            f"the requested strings do not explain the totals (p = {answer['fit_p_value']:.0e})"
         )
     if answer["beginnings"]:
         explain(f"only the beginning of longer strings: {_names(answer['beginnings'])}")
     _say_likely(answer["likely"])
     for twin in answer["twins"][:_TWINS]:
         explain(
-            f"not to be told apart, each with the figures of all together: {_names(twin['values'])}"
+            "indistinguishable strings, each with the figures of all together: "
+            f"{_names(twin['values'])}"
         )
     if len(answer["twins"]) > _TWINS:
         explain(f"and {len(answer['twins']) - _TWINS:,} more such groups")
@@ -248,7 +249,9 @@ def show_changes(answer: Answer) -> None:
     say_final(answer)
     _say_lists(answer)
     say_whose(answer)
-    explain("p is of each row alone; intervals and marks allow for the surest rows being picked")
+    explain(
+        "p is of each row alone; intervals and marks account for the selection of the surest rows"
+    )
     _say_more(len(changes))
 
 

@@ -33,14 +33,14 @@ export class Address {
     for (const [name, field] of Object.entries(this.fields)) {
       const allowed = parameters.getAll(name).filter((value) => {
         if (field.allows(value)) return true;
-        this.complaints.push(`“${name}=${value}” of the link is none that can be shown`);
+        this.complaints.push(`“${name}=${value}” of the link cannot be shown`);
         return false;
       });
       state[name] = field.many ? allowed : (allowed.at(0) ?? field.fallback);
     }
     for (const name of new Set(parameters.keys())) {
       if (!(name in this.fields)) {
-        this.complaints.push(`“${name}” of the link is not known here; a newer hubbub may know it`);
+        this.complaints.push(`“${name}” of the link is unknown here; a newer hubbub may support it`);
       }
     }
     const hash = new URLSearchParams(location.hash.slice(1));

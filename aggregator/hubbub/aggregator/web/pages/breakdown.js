@@ -53,7 +53,7 @@ async function show(answer) {
   const marked = answer.values.filter((value) => value.stands_out).length;
   const summary = marked
     ? `${count(marked)} of ${count(answer.values.length)} differ from all others beyond chance; pale bars do not.`
-    : "No part differs from all others beyond what chance explains.";
+    : "No part differs from all others beyond chance.";
   const few = unanswered(answer);
   const whose = " Shares are of a part’s reports; differences of the population that they are from.";
   $("broken").replaceChildren(

@@ -88,7 +88,7 @@ function why(metric, error) {
 const tooFew = (metric) =>
   metric.until_first_batch
     ? `${printable(metric.until_first_batch, 400)}.`
-    : `Too few reports yet: an answer takes ${count(metric.min_batch)}.`;
+    : `Too few reports yet: an answer needs ${count(metric.min_batch)}.`;
 
 /** How far a model has come. Round 0 tells where columns lie, and teaches no weight. */
 function learned({ number, rounds, finished, held_out: judged }) {
@@ -109,7 +109,7 @@ async function answered(metric) {
   }
   if (!metric.reports) return [h("p", { class: "muted" }, tooFew(metric))];
   if (metric.candidates === 0) {
-    return [h("p", { class: "muted" }, "Over strings: say which to look for."), reports(metric)];
+    return [h("p", { class: "muted" }, "Over strings: name the strings to look for."), reports(metric)];
   }
   const path = `/v1/metrics/${encodeURIComponent(metric.name)}`;
   const answer = await ask(`${path}/estimates`, { number: TOP, order: metric.kind === "vector" ? "listed" : "rank" });

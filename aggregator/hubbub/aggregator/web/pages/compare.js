@@ -101,9 +101,9 @@ async function show(answer, order, sort) {
       "p",
       {},
       `${several(answer.before_reports, "report")} before, ${count(answer.after_reports)} after: ` +
-        `${verdict} beyond what chance explains.` +
+        `${verdict} beyond chance.` +
         " For the population: the intervals cover the randomization noise and the choice of who reported." +
-        " p is of each row alone; intervals and marks allow for the surest rows being picked." +
+        " p is of each row alone; intervals and marks account for the selection of the surest rows." +
         (answer.chosen ? ` Chosen: ${printable(answer.chosen, 300)}.` : "") +
         (answer.final ? "" : " Not final: these epochs still accept reports.") +
         before(answer),

@@ -78,7 +78,7 @@ function sentence(answer, association = answer.association, within = answer.by) 
   const first = together ? `${parts} go together` : `No sign that ${parts} go together`;
   if (within) return `${first} within ${printable(within)} (${p}).`;
   if (cramers_v === null) {
-    return `${first} (${p}); how strongly cannot be said from so few reports.`;
+    return `${first} (${p}); too few reports to estimate how strongly.`;
   }
   const rare = rare_rows.length + rare_columns.length;
   const merged = rare > 1 ? ` (${count(rare)} rare values count as one)` : "";
@@ -131,5 +131,5 @@ async function show(answer) {
 /** What stands above one value of the third part: how frequent it is, and how the two go together. */
 function heading(answer, { value, share, association }) {
   const first = `${printable(answer.by)}: ${printable(value)}, ${percent(share)} of the reports.`;
-  return h("p", {}, `${first} ${association ? sentence(answer, association, "") : "Too rare to say."}`);
+  return h("p", {}, `${first} ${association ? sentence(answer, association, "") : "Too rare to estimate."}`);
 }

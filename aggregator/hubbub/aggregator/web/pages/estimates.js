@@ -20,7 +20,7 @@ export function flagsOf(answer, part, looked) {
   if (answer.findings.length) {
     const chance = answer.honest_p_value.toExponential(0);
     flags.push(
-      note(`Not from honest reports alone (p ≤ ${chance}): ${answer.findings.join("; ")}`, "bad"),
+      note(`Not explained by honest reports alone (p ≤ ${chance}): ${answer.findings.join("; ")}`, "bad"),
     );
   }
   const waiting = answer.waiting ? ` ${count(answer.waiting)} reports wait at the shuffler.` : "";
@@ -46,19 +46,19 @@ export function flagsOf(answer, part, looked) {
   if (answer.fit_p_value !== null && answer.fit_p_value < DOUBT) {
     const chance = answer.fit_p_value.toExponential(0);
     flags.push(
-      note(`The strings asked for do not explain the totals (p = ${chance}): list more.`, "bad"),
+      note(`The requested strings do not explain the totals (p = ${chance}): list more.`, "bad"),
     );
   }
   for (const { values } of answer.twins.slice(0, TWINS)) {
     const names = values.slice(0, TWINS).map((value) => `“${printable(value)}”`);
     if (values.length > TWINS) names.push(`and ${count(values.length - TWINS)} more`);
     flags.push(
-      note(`Not to be told apart, each with the figures of all together: ${names.join(", ")}.`),
+      note(`Indistinguishable strings, each with the figures of all together: ${names.join(", ")}.`),
     );
   }
   if (!ofMeans(answer) && !part && !answer.values.some((value) => value.detected)) {
     flags.push(
-      note("Nothing stands out from zero: ask for more epochs, or wait for more reports."),
+      note("No value is detected: select more epochs, or wait for more reports."),
     );
   }
   return flags;
@@ -107,7 +107,7 @@ export async function showEstimates(
   const sentences = [`Whiskers are ${level} intervals${pale}.`];
   const outside = drawn.some((row) => row.estimate < 0 || row.estimate > answer.reports);
   if (!mean && outside && !answer.notes.some((note) => note.startsWith("A share below 0"))) {
-    sentences.push("An estimate below 0, or above all reports, is chance: its interval says what can be.");
+    sentences.push("An estimate below 0, or above all reports, is chance: the interval contains the possible values.");
   }
   sentences.push(
     answer.whose === "reporters"
@@ -118,7 +118,7 @@ export async function showEstimates(
     sentences.push("The intervals allow for the selection of the largest rows.");
   }
   if (answer.anytime) {
-    sentences.push("They hold at every look while the epochs fill: look as often as you like.");
+    sentences.push("They hold at every look while the epochs fill; you may look as often as you like.");
   }
   if (consistent) {
     sentences.unshift(

@@ -26,5 +26,5 @@ function sentence(likely) {
   if (!likely.length) return "No further string is likely.";
   const doubt = percent(likely.at(-1).doubt, 0);
   const names = likely.map((string) => `“${printable(string.value)}” (at most ${count(string.high)})`);
-  return `Likely, too, the surest first: ${names.join(", ")}. Nothing proves them, and ${doubt} of them may be held by nobody: count them next.`;
+  return `Likely, too, the surest first: ${names.join(", ")}. They are not proven, and ${doubt} of them may be held by nobody: count them next.`;
 }

@@ -39,8 +39,8 @@ export class SavedLists {
     this.tick(before);
     $("lists").hidden = !all.length;
     $("typed").querySelector("span").textContent = all.length
-      ? "Others, one a line"
-      : "Strings to look for, one a line";
+      ? "Others, one per line"
+      : "Strings to look for, one per line";
   }
 
   line(name, total) {

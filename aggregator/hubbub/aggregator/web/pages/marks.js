@@ -50,7 +50,7 @@ export class Marks {
         {},
         h("summary", {}, `Marks (${this.all.length})`),
         list.length ? h("ul", { class: "marks" }, list) : null,
-        this.writes ? this.form() : h("p", {}, "Setting and removing marks takes the role publisher."),
+        this.writes ? this.form() : h("p", {}, "Setting and removing marks needs the role publisher."),
       ),
     );
   }

@@ -163,7 +163,7 @@ async function trend() {
 /** What is line, band and dot. */
 const drawnAs = ({ series }, level) =>
   series.some((line) => line.points.some((point) => point.line != null))
-    ? `Dots: what each epoch says by itself. Lines: the likely truth by all of them together, with ${level} bands.`
+    ? `Dots: the estimate of each epoch alone. Lines: the smoothed estimate from all epochs, with ${level} bands.`
     : `Bands: ${level} intervals, of each epoch by itself.`;
 
 const DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
@@ -301,7 +301,7 @@ function show(answered) {
 function complaints() {
   const notes = [...address.complaints];
   if (!address.whole) {
-    notes.push("These strings are too many for a link: save them as a list to share what you see");
+    notes.push("Too many strings for a link: save them as a list to share this page");
   }
   return notes.map((complaint) => h("p", { class: "note" }, printable(complaint, 300), "."));
 }

@@ -27,7 +27,7 @@ const readings = [];
 function showLaw(status) {
   const note = $("law");
   const text = !status.complete
-    ? "The shuffler cannot be asked from here: only the aggregator’s terms are shown."
+    ? "The shuffler’s terms are not available here: only the aggregator’s terms are shown."
     : status.balanced
       ? "The law balances: nothing is lost, nothing is counted twice."
       : "The law does not balance. Reports move while we look; if this stays, something is wrong.";

@@ -9,7 +9,7 @@ export function privacyCard(place, detail) {
       `ε ${figure(detail.per_epoch, 4)}`,
     ],
     ["All ever, at most", `ε ${figure(detail.lifetime_epsilon, 4)}`],
-    ["Who thought it even odds is at most this sure", percent(detail.max_posterior)],
+    ["Starting from 50:50, an observer is at most this sure", percent(detail.max_posterior)],
     [
       `After the shuffler, among ${detail.shuffled.reports.toLocaleString("en")}`,
       `ε ${figure(detail.shuffled.epsilon, 3)}, δ ${detail.shuffled.delta}`,
@@ -17,7 +17,7 @@ export function privacyCard(place, detail) {
   ];
   if (detail.unchanged !== null)
     facts.splice(2, 0, [
-      "All ever of one answer that does not change",
+      "All reports of one unchanged answer, for ever",
       `ε ${figure(detail.unchanged, 4)}`,
     ]);
   place.replaceChildren(

@@ -182,14 +182,14 @@ function askWho({ login, detail }) {
 function description(token, login, detail) {
   if (token) {
     const why = login && detail ? ` (${detail})` : "";
-    return `The token of this tab is not taken${why}: it has expired, was removed, or has a slip. Who runs the service makes one with: hubbub keys token`;
+    return `The token of this tab is refused${why}: it has expired, was removed, or is mistyped. The operator of the service makes tokens with: hubbub keys token`;
   }
   if (!login) {
-    return "This service answers to who has a token: who runs it makes one with hubbub keys token. It is kept until this tab is closed.";
+    return "This service requires a token: its operator makes tokens with hubbub keys token. The page keeps it until this tab is closed.";
   }
   return localStorage.getItem("known")
     ? "You are not logged in, or your session is over. You come back to this page."
-    : "This service answers to who logs in. You come back to this page.";
+    : "This service requires a login. You come back to this page.";
 }
 
 const wayIn = () => `/login?to=${encodeURIComponent(location.pathname + location.search)}`;

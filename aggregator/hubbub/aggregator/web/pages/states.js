@@ -43,7 +43,7 @@ function explained(error, metric, retry, ways) {
   if (error instanceof Unreachable) {
     return state(
       "The service does not answer",
-      ["What stands below, if anything, is what it said before. This page asks again by itself."],
+      ["Anything below is an earlier answer. This page tries again by itself."],
       retry,
     );
   }
@@ -58,7 +58,7 @@ function explained(error, metric, retry, ways) {
       return unlisted(metric);
     case "UnknownMetric":
       return state(
-        "No such metric",
+        "Unknown metric",
         [text, "A link may be of another installation, or of before a metric was renamed."],
         h("a", { href: "/" }, "All metrics"),
       );
@@ -66,12 +66,12 @@ function explained(error, metric, retry, ways) {
       return state(
         "No such list",
         [text],
-        ways.without && button("Ask without saved lists", ways.without),
+        ways.without && button("Show without saved lists", ways.without),
       );
     case "BadParameter":
     case "Malformed":
       return state(
-        "This cannot be asked",
+        "This question is not possible",
         [text],
         ways.reset && button("Start over", ways.reset),
       );
@@ -92,16 +92,16 @@ export function few(metric, ways = {}) {
   const many = count(metric.min_batch);
   if (!metric.reports && !metric.waiting && !metric.withheld) {
     const untold = metric.waiting === null;
-    const waits = untold ? "; how many wait at the shuffler is not known here" : "";
+    const waits = untold ? "; the number of reports at the shuffler is unknown here" : "";
     return state(untold ? "No answer yet" : "Nothing was reported yet", [
       `The first answer comes with ${many} reports${waits}. An app sends one by:`,
       h("code", {}, `client.report(${JSON.stringify(metric.name)}, …)`),
     ]);
   }
   return state(
-    "Too few reports to tell anything",
+    "Too few reports for an answer",
     [
-      `An answer takes ${many} reports, so that each hides in a crowd; the epochs asked hold fewer.`,
+      `An answer needs ${many} reports, so that each hides in a crowd; the selected epochs have fewer.`,
       metric.until_first_batch
         ? `${printable(metric.until_first_batch, 400)}.`
         : metric.waiting &&
@@ -111,14 +111,14 @@ export function few(metric, ways = {}) {
       metric.reports < metric.min_batch &&
         "Wait for more, or give the metric longer epochs in the catalog.",
     ],
-    metric.reports >= metric.min_batch && ways.all && button("Ask of all epochs", ways.all),
+    metric.reports >= metric.min_batch && ways.all && button("Show all epochs", ways.all),
   );
 }
 
 /** A metric over strings of which none was named. */
 export function unlisted(metric) {
   return state("Which strings?", [
-    "This metric is over strings: nobody listed them before. Write some above, one a line, or choose a saved list.",
+    "This metric is over strings, and no candidates are listed. Write some above, one per line, or choose a saved list.",
     h(
       "span",
       {},

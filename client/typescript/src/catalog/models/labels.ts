@@ -29,7 +29,7 @@ export function labelOf(
   }
   if (kind === "logistic") return [eitherOf(labels, label), false];
   if (typeof label !== "number" || !Number.isFinite(label)) {
-    throw new ValueOutOfDomain("label is no finite number");
+    throw new ValueOutOfDomain("label is not a finite number");
   }
   const [low, high] = range;
   const inside = Math.min(Math.max(label, low), high);

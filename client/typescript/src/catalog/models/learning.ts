@@ -51,7 +51,7 @@ export function modelOf(name: string, entry: Table): Model {
   } catch (error) {
     // What is written otherwise than here is of a later version: the bundle's other metrics go on.
     if (!(error instanceof TypeError)) throw error;
-    throw new UnknownMetric(`model "${name}" is of what is not known; upgrade hubbub`);
+    throw new UnknownMetric(`model "${name}" is of an unknown kind; upgrade hubbub`);
   }
 }
 
@@ -60,7 +60,7 @@ function modelFrom(name: string, entry: Table): Model {
   const kind = text(model["kind"]);
   const more = Object.keys(model).find((field) => !KNOWN.has(field));
   if (more !== undefined || !KINDS.has(kind)) {
-    throw new UnknownMetric(`model "${name}" is of what is not known; upgrade hubbub`);
+    throw new UnknownMetric(`model "${name}" is of an unknown kind; upgrade hubbub`);
   }
   const features = listed(model["features"]).map(featureOf);
   const [low, high] = listed(model["range"] ?? [0, 1]).map(number);
