@@ -63,7 +63,11 @@ def test_what_it_says_is_read_and_what_it_leaves_out_has_a_default(tmp_path: Pat
         ('client = "hubbub"', 'client = "x"\nsession_hours = 0', r"in \[1, 168\]"),
         ('client = "hubbub"', 'client = "x"\nscopes = ["email"]', 'lacks "openid"'),
         ('client = "hubbub"', 'client = "x"\nsecret_file = "none"', "its secret_file.*cannot"),
-        ('client = "hubbub"', 'client = "x"\nsession_keys = "access.toml"', "what is no key"),
+        (
+            'client = "hubbub"',
+            'client = "x"\nsession_keys = "access.toml"',
+            "a line that is not a key",
+        ),
         ('role = "publisher"', 'role = "boss"', "role is none of viewer, publisher, admin"),
         ('metrics = ["*"]', "", r"\[groups\./analysts\] metrics is missing"),
         ('metrics = ["*"]', 'metrics = "*"', "is no list of texts"),
