@@ -42,9 +42,7 @@ class Column:
     """One column.
 
     Args:
-        field: of a row.
         title: heading; "{level}" stands for the answer's confidence.
-        unit: of the values.
         meaning: a sentence without its full stop, for Prometheus' help and the page's hints.
         to: field of the other end, if the column is an interval.
         mean_title: heading for a mean, if it differs.

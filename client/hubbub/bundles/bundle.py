@@ -52,7 +52,6 @@ class Bundle:
         gateway: the shuffler's key for relayed requests (RFC 9458); empty for none.
         cover: whether devices fill up with fillers.
         tokens: issuer of the tokens that reports need; None for reports without tokens.
-        promised: promises of retired names.
         proof: that the log contains it, if the file has a proof.
         signed: content of the file that it was read from.
 

@@ -39,7 +39,6 @@ class Notice:
         number: grows from notice to notice of one signing key.
         until: epochs that begin at this time or later follow the bundle; seconds since 1970.
         steps: changes by metric, ascending in time; a chance of 0 stops it.
-        operator: key that signed it.
         handovers: from the operator's earlier keys to this one.
         signed: the bytes that it was read from.
 

@@ -30,7 +30,6 @@ class Rule:
     """The condition of an alert.
 
     Args:
-        of: kind of the figure.
         value: whose share; "" for a mean, a percentile, or a change (of any value).
         above: whether the alert is for values above the limit.
         limit: in the metric's unit, or a share.
@@ -99,10 +98,8 @@ class Alert:
     def check_fits(self, kind: str, values: Sequence[str] | None, *, parts: bool) -> None:
         """Raises BadParameter for a rule that this metric's answers cannot meet.
 
-        Args:
-            kind: kind of the mechanism's values.
-            values: the listed values, if any.
-            parts: whether the metric estimates parts of a range.
+        `kind` and `values` are the mechanism's; `parts` is whether it estimates parts of a
+        range.
         """
         rule = self.rule()
         if rule.of != "change" and kind == "vectors":

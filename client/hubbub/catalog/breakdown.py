@@ -174,10 +174,8 @@ def told_by(name: str) -> dict[str, list[str]]:
 def streams_of(name: str, rules: Rules) -> Iterator[str]:
     """Every stream of a metric, or of a part of it, at one tier.
 
-    Args:
-        name: "theme", which includes unlisted values, or "theme@os=linux+macos"; each perhaps with
-            "/0.5".
-        rules: of the breakdown.
+    `name` is "theme", which includes unlisted values, or "theme@os=linux+macos"; each perhaps with
+    "/0.5".
     """
     cell, _, tier = name.partition("/")
     base, _, where = cell.partition("@")

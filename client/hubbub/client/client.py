@@ -66,7 +66,6 @@ class Client:
         on_drop: called from the background with metric and reason of every discarded payload.
         public: public fields of this device, for the bundle's breakdowns; or a function that
             returns them, called at every report.
-        clock: for tests, a `FakeClock`.
         ask_issuer: sends requests for tokens to the bundle's issuer; without it reports wait.
     """
 
@@ -475,9 +474,9 @@ def flush(
     clock: Clock,
     diagnostics: Diagnostics,
 ) -> bool:
-    """Whether nothing is left waiting. Raises nothing: an app is not hurt by what fails here.
+    """Send for at most `seconds`, with retries if `patient`; returns whether nothing is left.
 
-    patient: try again after a failure.
+    It never raises, to protect the app.
     """
     deadline = clock.monotonic() + seconds
     try:

@@ -38,11 +38,7 @@ class PublicValues:
         return sorted(fields - self._held.keys() - bundle.experiments.keys())
 
     def stream(self, metric: Metric, arms: Mapping[str, str]) -> str:
-        """The stream of this device's reports to a metric, or to one of its tiers.
-
-        Args:
-            metric: of the bundle.
-            arms: this device's arm by name of the experiment.
+        """The stream of this device's reports to a metric or tier; `arms` are by experiment.
 
         Raises:
             BadParameter: the app's function failed; its error is not shown.

@@ -30,7 +30,6 @@ class Entry:
 
     Args:
         meaning: one sentence for authors of a catalog.
-        example: a value in TOML.
         write: remedy, after the problem.
         label: name on pages and the privacy card; "" to leave it out there.
         others: other names of the field in metrics.toml.

@@ -17,7 +17,6 @@ class Totals:
 
     Args:
         cells: one whole number per cell.
-        reports: number of reports.
         dummies: payloads beside the reports, with any value equally likely.
         dummies_variance: variance of their number, if a further dummy means one report fewer (a
             crowd of which only a part has arrived).

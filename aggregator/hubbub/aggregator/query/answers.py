@@ -82,7 +82,6 @@ class Series:
 
     Args:
         not_asked: epochs in which a former metric did not list this value; "" for none.
-        shifts: steps of the line.
         weekdays: weekday effects on the line, from Monday on, with sum 0; empty if the data show
             none.
     """
@@ -121,7 +120,6 @@ class MetricLine:
         unit, lowest, highest: unit and range of numbers.
         until_first_batch: why there is no answer yet; "" after the first batch.
         parts: parts that can be crossed.
-        public: fields of the breakdown.
         experiment: name of the metric's experiment; "" for none.
         one_look: why there are no anytime intervals; "" if there are.
         discover: share of devices that feed the stream NAME/tree.
@@ -186,7 +184,6 @@ class MetricDetail:
         unchanged: loss of all reports of one unchanged value, with a permanent response.
         lifetime_epsilon: loss at which the device stops.
         max_posterior: starting from 50:50, an observer is at most this sure after one report.
-        sentence: the same in words.
         shuffled: one report in the smallest batch.
     """
 
@@ -242,11 +239,9 @@ class Estimated(Envelope):
             candidates.
         fit_p_value: upper bound on the probability of totals so far from a correct fit; near 0,
             list more strings.
-        twins: strings with equal bits.
         total: number of values; `values` may be a page of them.
         promised: one report in the smallest batch that may leave.
         lowest, highest: range of numbers.
-        notes: limits of a mean.
         beginnings: discovered strings that are only beginnings of longer ones.
         likely: further strings that are probably held, if requested.
         edges: edges of the parts of a number's range.
@@ -422,7 +417,6 @@ class Arrived:
         number: from 1, in the order of arrival.
         at: when it was counted.
         epsilon: of the report, in nats, proven.
-        payload: in hexadecimal digits.
         meanings: the likeliest values.
         others: number of further possible values.
     """

@@ -33,7 +33,6 @@ class PublicPart:
     Args:
         reports: number of counted reports.
         waiting, withheld: terms of the shuffler; None if unknown.
-        answered: whether it has rows.
         percentiles: of the reporters' numbers, for parts of a range.
     """
 
@@ -78,8 +77,6 @@ class BrokenDown(Envelope):
     """A metric by one of its public fields.
 
     Args:
-        by: the field.
-        parts: all its values.
         values: rows of each part that has the minimum batch.
     """
 

@@ -117,12 +117,9 @@ class QueryEngine:
     Args:
         upstream: source of the shuffler's terms; without it they are unknown.
         stages: measures the time of answers that were not cached.
-        lists: saved lists of strings.
         answer_store: cache of finished answers, shared by all processes.
-        marks: days that analysts marked.
         arrivals: in development, the newest reports.
         rounds: finished rounds of models.
-        clock: as for TotalsByEpoch.
         clocks: as for TotalsByEpoch.
     """
 

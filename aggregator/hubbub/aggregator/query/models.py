@@ -77,7 +77,6 @@ class HeldOut:
         date, state: of the evaluation round.
         reports: 0 until it is over.
         auc: for logistic, from bins, so slightly low, with its interval; otherwise None.
-        calibration: bins by prediction.
         accuracy: for softmax, how often the likeliest class is right.
     """
 
@@ -109,7 +108,6 @@ class LearnedModel:
         centre, weights: the state for devices: column centres in [0, 1], and weights, the intercept
             last; for an evaluated model the mean weights.
         edges: limits of the score bins.
-        held_out: the evaluation, if any.
     """
 
     model: str

@@ -65,11 +65,8 @@ class Guard:
     """An ASGI application around another, which checks every request.
 
     Args:
-        access: who may query.
-        limiter: of requests.
         pages: paths that are open to all; their questions are not.
         origins: whose pages may query too, with the headers of `shared`.
-        refusals: counts by reason.
         audit: gets a line for every question; None for no audit.
     """
 

@@ -38,8 +38,6 @@ class Effect:
 
     Args:
         measure: "share of VALUE", "mean", "mean of COORDINATE", "p50" or "p95".
-        control: in the control arm.
-        measured: in the other arm.
         difference: measured minus control.
         low, high: of the population's difference; valid at every look, for all rows together.
         shown: whether the interval excludes 0.

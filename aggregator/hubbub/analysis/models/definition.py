@@ -44,7 +44,6 @@ class Model:
         rounds: 0 to choose by the noise.
         penalty: cost of squared coefficients, for ridge.
         held_out: share of people who only evaluate it.
-        classes: labels of softmax.
         rounds_each: in a crowd, number of rounds of each person, including the round of columns;
             epsilon is then of each report.
     """

@@ -29,7 +29,6 @@ class Evaluation:
         accuracy: None for a numeric label.
         rms_error: root mean squared error of the prediction, with labels in [0, 1]; for
             probabilities its square is Brier's score (1950), for classes summed over them.
-        r_squared: for numeric labels.
         calibration: ten groups by prediction, for classes by the probability of the likeliest and
             how often it is right.
         miscalibration: mean difference in these groups, weighted by people.

@@ -48,7 +48,6 @@ class Bin:
 
     Args:
         lowest, highest: range of predictions; the first and last bin include everything beyond.
-        people: share of all people.
         true: share of them with the label, or, for softmax, of the likeliest class; or the mean
             label in [0, 1].
     """

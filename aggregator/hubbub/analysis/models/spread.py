@@ -42,7 +42,6 @@ class Round:
     Args:
         rate: of its step; 0 for a skipped round.
         noise: of its mean direction; 0 for a skipped round.
-        people: number of its reports.
         outer: mean outer product of their directions; None if unknown.
     """
 

@@ -37,12 +37,7 @@ def proven_root(leaf: bytes, index: int, size: int, proof: Sequence[bytes]) -> b
 def refuse_inconsistent(
     before: tuple[int, bytes], after: tuple[int, bytes], proof: Sequence[bytes]
 ) -> None:
-    """Check that one tree grew from another. RFC 9162, section 2.1.4.2.
-
-    Args:
-        before: size, at least 1, and root of the earlier tree.
-        after: size and root of the later tree.
-        proof: hashes of subtrees.
+    """Check that one tree (size from 1 on, and root) grew from another. RFC 9162, section 2.1.4.2.
 
     Raises:
         BadParameter: it did not grow from it, or the proof is for other sizes.

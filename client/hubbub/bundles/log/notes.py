@@ -28,7 +28,6 @@ class NoteKey:
 
     Args:
         name: without spaces and plus signs.
-        public: Ed25519 public key.
         kind: ED25519 signs the text of a note; COSIGNATURE also the time (cosignature.py).
 
     Raises:

@@ -94,12 +94,7 @@ def entry_of(kind: str, content: bytes) -> bytes:
 
 
 def open_proof(line: bytes, content: bytes, key: NoteKey) -> LogProof:
-    """The checked proof in a bundle's third line.
-
-    Args:
-        line: the third line.
-        content: the bundle's first two lines.
-        key: of the log that the bundle names.
+    """The checked proof in a bundle's third line; `content` is the first two, `key` the log's.
 
     Raises:
         BundleRefused: malformed, of another log, or of another bundle.

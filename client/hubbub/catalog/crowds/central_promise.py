@@ -16,7 +16,6 @@ class CentralPromise:
     Args:
         epsilon: central, in nats.
         crowd: smallest number of reports.
-        delta: of the promise.
         honest: share of reports that is assumed to be randomized correctly.
         max_local_epsilon: largest local epsilon of a report, in nats.
         dummies: number of dummies that the shuffler adds.

@@ -323,11 +323,7 @@ class Learning:
         )
 
     def example(self, features: Any, label: Any) -> Example:
-        """A person's example, scaled for the model.
-
-        Args:
-            features: by name, or all in order.
-            label: of the person.
+        """A person's example, scaled for the model; features by name, or all in order.
 
         Raises:
             ValueOutOfDomain: wrong features, no finite number, an unlisted value or label; the

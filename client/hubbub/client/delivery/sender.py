@@ -95,8 +95,7 @@ class Sender:
     def enter(self, *, gently: bool = False) -> None:
         """Seal and store all payloads that this process, or one that ended, drew; all or none.
 
-        Args:
-            gently: pause between seals, so that threads of the app never wait long.
+        With `gently` it pauses between seals, so that threads of the app never wait long.
 
         Raises:
             StateUnusable: the payloads are not lost; try again.

@@ -63,11 +63,8 @@ def turned(generation: int, *, on: bool) -> int:
 def agreed(earlier: Consent, later: Consent, *, ordered: bool) -> Consent:
     """The consent that follows from two copies of the state.
 
-    Args:
-        earlier: consent of one copy.
-        later: consent of the other.
-        ordered: `later` continues the history of `earlier`, so it holds. Otherwise the stricter
-            value of each decision holds.
+    If `ordered`, the later copy continues the earlier one and holds. Otherwise the stricter value
+    of each decision holds.
     """
     generation = max(earlier.generation, later.generation)
     preference, local = later.preference, later.local

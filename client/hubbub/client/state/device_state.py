@@ -36,7 +36,6 @@ class DeviceState:
     """The state that all processes of the app share.
 
     Args:
-        generation: number of the consent.
         preference: largest epsilon of a report that the person allows (central, for a metric with a
             crowd), or infinity.
         since: time of the last forgetting, in seconds since 1970, or 0; it closes open epochs.

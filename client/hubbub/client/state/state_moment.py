@@ -23,7 +23,6 @@ class StateMoment:
         state: name of its history.
         commits: number of changes so far.
         head: random name of this version, since two copies may have the same number of changes.
-        accounts: spending per metric.
         consent: None in a witness of version 0.1.
         merged: heads of other copies that were merged into this one.
     """

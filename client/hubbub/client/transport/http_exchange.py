@@ -187,7 +187,6 @@ class HttpExchange:
 
     Args:
         place: HOST or HOST:PORT, and the path.
-        type_: content type of requests.
         trust: None for unencrypted connections.
     """
 
