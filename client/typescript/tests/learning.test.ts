@@ -97,7 +97,7 @@ test("a metric that is no model is told by report()", async () => {
   const client = await Client.over(bundle, new MemoryStorage(), new FakeShuffler(), {
     ...{ holdSeconds: null, strict: true, now: () => vectors.start, public: { os: "linux" } },
   });
-  assert.throws(() => client.learn("scores", [1], 1), /"scores" is no model/);
+  assert.throws(() => client.learn("scores", [1], 1), /"scores" is not a model/);
   assert.equal(client.report("scores", Float64Array.of(1, 2, 0.5)), "queued");
   assert.equal(client.report("scores", Float32Array.of(1, 2, 0.5)), "queued");
   assert.throws(() => client.report("scores", [1, NaN, NaN]), {
