@@ -22,9 +22,7 @@ class SimulateOptions:
         "label",
         metavar="FILE",
     )
-    test: Path | None = option(
-        "for a model: people who only evaluate it", metavar="FILE"
-    )
+    test: Path | None = option("for a model: people who only evaluate it", metavar="FILE")
     reports: int | None = option(
         "draw N people from a population like that of the file",
         metavar="N",
