@@ -337,7 +337,7 @@ def test_neither_party_has_what_is_the_others(parties: dict[str, Path]) -> None:
     [
         (["--peer", "a.example.org:1"], "say which with --party"),
         (["--party", "shuffler"], "needs --peer HOST:PORT"),
-        (["--party", "shuffler", "--peer", "a.example.org:1", "--dev"], "--dev is of one party"),
+        (["--party", "shuffler", "--peer", "a.example.org:1", "--dev"], "--dev is for one party"),
         (["--party", "aggregator", "--peer", "a.example.org:1"], "needs --trust CA.PEM"),
     ],
 )

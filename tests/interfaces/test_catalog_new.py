@@ -82,7 +82,7 @@ def test_kinds_are_written_as_the_check_takes_them(
         (("theme", *TOLD, "--values", "a,b"), "nothing is overwritten"),
         (("Theme", *TOLD, "--values", "a,b"), "choose another"),
         (("other", *TOLD, "--values", "a,a"), "holds a value twice"),
-        (("other", *TOLD, "--values", "light"), "hubbub: --values is one value alone; give two"),
+        (("other", *TOLD, "--values", "light"), "hubbub: --values has only one value; write two"),
         (
             ("other", *TOLD, "--boolean", "--unit", "ms", "--other", "--refuse"),
             "--unit, --refuse, --other: only with --edges, --range and --values; leave out",
@@ -98,7 +98,7 @@ def test_kinds_are_written_as_the_check_takes_them(
         (("other", *TOLD, "--values", "a,b", "--epsilon", "x"), "--epsilon: 'x' is no number"),
         (
             ("other", *TOLD, "--values", "a,b", "--reports", "inf"),
-            "--reports: 'inf' is no whole number",
+            "--reports: 'inf' is not a whole number",
         ),
         (("other", *TOLD, "--range", "nan", "5"), "--range: must be a number"),
         (("other", *TOLD, "--range", "0", "inf"), "--range: must be a number and a larger number"),

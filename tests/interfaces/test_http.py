@@ -126,7 +126,7 @@ def test_the_document_is_shown_without_a_script(home: House) -> None:
         ("/v1/metrics/theme/estimates", {"number": "1000000"}, 422, "Malformed", "number"),
         ("/v1/metrics/theme/trend", {"value": "plaid"}, 400, "BadParameter", "has no value"),
         ("/v1/metrics/theme/trend", {"value": "mean"}, 400, "BadParameter", "has no value"),
-        ("/v1/metrics/seconds/trend", {"value": "fast"}, 400, "BadParameter", "asks for numbers"),
+        ("/v1/metrics/seconds/trend", {"value": "fast"}, 400, "BadParameter", "is over numbers"),
         ("/v1/metrics/unheard/compare", {}, 409, "TooFewEpochs", "and there is none; wait"),
         (
             "/v1/metrics/theme/compare",

@@ -80,7 +80,7 @@ def test_marks_end_somewhere() -> None:
         for number in range(1000):
             await marks.save(Mark(f"m{number}", "2026-01-01"))
         await marks.save(Mark("m7", "2026-01-02"))
-        with pytest.raises(BadParameter, match="1000 marks are set"):
+        with pytest.raises(BadParameter, match="1000 marks exist"):
             await marks.save(Mark("more", "2026-01-01"))
 
     asyncio.run(run())
@@ -91,8 +91,8 @@ def test_what_is_no_mark_is_refused(home: House) -> None:
     check_mark(Mark("release_2", "2026-11-22", "said", "theme"), bundle)
     for wrong, message in (
         (Mark("Big News", "2026-11-22"), "name must match"),
-        (Mark("x", "2026-02-30"), "date is none"),
-        (Mark("x", "20261122"), "date is none"),
+        (Mark("x", "2026-02-30"), "date of a mark is invalid"),
+        (Mark("x", "20261122"), "date of a mark is invalid"),
         (Mark("x", "2026-11-22", "\x1b[2J"), "control characters"),
         (Mark("x", "2026-11-22", "y" * 401), "401 characters"),
     ):

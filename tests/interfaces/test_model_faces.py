@@ -148,9 +148,9 @@ def test_what_is_no_model_is_told_so(home: House, capsys: pytest.CaptureFixture[
     )
     response = web.get(f"{home.page}/v1/metrics/churn/estimates")
     assert response.status_code == 400
-    assert "ask hubbub model churn" in response.json()["detail"]
+    assert "use hubbub model churn" in response.json()["detail"]
     assert main(["query", "churn", "--url", home.page]) == 2
-    assert "ask hubbub model churn" in capsys.readouterr().err
+    assert "use hubbub model churn" in capsys.readouterr().err
 
 
 def test_the_state_is_signed_for_devices_once(

@@ -90,7 +90,7 @@ def test_the_past_is_kept_as_totals_are_and_the_law_balances(
             assert balances(terms)
             assert terms["acknowledged"] == terms["counted"] == entry.totals.counted
         window = named[0].window
-        with pytest.raises(BadParameter, match="holds totals already"):
+        with pytest.raises(BadParameter, match="already has totals"):
             await store.restore(window, named[0].totals)
         late = Commit(
             batch_id=secrets.token_bytes(16),

@@ -106,7 +106,7 @@ def test_a_token_that_is_not_for_us_not_of_now_or_not_the_providers_gets_nothing
             f"{head}.{body[:-4]}AAAA.{signature}": "not signed by the provider",
             f"{head}.{body}.": "not signed by the provider",
             "a.b.c": "not signed by the provider",
-            token.replace(".", ""): "no key of an account",
+            token.replace(".", ""): "not the key of an account",
         }
         for bad_token, why in wrong.items():
             status, detail = _said(house, bad_token)
@@ -248,7 +248,7 @@ def test_keys_that_anybody_can_name_have_the_provider_asked_once_in_ten_seconds(
         (["--oidc", "https://id.example.org"], "without --oidc-audience"),
         (["--oidc", "http://id.example.org", "--oidc-audience", "app"], "no address of a provider"),
         (["--oidc", "id.example.org", "--oidc-audience", "app"], "no address of a provider"),
-        (["--accounts", "accounts", "--oidc-audience", "app"], "are of a provider"),
+        (["--accounts", "accounts", "--oidc-audience", "app"], "--oidc-audience and --oidc-roots"),
     ],
 )
 def test_an_issuer_that_would_know_nobody_or_everybody_does_not_start(

@@ -408,7 +408,7 @@ def test_only_final_totals_of_enough_people_are_released(signed: Signed) -> None
             ({"metric": "kept"}, BadParameter, "the catalog gives it no release"),
             ({"purpose": "fun"}, BadParameter, "there are report, tiny one"),
             ({"query": "sum"}, BadParameter, "there are count, histogram, mean, mode"),
-            ({"by": " "}, BadParameter, "say who asks"),
+            ({"by": " "}, BadParameter, "name who makes the release"),
             (
                 {"metric": "age_0", "query": "mean", "purpose": "tiny one"},
                 BadParameter,

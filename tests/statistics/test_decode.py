@@ -229,7 +229,7 @@ def test_a_decode_needs_candidates_and_its_own_totals() -> None:
     mechanism = build("rappor", bits=32, hashes=2, cohorts=16, f=0.25, p=0.2, q=0.8)
     assert isinstance(mechanism, Rappor)
     nothing = Totals(cells=[0] * mechanism.layout.size, reports=0)
-    with pytest.raises(BadParameter, match="given twice"):
+    with pytest.raises(BadParameter, match="occurs twice"):
         decode(mechanism, nothing, ["a", "a"])
     with pytest.raises(BadParameter, match="name the strings to look for"):
         decode(mechanism, nothing, [])

@@ -90,7 +90,7 @@ def test_with_tokens_accounts_bound_what_fakes_can_do(
     assert "--accounts needs --others N" in capsys.readouterr().err
     source.write_text(CATALOG)
     assert main(arguments) == 2
-    assert "accounts bound no report where none needs a token" in capsys.readouterr().err
+    assert "accounts limit no reports, since the catalog has no tokens" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("wrong", [["--set", "1", "1"], ["--set", "40", "50"], ["--parts", "3"]])

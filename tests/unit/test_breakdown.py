@@ -95,7 +95,7 @@ def test_a_device_that_moves_on_reports_once_an_epoch_and_lies_as_it_did(tmp_pat
 
 def test_an_app_that_says_nothing_is_told_so(tmp_path: Path) -> None:
     bundle = _bundle(tmp_path)
-    with pytest.raises(BadParameter, match="it has os, version"):
+    with pytest.raises(BadParameter, match="metrics are split by os, version"):
         memory_client(bundle)
     with pytest.raises(BadParameter, match="public must be a mapping of texts"):
         memory_client(bundle, public={"os": 1})  # type: ignore[dict-item]
@@ -108,7 +108,7 @@ def test_what_is_said_of_the_device_and_raises_is_the_apps_mistake(tmp_path: Pat
         raise RuntimeError("secret")
 
     client = memory_client(_bundle(tmp_path), public={"os": secret, "version": "2.0"})
-    with pytest.raises(BadParameter, match="public: os raises RuntimeError; give a text") as error:
+    with pytest.raises(BadParameter, match="public: os raises RuntimeError; pass a text") as error:
         client.report("theme", "dark")
     assert "secret" not in str(error.value)
 

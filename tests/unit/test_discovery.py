@@ -194,7 +194,7 @@ def test_a_list_that_is_there_is_not_overwritten(
             "plugin",
             "'plugin' is not a number; write the metric first: hubbub discover plugin --likely",
         ),
-        ("plugin/2.0", "goes before it: hubbub discover plugin/2.0 --likely"),
+        ("plugin/2.0", "write the metric first: hubbub discover plugin/2.0 --likely"),
         ("50%", "'50%' is no number; write 0.5"),
     ],
 )

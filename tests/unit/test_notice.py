@@ -122,7 +122,7 @@ def test_what_no_notice_may_say_cannot_be_built(operator: Operator) -> None:
         "is 0 or in": ({"theme": ((NOON, 1.5),)}, {}),
         "do not ascend": ({"theme": ((NOON, 0.5), (NOON, 0.1))}, {}),
         "outside \\[1, 16\\]": ({"theme": ()}, {}),
-        "names what is no metric": ({"theme/0.5": ((NOON, 0.5),)}, {}),
+        "contains an invalid metric": ({"theme/0.5": ((NOON, 0.5),)}, {}),
         "must be whole": ({}, {"number": 0}),
     }.items():
         with pytest.raises(BadParameter, match=why):

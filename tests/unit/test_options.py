@@ -114,7 +114,7 @@ def test_a_number_outside_its_interval_is_refused_by_the_options_name(
         (["--quick", "--share", "5%"], "'5%' is no number; write 0.05"),
         (["--quick", "--day", "soon"], "'soon' is no day; write YYYY-MM-DD"),
         (["--quick", "--most", "2.5"], "'2.5' is not a whole number; write one like 100 or 1e6"),
-        (["--quick", "--most", "nan"], "'nan' is no whole number"),
+        (["--quick", "--most", "nan"], "'nan' is not a whole number"),
         (["--quick", "--most", "1" * 41], f"'{'1' * 40}'... has more than 40 digits; write a"),
         (["--quick", "--most", "1" * 5000], f"'{'1' * 40}'... has more than 40 digits; write a"),
         (["--quick", "--most", "1e999999999"], "'1e999999999' has more than 40 digits"),

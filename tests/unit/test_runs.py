@@ -42,7 +42,7 @@ def build(folder: Path, runs: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("runs", "message"), [(TWO, "Only both together"), (ONE, "run by one"), ("", "")]
+    ("runs", "message"), [(TWO, "Only both together"), (ONE, "One party runs both"), ("", "")]
 )
 def test_the_ledger_says_who_runs_what_as_it_was_signed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], runs: str, message: str

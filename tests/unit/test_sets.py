@@ -87,7 +87,7 @@ def test_a_mechanism_of_one_value_is_not_told_sets(tmp_path: Path) -> None:
     grr = 'kind = "set"\nvalues = ["git", "vim"]\n'
     path = tmp_path / "metrics.toml"
     path.write_text((TABLE + grr).replace('"auto"', '"grr"'))
-    with pytest.raises(CatalogInvalid, match="grr takes one value"):
+    with pytest.raises(CatalogInvalid, match="grr is for a single value"):
         read_catalog(path)
     path.write_text((TABLE + SETS.replace('kind = "set"\n', "")).replace('"auto"', '"privset"'))
     with pytest.raises(CatalogInvalid, match='privset is of sets; write kind = "set"'):
@@ -155,5 +155,5 @@ def test_a_rehearsal_takes_sets_and_a_plan_says_to_rehearse(
     assert "5,000 reports by privset" in output
     assert "3,600" in output
     many = [1 << number | 1 << other for number in range(400) for other in range(number)]
-    with pytest.raises(BadParameter, match="too large to simulate"):
+    with pytest.raises(BadParameter, match="are too much to draw"):
         draw(PrivSet(0.1, 400, 3), many, [1] * len(many), np.random.default_rng(1))
