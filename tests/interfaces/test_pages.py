@@ -446,7 +446,7 @@ def test_a_page_that_asks_for_a_token_takes_one(
         page.evaluate("sessionStorage.setItem('token', 'of-last-year')")
         page.reload()
         expect(page.locator("dialog")).to_contain_text(
-            "it has expired, was removed, or is mistyped"
+            "has expired, was removed, or is mistyped"
         )
         page.fill("dialog input", secret)
         page.keyboard.press("Enter")
