@@ -146,9 +146,7 @@ def test_strings_that_were_typed_are_in_the_link_and_reach_no_server(
         assert not [url for url in urls if "secret" in url.partition("#")[0]]
         page.fill("textarea", "\n".join(f"host-{n}.example" for n in range(300)))
         page.keyboard.press("Tab")
-        expect(page.locator("#state")).to_contain_text(
-            "Too many strings for a link: save them"
-        )
+        expect(page.locator("#state")).to_contain_text("Too many strings for a link: save them")
         assert "#" not in page.url
 
 

@@ -445,9 +445,7 @@ def test_a_page_that_asks_for_a_token_takes_one(
         assert page.locator("#metrics h2").count() == LISTED
         page.evaluate("sessionStorage.setItem('token', 'of-last-year')")
         page.reload()
-        expect(page.locator("dialog")).to_contain_text(
-            "has expired, was removed, or is mistyped"
-        )
+        expect(page.locator("dialog")).to_contain_text("has expired, was removed, or is mistyped")
         page.fill("dialog input", secret)
         page.keyboard.press("Enter")
         watched.settled()
