@@ -52,6 +52,8 @@ export function outputsOf(
     const { tweakedKey } = suite.blind(new Uint8Array(1), publicKey);
     return suite.finalizeBatch(items, proof, tweakedKey).map((output) => Uint8Array.from(output));
   } catch (error) {
-    throw new BadParameter("the issuer's proof does not fit its key in the bundle", { cause: error });
+    throw new BadParameter("the issuer's proof does not fit its key in the bundle", {
+      cause: error,
+    });
   }
 }
