@@ -62,9 +62,7 @@ class Aggregator:
         self._pools = pools
         self.good: list[int] = []
 
-    def unary_unary(self, _method: str, *_: Any, **options: Any) -> Any:
-        deserialize = options["response_deserializer"]
-
+    def unary_unary(self, _method: str, _serialize: Any, deserialize: Any) -> Any:
         async def call(_request: Any, **_: Any) -> Any:
             await asyncio.sleep(0)
             self._pools.asked += 1

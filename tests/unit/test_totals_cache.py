@@ -261,7 +261,7 @@ def test_who_asked_before_another_bundle_leaves_no_answer_of_the_former_one(tmp_
 def test_sums_past_64_bits_are_refused() -> None:
     large = WindowTotals(cells=np.array([2**61]), counted=1, batch_reports=1, at=0)
     assert sum_totals([large], 1).cells == [2**61]
-    with pytest.raises(BadParameter, match="pass 64 bits"):
+    with pytest.raises(BadParameter, match="exceed 64 bits"):
         sum_totals([large, large], 1)
     assert sum_totals(
         [WindowTotals(cells=np.zeros(0, dtype=np.int64), counted=0, batch_reports=0, at=0)], 2

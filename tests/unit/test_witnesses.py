@@ -236,7 +236,7 @@ def test_a_witness_refuses_a_fork_an_older_checkpoint_and_a_clock_that_went_back
     for fork in forks:
         with pytest.raises(LogBroken, match="forked"):
             sign(fork)
-    with pytest.raises(LogBroken, match="it was cut, or this is another"):
+    with pytest.raises(LogBroken, match="it was cut short, or this is another"):
         sign(older)
     altered = log(b"1", b"2", b"3", b"4", folder="altered")
     (altered / CHECKPOINT).write_text((altered / CHECKPOINT).read_text().replace("\n4\n", "\n5\n"))
@@ -271,7 +271,7 @@ def test_a_witnesss_key_is_made_once_and_read_with_its_name(
 ) -> None:
     with pytest.raises(KeysUnusable, match="there is one"):
         make_witness(tmp_path / "witness", WITNESS)
-    with pytest.raises(BadParameter, match="without spaces"):
+    with pytest.raises(BadParameter, match="no spaces"):
         make_witness(tmp_path / "other", "a witness")
     public = tmp_path / "witness" / "witness.pub"
     with pytest.raises(KeysUnusable, match="make a key: hubbub keys witness"):

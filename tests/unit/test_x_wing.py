@@ -246,7 +246,7 @@ def test_dummies_are_sealed_as_the_reports_they_hide_among(tmp_path: Path) -> No
         read_stream_table(path)
     document["streams"]["theme"]["kem"] = "kyber"
     path.write_text(json.dumps(document))
-    with pytest.raises(BadParameter, match="kem 'kyber' is none of x25519, x-wing; or upgrade"):
+    with pytest.raises(BadParameter, match="kem 'kyber' is not one of x25519, x-wing; or upgrade"):
         read_stream_table(path)
 
 
