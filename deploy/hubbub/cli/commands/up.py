@@ -9,7 +9,7 @@ from typing import Final
 
 from hubbub.aggregator.settings import Outlets
 from hubbub.authoring import Catalog
-from hubbub.cli.local.local_run import LAST_BASE, LocalRun, Ports, interrupt_once
+from hubbub.cli.local.local_run import LAST_BASE, LocalRun, Ports
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say, several
 from hubbub.errors import BadParameter, BundleRefused, HubbubError, ServiceUnavailable
@@ -110,7 +110,6 @@ def until_interrupted(run: LocalRun, look: Callable[[], None] | None = None) -> 
     """
     publishing = 0.0
     try:
-        interrupt_once()
         while True:
             run.check()
             if look:

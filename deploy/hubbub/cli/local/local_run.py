@@ -99,10 +99,11 @@ def _uninterrupted() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def interrupt_once() -> None:
+def _interrupt_once() -> None:
     """From now on the first Ctrl-C raises KeyboardInterrupt, and each later one is answered."""
-    for number in _ENDING:
-        signal.signal(number, _interrupt)
+    if threading.current_thread() is threading.main_thread():
+        for number in _ENDING:
+            signal.signal(number, _interrupt)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
@@ -163,6 +164,7 @@ class LocalRun:
         except OSError as error:
             raise StateUnusable(f"{self.home}: {error.strerror}; give a writable folder") from error
         try:
+            _interrupt_once()
             self._claim()
             self.bundle: Bundle = self._prepare()
             self._start()
