@@ -353,7 +353,7 @@ def test_too_much_to_draw_is_refused() -> None:
     subset = build("subset", epsilon=1.0, categories=4)
     with pytest.raises(BadParameter, match="is too large to simulate"):
         draw(wide, range(5000), [1] * 5000, np.random.default_rng(1))
-    with pytest.raises(BadParameter, match="2,000,000,000 reports are too many to draw"):
+    with pytest.raises(BadParameter, match="2,000,000,000 reports are too many to simulate"):
         draw(subset, range(4), [5 * 10**8] * 4, np.random.default_rng(1))
 
 
