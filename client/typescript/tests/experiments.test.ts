@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { ErrorCode, OpenFeature } from "@openfeature/web-sdk";
+
+import { Arms } from "../examples/openfeature.js";
 import { openBundle } from "../src/catalog/bundle.js";
 import { openNotice } from "../src/catalog/notice.js";
 import { Client } from "../src/client/client.js";
@@ -56,4 +59,20 @@ test("a device that does not report has the first arm, and no arm of what is no 
     name: "UnknownMetric",
     message: 'there is no such experiment; there are colours, new_menu; did you mean "new_menu"?',
   });
+});
+
+test("the provider of OpenFeature gives flags the value of the arm", async () => {
+  const values = { new_menu: { control: false, new: true }, colours: { none: 1 } };
+  const flags = OpenFeature.getClient();
+  for (const [secret, [arm]] of Object.entries(vectors.arms)) {
+    await OpenFeature.setProviderAndWait(new Arms(await clientOf(secret), values));
+    const details = flags.getBooleanDetails("new_menu", false);
+    assert.deepEqual([details.value, details.variant], [arm === "new", arm]);
+    const missing = flags.getNumberDetails("colours", 7);
+    assert.deepEqual([missing.value, missing.errorCode], [7, ErrorCode.FLAG_NOT_FOUND]);
+    const wrong = flags.getStringDetails("new_menu", "7");
+    assert.deepEqual([wrong.value, wrong.errorCode], ["7", ErrorCode.TYPE_MISMATCH]);
+    assert.deepEqual(flags.getObjectValue("constructor", { a: 1 }), { a: 1 });
+  }
+  await OpenFeature.clearProviders();
 });
