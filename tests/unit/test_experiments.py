@@ -190,3 +190,12 @@ def test_an_experiment_that_ended_does_not_begin_again(tmp_path: Path) -> None:
     again = read_catalog(_written(tmp_path, CATALOG)).metrics
     with pytest.raises(BundleRefused, match="ended"):
         refuse_changes(again, ended)
+
+
+def test_a_metric_does_not_begin_in_an_experiment_that_has_ended(tmp_path: Path) -> None:
+    before = make_bundle(_written(tmp_path, CATALOG)).bundle
+    later = read_catalog(_written(tmp_path, TWO)).metrics
+    refuse_changes(later, before)
+    over = read_catalog(_written(tmp_path, TWO.replace("new = 1", "new = 0"))).metrics
+    with pytest.raises(BundleRefused, match='"liked": the experiment "new_menu" has ended'):
+        refuse_changes(over, before)

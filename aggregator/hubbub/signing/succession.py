@@ -58,7 +58,8 @@ def refuse_changes(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str,
                     f'metric "{name}": breakdown has lost {gone}, whose totals would be found no '
                     "more: put it back"
                 )
-            if before and (changed := changed_arms(before.experiment, metric.experiment)):
+            measured = before.experiment if before else None
+            if changed := changed_arms(measured, metric.experiment):
                 problems.append(f'metric "{name}": {changed}')
             continue
         if name in previous.metrics:

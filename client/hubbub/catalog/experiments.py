@@ -193,8 +193,15 @@ def clashes(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def changed_arms(before: Experiment | None, after: Experiment | None) -> str:
     """What of a metric's experiment changed that may not; "" if it may: arms only end."""
-    if before is None or after is None:
+    if after is None:
         return ""
+    if before is None or before.name != after.name:
+        if not after.is_over(()):
+            return ""
+        return (
+            f'the experiment "{after.name}" has ended, since an arm has weight 0, and no report '
+            "would be told apart by its arms: name an experiment that goes on, or none"
+        )
     ended = [arm for arm, weight in before.arms.items() if not weight]
     if begun := [arm for arm in ended if after.arms.get(arm)]:
         return (
