@@ -7,6 +7,7 @@ not even that is said, a filler goes, so that every device sends as many reports
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from hubbub.catalog.values.past_kind import PastKind
 from hubbub.errors import ValueOutOfDomain
 from hubbub.fields.field import entry
 from hubbub.fields.kinds import Kind, flag
@@ -31,6 +32,11 @@ _NO_CROWD: Final = (
 _NO_MODEL: Final = (
     "of a model does not go with cover: a device tells it once, in its round, and that would be "
     "seen; leave one of them out"
+)
+
+_NO_PAST: Final = (
+    "does not go with cover: a device that was not used reports nothing, and that would be seen; "
+    "leave one of them out"
 )
 
 DEFAULT: Final = entry(
@@ -79,6 +85,8 @@ def uncovered(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     for name, metric in metrics.items():
         if metric.model:
             yield name, "kind", _NO_MODEL
+        elif isinstance(metric.value_kind, PastKind):
+            yield name, "kind", _NO_PAST
         elif metric.default is None:
             yield name, "default", _NO_DEFAULT
         elif metric.mix != "pool":

@@ -24,6 +24,7 @@ from hubbub.catalog.periods import PERIOD, REPORT_ON, SAMPLING, period_conflicts
 from hubbub.catalog.policy import RELEASE, Caps, Release
 from hubbub.catalog.randomizer import randomizer_of, refuse_large_batch, refuse_uneven_lies
 from hubbub.catalog.values.beginnings import BEGINNINGS, check_beginnings
+from hubbub.catalog.values.funnels import STEPS
 from hubbub.catalog.values.list_versions import (
     GROWN,
     STREAM,
@@ -34,6 +35,8 @@ from hubbub.catalog.values.list_versions import (
 )
 from hubbub.catalog.values.part_ranges import OUTSIDE, RANGES, PartRange
 from hubbub.catalog.values.part_values import PARTS, asked_parts, check_ranges, code_of, size_of
+from hubbub.catalog.values.rates import RATE, Ratio
+from hubbub.catalog.values.retentions import WEEKS
 from hubbub.catalog.values.value_kind import ValueKind
 from hubbub.catalog.values.value_kinds import check_family, kind_named
 from hubbub.catalog.values.vectors import COORDINATES
@@ -114,6 +117,8 @@ class Metric:
             ),
             "parts": PARTS,
             "coordinates": COORDINATES,
+            "steps": STEPS,
+            "weeks": WEEKS,
             "domain": Entry(
                 kind=kinds.one_of(DOMAINS.values),
                 meaning="Type of the values, if they are not listed.",
@@ -182,6 +187,7 @@ class Metric:
     edges: tuple[float, ...] = field(default=(), metadata=metric_fields.EDGES)
     outside: str = field(default="", metadata=OUTSIDE)
     other: bool = field(default=False, metadata=metric_fields.OTHERS)
+    rate: Ratio | None = field(default=None, metadata=RATE)
     beginnings: tuple[str, ...] = field(default=(), metadata=BEGINNINGS)
     ranges: Mapping[str, PartRange] = field(default_factory=dict, metadata=RANGES)
     breakdown: Rules = field(default_factory=dict, metadata=BREAKDOWN)

@@ -32,8 +32,9 @@ EXPIRES: Final = entry(
 KIND: Final = entry(
     kinds.one_of(KINDS.keys),
     "What the app reports, instead of `values` and `domain`: a boolean, a whole number, a "
-    "number, a timedelta, or a size with its unit; a set of the `values`; or a vector with "
-    "`coordinates`.",
+    "number, a timedelta, or a size with its unit; a set of the `values`; a vector with "
+    "`coordinates`; or events, of which the device computes a funnel (`steps`), its activity (days "
+    "of use) or retention (`weeks`), or a `rate`.",
     '"duration"',
     defines=True,
 )

@@ -274,6 +274,28 @@ def values() -> Kind:
     )
 
 
+def names(least: int, most: int) -> Kind:
+    """A list of so many texts, each once."""
+    words = f"a list of {least} to {most:,} texts, none empty and none twice"
+    listed = values()
+
+    def problem(value: Any) -> str:
+        if not (isinstance(value, list | tuple) and least <= len(value) <= most):
+            return f"must be {words}"
+        return f"must be {words}" if True in value or False in value else listed.problem(value)
+
+    texts = {"type": "string", "minLength": 1, "maxLength": MAX_VALUE_BYTES}
+    array = {"type": "array", "uniqueItems": True, "minItems": least, "maxItems": most}
+    return Kind(
+        words=lambda: words,
+        problem=problem,
+        schema=lambda: {**array, "items": texts},
+        read=tuple,
+        dump=list,
+        load=_tuple,
+    )
+
+
 def strings() -> Kind:
     """Strings to look for: texts, each once; where people write them, also the file of them."""
     words = "the path of a text file, one string a line, plain or .gz; or a list of strings"

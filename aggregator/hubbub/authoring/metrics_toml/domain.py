@@ -16,7 +16,7 @@ from hubbub.programs.text_files import read_list
 
 def spelled(table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
     """A metric's table as mechanisms have it: with the values or the domain that its kind means."""
-    name = table.get("kind")
+    name = table.get("kind", "rate" if "rate" in table else None)
     # What is wrong with a kind that there is none of is told with all other fields.
     named = KINDS.get(name) if isinstance(name, str) else None
     own = LISTED if name is None else named or KINDS["boolean"]

@@ -24,7 +24,7 @@ from hubbub.mechanisms import REGISTRY
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 # Where `auto` weighs nothing, as one mechanism answers (sole_choice.py).
 _ONE_ANSWERS: Final[Sequence[Schema]] = (
-    *({"required": [way]} for way in ("parts", "coordinates")),
+    *({"required": [way]} for way in ("parts", "coordinates", "rate")),
     {"properties": {"kind": {"const": "set"}}, "required": ["kind"]},
     {"properties": {"domain": {"const": DOMAINS["strings"]}}, "required": ["domain"]},
 )
@@ -140,7 +140,9 @@ def _domain(mechanism: str) -> Schema:
         else:
             options += [_only(way, ways) for way in ways if way in _ways_of(mechanism)]
     if kinds != ["strings"] and _ways_of(mechanism) not in ({"parts"}, {"coordinates"}):
-        options.append(_only("kind", [*ways, "kind"]))
+        options.append(_only("kind", [*ways, "rate", "kind"]))
+    if "coordinates" in _ways_of(mechanism):
+        options.append(_only("rate", [*ways, "rate"]))
     # Of a metric that says both, the kind alone would be another way.
     return {"oneOf": options}
 
@@ -148,9 +150,9 @@ def _domain(mechanism: str) -> Schema:
 def _ways_of(mechanism: str) -> set[str]:
     """How values can be listed."""
     if mechanism == AUTO:
-        return {"values", "values_file", "parts", "coordinates"}
+        return {"values", "values_file", "parts", "coordinates", "steps", "weeks"}
     alone = {"pairs": {"parts"}, "vector": {"coordinates"}}
-    return alone.get(REGISTRY[mechanism].FAMILY, {"values", "values_file"})
+    return alone.get(REGISTRY[mechanism].FAMILY, {"values", "values_file", "steps", "weeks"})
 
 
 def _only(way: str, ways: Iterable[str]) -> Schema:

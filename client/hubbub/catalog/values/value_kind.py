@@ -41,7 +41,10 @@ class ValueKind:
     LISTS: ClassVar[str] = "values"
     CROWD: ClassVar[str] = ""
     NOT_ITS: ClassVar[Mapping[str, str]] = {
-        "coordinates": 'are of a vector; write kind = "vector" beside them'
+        "coordinates": 'are of a vector; write kind = "vector" beside them',
+        "steps": 'are of a funnel; write kind = "funnel" beside them',
+        "weeks": 'are of a retention; write kind = "retention" beside them',
+        "rate": "is a kind of its own; leave kind and its fields out",
     }
     BESIDE: ClassVar[str] = ""
     COLUMN: ClassVar[str] = "a part"
@@ -65,6 +68,8 @@ class ValueKind:
 
         `domain` is that of the mechanism: "categories", "numbers", "strings" or "vectors".
         """
+        if getattr(metric, "rate", None) and "rate" in self.NOT_ITS:  # a part of answers has none
+            raise BadParameter(f"rate: {self.NOT_ITS['rate']}")
         if metric.edges and not self.NUMERIC:
             raise BadParameter('edges are of a number; write kind = "number", or another')
         if metric.outside and not (metric.edges or domain == "numbers"):

@@ -2,10 +2,14 @@
 
 from typing import Any, Final
 
+from hubbub.catalog.values.activities import Activity
 from hubbub.catalog.values.booleans import Boolean
 from hubbub.catalog.values.counts import Count
 from hubbub.catalog.values.durations import Duration
+from hubbub.catalog.values.funnels import Funnel
 from hubbub.catalog.values.numbers import Number
+from hubbub.catalog.values.rates import Rate
+from hubbub.catalog.values.retentions import Retention
 from hubbub.catalog.values.sets import ValueSet
 from hubbub.catalog.values.sizes import Size
 from hubbub.catalog.values.value_kind import ValueKind
@@ -23,6 +27,10 @@ KINDS: Final[dict[str, ValueKind]] = {
     "size": Size(),
     "set": ValueSet(),
     "vector": Vector(),
+    "funnel": Funnel(),
+    "rate": Rate(),
+    "activity": Activity(),
+    "retention": Retention(),
 }
 
 
@@ -39,13 +47,16 @@ def numeric_kinds() -> dict[str, Number]:
 def check_family(metric: Any) -> None:
     """Raises BadParameter where kind and mechanism say different things of sets, or of vectors."""
     mechanism, family = metric.mechanism, REGISTRY[metric.mechanism].FAMILY
+    own = kind_named(metric.kind)
+    if family == own.FAMILY:
+        return
+    if own.FAMILY is not None:
+        raise BadParameter(
+            f"kind: {mechanism} is for a single value, not for a {metric.kind}; write mechanism = "
+            '"auto"'
+        )
     for name, kind in KINDS.items():
-        is_its = metric.kind == name
-        if kind.FAMILY is None or (family == kind.FAMILY) == is_its:
-            continue
-        if is_its:
+        if family == kind.FAMILY:
             raise BadParameter(
-                f"kind: {mechanism} is for a single value, not for a {name}; write mechanism = "
-                '"auto"'
+                f'{mechanism} is of {kind.LISTS}; write kind = "{name}"{kind.BESIDE}'
             )
-        raise BadParameter(f'{mechanism} is of {kind.LISTS}; write kind = "{name}"{kind.BESIDE}')

@@ -81,9 +81,12 @@ class Vector(ValueKind):
     SETS: ClassVar[str] = "vectors"
     LISTS: ClassVar[str] = "vectors"
     CROWD: ClassVar[str] = _CODES
-    NOT_ITS: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        _NOT_OF_ONE, "is not of a vector, which has coordinates alone; leave this out"
-    )
+    NOT_ITS: ClassVar[Mapping[str, str]] = {
+        **{name: why for name, why in ValueKind.NOT_ITS.items() if name != "coordinates"},
+        **dict.fromkeys(
+            _NOT_OF_ONE, "is not of a vector, which has coordinates alone; leave this out"
+        ),
+    }
     BESIDE: ClassVar[str] = " and its coordinates"
     COLUMN: ClassVar[str] = "each coordinate"
     PYTHON: ClassVar[str] = "Sequence[float]"

@@ -1,0 +1,52 @@
+"""Activity: whether a day of use is the first of its week, or of its 28 days."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, ClassVar, Final
+
+from hubbub.catalog.epochs import epoch_at, epoch_start
+from hubbub.catalog.values.past_kind import PastKind
+from hubbub.errors import BadParameter
+
+AGAIN: Final = "again in its week"
+FIRST_OF_WEEK: Final = "first in its week"
+FIRST_OF_28: Final = "first in its 28 days"
+_VALUES: Final = (AGAIN, FIRST_OF_WEEK, FIRST_OF_28)
+
+
+class Activity(PastKind):
+    """A report at the first event of a day. Weeks and 28 days are the epochs of these lengths."""
+
+    EPOCH: ClassVar[str] = "day"
+    LISTS: ClassVar[str] = "days of use"
+
+    def base_values(self, written: None) -> tuple[str, ...]:  # noqa: ARG002 nothing is written
+        """The three values."""
+        return _VALUES
+
+    def check(self, metric: Any, domain: str) -> None:
+        """Its values are the three."""
+        if metric.values != _VALUES:
+            raise BadParameter("kind: the values of an activity are others than its three")
+        super().check(metric, domain)
+
+    def computed(
+        self,
+        metric: Any,  # noqa: ARG002 alike for all
+        epoch: int,
+        events: Mapping[str, int],  # noqa: ARG002 that there is one is enough
+        reported: Collection[int],
+    ) -> str:
+        """By the other days that were reported."""
+        if _is_first("28d", epoch, reported):
+            return FIRST_OF_28
+        return FIRST_OF_WEEK if _is_first("week", epoch, reported) else AGAIN
+
+
+def _is_first(length: str, day: int, reported: Collection[int]) -> bool:
+    """Whether none of the days that were reported is in the same epoch of this length."""
+    own = _epoch_of(day, length)
+    return all(_epoch_of(other, length) != own for other in reported)
+
+
+def _epoch_of(day: int, length: str) -> int:
+    return epoch_at(epoch_start(day, "day"), length)

@@ -1,0 +1,117 @@
+"""The contract of kinds whose value a device computes from its own past.
+
+The app reports events. A device reports an epoch's value once: of a kind that counts events once
+the epoch is over, of the others at the epoch's first event, by the epochs in its ledger.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from hubbub.catalog.plain_value import as_python
+from hubbub.catalog.values.value_kind import Complain, ValueKind
+from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.mechanisms import REGISTRY
+
+_USE: Final = "use"
+_NOT_ITS: Final[Mapping[str, str]] = {
+    **ValueKind.NOT_ITS,
+    **dict.fromkeys(
+        ("values", "values_file", "domain", "parts", "edges", "outside", "other"),
+        "does not go with this kind, whose values follow from its own fields; leave it out",
+    ),
+    **dict.fromkeys(
+        ("default", "discover", "period", "report_on"),
+        "does not go with this kind: what the device remembers decides when it reports what; "
+        "leave it out",
+    ),
+}
+
+
+def without(field: str) -> Mapping[str, str]:
+    """NOT_ITS of a kind that has this field."""
+    return {name: reason for name, reason in _NOT_ITS.items() if name != field}
+
+
+class PastKind(ValueKind):
+    """A kind with base values, of which a device computes one.
+
+    COUNTS: whether the value follows from counts of the epoch's events, and so is reported once the
+    epoch is over. EPOCH: the only permitted epoch; "" for any. FIELD: the field of metrics.toml
+    that the base values follow from, with its entry; None if they are always the same.
+    """
+
+    TAKES_OTHER: ClassVar[bool] = False
+    COUNTS: ClassVar[bool] = False
+    EPOCH: ClassVar[str] = ""
+    FIELD: ClassVar[tuple[str, Any] | None] = None
+    NOT_ITS: ClassVar[Mapping[str, str]] = _NOT_ITS
+
+    def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
+        """With the base values."""
+        if self.FIELD is None:
+            return {**table, "values": [*self.base_values(None)]}
+        name, says = self.FIELD
+        plain = {field: value for field, value in table.items() if field != name}
+        if problem := says.kind.problem(table.get(name)):
+            wrong(name, f"{problem}; write {name} = {says.example}")
+            return {**plain, "values": ["1", "2"]}
+        return {**plain, "values": [*self.base_values(says.kind.read(table[name]))]}
+
+    def base_values(self, written: Any) -> Sequence[str]:
+        """The base values by what FIELD holds."""
+        return tuple(written)
+
+    def check(self, metric: Any, domain: str) -> None:
+        """Raises BadParameter for other fields that contradict one report an epoch."""
+        kind = metric.kind
+        if (self.FAMILY or "listed") != REGISTRY[metric.mechanism].FAMILY:
+            raise BadParameter(
+                f'kind: {metric.mechanism} does not go with a {kind}; write mechanism = "auto"'
+            )
+        if self.EPOCH and metric.epoch != self.EPOCH:
+            raise BadParameter(f'epoch: must be "{self.EPOCH}" with kind = "{kind}"')
+        if metric.limits.reports_per_epoch != 1:
+            raise BadParameter(
+                f"limits: reports_per_epoch must be 1: a device reports a {kind} once an epoch"
+            )
+        if metric.default is not None or metric.discover or metric.report_on:
+            raise BadParameter(f"kind: a {kind} has no default, discover or period")
+        if self.COUNTS and metric.breakdown:
+            raise BadParameter(
+                f"breakdown: does not go with a {kind}: devices report it once its epoch is over, "
+                "when the app passes no public fields; leave one of them out"
+            )
+        if not self.COUNTS and metric.sampling != 1:
+            raise BadParameter(
+                f'sampling: does not go with kind = "{kind}", for which a device reports in all '
+                "epochs of use; leave it out"
+            )
+        super().check(metric, domain)
+
+    def event(self, metric: Any, value: Any) -> str:
+        """The event that an app reports. Raises ValueOutOfDomain, without the value."""
+        if not self.COUNTS and value is None:
+            return _USE
+        if not self.COUNTS:
+            raise ValueOutOfDomain(f"a metric of kind {metric.kind} takes no value; leave it out")
+        event = as_python(value, metric.values)
+        if not (isinstance(event, str) and event in metric.values):
+            raise ValueOutOfDomain(f"the value is not one of its {len(metric.values)} values")
+        return event
+
+    def computed(
+        self, metric: Any, epoch: int, events: Mapping[str, int], reported: Collection[int]
+    ) -> Any:
+        """The value of an epoch, for `metric.code`.
+
+        Args:
+            metric: of this kind.
+            epoch: number of the epoch.
+            events: how often each event happened in the epoch; one at least.
+            reported: the other epochs that this device reported, as far as it remembers them.
+        """
+        raise NotImplementedError
+
+    def example(self, metric: Any, chance: Any) -> Any:
+        """An event, or no value."""
+        return chance.choice(metric.values) if self.COUNTS else None

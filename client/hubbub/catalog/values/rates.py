@@ -1,0 +1,98 @@
+"""Rates: how often one event happened for each time that another did, as a vector of two counts."""
+
+from collections.abc import Collection, Mapping
+from math import sqrt
+from typing import Any, ClassVar, Final
+
+from hubbub.catalog.values.past_kind import PastKind, without
+from hubbub.catalog.values.value_kind import Complain
+from hubbub.catalog.values.vectors import Vector
+from hubbub.errors import BadParameter
+from hubbub.fields import kinds
+from hubbub.fields.field import check, entry, setting, settings
+from hubbub.fields.tables import table_of
+
+
+@settings
+class Ratio:
+    """The two events of a rate. Raises BadParameter if they are the same.
+
+    Args:
+        most: largest count of an event in an epoch that is reported.
+    """
+
+    of: str = setting(kinds.text("names the event in the numerator"), "Numerator.", '"crashed"')
+    per: str = setting(
+        kinds.text("names the event in the denominator"), "Denominator.", '"started"'
+    )
+    most: int = setting(kinds.whole(1, 1_000_000), "Largest count of either in an epoch.", "20")
+
+    def __post_init__(self) -> None:
+        check(self)
+        if self.of == self.per:
+            raise BadParameter("of and per must be two events; rename one")
+
+
+_TABLE: Final = table_of(Ratio)
+_REMEDY: Final = 'write rate = { of = "crashed", per = "started", most = 20 }'
+RATE: Final = entry(
+    _TABLE,
+    "Two events whose ratio is asked for; a device reports once how often each happened in an "
+    "epoch, up to `most`.",
+    '{ of = "crashed", per = "started", most = 20 }',
+    write=_REMEDY,
+    defines=True,
+)
+
+
+def longest(ratio: Ratio) -> float:
+    """The length of the longest vector."""
+    return sqrt(2) * ratio.most
+
+
+class Rate(PastKind, Vector):
+    """Counts of two events in an epoch, each up to `most`."""
+
+    COUNTS: ClassVar[bool] = True
+    FAMILY: ClassVar[str | None] = Vector.FAMILY
+    SETS: ClassVar[str] = Vector.SETS
+    LISTS: ClassVar[str] = "rates"
+    NOT_ITS: ClassVar[Mapping[str, str]] = {
+        **without("rate"),
+        "max_length": "follows from `most` of the rate; leave it out",
+        "release": Vector.NOT_ITS["release"],
+    }
+    PYTHON: ClassVar[str] = "{}"
+    TYPESCRIPT: ClassVar[str] = "{0}"
+
+    def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
+        """With its events as coordinates, and the length of the longest vector."""
+        if problem := _TABLE.problem(table.get("rate")):
+            wrong("rate", f"{problem}; {_REMEDY}")
+            return {**table, "kind": "rate", "values": ["1", "2"]}
+        ratio = _TABLE.read(table["rate"])
+        return {
+            **table,
+            "kind": "rate",
+            "values": [ratio.of, ratio.per],
+            "max_length": longest(ratio),
+        }
+
+    def check(self, metric: Any, domain: str) -> None:
+        """Its coordinates and the longest length follow from its rate."""
+        ratio = metric.rate
+        if ratio is None or metric.values != (ratio.of, ratio.per):
+            raise BadParameter("rate: must name the two coordinates of its vector")
+        if metric.parameters.get("max_length") != longest(ratio):
+            raise BadParameter("rate: max_length must be most times the root of 2")
+        super().check(metric, domain)
+
+    def computed(
+        self,
+        metric: Any,
+        epoch: int,  # noqa: ARG002 alike in all epochs
+        events: Mapping[str, int],
+        reported: Collection[int],  # noqa: ARG002 of its own epoch alone
+    ) -> list[float]:
+        """Both counts, each up to `most`."""
+        return [float(min(events.get(name, 0), metric.rate.most)) for name in metric.values]

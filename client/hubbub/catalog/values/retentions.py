@@ -1,0 +1,58 @@
+"""Retention: in which week after its first week a device is used."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, ClassVar, Final
+
+from hubbub.catalog.values.past_kind import PastKind, without
+from hubbub.errors import BadParameter
+from hubbub.fields.field import Entry
+from hubbub.fields.kinds import whole
+
+LATER: Final = "later"
+"""The value of all weeks after the last that is counted."""
+WEEKS: Final = Entry(
+    kind=whole(1, 52),
+    meaning='With `kind = "retention"`: how many weeks after the first are counted one by one.',
+    example="8",
+)
+
+
+def week_names(weeks: int) -> tuple[str, ...]:
+    """The values: a week each, from the first on, and what comes later."""
+    return (*(f"week {week}" for week in range(weeks + 1)), LATER)
+
+
+class Retention(PastKind):
+    """Weeks since the first week, at the first event of a week."""
+
+    EPOCH: ClassVar[str] = "week"
+    LISTS: ClassVar[str] = "weeks"
+    NOT_ITS: ClassVar[Mapping[str, str]] = without("weeks")
+    FIELD: ClassVar[tuple[str, Entry] | None] = ("weeks", WEEKS)
+
+    def base_values(self, written: int) -> tuple[str, ...]:
+        """The names of so many weeks."""
+        return week_names(written)
+
+    def check(self, metric: Any, domain: str) -> None:
+        """Its values are those of a number of weeks."""
+        weeks = len(metric.values or ()) - 2
+        if problem := WEEKS.kind.problem(weeks):
+            raise BadParameter(f"weeks: {problem}")
+        if metric.values != week_names(weeks):
+            raise BadParameter("weeks: the values are others than the names of its weeks")
+        super().check(metric, domain)
+
+    def computed(
+        self,
+        metric: Any,
+        epoch: int,
+        events: Mapping[str, int],  # noqa: ARG002 that there is one is enough
+        reported: Collection[int],
+    ) -> str:
+        """The week, counted from the first week that was reported.
+
+        A ledger remembers the last 64 epochs, which is more than the weeks that are counted.
+        """
+        week = epoch - min(reported, default=epoch)
+        return str(metric.values[min(max(week, 0), len(metric.values) - 1)])
