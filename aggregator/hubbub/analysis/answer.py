@@ -1,4 +1,4 @@
-"""An answer: what the analyst gets for totals, the same from every face."""
+"""The answer to a query about one metric's totals; CLI, web page and notebook all show it."""
 
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -113,7 +113,7 @@ class Answer:
 
     @property
     def places(self) -> Floats:
-        """Per value its share of all reports; of a mean its place in its range, from 0 to 1."""
+        """Share of all reports per value; for numbers, the place in their range, from 0 to 1."""
         low, unit = 0.0, float(max(self.reports, 1))
         if self.kind in OF_NUMBERS and self.span:
             low, unit = self.span[0], self.span[1] - self.span[0]

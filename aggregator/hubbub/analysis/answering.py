@@ -1,4 +1,4 @@
-"""Answering: from totals to an answer, the same from every face."""
+"""Computes answers from totals; CLI, web page and notebook all use it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -26,10 +26,12 @@ def answer_lists(
     repeats: int = 1,
     other: int | None = None,
 ) -> Answer:
-    """As `answer_tiers`, from the reports to several lists, each the beginning of `values`.
+    """Answer from reports to several versions of a list of values.
 
-    other: which of the values stands for all that are not listed. Of a shorter list it is left out:
-        it held what was appended since, so nobody there was asked for what it is now.
+    `lists` contains the tiers and the length of each version, which is a beginning of `values`.
+    `other` is the place of the value that stands for all unlisted ones: in a shorter list it
+    included the values that were appended later, so that list's reports do not count for it.
+    `repeats` is the largest number of reports from one device.
 
     Raises:
         BatchTooSmall: not a single report.
@@ -69,7 +71,7 @@ def answer_lists(
 
 
 def _among_those(row: ValueAnswer, reports: int) -> ValueAnswer:
-    """A row as of those who could say its value, of whom no more than all can hold it."""
+    """The row with shares of the `reports` that could contain its value, which bound its ends."""
     most = float(reports)
     return replace(
         row,
@@ -83,7 +85,7 @@ def _among_those(row: ValueAnswer, reports: int) -> ValueAnswer:
 
 
 def only_of_all(first: Answer, other: Answer) -> tuple[Answer, Answer]:
-    """Two answers, of the values alone that every report of both could say."""
+    """Both answers, reduced to the values that every report of both could contain."""
     places = [
         place
         for place in range(len(first.values))
@@ -105,7 +107,7 @@ def _cut(answer: Answer, places: Sequence[int]) -> Answer:
 
 
 def _mapped(figures: ValueEstimates, of: Callable[[Floats], Floats]) -> ValueEstimates:
-    """All that there is one of for each value, changed alike."""
+    """The estimates with `of` applied to each per-value column."""
     return replace(
         figures,
         estimates=of(figures.estimates),
@@ -116,7 +118,7 @@ def _mapped(figures: ValueEstimates, of: Callable[[Floats], Floats]) -> ValueEst
 
 
 def _widened(column: Floats, size: int, left_out: int | None) -> Floats:
-    """Zeros where nobody was asked."""
+    """The column extended by zeros to `size` values, and with zero at `left_out`."""
     wide = np.append(column, np.zeros(size - len(column)))
     if left_out is not None:
         wide[left_out] = 0.0
@@ -134,9 +136,9 @@ def answer(
     candidates: Sequence[str] = (),
     confidence: float = CONFIDENCE,
 ) -> Answer:
-    """Estimates for the listed `values`; for `candidates` if over strings; of a range if numbers.
+    """Answer of one mechanism: listed values, parts of a range, a mean, or candidate strings.
 
-    Of a prefix tree without candidates, for the strings that are found.
+    Without candidates, a prefix tree answers with the strings that it discovers.
 
     Raises:
         BadParameter: candidates where none belong, or none for strings that need them.
@@ -153,13 +155,12 @@ def answer_tiers(
     confidence: float = CONFIDENCE,
     repeats: int = 1,
 ) -> Answer:
-    """As `answer`, from people who report at different epsilons, each a mechanism with totals.
+    """As `answer`, for people who report at different epsilons: a mechanism and totals for each.
 
-    Shares are weighted by inverse variance: the best there is if which epsilon a person chose has
-    nothing to do with the value; otherwise the answer leans to those who chose the larger one.
-    repeats: how many of the reports one device may have made; see `figures`. A decode of RAPPOR
-        strings reads its noise off what it cannot explain, repeated lies included; `fit_p_value` is
-        judged by them.
+    Tiers are weighted by inverse variance. That is optimal if a person's choice of epsilon is
+    independent of the value; otherwise the answer leans towards the larger epsilon's reports.
+    `repeats` is the largest number of reports from one device (see `figures_of`); a decode of
+    RAPPOR strings measures its noise from its residuals, which include repeated lies.
     """
     live_tiers = with_reports(tiers)
     mechanism, _ = live_tiers[0]
@@ -173,13 +174,13 @@ def answer_tiers(
 
 
 def likely(tiers: Sequence[Tier], answered: Answer, false_share: float) -> tuple[LikelyString, ...]:
-    """Strings that are likely held beside those that a prefix tree's answer has, the surest first.
+    """Strings that are probably held, beside those in a prefix tree's answer; the surest first.
 
-    answered: what the same tiers answered, without candidates.
-    false_share: of them, the share that nobody holds, at most on average, in (0, 1).
+    `answered` is the answer of the same tiers without candidates; `false_share`, in (0, 1), bounds
+    the average share of the returned strings that nobody holds.
 
     Raises:
-        BadParameter: of what finds no strings; a share that is none.
+        BadParameter: a mechanism that discovers no strings; `false_share` out of range.
         BatchTooSmall, ShapeMismatch: as `answer`.
     """
     if not 0 < false_share < 1:
@@ -195,5 +196,5 @@ def likely(tiers: Sequence[Tier], answered: Answer, false_share: float) -> tuple
 
 
 def with_reports(tiers: Sequence[Tier]) -> Sequence[Tier]:
-    """Those that hold a report; the first, where none does."""
+    """The tiers that have reports; the first tier if none has."""
     return [tier for tier in tiers if tier[1].reports] or list(tiers[:1])

@@ -1,4 +1,4 @@
-"""The arrays of this package: a figure, or a yes or no, for every value."""
+"""Array types of this package: one number, or one truth value, per value of a metric."""
 
 import numpy as np
 import numpy.typing as npt

@@ -1,11 +1,10 @@
-"""Binomial laws: the chance of a number, and of more than it, by numpy and scipy.special alone.
+"""Binomial probabilities and tails, with numpy and scipy.special only.
 
-scipy.stats has them, too, and takes half a second and 45 MB to load what nothing else here needs.
-Right to 1e-10 of each chance, up to a thousand million trials; tests compare.
+scipy.stats has them too, but takes half a second and 45 MB to load. Each probability is accurate to
+1e-10, relative, for up to 1e9 trials; tests compare.
 
-Source: Loader 2000, Fast and accurate computation of binomial probabilities: what Stirling's
-formula leaves of a factorial, and how far the numbers are from their means, each where little is
-lost.
+Source: Loader 2000, Fast and Accurate Computation of Binomial Probabilities: the remainder of
+Stirling's formula, and the deviance from the mean, each computed without cancellation.
 """
 
 from collections.abc import Sequence
@@ -32,10 +31,7 @@ _POWERS: Final = tuple(1 / power for power in range(17, 1, -2))
 
 
 def pmf(numbers: npt.ArrayLike, trials: npt.ArrayLike, chance: float) -> Floats:
-    """The chance of exactly so many of so many trials; whole numbers, alone or in arrays.
-
-    chance: of one trial, in [0, 1].
-    """
+    """Probability of exactly `numbers` successes in `trials`, elementwise; `chance` in [0, 1]."""
     k, n = np.asarray(numbers, dtype=np.float64), np.asarray(trials, dtype=np.float64)
     if not 0 < chance < 1:
         return np.where(k == (n if chance else 0), 1.0, 0.0)
@@ -56,7 +52,7 @@ def pmf(numbers: npt.ArrayLike, trials: npt.ArrayLike, chance: float) -> Floats:
 
 
 def above(numbers: npt.ArrayLike, trials: npt.ArrayLike, chance: float) -> Floats:
-    """The chance of more than so many."""
+    """Probability of more than `numbers` successes in `trials`, elementwise."""
     k, n = np.asarray(numbers, dtype=np.float64), np.asarray(trials, dtype=np.float64)
     inner = (k >= 0) & (k < n)
     result = betainc(np.where(inner, k + 1, 1.0), np.where(inner, n - k, 1.0), chance)
@@ -64,7 +60,7 @@ def above(numbers: npt.ArrayLike, trials: npt.ArrayLike, chance: float) -> Float
 
 
 def least(share: float, trials: int, chance: float) -> int:
-    """The smallest number of which so many or fewer are at least as likely as `share`."""
+    """Smallest number k for which at most k successes have a probability of at least `share`."""
     low, high = -1, trials
     while high - low > 1:
         middle = (low + high) // 2
@@ -74,20 +70,20 @@ def least(share: float, trials: int, chance: float) -> int:
 
 
 def likely(trials: int, chance: float, cut: float) -> Floats:
-    """All but what a binomial is outside of with the chance `cut` at most."""
+    """Numbers of successes, without tails whose probability is at most `cut` together."""
     [first], [last] = likely_ends(np.array([float(trials)]), chance, cut)
     return np.arange(first, last + 1)
 
 
 def likely_ends(trials: Floats, chance: float, cut: float) -> tuple[Floats, Floats]:
-    """The least and the largest number of `likely`, of each of these trials (Bernstein 1924)."""
+    """Smallest and largest number of `likely` for each number of trials (Bernstein 1924)."""
     mean, reach = trials * chance, log(2 / cut)
     off = reach / 3 + np.sqrt(reach**2 / 9 + 2 * reach * mean * (1 - chance))
     return np.maximum(0, np.floor(mean - off)), np.minimum(trials, np.ceil(mean + off))
 
 
 def laws(trials: Sequence[int], chance: float, cut: float) -> list[Floats]:
-    """The likely chances of binomials, each from its least number on; of no trial, of 0 alone."""
+    """For each number of trials, the probabilities of its `likely` numbers, in ascending order."""
     pmfs: list[Floats] = []
     waiting: list[Floats] = []
     for number in trials:
@@ -103,7 +99,7 @@ def laws(trials: Sequence[int], chance: float, cut: float) -> list[Floats]:
 
 
 def _left(n: Floats) -> Floats:
-    """What Stirling's formula leaves of log(n!)."""
+    """Remainder of Stirling's formula for log(n!)."""
     small = n < _SMALL
     exact = _LEFT[np.where(small, n, 0).astype(np.intp)]
     if small.all():
@@ -113,7 +109,7 @@ def _left(n: Floats) -> Floats:
 
 
 def _distance(number: Floats, mean: Floats) -> Floats:
-    """How far a number is from its mean: n log(n / mean) + mean - n, and none of it lost."""
+    """Deviance n log(n / mean) + mean - n, computed without cancellation."""
     off = number - mean
     v = off / (number + mean)
     near = np.abs(v) < _NEAR
@@ -125,7 +121,7 @@ def _distance(number: Floats, mean: Floats) -> Floats:
 
 
 def _horner(factors: Sequence[float], x: Floats) -> Floats:
-    """A polynomial, the factor of the highest power first."""
+    """Value of a polynomial at x, with the highest power's coefficient first."""
     result = np.full_like(x, factors[0])
     for factor in factors[1:]:
         result = result * x + factor

@@ -26,10 +26,10 @@ def mean_of(
     *,
     repeats: int | None = None,
 ) -> Mean:
-    """The mean of numbers between these ends.
+    """Mean of numbers in the range `ends`.
 
-    place: the sum of their places, 0 at low and 1 at high.
-    repeats: where the population's is meant, how many reports one device may have made.
+    `place` is the sum of their places, 0 at low and 1 at high. With `repeats`, the largest number
+    of reports from one device, the interval is for the population instead of the reporters.
     """
     found, bend = (place.estimates, place.absent, place.growth), place.bend
     variance = place.stderrs**2
@@ -51,7 +51,7 @@ def mean_of(
 def means_of(
     places: ValueEstimates, ends: tuple[float, float], reports: int, confidence: float
 ) -> list[Mean]:
-    """Means between these ends, each by its own error. places: sums, 0 at low and 1 at high."""
+    """Means of coordinates in the range `ends`; `places` has sums, 0 at low and 1 at high."""
     unit = (ends[1] - ends[0]) / max(reports, 1)
     rows = zip(places.estimates.tolist(), places.stderrs.tolist(), strict=True)
     return [
@@ -63,7 +63,7 @@ def means_of(
 def with_interval(
     value: float, stderr: float, confidence: float, ends: tuple[float, float]
 ) -> Mean:
-    """A number with its interval, whose own ends are among what can be."""
+    """A number with its interval, which is clipped to the possible range `ends`."""
     inside = np.clip(np.array([value]), *ends)
     least, most = interval(inside, np.array([stderr]), confidence)
     low, high = np.clip([least[0], most[0]], *ends).tolist()

@@ -1,14 +1,14 @@
-"""Percentiles of numbers that were reported in parts, and shares below a number, with intervals.
+"""Percentiles of numbers reported in parts, and shares below a number, with intervals.
 
-The interval of a percentile p goes from the last edge before all below which there may be p of the
-numbers to the first edge behind them, each end with half of the doubt: it inverts a band of the
-distribution function, edge by edge (`ranks`), and has the part of the estimate in any case. So it
-contains whole parts: where in its part a number lies is in no report. The estimate is interpolated
-inside its part, as if numbers lay there evenly. An end of the range may stand for all numbers
-beyond it: `reaches` says where an interval ends there, because of them or of too few reports.
+The interval of percentile p begins at the last edge that is surely at or below it, and ends at the
+first edge that is surely at or above it, each with half of the error rate: it inverts a band of the
+distribution function, edge by edge (`ranks`), and includes the estimate's part. It contains whole
+parts, since no report shows where in its part a number lies. The estimate is interpolated inside
+its part, as if numbers were spread evenly there. An end of the range may stand for all numbers
+beyond it: `reaches` shows where an interval ends there, because of them or of too few reports.
 
-The share below a number inside a part is between those at the part's edges, and its interval from
-the low of one to the high of the other.
+The share below a number inside a part is interpolated between the part's edges. Its interval goes
+from the low end at one edge to the high end at the other.
 """
 
 from collections.abc import Sequence
@@ -79,10 +79,10 @@ class PercentileShift:
 
 
 def check_percentiles(percentiles: Sequence[float]) -> tuple[float, ...]:
-    """Each once, rising.
+    """The percentiles without repetition, ascending.
 
     Raises:
-        BadParameter: one outside (0, 100), or too many.
+        BadParameter: a percentile outside (0, 100), or too many.
     """
     for percentile in percentiles:
         if not 0 < percentile < 100:  # noqa: PLR2004 percent
@@ -124,7 +124,7 @@ def _percentile(ranks: Ranks, percentile: float, confidence: float) -> Percentil
 def percentile_shifts(
     before: Ranks, after: Ranks, percentiles: Sequence[float], confidence: float
 ) -> list[PercentileShift]:
-    """How far each percentile moved, from the interval of either side (Zou and Donner 2008)."""
+    """Shift of each percentile, with an interval from those of both sides (Zou and Donner 2008)."""
     sides = [percentiles_of(ranks, percentiles, confidence) for ranks in (before, after)]
     return [_shift(*pair) for pair in zip(*sides, strict=True)]
 
@@ -147,10 +147,10 @@ def _shift(old: Percentile, new: Percentile) -> PercentileShift:
 
 
 def shares_below(ranks: Ranks, bounds: Sequence[float], confidence: float) -> list[ShareBelow]:
-    """The share below each of these numbers.
+    """Share of the numbers below each bound.
 
     Raises:
-        BadParameter: a number outside the range.
+        BadParameter: a bound outside the range.
     """
     low, high = float(ranks.edges[0]), float(ranks.edges[-1])
     for bound in bounds:
@@ -179,7 +179,7 @@ def _share_below(ranks: Ranks, bound: float, reach: float) -> ShareBelow:
 
 
 def share_end(ranks: Ranks, edge: int, reach: float, farthest: float) -> float:
-    """The share, towards `farthest`, from which the estimate at an edge is this many errors away.
+    """The share, between the estimate and `farthest`, that is `reach` errors from the estimate.
 
     `farthest` is 0 for the low end of an interval and 1 for its high end.
     """

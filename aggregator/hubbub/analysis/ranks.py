@@ -1,23 +1,24 @@
-"""Ranks: which share of numbers lies below each edge of a range's parts, and how sure that is.
+"""Ranks: the share of numbers below each edge of a range's parts, with its uncertainty.
 
-Two sources, one question: how far a share that might be true is from the totals, in standard
-errors (`score`). `analysis.percentiles` inverts it for percentiles and for shares below a number.
+`score` is the distance, in standard errors, of a hypothetical share from the totals.
+`analysis.percentiles` inverts it for percentiles and for shares below a number. There are two
+cases.
 
-Linear: estimates of single parts are added up to each edge. Their errors are independent, or vary
-together by what keeps their sum at the number of reports: with the mean weight taken off all
-weights w, the variance of the sum is that of w^2 times each part's. The variance is the one that
-there would be if the share in question were true (Wilson 1927). Nothing is assumed of the shape.
+Linear: estimates of single parts are summed up to each edge. Their errors are independent, except
+that their sum is fixed to the number of reports: with the mean weight subtracted from all weights
+w, the variance of the sum is that of w^2 times each part's. The variance is computed as if the
+hypothetical share were true (Wilson 1927). Nothing is assumed of the distribution's shape.
 
-Of `wave`, whose windows overlap, the totals are whitened by their known covariance. Where least
-squares err no more than the best hierarchical law would (HaarHRR), they are added up as above.
-Elsewhere the fit may not be below zero: the deviance of the best fit whose share below the edge is
-the one in question, over that of the best fit of all, is chi-square with one degree of freedom.
-Near edges between lumps of numbers it is larger, since a fit leaks over the edge: a share takes
-the quantile of two degrees there; a percentile has the part beside the edge in its interval.
-Where the share beyond is small beside the errors, a percentile takes that of up to six.
+`wave`: its windows overlap, so the totals are whitened by their known covariance. If least squares
+are at least as precise as the best hierarchical law (HaarHRR), they are used as above. Otherwise
+the fit must not be negative: the deviance of the best fit with the hypothetical share below the
+edge, minus that of the best fit overall, is chi-square with one degree of freedom. Near edges
+between clusters of numbers it is larger, since a fit leaks over the edge: there a share uses the
+quantile of two degrees, and a percentile's interval includes the part beside the edge. If the share
+beyond the edge is small compared with the errors, a percentile uses up to six degrees.
 
-Sums and least squares may fall from edge to edge: a percentile's interval goes around all edges
-that it may be at, by their own estimates. `shares` never fall, and are for estimates alone.
+Sums and least squares may decrease from edge to edge: a percentile's interval includes all edges at
+which it may be, by their own estimates. `shares` never decrease; they are used for estimates only.
 
 Source: Rust and Burrus 1972; Patil, Kuusela and Hobbs (SIAM/ASA JUQ 2022), intervals from
 constrained fits; Batlle, Stark and others 2023, where they fail. HaarHRR: Cormode, Kulkarni and
@@ -60,29 +61,29 @@ class Ranks(Protocol):
 
     @property
     def edges(self) -> Floats:
-        """Where the parts begin, and where the last one ends; shape (parts + 1,)."""
+        """Edges of the parts, ascending, with both ends; shape (parts + 1,)."""
         ...
 
     @property
     def shares(self) -> Floats:
-        """The estimated share below each edge, never falling; shape (parts + 1,)."""
+        """Estimated share below each edge, never decreasing; shape (parts + 1,)."""
         ...
 
     def score(self, edge: int, share: float) -> float:
-        """How far the estimate at an inner edge is above this share, in standard errors."""
+        """Distance of the estimate at an inner edge above this share, in standard errors."""
         ...
 
     def between(self, share: float, confidence: float) -> tuple[int, int]:
-        """The last edge before all that may have this share below them, the first behind them."""
+        """The edges around all edges that may have this share below them, as two places."""
         ...
 
     def share_reach(self, confidence: float) -> float:
-        """How many standard errors either end of a share's interval is away."""
+        """Number of standard errors to either end of a share's interval."""
         ...
 
     @property
     def size(self) -> int:
-        """How many numbers it holds once it was asked, at most about."""
+        """Approximate number of floats that the object caches."""
         ...
 
 
@@ -102,28 +103,28 @@ class LinearRanks:
 
     @cached_property
     def _estimates(self) -> Floats:
-        """The estimates, moved alike so that they add up to the reports."""
+        """The estimates, shifted by a constant so that they add up to the reports."""
         estimates = self.figures.estimates
         moved: Floats = estimates - (float(estimates.sum()) - self.reports) / len(estimates)
         return moved
 
     @cached_property
     def _numbers(self) -> float:
-        """How many reports hold a number."""
+        """Estimated number of reports that contain a number."""
         return max(float(self._estimates[: len(self.edges) - 1].sum()), 1.0)
 
     @cached_property
     def _below(self) -> Floats:
-        """The estimated count below each edge, which may fall."""
+        """Estimated count below each edge, which may decrease."""
         return np.append(0.0, np.cumsum(self._estimates[: len(self.edges) - 1]))
 
     @cached_property
     def shares(self) -> Floats:
-        """Of those who hold a number."""
+        """Shares among the reports that contain a number."""
         return _rising(self._below / self._numbers)
 
     def _scores(self, share: float) -> Floats:
-        """At each inner edge the numbers below it, less this share, by the error if it is true."""
+        """At each inner edge, the count below it minus `share`, in errors if `share` is true."""
         parts, figures, numbers = len(self.edges) - 1, self.figures, self._numbers
         counts = np.clip(self._estimates, 0.0, self.reports)
         counts[:parts] += 1 / parts
@@ -143,20 +144,20 @@ class LinearRanks:
         return _by_errors(self._below[1:-1] - share * numbers, variances)
 
     def score(self, edge: int, share: float) -> float:
-        """Of the numbers below the edge, less this share of all, by the error if it is true."""
+        """The count below the edge minus `share` of all, in errors if `share` is true."""
         return float(self._scores(share)[edge - 1])
 
     def between(self, share: float, confidence: float) -> tuple[int, int]:
-        """Around all edges that may have this share, as estimates may fall from edge to edge."""
+        """Surrounds all edges that may have this share, since estimates may decrease."""
         return _around(self._scores(share), reach_of(confidence))
 
     def share_reach(self, confidence: float) -> float:
-        """As of any estimate."""
+        """As for any normal estimate."""
         return reach_of(confidence)
 
     @property
     def size(self) -> int:
-        """Edges, shares, counts and estimates."""
+        """Size of edges, shares, counts and estimates."""
         return 4 * len(self.edges)
 
 
@@ -174,7 +175,7 @@ class WaveRanks:
 
     @cached_property
     def edges(self) -> Floats:
-        """Of the mechanism; where it has very many parts, of as many groups of neighbours."""
+        """Edges of the mechanism's parts, or of groups of neighbours if there are very many."""
         return np.array(self._mechanism.edges())[self._starts]
 
     @property
@@ -184,20 +185,20 @@ class WaveRanks:
 
     @cached_property
     def _starts(self) -> Counts:
-        """The first bucket of each part, and how many buckets there are."""
+        """The first bucket of each part, then the number of buckets."""
         buckets = self._mechanism.buckets
         parts = min(buckets, _MAX_PARTS)
         return np.arange(parts + 1) * buckets // parts
 
     def _likely(self, mechanism: SquareWave) -> Floats:
-        """The chance of each place of the line, given a part: shape (places, parts)."""
+        """Probability of each place of the line, given a part: shape (places, parts)."""
         sums = np.add.reduceat(chances(mechanism), self._starts[:-1], axis=1)
         answer: Floats = sums / np.diff(self._starts)
         return answer
 
     @cached_property
     def _system(self) -> tuple[Floats, Floats]:
-        """Rows and right-hand side whose errors are independent and 1: shape (parts, parts)."""
+        """Linear system with independent errors of variance 1; rows of shape (parts, parts)."""
         tiers = [(self._likely(mechanism), totals) for mechanism, totals in self.tiers]
         even = _stacked([_evenly_weighted(*tier) for tier in tiers])
         pilot, _ = _fit(*even, np.ones((1, len(self.edges) - 1)), np.ones(1))
@@ -206,7 +207,7 @@ class WaveRanks:
 
     @cached_property
     def _squares(self) -> tuple[Floats, Floats]:
-        """By least squares the share below each edge, and its standard error."""
+        """Share below each edge by least squares, and its standard error."""
         rows, right = self._system
         parts = rows.shape[1]
         # Shares add up to 1: a row that weighs far more than all others.
@@ -218,9 +219,10 @@ class WaveRanks:
 
     @cached_property
     def _haar_error(self) -> float:
-        """The standard error of a share below an edge by HaarHRR, with as many reports and parts.
+        """Standard error of a share below an edge by HaarHRR, with as many reports and parts.
 
-        Of a prefix, one coefficient a level: at the root 1/2, below it 1/12 in the square.
+        A prefix needs one coefficient per level, whose mean square is 1/4 at the root and 1/12
+        below.
         """
         precision = sum(
             tanh(mechanism.epsilon / 2) ** 2 * totals.reports for mechanism, totals in self.tiers
@@ -230,12 +232,12 @@ class WaveRanks:
 
     @cached_property
     def _is_resolved(self) -> bool:
-        """Whether least squares err no more than HaarHRR."""
+        """Whether least squares are at least as precise as HaarHRR."""
         return float(self._squares[1].max()) <= self._haar_error
 
     @cached_property
     def _informed(self) -> tuple[Floats, Floats]:
-        """The system without the directions in which no shares move the right-hand side."""
+        """The system without directions along which shares hardly change the right-hand side."""
         rows, right = self._system
         basis, sizes, directions = np.linalg.svd(rows)
         most = sizes > _UNMOVED
@@ -243,24 +245,24 @@ class WaveRanks:
 
     @cached_property
     def _best(self) -> tuple[Floats, float]:
-        """The best fit that is not below zero, and its deviance."""
+        """The best non-negative fit, and its deviance."""
         rows, right = self._informed
         return _fit(rows, right, np.ones((1, rows.shape[1])), np.ones(1))
 
     @cached_property
     def shares(self) -> Floats:
-        """Of least squares where they are precise, else of the best fit."""
+        """Shares by least squares where they are precise, otherwise by the best fit."""
         if self._is_resolved:
             return _rising(self._squares[0])
         return _rising(np.append(0.0, np.cumsum(self._best[0])))
 
     def _scores(self, share: float) -> Floats:
-        """At each inner edge by least squares, which may fall from edge to edge."""
+        """Scores at the inner edges by least squares, which may decrease from edge to edge."""
         estimates, stderrs = self._squares
         return _by_errors(estimates[1:-1] - share, stderrs[1:-1] ** 2)
 
     def score(self, edge: int, share: float) -> float:
-        """By the standard error of least squares, or by the deviance."""
+        """Score from the standard error of least squares, or from the deviance."""
         if self._is_resolved:
             return float(self._scores(share)[edge - 1])
         off = float(self.shares[edge]) - share
@@ -275,14 +277,14 @@ class WaveRanks:
         return lru_cache(_REMEMBERED)(self._between)
 
     def between(self, share: float, confidence: float) -> tuple[int, int]:
-        """Around all edges that may have this share; remembered, since it takes some fits."""
+        """Surrounds all edges that may have this share; cached, since it takes some fits."""
         return self._known(share, confidence)
 
     def _between(self, share: float, confidence: float) -> tuple[int, int]:
-        """By least squares, or by the deviance, whose edges are neighbours.
+        """Edges by least squares, or by the deviance, for which they are adjacent.
 
-        Where the share beyond is within the error of HaarHRR, the best fit has many ways to be
-        better than one with this share, and each of them is a degree of freedom.
+        If the share beyond the edge is within HaarHRR's error, the best fit has many ways to be
+        better than a fit with this share; each is a degree of freedom.
         """
         if self._is_resolved:
             return _around(self._scores(share), reach_of(confidence))
@@ -296,32 +298,32 @@ class WaveRanks:
         return low, _first(lambda edge: self.score(edge, share) > reach, part - 1, parts)
 
     def share_reach(self, confidence: float) -> float:
-        """Of two degrees of freedom where a fit may leak over the edge."""
+        """With two degrees of freedom where a fit may leak over the edge."""
         reach = reach_of(confidence)
         return reach if self._is_resolved else sqrt(-2 * log(1 - confidence))
 
     @property
     def size(self) -> int:
-        """Two matrices of all parts, and some rows."""
+        """Size of two matrices of all parts, and some rows."""
         return 2 * len(self.edges) * (len(self.edges) + 4)
 
 
 def _by_errors(off: Floats, variances: Floats) -> Floats:
-    """In standard errors; without any, infinitely many."""
+    """Deviations divided by their standard errors; infinite where the error is 0."""
     errors = np.sqrt(variances)
     sure = np.where(off == 0, 0.0, np.copysign(inf, off))
     return np.divide(off, errors, out=sure, where=errors > 0)
 
 
 def _around(scores: Floats, reach: float) -> tuple[int, int]:
-    """The edges before the first score that is not too low, and behind the last not too high."""
+    """Places of the edges around all scores within `reach`, one edge further on both sides."""
     low = np.append(scores >= -reach, True)
     high = np.append(True, scores <= reach)
     return int(np.argmax(low)), len(high) - int(np.argmax(high[::-1]))
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """The first edge past `low` that holds, which is `high` at last."""
+    """The first edge after `low` for which `holds` is true; `high` if there is none before it."""
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle, high)
@@ -329,7 +331,7 @@ def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
 
 
 def _rising(shares: Floats) -> Floats:
-    """The nearest shares that never fall, from 0 to 1: least squares (Barlow and others 1972)."""
+    """The nearest shares that never decrease, by least squares (Barlow and others 1972)."""
     from scipy.optimize import isotonic_regression  # noqa: PLC0415 as nnls
 
     answer: Floats = np.clip(isotonic_regression(shares).x, 0.0, 1.0)
@@ -338,7 +340,7 @@ def _rising(shares: Floats) -> Floats:
 
 
 def _fit(rows: Floats, right: Floats, sums: Floats, totals: Floats) -> tuple[Floats, float]:
-    """Shares >= 0 with these sums that are nearest, and the square of how far they are off."""
+    """The nearest shares >= 0 with these sums, and the squared distance."""
     heavy = _HEAVY * float(np.abs(rows).max())
     from scipy.optimize import nnls  # noqa: PLC0415 takes a second to load; few questions need it
 
@@ -349,20 +351,20 @@ def _fit(rows: Floats, right: Floats, sums: Floats, totals: Floats) -> tuple[Flo
 
 
 def _stacked(tiers: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
-    """Rows of all tiers, as few as there are parts; what no shares explain is left out."""
+    """Rows of all tiers, reduced to as many as there are parts."""
     rows, right = (np.concatenate(columns) for columns in zip(*tiers, strict=True))
     basis, triangle = np.linalg.qr(rows)
     return triangle, basis.T @ right
 
 
 def _evenly_weighted(rows: Floats, totals: Totals) -> tuple[Floats, Floats]:
-    """A tier's rows and right-hand side, with the weights of numbers that are spread evenly."""
+    """A tier's rows and right-hand side, with the weights of an even distribution."""
     weights = np.sqrt(totals.reports / rows.mean(axis=1))
     return rows * weights[:, None], np.array(totals.cells) / totals.reports * weights
 
 
 def _whitened(rows: Floats, totals: Totals, shares: Floats, repeats: int) -> tuple[Floats, Floats]:
-    """The same with errors of 1, whose covariance is that of these shares."""
+    """A tier's rows and right-hand side, with independent errors of 1 if `shares` are true."""
     places = rows @ shares
     within = rows @ (shares[:, None] * rows.T)
     covariance = np.diag(places) - within + repeats * (within - np.outer(places, places))

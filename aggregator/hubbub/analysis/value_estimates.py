@@ -1,4 +1,4 @@
-"""Each value's estimate and its errors, before intervals and marks are made of them."""
+"""Estimates of all values with their errors, before intervals and detections."""
 
 from dataclasses import dataclass, replace
 
@@ -10,20 +10,25 @@ from hubbub.analysis.uncertainty.intervals import Tail
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueEstimates:
-    """Of each value, in reports: estimate, its standard error, and that if nobody held the value.
+    """Estimate, standard error, and standard error if nobody held it, of each value; in reports.
 
-    absent: a value is judged by these. growth: how much variance a report adds to its own value's
-        estimate. bend: by how much less with every report that it has already. tail: of what nobody
-        holds, where the normal law does not do. step: what one report more makes of an estimate.
-    typical: the variance that tiers are weighed by, where it is not that of what nobody holds.
-    smooth: a likelier shape, where there is one.
-    unsure: how many more reports than are told there may be at most, where their number is an
-        estimate; a value may be held by as many.
-    number_variance, number_covariance: of the number of reports where it is an estimate, and of it
-        with every value's estimate.
-    noise_variance: what of every value's variance is of noise dummies, whose law is two-sided
-        exponential and not normal.
-    place: of ranges, the same of one figure, the sum of the numbers' places: 0 at low, 1 at high.
+    A value with t reports has the variance absent^2 + growth t - bend t^2.
+
+    Args:
+        absent: standard errors if nobody held the value.
+        growth: variance that a report adds to its own value's estimate.
+        bend: decrease of that with every report that the value already has.
+        tail: of a value that nobody holds, if it is not normal.
+        step: change of an estimate by one more report.
+        typical: variance by which tiers are weighted, if not that of absent values.
+        smooth: a more probable shape, for mechanisms that have one.
+        unsure: if the number of reports is an estimate, how much larger it may be at most; a value
+            may have as many reports.
+        number_variance, number_covariance: if the number of reports is an estimate, its variance,
+            and its covariance with each value's estimate.
+        noise_variance: part of each value's variance that comes from noise dummies, whose law is
+            two-sided exponential.
+        place: for ranges, the sum of the numbers' places as one estimate: 0 at low, 1 at high.
     """
 
     estimates: Floats
@@ -42,11 +47,11 @@ class ValueEstimates:
     place: "ValueEstimates | None" = None
 
     def of_shares(self, reports: int, repeats: int = 0) -> "ValueEstimates":
-        """The same with the errors of shares, times all the reports.
+        """The same with errors of shares, multiplied by the number of reports.
 
-        Of t of n, where n is an estimate, the error is of t - s n for a share s.
-        repeats: of the population's share, how many of the reports one device may have made: who
-            happens to report varies by t (1 - t / n), and as often. 0: of those who reported.
+        If n is an estimate, the error of a share s = t / n is that of t - s n. With `repeats`, the
+        largest number of reports from one device, the errors are for the population, and sampling
+        adds repeats * t (1 - t / n); 0 means the reporters themselves.
         """
         number = max(reports, 1)
         whole, both = self.number_variance, self.number_covariance

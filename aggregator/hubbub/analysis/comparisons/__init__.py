@@ -1,1 +1,1 @@
-"""Estimates side by side: over time, before and after, one value and another."""
+"""Comparisons of estimates: over time, between epochs, arms, parts and values."""

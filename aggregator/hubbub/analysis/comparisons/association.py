@@ -1,4 +1,4 @@
-"""Association of two parts: a test of independence, and Cramer's V freed of the coins' noise."""
+"""Association of two parts: a test of independence, and Cramer's V corrected for randomization."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ class Table:
 def associated(
     table: Table, names: tuple[Sequence[str], Sequence[str]], confidence: float
 ) -> Association:
-    """The test, and V with its interval; `names` are those of rows and of columns."""
+    """Test of independence, and Cramer's V with its interval; `names` are of rows and columns."""
     likely, errors = table.likely, table.margin_errors
     p_value = _test(table)
     rows = _together(likely.sum(axis=1), errors[0])
@@ -123,7 +123,7 @@ def associated_within(
 
 
 def departures(table: Table) -> Floats:
-    """Of each cell, how many standard errors it is from independence."""
+    """Each cell's distance from independence, in standard errors; same shape as the table."""
     own, spread = _interaction(table.shares, table.likely, table.independent)
     errors = np.sqrt(np.maximum(np.diag(spread), 1e-30))
     answer: Floats = own.reshape(-1) / errors
@@ -131,10 +131,10 @@ def departures(table: Table) -> Floats:
 
 
 def _interaction(shares: Floats, likely: Floats, spread: Floats) -> tuple[Floats, Floats]:
-    """What a table holds beyond its margins' product, and the covariance of that.
+    """The table minus the product of its margins, and the covariance of that difference.
 
-    The product of estimated margins is off by their errors, to the first order by what they add up
-    in a line and to the second by their product, which is counted too.
+    Estimated margins have errors: to first order these add to each row and column, and to second
+    order as a product; the covariance includes both.
     """
     even = np.eye(shares.size) - 1 / shares.size
     spread = even @ spread @ even
@@ -146,7 +146,7 @@ def _interaction(shares: Floats, likely: Floats, spread: Floats) -> tuple[Floats
 
 
 def _line(likely: Floats) -> Floats:
-    """What takes the margins' product off a table's cells, to the first order."""
+    """The matrix that subtracts the margins' product from a table's cells, to first order."""
     rows, columns = likely.sum(axis=1), likely.sum(axis=0)
     down, across = np.outer(rows, np.ones(len(rows))), np.outer(columns, np.ones(len(columns)))
     return np.asarray(np.kron(np.eye(len(rows)) - down, np.eye(len(columns)) - across))
@@ -160,25 +160,25 @@ def _test(table: Table) -> float:
 
 
 def _wald(vector: Floats, covariance: Floats) -> float:
-    """The chance of figures so far from 0, or farther, in the directions of their covariance."""
+    """P-value of a vector at least this far from 0, in the metric of its covariance."""
     square = float(vector @ np.linalg.solve(covariance, vector))
     return float(gammaincc(len(vector) / 2, max(square, 0.0) / 2))
 
 
 def _contrasts(shape: tuple[int, ...]) -> Floats:
-    """The directions in which a table departs from its margins' product; a column each."""
+    """Basis of a table's departures from its margins' product, one column for each."""
     rows, columns = (_beside_ones(size) for size in shape)
     return np.asarray(np.kron(rows, columns))
 
 
 def _beside_ones(size: int) -> Floats:
-    """An orthonormal basis of what adds up to 0; shape (size, size - 1)."""
+    """An orthonormal basis of the vectors with sum 0; shape (size, size - 1)."""
     _, _, turned = np.linalg.svd(np.ones((1, size)))
     return np.asarray(turned[1:].T)
 
 
 def _together(shares: Floats, error: float) -> Floats:
-    """Which values count as one: a line for each that is left, with a 1 for all that it is of."""
+    """Groups of values: frequent ones alone, rare ones together; a row of 0 and 1 per group."""
     common = shares >= _SURE * error
     rare = np.flatnonzero(~common)
     if len(rare) and shares[rare].sum() < _SURE * error and common.any():
@@ -192,7 +192,7 @@ def _together(shares: Floats, error: float) -> Floats:
 
 
 def _is_rare(lines: Floats) -> list[bool]:
-    """Of each value, whether it is one of several that count as one."""
+    """Whether each value is in a group of several."""
     several = lines.sum(axis=1) > 1
     return [bool(flag) for flag in several @ lines > 0]
 
@@ -200,10 +200,10 @@ def _is_rare(lines: Floats) -> list[bool]:
 def _squared(
     table: Table, rows: Floats, columns: Floats, confidence: float
 ) -> tuple[float, float, float]:
-    """Phi squared of the values that count, freed of the noise, with an interval.
+    """Phi squared of the grouped values, corrected for noise, with an interval.
 
-    Its variance is 4 d'WSWd + 2 tr(WS WS), of what is held d, weights W and covariance S; the ends
-    are where it would reach the estimate (Wilson's way), since it grows with phi squared.
+    With departures d, weights W and covariance S, its variance is 4 d'WSWd + 2 tr(WS WS). It grows
+    with phi squared, so each end is the value whose own error would reach the estimate (Wilson).
     """
     merged = np.kron(rows, columns)
     shares, picture = rows @ table.shares @ columns.T, rows @ table.likely @ columns.T
@@ -224,9 +224,10 @@ def _squared(
 
 
 def _left_out(likely: Floats, lines: Floats, error: float) -> float:
-    """What phi squared may have within values that count as one, at most.
+    """Upper bound on phi squared within the group of rare values.
 
-    Of rows that are p of a column which c of all are: their shares times p (1 - p) / c, added up.
+    Rows that are a share p of a column, which is a share c of all, add their share times
+    p (1 - p) / c, summed over columns.
     """
     several = lines[lines.sum(axis=1) > 1]
     if not len(several):

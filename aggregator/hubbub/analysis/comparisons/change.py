@@ -1,8 +1,8 @@
-"""Change: what differs between two answers of one metric, from reports of different epochs.
+"""Change: the difference between two answers of one metric, from reports of different epochs.
 
-Shares are compared, since there may be more reports in one of them: those of the population, since
-others report each time. The errors are independent, or, where the same devices report in both, pull
-the same way: adding the variances is then on the safe side.
+Shares of the population are compared, since numbers of reports differ and other people report each
+time. Errors of both sides are independent; if the same devices report in both, errors are
+positively correlated, and adding the variances is on the safe side.
 """
 
 from collections.abc import Sequence
@@ -28,9 +28,10 @@ _WORTH_HALVINGS: Final = 20
 
 
 def worth_of(scores: Floats, parts: tuple[Floats, Floats]) -> Floats:
-    """The normal scores that are as unlikely as these (at least 0), and at most these.
+    """Normal scores as improbable as `scores`, which are at least 0; never above them.
 
-    `parts` are the shares of the variance from the hidden numbers of two independent sides.
+    `parts` is the share of the variance from the secret number of dummies of either side. These
+    numbers are two-sided exponential, with longer tails than a normal law.
     """
     hidden = parts[0] + parts[1] > _NO_PART
     answer: Floats = np.maximum(scores, 0.0)
@@ -41,7 +42,7 @@ def worth_of(scores: Floats, parts: tuple[Floats, Floats]) -> Floats:
 
 
 def reach_of_worth(worth: Floats, parts: tuple[Floats, Floats]) -> Floats:
-    """How many standard errors go as far as so many of a normal law do; at least as many."""
+    """Inverse of `worth_of`: scores as improbable as these normal scores, and never below them."""
     hidden = parts[0] + parts[1] > _NO_PART
     answer, wanted = worth.copy(), worth[hidden]
     own = parts[0][hidden], parts[1][hidden]
@@ -56,9 +57,9 @@ def reach_of_worth(worth: Floats, parts: tuple[Floats, Floats]) -> Floats:
 
 
 def _beyond(scores: Floats, first: Floats, second: Floats) -> Floats:
-    """The chance that two such numbers and a normal error, of variance 1 together, go so far.
+    """Tail probability of two independent secret numbers and a normal error, of total variance 1.
 
-    Two such laws together are a mixture of both, with weights that may be below 0: partial
+    Two such laws together are a mixture of both, with weights that may be negative: partial
     fractions of their characteristic functions.
     """
     both = (first + second) / 2
@@ -72,7 +73,7 @@ def _beyond(scores: Floats, first: Floats, second: Floats) -> Floats:
 
 
 def _one(scores: Floats, scale: Floats, coins: Floats) -> Floats:
-    """The chance that one such number with this scale and a normal error go so far."""
+    """Tail probability of one secret number with this scale, plus a normal error."""
     normal, ratio = scores / coins, coins / scale
     down = ratio**2 / 2 - scores / scale + log_ndtr(normal - ratio)
     up = ratio**2 / 2 + scores / scale + log_ndtr(-normal - ratio)
@@ -90,8 +91,8 @@ class Change:
         stderr: of the population's difference: randomization, and who reported.
         low, high: the end nearer to 0 accounts for the value's place in the list.
         p_value: two-sided, of this value alone.
-        changed: at a false discovery rate of 5% over all values, or at the intervals' error rate if
-            that is less; the interval then excludes 0.
+        changed: whether the change is significant, at a false discovery rate of 5% over all values,
+            or at the intervals' error rate if that is less; the interval then excludes 0.
     """
 
     value: str
@@ -106,7 +107,7 @@ class Change:
 
 
 def changes(before: Answer, after: Answer) -> tuple[Change, ...]:
-    """Value by value, in the answers' own order.
+    """Changes of all values, in the order of the answers.
 
     Raises:
         BadParameter: answers to different questions.
@@ -166,10 +167,10 @@ def changes(before: Answer, after: Answer) -> tuple[Change, ...]:
 
 
 def _near(p: Floats, changed: Mask, confidence: float) -> Floats:
-    """How far the ends nearer to 0 are: by the place in the list, as in `ranked`.
+    """Standard errors to the end nearer to 0, by the value's place in the list, as in `ranked`.
 
-    Of those that changed by how many they are (Benjamini and Yekutieli 2005), so that an end is
-    beyond 0 where the value is marked.
+    Changed values all take the place of the last of them (Benjamini and Yekutieli 2005), so that
+    their intervals exclude 0.
     """
     places = np.empty(len(p), dtype=np.int64)
     places[np.argsort(p, kind="stable")] = np.arange(1, len(p) + 1)
@@ -191,10 +192,10 @@ _HALVINGS: Final = 16
 def _of_no_change(
     sides: Sequence[_Side], differences: Floats, hidden: tuple[Floats, Floats]
 ) -> Floats:
-    """The normal scores of differences, were both sides of one population: that of both together.
+    """Normal scores of the differences, if nothing changed.
 
-    Each side's error is that of the share of both, since its own says too little of it where hardly
-    any report holds a value; and what goes up further than the normal law goes is worth less.
+    Each side's error is computed from the pooled share, since its own estimate understates the
+    error where hardly any report holds a value; skewness and long tails lower the score.
     """
     variances = _variances(sides)
     stderr = np.sqrt(sum(variances))
@@ -215,7 +216,7 @@ def _share(sides: Sequence[_Side]) -> Floats:
 
 
 def _variances(sides: Sequence[_Side]) -> list[Floats]:
-    """Of each side's share, were it that of both together."""
+    """Variance of each side's share, if the pooled share is true."""
     share, variances = _share(sides), []
     for shares, reports in sides:
         counts = share * reports
@@ -225,7 +226,7 @@ def _variances(sides: Sequence[_Side]) -> list[Floats]:
 
 
 def _hidden(sides: Sequence[_Side]) -> tuple[Floats, Floats]:
-    """What part of the difference's variance the secret numbers of either side are."""
+    """Share of the difference's variance from either side's secret number of dummies."""
     share = _share(sides)
     whole = np.sum(_variances(sides), axis=0)
     numbers = []
@@ -239,14 +240,14 @@ def _hidden(sides: Sequence[_Side]) -> tuple[Floats, Floats]:
 
 
 def _skew(shares: ValueEstimates) -> Tail | None:
-    """The tail of one side, unless it goes as far downwards: that is in `_hidden`."""
+    """The skewed tail of one side; None if the tail is symmetric, which `_hidden` accounts for."""
     return None if shares.tail is None or shares.tail.down else shares.tail
 
 
 def _worth(scores: Floats, up: _Skewed, down: _Skewed) -> Floats:
-    """The normal scores that are as unlikely as these of a side that is up less one that is down.
+    """Normal scores as improbable as the difference of two sides with tails `up` and `down`.
 
-    Of sides that are alike nothing is left of their tails, however few their reports are.
+    Tails of equal sides cancel, however few reports they have.
     """
 
     def further(worth: Floats) -> Floats:
@@ -266,9 +267,9 @@ def _worth(scores: Floats, up: _Skewed, down: _Skewed) -> Floats:
 
 
 def _between(sides: Sequence[_Side], down: Floats, up: Floats) -> tuple[Floats, Floats]:
-    """Ends of differences from those of either side (Zou and Donner 2008).
+    """Ends of the differences, from the ends of either side (Zou and Donner 2008).
 
-    Each side's are where the population's own error reaches its estimate.
+    A side's end is the truth whose own error would reach its estimate.
     """
     middles, downs, aboves = [], [], []
     for (shares, reports), (below, above) in zip(sides, ((up, down), (down, up)), strict=True):
@@ -291,9 +292,9 @@ def _between(sides: Sequence[_Side], down: Floats, up: Floats) -> tuple[Floats, 
 
 
 def _variance(answer: Answer) -> Floats:
-    """Per value that of its share in the population, or of its number: of coins, of who reported.
+    """Variance of each value's share, or of a mean, in the population: randomization and sampling.
 
-    Of a vector who reported is in the errors of its coordinates, which are what reports show.
+    A vector's standard errors already include who reported.
     """
     unit = 1.0 if answer.kind in OF_NUMBERS else max(answer.reports, 1)
     coins: Floats = (np.array([value.stderr for value in answer.values]) / unit) ** 2

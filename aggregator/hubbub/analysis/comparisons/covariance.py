@@ -1,4 +1,4 @@
-"""Covariance of a table's estimates, exact: of coins, of parts that were drawn, of who reported."""
+"""Exact covariance of a table's estimates: randomization, the draw of a table, and who reported."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,11 +25,12 @@ _PLANE: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Summed:
-    """A table whose cells are added up to the requested ones, with its weight for them.
+    """A reported table whose cells are summed to the requested cells, with its weight among tables.
 
     Args:
         shares: of the population, one per cell, at least 0, with sum 1.
-        lines: the cells that are added up for each requested one; shape (requested, added).
+        lines: places of the cells that are summed for each requested one; shape (requested,
+            summed).
     """
 
     shares: Floats
@@ -38,7 +39,7 @@ class Summed:
 
     @property
     def sums(self) -> Floats:
-        """The shares of the cells that are asked."""
+        """Shares of the requested cells."""
         result: Floats = self.shares[self.lines].sum(axis=1)
         return result
 
@@ -80,11 +81,11 @@ def _refuse_large(mechanism: Any, cells: int) -> None:
 
 
 def _of_a_report(mechanism: PairedParts, tables: Sequence[Summed]) -> Floats:
-    """Covariance of what one report adds to a table, on average over who holds what.
+    """Covariance of one report's contribution to the requested cells, averaged over the population.
 
-    With a chance of 1 in G it is of a table of weight w and adds w G (x - even); x has the mean 1
-    at what it holds and 0 elsewhere. So it is G cov(x) times the sum of w squared, and once less
-    than that of the mean's square, both less `even`.
+    With probability 1/G a report is of a table with weight w and adds w G (x - even), where x has
+    mean 1 for the held cell and 0 elsewhere. So the covariance is G cov(x) times the sum of w
+    squared, minus that of the mean; both with `even` subtracted.
     """
     shares = tables[0].sums
     groups, even = mechanism.groups, 1 / len(shares)
@@ -96,7 +97,7 @@ def _of_a_report(mechanism: PairedParts, tables: Sequence[Summed]) -> Floats:
 
 
 def _of_coins(mechanism: PairedParts, table: Summed) -> Floats:
-    """Covariance of what a report of a table adds by its coins alone, of the cells asked."""
+    """Covariance of a report's contribution from randomization alone, for the requested cells."""
     own, lines = table.shares, table.lines.reshape(-1)
     p, q = float(mechanism.channel.p), float(mechanism.channel.q)
     both = _supported_together(mechanism, own)
@@ -107,7 +108,7 @@ def _of_coins(mechanism: PairedParts, table: Summed) -> Floats:
 
 
 def _supported_together(mechanism: PairedParts, shares: Floats) -> Floats:
-    """How likely a report of the table supports two cells at once, for every two."""
+    """Probability that a report of the table supports two cells at once, for every two."""
     space, cells = mechanism.response.transform, len(shares)
     keep = float(mechanism.response.keep.exact)
     on, off = keep / space.on_one, (1 - keep) / (space.points - space.on_one)
@@ -128,10 +129,10 @@ def _supported_together(mechanism: PairedParts, shares: Floats) -> Floats:
 
 
 def _held_where_two_meet(space: Incidence, shares: Floats) -> Floats:
-    """Of every two lines of a plane, the shares of all lines through their point; else nothing.
+    """For every two lines of a plane, the total share of the lines through their common point.
 
-    Through a point go k of the lines, which meet there two by two: each share is counted k - 1
-    times of the k (k - 1) / 2, by which both are known.
+    If k lines meet in a point, they meet in k (k - 1) / 2 pairs, which gives k, and each line's
+    share is counted k - 1 times. Zero in spaces of fewer dimensions.
     """
     matrix = np.zeros((len(shares), len(shares)))
     if space.dimensions < _PLANE:
@@ -150,5 +151,5 @@ def _held_where_two_meet(space: Incidence, shares: Floats) -> Floats:
 
 
 def _vectors(space: Incidence, numbers: range) -> Floats:
-    """Whole numbers, as floats: products of a few coordinates stay exact."""
+    """Coordinates of hyperplanes or points, as floats, so that products of them are fast."""
     return np.array([space.vector(number) for number in numbers], dtype=np.float64)

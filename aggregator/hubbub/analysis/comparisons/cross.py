@@ -1,8 +1,8 @@
-"""Cross tables: how two parts of an answer go together, cell by cell and as a whole.
+"""Cross tables: how two parts of an answer are associated, by cell and as a whole.
 
-Cells are those of the estimates. Everything else is of the population, by the exact covariance of
-the cells: shares within rows, each cell's distance from independence, the test, and Cramer's V.
-Where three parts are told together, two are crossed within each value of the third, or over all.
+Cells have the estimates' own numbers. Everything else describes the population, from the cells'
+exact covariance: shares within rows, each cell's distance from independence, the test, Cramer's V.
+If devices report three parts together, two are crossed within each value of the third, or overall.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -103,7 +103,7 @@ class Cross:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """What is crossed: parts (of slices, rows and columns), their places, and their values."""
+    """The requested table: its parts (slices, rows, columns), their places, and their values."""
 
     parts: tuple[str, ...]
     places: tuple[int, ...]
@@ -113,12 +113,12 @@ class _Asked:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Slices, rows and columns."""
+        """Numbers of slices, rows and columns."""
         return (1, *map(len, self.names))[-3:]
 
     @property
     def crossed(self) -> tuple[Sequence[str], Sequence[str]]:
-        """The values of rows and columns."""
+        """Values of the rows, and of the columns."""
         return self.names[-2], self.names[-1]
 
 
@@ -186,10 +186,13 @@ def crossed(
 
 @dataclass(frozen=True, slots=True)
 class _Whole:
-    """All slices. shares: as estimated, adding up to 1; likely: without what cannot be.
+    """All slices together; shares with sum 1 over all cells.
 
-    spread: covariance of all cells if the population is as likely; independent: if the two parts
-    are so within each slice.
+    Args:
+        shares: estimates.
+        likely: shares with values that are possible.
+        spread: covariance of all cells, if `likely` is true.
+        independent: the same, if the two parts are independent within each slice.
     """
 
     shares: Floats
@@ -198,16 +201,19 @@ class _Whole:
     independent: Floats
 
     def block(self, number: int) -> slice:
-        """Which cells are of a slice."""
+        """The places of a slice's cells."""
         size = self.likely[0].size
         return slice(number * size, (number + 1) * size)
 
 
 @dataclass(frozen=True, slots=True)
 class _Slice:
-    """One slice as a table of its own; sure: whether it is frequent enough to be one.
+    """One slice as a table of its own.
 
-    turn: what makes shares within it of shares of all, to the first order, of independent parts.
+    Args:
+        turn: linearized map from shares of all to shares within the slice, if parts are
+            independent.
+        sure: whether the slice is frequent enough to be judged.
     """
 
     table: Table
@@ -216,7 +222,7 @@ class _Slice:
 
 
 def _told(mechanism: PairedParts, request: _Asked, answer: Answer) -> list[Summed]:
-    """The tables that tell the cells, with their likely shares."""
+    """The reported tables that contain the requested cells, with their likely shares."""
     picture = np.array([value.consistent for value in answer.values])
     every = tables(mechanism.sizes, picture, mechanism.ways)
     own = tuple(sorted(request.places))
@@ -240,7 +246,7 @@ def _cells(
     sum_tables: Sequence[Summed],
     covariance: Callable[..., Floats],
 ) -> Sequence[ValueAnswer]:
-    """The cells' own estimates; of two parts of which tables have a third, what these add up to."""
+    """The requested cells' rows of the answer, or their sums over a third part of its tables."""
     own = tuple(sorted(request.places))
     if own in mechanism.tables:
         first = sum(mechanism.cells[: mechanism.tables.index(own)])
@@ -287,7 +293,7 @@ def _whole(
 
 
 def _with(table: Summed, new_sums: Floats) -> Summed:
-    """The table with these shares of what is asked, parted among its cells as they are."""
+    """The table with new shares of the requested cells, divided in proportion among their cells."""
     own, before = table.shares[table.lines], table.sums[:, None]
     parted = np.divide(own, before, out=np.full_like(own, 1 / own.shape[1]), where=before > 0)
     shares = np.empty_like(table.shares)
@@ -296,7 +302,7 @@ def _with(table: Summed, new_sums: Floats) -> Summed:
 
 
 def _slice(whole: _Whole, number: int) -> _Slice:
-    """Shares within a slice: of its own sum, which is as unsure as its cells are together."""
+    """One slice with shares of its own total; the covariance includes the error of that total."""
     block, shares, likely = whole.block(number), whole.shares[number], whole.likely[number]
     spread, independent = whole.spread[block, block], whole.independent[block, block]
     size = float(likely.sum())
@@ -341,7 +347,7 @@ def _slice(whole: _Whole, number: int) -> _Slice:
 
 
 def _turn(within: Floats, size: float) -> Floats:
-    """What makes shares within a slice of such a size of shares of all, to the first order."""
+    """Linearized map from shares of all to shares within a slice of this size."""
     turn: Floats = (np.eye(within.size) - within.reshape(-1)[:, None]) / size
     return turn
 
@@ -349,7 +355,7 @@ def _turn(within: Floats, size: float) -> Floats:
 def _by_slice(
     request: _Asked, whole: _Whole, split: Sequence[_Slice]
 ) -> tuple[Association, tuple[Slice, ...]]:
-    """The test within slices, and each one's association."""
+    """The test over all slices, and each slice's own association."""
     sure = [number for number, part in enumerate(split) if part.sure]
     slices = tuple(
         Slice(
@@ -377,7 +383,7 @@ def _by_slice(
 def _rows(
     request: _Asked, cells: Sequence[ValueAnswer], whole: _Whole, split: Sequence[_Slice]
 ) -> Iterator[Cell]:
-    """Every cell, slice by slice."""
+    """All cells, slice by slice."""
     estimates = np.array([cell.estimate for cell in cells]).reshape(request.shape) / request.reports
     reach, columns = reach_of(request.confidence), []
     for number, part in enumerate(split):
@@ -411,7 +417,7 @@ def _rows(
 
 
 def _named(own: Sequence[str], parts: Sequence[str], ways: int) -> tuple[str, str, str]:
-    """Rows, columns and the third. For rows or columns that are "" the first that is free."""
+    """Names of rows, columns and third part; "" for rows or columns means the first free part."""
     if parts[2] and ways == _PAIR:
         raise BadParameter(
             "its devices report two parts together: leave the third out, or give a metric with a "
@@ -432,22 +438,23 @@ def _named(own: Sequence[str], parts: Sequence[str], ways: int) -> tuple[str, st
 
 
 def _variance(tier: Tier) -> float:
-    """By which its figures were weighed: that of what nobody holds."""
+    """Variance of a value that nobody holds, by which tiers are weighted."""
     figures = family_for(tier[0]).figures(*tier, (), shape=False)
     return float((figures.absent**2).mean())
 
 
 def _margin_error(mechanism: PairedParts, place: int, spread: Floats) -> float:
-    """About how far off a part's shares are, which all tables of the part tell together."""
+    """Approximate standard error of a part's shares, from all tables that contain the part."""
     many = [size for other, size in enumerate(mechanism.sizes) if other != place]
     return float(np.sqrt(np.trace(spread) / len(spread) / sum(1 / size for size in many)))
 
 
 def shares_within(table: Floats, spread: Floats, reach: float) -> tuple[Floats, Floats, Floats]:
-    """Shares within rows and their ends: where the row's part is as unsure as the cell (Fieller).
+    """Shares within rows, with the ends of their intervals (Fieller 1954).
 
-    Ends solve (cell - share * row)^2 = reach^2 var(cell - share * row); where a row may be empty,
-    every share may be.
+    `spread` is the covariance of all cells, row by row, and `reach` the number of standard errors
+    to either end. Ends solve (cell - share * row)^2 = reach^2 var(cell - share * row). If a row may
+    be empty, the interval is [0, 1].
     """
     rows, columns = table.shape
     middle, low, high = (np.zeros_like(table) for _ in range(3))

@@ -1,15 +1,14 @@
-"""Effect: what an arm of an experiment changes, with intervals that hold at every look.
+"""Effect of an experiment's arm, with intervals that hold at every look.
 
-The reports of two arms are independent, and the difference of their estimates varies from look to
-look as a Brownian motion in the information 1 / variance does, whatever the arms' sizes are. So a
-normal mixture (`intervals`, Robbins 1970; Howard and others 2021) bounds it at all looks at once.
-The doubt is divided among all rows (Bonferroni), so that no interval of any row at any look misses
-the truth, with the confidence that is asked for. A device that reports in several epochs is taken
-to say the same each time, which is the worst for a difference of people (`sampled`).
+Reports of two arms are independent, and the difference of their estimates varies from look to look
+like a Brownian motion in the information 1 / variance, whatever the sizes of the arms. A normal
+mixture (`intervals`, Robbins 1970; Howard and others 2021) bounds it at all looks at once. The
+error rate is divided among all rows (Bonferroni): with the requested confidence, every interval of
+every row contains the truth at every look. A device that reports in several epochs is assumed to
+repeat its value, which is the worst case for a difference between people (`sampled`).
 
-Whether the arms' sizes fit their weights is judged by a mixture of multinomials over the shares
-that they may have instead (Lindon and Malek 2022): of true weights the p-value is below p at any
-look with a chance of p at most.
+A mixture of multinomials over other shares tests whether the arms' sizes fit their weights (Lindon
+and Malek 2022): with true weights the p-value is below p at any look with probability at most p.
 """
 
 from collections.abc import Sequence
@@ -66,14 +65,14 @@ class ArmEstimate:
 
 
 def rows_of(estimate: ArmEstimate) -> int:
-    """How many measures are compared."""
+    """Number of measures that are compared."""
     if estimate.ranks:
         return len(EFFECT_PERCENTILES)
     return len(_measures(estimate.answer))
 
 
 def _measures(answer: Answer) -> list[tuple[int, str]]:
-    """The place of each value that is compared, and what is measured by it."""
+    """The place of each compared value, and the name of its measure."""
     values = [value.value for value in answer.values]
     if answer.kind == "mean":
         return [(0, "mean")]
@@ -104,17 +103,17 @@ def effect_confidence(
 
 
 def detectable_effect(stderr: float, rows: int, reports: float, fewest: int) -> float:
-    """The smallest effect that two arms show with a chance of 80%, in what `stderr` is in.
+    """Smallest effect that two such arms show with a probability of 80%, in `stderr`'s unit.
 
-    stderr: of the population's figure, by the reports of one arm. The others as
-        effect_confidence() has them, of people who report once.
+    `stderr` is that of the population's figure, from the `reports` of one arm, each from another
+    person; `rows` and `fewest` are as in `effect_confidence`.
     """
     surer = effect_confidence(CONFIDENCE, rows, (reports, reports), 1, fewest)
     return (reach_of(surer) + _POWER_REACH) * sqrt(2) * stderr
 
 
 def effects(control: ArmEstimate, other: ArmEstimate) -> list[Effect]:
-    """What the other arm changes, measure by measure; the answers are of `effect_confidence`."""
+    """Differences between two arms, one per measure; answers have an `effect_confidence`."""
     found: list[tuple[str, Change | PercentileShift, bool, str]]
     if control.ranks and other.ranks:
         shifts = percentile_shifts(

@@ -1,9 +1,8 @@
-"""Order: how sure it is that of two estimates the larger one is of the larger truth.
+"""Order: the confidence that the values with larger estimates are truly more frequent.
 
-Of two values the difference of their estimates is normal around that of their truths; what is told
-is the confidence that the first is truly ahead, one-sided: 0.5 if nothing is known, near 1 if the
-order is as good as certain. Over several pairs what is left of each is added up (Boole), so what is
-said of a whole list is never more than holds.
+The difference of two estimates is normal around the difference of their truths. The confidence that
+the first is truly ahead is one-sided: 0.5 without evidence, near 1 if the order is nearly certain.
+For several pairs the doubts are added up (Boole), so a list's confidence is a lower bound.
 """
 
 from dataclasses import dataclass
@@ -71,7 +70,7 @@ def top(answer: Answer, number: int) -> Top:
 
 
 def _apart(estimates: Floats, stderrs: Floats, number: int) -> float:
-    """How sure that the truths of the first `number` are above one cut, and all others below."""
+    """Confidence that the first `number` truths are above one cut, and all others below it."""
     if number == len(estimates):
         return 1.0
     edge = slice(number - 1, number + 1)
@@ -86,7 +85,7 @@ def _apart(estimates: Floats, stderrs: Floats, number: int) -> float:
 def _behind(
     ones: Floats, stderrs: Floats, others: Floats, other_stderrs: Floats, correlation: float
 ) -> Floats:
-    """How unsure that each of some is ahead of another one."""
+    """Doubt that each of `ones` is truly ahead of the corresponding one of `others`."""
     both = stderrs * other_stderrs
     spread = np.sqrt(stderrs**2 + other_stderrs**2 + 2 * correlation * both)
     gaps = ones - others

@@ -1,6 +1,6 @@
-"""Trend: some values, or a mean, of one epoch's totals, as shares that can be set side by side.
+"""Comparable shares, or a mean, of some values in one epoch's totals.
 
-Of one metric, or of several that ask the same under different names.
+The totals are of one metric, or of several that ask the same question under different names.
 """
 
 from collections.abc import Sequence
@@ -58,9 +58,9 @@ def joined_shares(
     picked: Sequence[float] = (),
     part: float = 1.0,
 ) -> list[Mean]:
-    """As `shares`, of all reports of several metrics together, each with the same values.
+    """As `shares`, of all reports of several metrics with the same values, or the same range.
 
-    A device may have reported to each of them. Of numbers, all have the same ends.
+    A device may have reported to each of the metrics.
     """
     live_sources = [replace(source, tiers=with_reports(source.tiers)) for source in sources]
     reports = sum(totals.reports for source in live_sources for _, totals in source.tiers)
@@ -93,7 +93,7 @@ def joined_shares(
 
 
 def _figures(source: Followed, candidates: Sequence[str], *, of_numbers: bool) -> ValueEstimates:
-    """Of the followed values, in their order; of numbers, of the sum of their places."""
+    """Estimates of the followed values, in their order; for numbers, of the sum of their places."""
     mechanism, _ = source.tiers[0]
     own = family_for(mechanism)
     figures = figures_of(own, source.tiers, candidates, source.repeats, shape=False)

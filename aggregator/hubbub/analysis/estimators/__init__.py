@@ -1,1 +1,1 @@
-"""From totals to numbers with numpy: unbiased, or in the shape of a histogram."""
+"""Estimators on numpy arrays: unbiased ones, and ones in the shape of a histogram."""

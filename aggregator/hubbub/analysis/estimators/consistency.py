@@ -1,15 +1,15 @@
-"""Post-processing: estimates made to look like a histogram. Separate steps, never the default.
+"""Post-processing: makes estimates look like a histogram. Separate steps, never the default.
 
-Raw estimates are unbiased, so some are below zero and they do not add up to the reports; over days,
-shards or groups of values they add up as they are. What is done to them here costs no privacy and
-lowers the error of the whole histogram, but every single value is biased afterwards:
+Raw estimates are unbiased: some are below zero, and they do not add up to the reports, but they can
+be added over days, shards and groups of values. Post-processing costs no privacy and lowers the
+error of the whole histogram, but every single value is biased afterwards:
 
 - `norm_sub`, `simplex`, `within_ends`: rare values come out too high on average (a
-  negative estimate becomes 0, a positive one stays), frequent ones too low by what is taken off.
-- `base_cut`: values below the cut become 0, so rare values are lost; those above it are kept as
-  they are, and too high on average for having been picked.
+  negative estimate becomes 0, a positive one stays), frequent ones too low.
+- `base_cut`: values below the cut become 0, so rare values are lost; the others are kept as
+  they are, and are too high on average because they were selected.
 
-Sums of biased values over many days keep the bias: add up first, process then.
+Sums of biased values over many days keep the bias: first add up, then post-process.
 Source: Wang, Lopuhaa-Zwakenberg, Li, Skoric, Li (NDSS 2020), sections 4 and 5.
 """
 
@@ -27,20 +27,20 @@ _ROUNDING: Final = 1e-12
 
 
 def norm_sub(estimates: Floats, reports: float) -> Floats:
-    """The histogram (>= 0, adding up to `reports`) nearest to the estimates.
+    """The histogram (>= 0, with sum `reports`) nearest to the estimates.
 
-    One amount is taken off all of them (or added), and what falls below zero is zero: the Euclidean
-    projection on the simplex, in its sorted form.
+    It is the Euclidean projection on the simplex: the same amount is subtracted from all estimates,
+    and negative results become zero.
     """
     return simplex(estimates, np.ones_like(estimates), reports)
 
 
 def simplex(estimates: Floats, variances: Floats, reports: float) -> Floats:
-    """The histogram nearest to the estimates, each counted by how sure it is.
+    """The histogram nearest to the estimates, by least squares weighted with their precision.
 
-    variances: of each estimate, above 0, in any unit; where they are all alike this is `norm_sub`.
-    Least weighted squares, which is the most likely histogram under normal errors. In sorted form:
-    value i gives up lambda times its variance, until the rest adds up.
+    It is the most likely histogram under normal errors: a value gives up lambda times its variance,
+    until the rest adds up to `reports`. `variances` are above 0, in any unit; if all are equal,
+    this is `norm_sub`.
 
     Raises:
         BadParameter: shapes that differ, nothing to process, or numbers no histogram fits.
@@ -64,9 +64,9 @@ def simplex(estimates: Floats, variances: Floats, reports: float) -> Floats:
 def within_ends(
     estimates: Floats, variances: Floats, ends: tuple[Floats, Floats], reports: float
 ) -> Floats:
-    """As `simplex`, with every value inside its own interval: ends are the lows and highs.
+    """As `simplex`, with each value inside its interval; `ends` are the lower and upper ends.
 
-    Where no histogram is inside all of them, the nearest to one.
+    If no histogram lies inside all intervals, all lower or all upper ends.
     """
     low, high = ends
     fewest, most = low.sum(), high.sum()
@@ -93,10 +93,10 @@ def within_ends(
 
 
 def base_cut(estimates: Floats, absent_stderr: float, false_alarm: float = 0.05) -> Floats:
-    """The estimates that stand out, and 0 for the others: for frequent values.
+    """Estimates that are significantly above 0, and 0 for the others.
 
-    absent_stderr: of the estimate of a value that nobody holds, in reports. false_alarm: the chance
-    that any value that nobody holds is kept, in (0, 1), over all of them (Bonferroni).
+    `absent_stderr` is the standard error, in reports, of a value that nobody holds; `false_alarm`
+    the probability, in (0, 1), that any such value is kept (Bonferroni).
     """
     if not (0 < false_alarm < 1 and absent_stderr >= 0):
         raise BadParameter(f"false_alarm {false_alarm} is outside (0, 1), or absent_stderr below 0")

@@ -1,10 +1,10 @@
 """The distribution of a number from `wave`: unbiased with exact errors, or smooth.
 
-Every place of the report's line is likely for the buckets whose window covers it. `unbiased` solves
-that for the buckets by least squares: nothing is assumed, the errors are exact, and they are large
-where buckets are finer than the data allow. `smooth` finds the shares that make the totals most
-likely, smoothing a little after every step so that noise does not grow teeth: a far nearer picture
-of a smooth distribution, and a wrong one of a sharp peak, which it flattens. It is post-processing.
+A report is a place on a line; each place is likely for the buckets whose window covers it.
+`unbiased` solves for the buckets by least squares: it assumes nothing, and its exact errors are
+large where buckets are finer than the data allow. `smooth` maximizes the likelihood and blurs a
+little after every step, so that it does not fit noise: it is far nearer to a smooth distribution,
+but flattens a sharp peak. It is post-processing.
 
 Source: Li et al. (SIGMOD 2020), section 5.5, EMS; docs/decisions/0212-mechanisms-and-families.md.
 """
@@ -25,7 +25,7 @@ _CHANGE: Final = 1e-9
 
 
 def unbiased(mechanism: SquareWave, totals: Totals) -> tuple[Floats, Floats]:
-    """Per bucket: how many reports hold a number in it, and the exact standard error; in reports.
+    """Estimated number of reports in each bucket, and the exact standard errors.
 
     Weighted least squares with the weights of an even distribution: linear in the totals, so
     estimates add up over disjoint totals.
@@ -40,16 +40,16 @@ def unbiased(mechanism: SquareWave, totals: Totals) -> tuple[Floats, Floats]:
 
 
 def min_stderrs(mechanism: SquareWave, totals: Totals) -> Floats:
-    """Per bucket the standard error were there no fewer reports at any place than lies make."""
+    """Standard errors per bucket, if no place had fewer reports than lies alone put there."""
     least = np.maximum(_seen(mechanism, totals), totals.reports * float(mechanism.window.far))
     answer: Floats = np.sqrt(spread(mechanism, least, totals.reports))
     return answer
 
 
 def spread(mechanism: SquareWave, observations: Floats, reports: int) -> Floats:
-    """Per bucket: the variance of its unbiased estimate, in reports squared.
+    """Variance of each bucket's unbiased estimate, in reports squared.
 
-    observations: how many reports lie at each place of the line, or estimates of that.
+    `observations` is the number of reports at each place of the line, or its estimate.
     """
     inverse = _inverse(mechanism)
     # Of a report in bucket i: its place's contribution squared, less the square of its mean, 1.
@@ -59,9 +59,9 @@ def spread(mechanism: SquareWave, observations: Floats, reports: int) -> Floats:
 
 
 def placed(mechanism: SquareWave, totals: Totals) -> tuple[float, float, float]:
-    """The sum of the numbers' places in the range, its stderr, and how much a report can change it.
+    """Sum of the numbers' places in [0, 1], its standard error, and the most one report changes it.
 
-    Each place is its bucket's middle. Linear in the totals as `unbiased` is. Raises as `unbiased`.
+    A number's place is its bucket's middle. Linear in the totals; raises as `unbiased`.
     """
     observations, inverse = _seen(mechanism, totals), _inverse(mechanism)
     middles = (np.arange(mechanism.buckets) + 0.5) / mechanism.buckets
@@ -73,10 +73,10 @@ def placed(mechanism: SquareWave, totals: Totals) -> tuple[float, float, float]:
 
 
 def smooth(mechanism: SquareWave, totals: Totals) -> Floats:
-    """Per bucket how many reports, >= 0 and adding up to all; biased towards evenness.
+    """Smooth estimate of the reports per bucket: >= 0, sum `reports`; biased towards evenness.
 
-    After every step a bucket gives a part to each neighbour: a quarter of 1,024 buckets, as
-    published, and of fewer as much less as makes the same blur over the range.
+    After every step a bucket gives a part to each neighbour: a quarter with 1,024 buckets, as
+    published, and with fewer so much less that the blur over the range is the same.
 
     Raises:
         BatchTooSmall: not a single report.
@@ -118,7 +118,7 @@ def _seen(mechanism: SquareWave, totals: Totals) -> Floats:
 
 
 def _inverse(mechanism: SquareWave) -> Floats:
-    """From places to buckets: shape (buckets, places)."""
+    """The linear estimator, from places to buckets: shape (buckets, places)."""
     likely = chances(mechanism)
     weights = 1 / np.sqrt(likely.mean(axis=1))
     basis, triangle = np.linalg.qr(likely * weights[:, None])
@@ -127,7 +127,7 @@ def _inverse(mechanism: SquareWave) -> Floats:
 
 
 def chances(mechanism: SquareWave) -> Floats:
-    """Of a place of the report's line, given a bucket: shape (places, buckets)."""
+    """Probability of each place, given a bucket: shape (places, buckets)."""
     places = np.arange(mechanism.layout.size)[:, None] - np.arange(mechanism.buckets)
     covered = (places >= 0) & (places < mechanism.window.width)
     return np.where(covered, float(mechanism.window.near), float(mechanism.window.far))

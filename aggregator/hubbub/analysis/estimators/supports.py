@@ -1,4 +1,4 @@
-"""Supports: of listed values, how many reports support each; and what one report can change."""
+"""How many reports support each listed value, and how much one report can change that."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from hubbub.mechanisms.walsh import WalshHadamard
 
 
 def supports(mechanism: Any, totals: Totals) -> Floats:
-    """How many reports support each value: whole numbers."""
+    """Number of reports that support each value: whole numbers."""
     estimates = estimate(mechanism, totals)
     p, q = mechanism.channel.p, mechanism.channel.q
     whole: Floats = np.rint(np.array(estimates.values) * float(p - q) + float(totals.reports * q))
@@ -21,7 +21,7 @@ def supports(mechanism: Any, totals: Totals) -> Floats:
 
 
 def max_changes(mechanism: Any) -> int:
-    """Of how many values two payloads can differ in whether they support them."""
+    """Largest number of values that only one of two payloads supports."""
     values: int = mechanism.categories
     layout = mechanism.layout
     match getattr(mechanism, "transform", None):
@@ -37,7 +37,7 @@ def max_changes(mechanism: Any) -> int:
 
 
 def _apart(layout: OneHot | Subset | BitVector) -> int:
-    """In how many cells two payloads can differ, of those that have one for each value."""
+    """Largest number of cells in which two payloads differ, for layouts with one cell per value."""
     match layout:
         case OneHot():
             return 2

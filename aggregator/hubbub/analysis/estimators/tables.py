@@ -1,4 +1,4 @@
-"""Tables of every two parts, made to agree: one histogram of each part, nothing below zero."""
+"""Consistent tables of every two parts: nothing below zero, one histogram of each part."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _LEAST: Final = 1e-6
 
 
 def tables(sizes: Sequence[int], cells: Floats, ways: int = 2) -> list[Floats]:
-    """The table of every two parts, or three, an axis for each, from all cells in a line."""
+    """Splits all cells, in one row, into the tables of every two or three parts (`ways`)."""
     result, first = [], 0
     for table in tables_of(len(sizes), ways):
         shape = [sizes[part] for part in table]
@@ -35,10 +35,10 @@ def consistent_tables(
 ) -> Floats:
     """Tables near the estimates that are histograms of the reports and agree about every part.
 
-    errors: standard errors of cells that nobody holds. A table of many cells is mostly noise where
-    it departs from its parts' shares multiplied: so its rows tell a part's share as if they were
-    that product, as far as the departures are noise, and each departure is kept as far as it is
-    likely to be true. Decision 0217.
+    A table of many cells is mostly noise around the product of its parts' shares. So its rows
+    estimate a part's shares as if it were that product, as far as its departures are noise, and
+    each departure is kept as far as it is probably true. Decision 0217. `errors` are standard
+    errors of cells that nobody holds.
     """
     agreed = _agreeing(sizes, estimates, reports)
     own = tables(sizes, agreed)
@@ -59,14 +59,14 @@ def consistent_tables(
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """A table's estimates, brought to the reports in sum, and the variance of a cell's noise."""
+    """A table's estimates, shifted to sum to the reports, and the variance of a cell's noise."""
 
     cells: Floats
     noise: float
 
 
 def _share_of(part: int, own: Sequence[Floats], parts: int, reports: float) -> Floats:
-    """A part's shares, by the first table that has it of those that agree."""
+    """A part's shares, from the first of the consistent tables that contains it."""
     place, pair = next((t, p) for t, p in enumerate(tables_of(parts)) if part in p)
     result: Floats = own[place].sum(axis=1 - pair.index(part)) / max(reports, 1.0)
     return result
@@ -75,11 +75,11 @@ def _share_of(part: int, own: Sequence[Floats], parts: int, reports: float) -> F
 def _likely_share(
     part: int, noisy_tables: Sequence[_Told], shares: Sequence[Floats], reports: float
 ) -> Floats:
-    """A part's shares by all tables that have it, each row's size by generalized least squares.
+    """A part's shares from all tables that contain it, by generalized least squares.
 
-    A row is its size times the other part's shares, and departures that add up to nothing, drawn
-    with variances in proportion to both shares: of much larger departures than noise a row's size
-    is its sum, of none it is by how it looks like the other part's shares.
+    A row is its size times the other part's shares, plus departures with sum 0 and variances in
+    proportion to both shares. If departures are much larger than noise, a row's size is its sum;
+    without departures it is how well the row fits the other part's shares.
     """
     weighed = informed = np.zeros(len(shares[part]))
     for table, pair in zip(noisy_tables, tables_of(len(shares)), strict=True):
@@ -106,10 +106,10 @@ def _likely_share(
 
 
 def kept(cells: Floats, noise: float, product: Floats, reports: float) -> Floats:
-    """A table between what was told and what less detail says, as a product (empirical Bayes).
+    """A table between its estimates and a product of shares (empirical Bayes; Efron, Morris, 1973).
 
-    Departures from the product are taken for drawn with variances in proportion to it, as the terms
-    of chi-square are; by how much, is what they have in all beyond the noise (Efron, Morris, 1973).
+    Departures from the product are assumed to have variances in proportion to it, as the terms of
+    chi-square have; their scale is their total beyond the noise.
     """
     beyond = cells - product
     scale = max(float((beyond**2).sum()) - noise * beyond.size, 0.0) / max(reports, 1.0)
@@ -124,11 +124,10 @@ def _agreeing(
     reports: float,
     shares: Sequence[Floats] | None = None,
 ) -> Floats:
-    """Histograms near the estimates that agree.
+    """Histograms near the estimates that agree on each part's shares, up to ten rounds of rounding.
 
-    What tables say of one part is averaged by how sure each is, which is as 1 / the cells that it
-    adds up, unless the parts' shares are given; then each table is brought above zero. Agreement is
-    as near as ten rounds bring it.
+    In each round a part's shares are averaged over its tables, with weights 1 / (cells summed),
+    unless `shares` are given; then each table is projected to values above zero.
     Source: Qardaji, Yang, Li, PriView (SIGMOD 2014), section 4; decision 0217.
     """
     copies = [table.copy() for table in tables(sizes, estimates)]

@@ -1,4 +1,4 @@
-"""Tables of every three parts: what they say of two, and made to agree about every two."""
+"""Tables of every three parts: their sums over one part, and how to make them consistent."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -15,9 +15,9 @@ _ROUNDS: Final = 10
 
 
 def weights_for(sizes: Sequence[int], pair: tuple[int, ...]) -> dict[int, float]:
-    """The tables of three that have both parts, and how much each counts for the table of two.
+    """Weight, for the table of `pair`, of each table of three that contains both parts.
 
-    As much less as it has more cells to be added up, each of which is as unsure.
+    A sum over more cells is less precise, so its weight is lower; the weights have sum 1.
     """
     weights = {
         place: 1 / next(sizes[part] for part in table if part not in pair)
@@ -29,7 +29,7 @@ def weights_for(sizes: Sequence[int], pair: tuple[int, ...]) -> dict[int, float]
 
 
 def added_up(sizes: Sequence[int], cells: Floats, pair: tuple[int, ...]) -> Floats:
-    """The table of two parts, by all tables of three that have both."""
+    """The table of two parts, averaged over all tables of three that contain both."""
     own, every = tables(sizes, cells, 3), tables_of(len(sizes), 3)
     return sum(
         (
@@ -45,9 +45,9 @@ def consistent_triples(
 ) -> Floats:
     """Tables of three near the estimates that are histograms of the reports and agree on every two.
 
-    The tables of two that they add up to are made to agree first; then each table departs from what
-    these say of three parts (no interaction of all three, by iterative proportional fitting), as
-    far as it is likely to (decision 0217). errors: of cells that nobody holds.
+    First the tables of two are made consistent. Then each table of three departs from what they
+    imply (no three-way interaction, by iterative proportional fitting) as far as its departures are
+    probably true (decision 0217). `errors` are standard errors of cells that nobody holds.
     """
     every, pairs = tables_of(len(sizes), 3), tables_of(len(sizes))
     pair_cells = np.concatenate([added_up(sizes, estimates, pair).reshape(-1) for pair in pairs])
@@ -71,12 +71,12 @@ def consistent_triples(
 
 
 def _third(table: tuple[int, ...], pair: tuple[int, ...]) -> int:
-    """Along which axis the part lies that is none of the two."""
+    """The axis of the part that is not in the pair."""
     return next(axis for axis, part in enumerate(table) if part not in pair)
 
 
 def _errors(sizes: Sequence[int], errors: Floats, pair: tuple[int, ...]) -> Floats:
-    """Standard errors of a table of two's cells, of errors that are about independent."""
+    """Standard errors of a table of two, taking errors of cells as independent."""
     own, every = tables(sizes, errors**2, 3), tables_of(len(sizes), 3)
     squares = sum(
         weight**2 * own[place].sum(axis=_third(every[place], pair))
@@ -87,7 +87,7 @@ def _errors(sizes: Sequence[int], errors: Floats, pair: tuple[int, ...]) -> Floa
 
 
 def _fitted(shape: tuple[int, ...], fixed: Sequence[tuple[Floats, int]]) -> Floats:
-    """The table with these margins whose three parts do not interact (Deming, Stephan, 1940)."""
+    """The table with these margins and no three-way interaction (Deming, Stephan, 1940)."""
     cells = np.ones(shape)
     for _ in range(_ROUNDS):
         for margin, axis in fixed:

@@ -1,6 +1,6 @@
-"""Estimates with numpy, of pure mechanisms over listed values: millions of cells, or many answers.
+"""Fast estimates with numpy, for pure mechanisms over listed values with millions of cells.
 
-Everything else is the mechanism's own `estimate`. Tested equal to it.
+For all other mechanisms `estimate` calls the mechanism's own. Tests compare both.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ class _Pure(Protocol):
 
 
 def estimate(mechanism: AnyMechanism, totals: Totals) -> Estimates:
-    """As `mechanism.estimate`, in a fraction of its time."""
+    """Same result as `mechanism.estimate`, in a fraction of its time."""
     own: object = type(mechanism).estimate
     transform = getattr(mechanism, "transform", None)
     if not isinstance(mechanism, _Pure) or (transform is None and own is not pure.estimate):
@@ -47,13 +47,13 @@ def estimate(mechanism: AnyMechanism, totals: Totals) -> Estimates:
 
 
 def supports_of(mechanism: Any, cells: Integers, wanted: int | None = None) -> Integers:
-    """How many reports support each value, of a mechanism that is read through a transform."""
+    """Number of reports that support each of the first `wanted` values, via the transform."""
     wanted = mechanism.categories if wanted is None else wanted
     return _SUPPORTS[type(mechanism.transform)](mechanism.transform, cells, wanted)[:wanted]
 
 
 def walsh_hadamard(cells: Integers) -> Integers:
-    """The product of the Hadamard matrix with a vector of a power of two; in rows, with each."""
+    """Product of the Hadamard matrix with a vector of 2**k numbers, or with each row of many."""
     here, there = cells.copy(), np.empty_like(cells)
     size, step = cells.shape[-1], 1
     while step < size:
@@ -74,11 +74,11 @@ def _of_hadamard(_transform: WalshHadamard, cells: Integers, wanted: int) -> Int
 
 
 def _of_incidence(space: Incidence, cells: Integers, wanted: int) -> Integers:
-    """Over the points of every hyperplane, the sum of a number per point.
+    """For every hyperplane, the sum of `cells` over its points.
 
-    With S(x), for x of the last m coordinates, the sum over the points that begin there and are
-    orthogonal to x: one more coordinate in front adds the points (1, y), of which those with
-    <y, w> = -c count for x = (c, w).
+    Recursion over coordinates: S(x), for x of the last m coordinates, is the sum over points that
+    begin there and are orthogonal to x. One more coordinate in front adds the points (1, y), of
+    which those with <y, w> = -c count for x = (c, w).
     """
     s, t = space.prime, space.dimensions
     sums = np.zeros(1, dtype=np.int64)
@@ -105,7 +105,7 @@ def _of_incidence(space: Incidence, cells: Integers, wanted: int) -> Integers:
 
 
 def _of_pool(pool: HashPool, cells: Integers, wanted: int) -> Integers:
-    """Function by function, what is in every value's bucket."""
+    """For every value, the sum over all functions of its bucket's count."""
     s = pool.prime
     rest, digits = np.arange(wanted, dtype=np.int64), []
     for _ in range(pool.dimensions):
@@ -123,7 +123,7 @@ def _where_minus_one(ahead: Integers, s: int, m: int) -> Integers:
     """For every w of m coordinates: the sum over the y with <y, w> = -1 modulo s.
 
     By Fourier transform: that sum is the mean over c of root^c times the transform at -c w, and the
-    terms of c and -c are each other's conjugates.
+    terms of c and -c are complex conjugates.
     """
     if not m:
         return np.zeros(1, dtype=np.int64)
@@ -142,7 +142,7 @@ def _where_minus_one(ahead: Integers, s: int, m: int) -> Integers:
 
 
 def _scaled(s: int, m: int, factors: Integers) -> Integers:
-    """Per factor, so often every vector of m coordinates modulo s, numbered by its digits."""
+    """For each factor, the number of every vector of m digits modulo s, times the factor."""
     number = np.zeros((len(factors), 1), dtype=np.int64)
     for _ in range(m):
         digits = factors[:, None] * np.arange(s, dtype=np.int64) % s
@@ -151,12 +151,12 @@ def _scaled(s: int, m: int, factors: Integers) -> Integers:
 
 
 def _inverses(s: int) -> Integers:
-    """Of 1 to s - 1 modulo s, the inverse of each."""
+    """Inverses of 1 to s - 1 modulo s."""
     return np.array([pow(c, -1, s) for c in range(1, s)], dtype=np.int64)
 
 
 def _times(vectors: Integers, s: int, m: int, factor: int) -> Integers:
-    """The same for some of these vectors alone."""
+    """The numbers of `vectors`, each multiplied by one factor modulo s."""
     number = np.zeros_like(vectors)
     for place in range(m):
         number += vectors // s**place % s * factor % s * s**place

@@ -1,4 +1,4 @@
-"""Words of the books of `vector.codes`, all of a book, or of many books, at once."""
+"""The words of the books of `vector.codes`: of one book, or of many books at once."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -15,18 +15,18 @@ _NUMBERS: Final = 1 << 20
 
 
 def books_at_once(mechanism: VectorCodes) -> int:
-    """Of how many books the words are a few megabytes; one, where a single book's are more."""
+    """Number of books whose words fit in a few megabytes; at least 1."""
     return max(1, _NUMBERS // (mechanism.words * mechanism.dimensions))
 
 
 def words_of(mechanism: VectorCodes, number: int) -> Floats:
-    """A book's words in whole steps; shape (words, dimensions)."""
+    """A book's words, in whole steps; shape (words, dimensions)."""
     words: Floats = words_of_each(mechanism, [number])[0]
     return words
 
 
 def words_of_each(mechanism: VectorCodes, numbers: Sequence[int]) -> Floats:
-    """As `words_of`, of several books; shape (books, words, dimensions)."""
+    """Words of several books, in whole steps; shape (books, words, dimensions)."""
     steps, size = _known(), (mechanism.words, mechanism.dimensions)
     raw = b"".join(book_bytes(mechanism.seed, number, *size) for number in numbers)
     drawn = np.frombuffer(raw, dtype="<u2")
@@ -35,10 +35,10 @@ def words_of_each(mechanism: VectorCodes, numbers: Sequence[int]) -> Floats:
 
 
 def expected_of_books(mechanism: VectorCodes, numbers: Sequence[int], vector: Floats) -> Floats:
-    """What a report of this vector adds on average by each of these books, in whole steps.
+    """Mean contribution of a report of `vector` by each book, in whole steps: (books, dimensions).
 
-    vector: up to 1 long. A shorter one is sent as its direction or, by chance, as the opposite.
-    Returns: shape (books, dimensions).
+    `vector` has a length of at most 1. If it is shorter, a device sends its direction or, at
+    random, the opposite, so that the mean is right.
     """
     long = float(np.linalg.norm(vector))
     turned = (1 - min(long, 1.0)) / 2

@@ -1,1 +1,1 @@
-"""Whether honest reports alone made these totals, and what fake ones can do at most."""
+"""Tests whether honest reports alone made these totals, and bounds the effect of fake ones."""

@@ -1,15 +1,15 @@
 """Could honest reports alone have made these totals? A flag for the analyst, not a filter.
 
 Whatever values people hold, some sums have a known mean: how many values a report supports, and an
-estimate that cannot be below 0 or above the reports. A sum that is further away than chance allows
-says that some reports were not made by the mechanism. What fake reports do that look like honest
-ones cannot be seen in totals, only bounded: poisoning.py.
+estimate that cannot be below 0 or above the reports. A sum further away than chance allows shows
+that some reports were not made by the mechanism. Fake reports that look like honest ones cannot be
+seen in totals; poisoning.py bounds their effect.
 
 p-values are upper bounds for any number of reports, by Bernstein's inequality: for a sum of
 independent terms with variance v, each within b of its mean, P(sum - mean >= t) is at most
 exp(-t^2 / (2 (v + b t / 3))); over several sums they are added up (Bonferroni).
 Source: Bernstein (1924), in Boucheron, Lugosi, Massart, Concentration Inequalities (2013), 2.8; the
-idea of telling fakes by how many values they support: Cao, Jia, Gong (2021), section 6.2.
+idea to detect fakes by how many values they support: Cao, Jia, Gong (2021), section 6.2.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,9 +29,11 @@ _LARGEST: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Plausibility:
-    """p_value: an upper bound on the chance that honest reports lie so far off; 1 is unremarkable.
+    """Result of a plausibility test.
 
-    findings: what is off, where the p-value is below one in a million.
+    Args:
+        p_value: upper bound on the probability that honest reports deviate so much; 1 is normal.
+        findings: a description of each deviation with a p-value below one in a million.
     """
 
     p_value: float
@@ -39,10 +41,10 @@ class Plausibility:
 
 
 def plausibility(mechanism: AnyMechanism, totals: Totals, repeats: int = 1) -> Plausibility:
-    """How plausible totals are.
+    """Tests whether honest reports alone could have made the totals.
 
-    repeats: how many of these reports one device may have made with the same permanent response;
-        only looked at where the mechanism has one.
+    `repeats` is the largest number of these reports from one device with the same permanent
+    response; it is ignored for mechanisms without one.
     """
     repeats = repeats if isinstance(mechanism, Memoized) else 1
     p_values = [(_p_value(bit_sum, repeats), bit_sum.what) for bit_sum in _sums(mechanism, totals)]
@@ -52,7 +54,7 @@ def plausibility(mechanism: AnyMechanism, totals: Totals, repeats: int = 1) -> P
 
 
 def combine(parts: Sequence[Plausibility]) -> Plausibility:
-    """Of several disjoint sets of reports: as suspicious as the worst, reckoned among them all."""
+    """Joint result for disjoint sets of reports, with a correction for the number of sets."""
     overall = min([1.0, *(len(parts) * part.p_value for part in parts)])
     return Plausibility(overall, tuple(finding for part in parts for finding in part.findings))
 

@@ -1,14 +1,14 @@
-"""What fake reports can do at most: the maximal gain attack, for every mechanism.
+"""The most that fake reports can do: the maximal gain attack, for every mechanism.
 
-Whoever runs m of n + m clients needs no mechanism: each fake client sends the one payload that
-moves the estimates of the chosen targets furthest. Estimates are linear in the cells, so what a
-payload adds to them is a sum of weights, and the worst payload is the heaviest that its layout
-allows. With a share b = m / (n + m) of all reports and a true share f of the targets among the
-honest, the targets' estimated share grows by
+An attacker who runs m of n + m clients needs no mechanism: each fake client sends the payload that
+moves the estimates of the chosen targets furthest. Estimates are linear in the cells, so a payload
+adds a sum of weights to them, and the worst payload is the heaviest that its layout allows. With a
+share b = m / (n + m) of all reports and a true share f of the targets among the honest, the
+targets' estimated share grows by
 
     gain = b (worth - f)         worth: what one such report adds to their estimates together
 
-Of GRR, worth = 1 + (d - r) / (e^eps - 1); of OUE, r (2 + 2 / (e^eps - 1)), for r targets.
+For GRR, worth = 1 + (d - r) / (e^eps - 1); for OUE, r (2 + 2 / (e^eps - 1)), with r targets.
 Source: Cao, Jia, Gong, Data Poisoning Attacks to Local Differential Privacy Protocols (USENIX
 Security 2021), section 4; stated there for GRR, OUE and OLH.
 """
@@ -29,32 +29,34 @@ _LARGEST: Final = 1 << 22  # cells times targets that are looked at
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """The worst fake report for some targets.
+    """The most effective fake report for some targets.
 
-    cells: what its payload adds to. worth: what it adds to the targets' estimates together, in
-    reports; of an honest report of a target that is 1 on average.
+    Args:
+        cells: how much its payload adds to each cell.
+        worth: how much it adds to the targets' estimates together, in reports; an honest report of
+            a target adds 1 on average.
     """
 
     cells: Mapping[int, int]
     worth: float
 
     def gain(self, fake_share: float, true_share: float = 0.0) -> float:
-        """By how much the targets' share grows if `fake_share` of all reports are such ones."""
+        """Increase of the targets' share, if a share `fake_share` of all reports is fake."""
         return fake_share * (self.worth - true_share)
 
     def fake_share(self, gain: float, true_share: float = 0.0) -> float:
-        """The share of fake reports that it takes to gain so much; above 1: impossible."""
+        """Share of fake reports needed for this gain; a result above 1 means it is impossible."""
         return gain / (self.worth - true_share)
 
 
 def maximal_gain(mechanism: AnyMechanism, targets: Sequence[Any]) -> Attack:
-    """The attack that promotes these targets.
+    """The attack that promotes these targets most.
 
-    targets: indices of values, or buckets of a range; strings, of a mechanism over strings; of a
-        mean, which has one estimate, [0].
+    `targets` are places of listed values or of buckets of a range, or strings for a mechanism over
+    strings; [0] for a mean.
 
     Raises:
-        BadParameter: no target, one that there is not, or more than can be looked at.
+        BadParameter: no target, an unknown target, or too many targets and cells.
     """
     if not targets:
         raise BadParameter("an attack needs at least one target")

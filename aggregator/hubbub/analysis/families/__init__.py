@@ -1,4 +1,4 @@
-"""Families: what a mechanism answers, asked in one place. A new one is its file and a line here."""
+"""Families of mechanisms: how each answers queries. A new family is a file, and a line here."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -50,7 +50,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
 
 
 def family_for(mechanism: AnyMechanism) -> Family:
-    """The family of this mechanism."""
+    """Family of this mechanism."""
     return FAMILIES[mechanism.FAMILY]
 
 
@@ -60,10 +60,10 @@ def draw(
     counts: Sequence[int],
     chance: np.random.Generator,
 ) -> Totals:
-    """Totals of counts[i] reports of values[i], drawn from their exact law.
+    """Draws totals of counts[i] reports of values[i] from their exact law.
 
     Raises:
-        BadParameter: more values and cells than can be drawn.
+        BadParameter: too many values and cells to draw.
     """
     count_array = np.array(counts, dtype=np.int64)
     cells = family_for(mechanism).draw(mechanism, values, count_array, chance)
@@ -77,13 +77,12 @@ def draw_epochs(
     epochs: int,
     chance: np.random.Generator,
 ) -> Iterator[Totals]:
-    """Per epoch the totals of counts[i] devices that hold values[i] and report once.
+    """Draws, for each epoch, totals of counts[i] devices that hold values[i] and report once.
 
-    Without a permanent step epochs are independent. With one, it is drawn once, and only the fresh
-    step over it for every epoch.
+    Epochs are independent, except that a mechanism's permanent step is drawn only once.
 
     Raises:
-        BadParameter: more values and cells than can be drawn, or a permanent step has no law.
+        BadParameter: too many values and cells to draw, or a permanent step without a law here.
     """
     count_array, family = np.array(counts, dtype=np.int64), family_for(mechanism)
     drawn: Callable[[], Counts] = partial(family.draw, mechanism, values, count_array, chance)

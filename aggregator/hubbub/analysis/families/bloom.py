@@ -33,7 +33,7 @@ _DECODED: Final = 256
 
 
 class Bloom(Strings):
-    """RAPPOR, whose strings are decoded by regression."""
+    """RAPPOR: strings in Bloom filters, decoded by regression."""
 
     def figures(
         self,
@@ -43,7 +43,7 @@ class Bloom(Strings):
         *,
         shape: bool,
     ) -> ValueEstimates:
-        """As decoded; a decode reads its noise off what it cannot explain."""
+        """Estimates of a decode, whose standard errors come from its residuals."""
         decoding = decode(mechanism, totals, candidates)
         return ValueEstimates(
             estimates=decoding.estimates,
@@ -55,16 +55,16 @@ class Bloom(Strings):
     def repeated(
         self, mechanism: Rappor, figures: ValueEstimates, reports: int, repeats: int
     ) -> ValueEstimates:
-        """As they are: what a decode cannot explain holds repeated lies already."""
+        """The figures unchanged: a decode's residuals already include repeated lies."""
         return figures
 
     def answer(
         self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
     ) -> Answer:
-        """A row for each candidate, and what is left for strings that are none.
+        """A row for each candidate, and the number of reports with other strings.
 
-        It has no tiers, having no epsilon to scale. A decode's noise holds repeated lies already;
-        `fit_p_value` is judged by them.
+        There is one tier, since RAPPOR has no epsilon to scale. Repeated lies are already in the
+        residuals of a decode; `fit_p_value` accounts for them.
         """
         mechanism: Any
         [(mechanism, totals)] = tiers
@@ -92,14 +92,14 @@ class Bloom(Strings):
         )
 
     def sums(self, mechanism: Rappor, cells: Floats, totals: Totals) -> Iterator[BitSum]:
-        """How many bits of a cohort are 1."""
+        """Number of 1 bits in each cohort."""
         yield from in_cohorts(mechanism.layout, cells, mechanism.chain.channel, mechanism.hashes)
 
     def weights(self, mechanism: Rappor, targets: Sequence[str]) -> tuple[Floats, float]:
-        """As the decoder reads a string: by how far its bits stand out from all the others.
+        """Weights of a plain decoder, which compares a string's bits with all other bits.
 
-        So a fake report that leaves the others 0 is worth more than one that hides among honest
-        ones. Within a tenth of what decodes measurably do, since they weigh cohorts and share bits.
+        A fake report that leaves other bits 0 gains more than one that hides among honest reports.
+        Within a tenth of real decodes, which also weight cohorts and share bits among strings.
         """
         layout, channel = mechanism.layout, mechanism.chain.channel
         gap = float(channel.p - channel.q)
@@ -113,9 +113,10 @@ class Bloom(Strings):
     def expected(
         self, mechanism: Rappor, values: Sequence[object], shares: Floats, reports: float
     ) -> Expected:
-        """The decoder's least squares with every candidate a column, on the noise there will be.
+        """Errors of least squares with a column for every candidate.
 
-        Of a bit's count: the coins, and which of its strings' reports fell into the cohort.
+        A bit count's noise comes from randomization and from how strings' reports fall into
+        cohorts.
         """
         cohorts, bits, channel = mechanism.cohorts, mechanism.bits, mechanism.chain.channel
         # Of more strings than its bits can tell apart, a decoder fits those that stand out.
@@ -146,7 +147,7 @@ class Bloom(Strings):
     def draw(
         self, mechanism: Rappor, values: Sequence[str], counts: Counts, chance: np.random.Generator
     ) -> Counts:
-        """People by cohort, then every bit by its chance."""
+        """Draws each person's cohort, then the counts of every bit."""
         own, reports = _cohort_holders(mechanism, values, counts, chance)
         return cohort_cells(
             reports, bit_counts(own, reports[:, None], mechanism.chain.channel, chance)
@@ -155,7 +156,7 @@ class Bloom(Strings):
     def draw_lasting(
         self, mechanism: Rappor, values: Sequence[str], counts: Counts, chance: np.random.Generator
     ) -> Callable[[], Counts]:
-        """Cohorts and permanent bits once; the reported bits over them at every call."""
+        """Draws cohorts and permanent bits once, and the reported bits at every call."""
         own, reports = _cohort_holders(mechanism, values, counts, chance)
         draw_bits = lasting_bits(own, reports[:, None], *chain_steps(mechanism.chain), chance)
         return lambda: cohort_cells(reports, draw_bits())

@@ -1,8 +1,7 @@
-"""The contract of a family: all that is asked of a mechanism once its reports are added up.
+"""Contract of a family: everything that analysis needs from a mechanism.
 
-Mechanisms of one family answer alike: of the values listed, of strings through a sketch or through
-Bloom filters, of the parts of a range, a mean, or that of a vector. A family says how, in its own
-file.
+Mechanisms of one family answer in the same way: listed values, strings through a sketch or Bloom
+filters, parts of a range, a mean, or a mean vector. Each family has its own file.
 """
 
 from abc import ABC, abstractmethod
@@ -29,9 +28,9 @@ Tier = tuple[AnyMechanism, Totals]
 
 
 def wider(figures: ValueEstimates, repeats: int) -> ValueEstimates:
-    """The figures where reports of one device share all of their lies: n of them err as one does.
+    """The figures, if all `repeats` reports of a device share one lie and therefore err together.
 
-    That is at most sqrt(n) times the error of n fresh ones.
+    Errors grow by sqrt(repeats), which is an upper bound.
     """
     more = sqrt(repeats)
     return replace(
@@ -46,7 +45,7 @@ def wider(figures: ValueEstimates, repeats: int) -> ValueEstimates:
 
 
 def risen(estimates: Floats, stderrs: Floats, absent: Floats, reports: int) -> Floats:
-    """What each report of a value must add to its variance, to come from `absent` to `stderrs`."""
+    """Variance that each true report adds to an estimate, from errors with and without reports."""
     true_counts = np.clip(estimates, 0.0, reports)
     more = stderrs**2 - absent**2
     return np.divide(more, true_counts, out=np.zeros_like(more), where=true_counts > 0)
@@ -57,15 +56,18 @@ NO_SUMS: Final = "estimates of strings, sets and parts are no sums over reports"
 
 
 def evenly_spread(low: float, high: float) -> list[float]:
-    """101 numbers from end to end."""
+    """101 numbers at equal distances from `low` to `high`."""
     return [low + (high - low) * place / 100 for place in range(101)]
 
 
 @dataclass(frozen=True, slots=True)
 class BitSum:
-    """A sum of bits: how far it is off, its largest variance, and of how many sums it is the worst.
+    """A sum of bits that deviates from its known mean.
 
-    A bit is within 1 of its mean, whatever that is.
+    Args:
+        off: the deviation.
+        variance: largest variance of the sum; each bit is within 1 of its mean.
+        times: number of sums of which this is the worst.
     """
 
     what: str
@@ -76,9 +78,9 @@ class BitSum:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Standard errors as shares of all reports: per value, and of a value that nobody holds.
+    """Expected standard errors, as shares of all reports: of each value, and if nobody holds it.
 
-    Of a mean, as shares of its range, where they are largest; of a vector, of each coordinate's.
+    For a mean, the largest errors, as shares of its range; for a vector, of each coordinate.
     """
 
     stderrs: Floats
@@ -87,10 +89,11 @@ class Expected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistic:
-    """Whole numbers that a release adds noise to, and how they become estimates.
+    """Whole numbers to which a release adds noise, and how they become estimates.
 
-    l1, l2: how one report changes them at most: the sum of all changes, and the root of the sum of
-        their squares. unit, base: estimates are the numbers times a unit (or a matrix), and a base.
+    Args:
+        l1, l2: largest change by one report: sum of all changes, and root of the sum of squares.
+        unit, base: estimates are unit (a number or a matrix) times the numbers, plus base.
     """
 
     numbers: Floats
@@ -101,9 +104,9 @@ class Statistic:
 
 
 class Family(ABC):
-    """How mechanisms of one family answer. `mechanism` is always one of the family's.
+    """Answers of one family of mechanisms. `mechanism` is always a mechanism of the family.
 
-    What most families do alike is written here.
+    The base class implements what most families share.
     """
 
     KIND: ClassVar[MetricKind]
@@ -122,11 +125,11 @@ class Family(ABC):
     """Where an estimate that nobody adds to lies in its range, in [0, 1]."""
 
     def edges(self, mechanism: Any) -> Sequence[float]:
-        """Ends of the parts of its range, ascending; empty without such parts."""
+        """Edges of the parts of its range, ascending; empty if it has no parts."""
         return ()
 
     def is_spread(self, mechanism: Any) -> bool:
-        """Whether a number counts in many cells, so that its part follows from a fit alone."""
+        """Whether a number counts in many cells, so that parts must be estimated by a fit."""
         return False
 
     @abstractmethod
@@ -138,9 +141,9 @@ class Family(ABC):
         *,
         shape: bool,
     ) -> ValueEstimates:
-        """What totals say of every value, before anything is judged.
+        """Estimates and errors of all values, before intervals and detections.
 
-        shape: whether the smooth shape is wanted, which takes longest.
+        With `shape`, a smooth shape is added where there is one, which takes longest.
 
         Raises:
             BatchTooSmall: not a single report.
@@ -150,9 +153,9 @@ class Family(ABC):
     def repeated(
         self, mechanism: Any, figures: ValueEstimates, reports: int, repeats: int
     ) -> ValueEstimates:
-        """The figures where one device may have made so many of the reports, lying for life.
+        """The figures if one device may have sent `repeats` reports with permanent lies.
 
-        Here nothing of a lie is taken for fresh.
+        The default treats lies as entirely permanent.
         """
         return wider(figures, repeats)
 
@@ -164,30 +167,30 @@ class Family(ABC):
         confidence: float,
         repeats: int,
     ) -> Answer:
-        """Estimates of everything in `names`, which a family that has its own leaves alone.
+        """Answer for everything in `names`; families with names of their own ignore them.
 
-        repeats: how many of the reports one device may have made.
+        `repeats` is the largest number of reports from one device.
         """
 
     def ends(self, mechanism: Any) -> tuple[float, float] | None:
-        """Between which ends its numbers lie; None where no numbers are asked for."""
+        """Range of the reported numbers; None if the mechanism does not report numbers."""
         return None
 
     def correlation(self, mechanism: Any) -> float:
-        """The most that two estimates can vary against each other, in [0, 1], as a correlation.
+        """Largest negative correlation of two estimates, as a number in [0, 1].
 
         The difference of two estimates with standard errors s and t then has a variance of at most
-        s^2 + t^2 + 2 c s t. Here nothing is assumed: 1.
+        s^2 + t^2 + 2 c s t. The default 1 assumes nothing.
         """
         return 1.0
 
     @abstractmethod
     def sums(self, mechanism: Any, cells: Floats, totals: Totals) -> Iterator[BitSum]:
-        """Sums whose mean is known whatever people hold: how far each is off."""
+        """Sums whose mean is known whatever people hold, with their deviations."""
 
     @abstractmethod
     def weights(self, mechanism: Any, targets: Sequence[Any]) -> tuple[Floats, float]:
-        """What each cell, and each report, adds to the targets' estimates together."""
+        """What each cell, and each report, adds to the sum of the targets' estimates."""
 
     @abstractmethod
     def expected(
@@ -197,81 +200,81 @@ class Family(ABC):
         shares: Floats,
         reports: float,
     ) -> Expected:
-        """The errors there will be, if shares[i] of so many reports hold values[i]."""
+        """Expected errors if shares[i] of the reports hold values[i]."""
 
     @abstractmethod
     def statistic(self, mechanism: Any, totals: Totals) -> Statistic:
-        """What a release adds noise to.
+        """The numbers to which a release adds noise.
 
         Raises:
-            BadParameter: it cannot be released.
+            BadParameter: the mechanism's answers cannot be released.
         """
 
     def local(self, mechanism: Any, noisy: Floats, reports: int) -> Floats | None:
-        """Of a release's estimates the reports' own variances, from its noisy numbers alone.
+        """Variances of a release's estimates from randomization, computed from its noisy numbers.
 
-        None where they follow from what one report adds; see `repeated.spreads`.
+        None if they follow from what one report adds; see `memoized_variance.spreads`.
         """
         return None
 
     @abstractmethod
     def labels(self, mechanism: Any, values: Sequence[str] | None) -> Sequence[str]:
-        """What a release names its numbers.
+        """Names of a release's numbers.
 
         Raises:
-            BadParameter: it cannot be released.
+            BadParameter: the mechanism's answers cannot be released.
         """
 
     @abstractmethod
     def question(self, mechanism: Any) -> Mapping[str, Any]:
-        """What the mechanism asks, as fields of a MetricDraft; a size only where it has one."""
+        """The mechanism's question as fields of a MetricDraft; a size only if it has one."""
 
     @abstractmethod
     def far_apart(self, mechanism: Any) -> tuple[Any, Any]:
-        """Two values that reports should tell apart as well as any."""
+        """Two values that reports distinguish as well as any other two."""
 
     def examples(self, mechanism: Any) -> Sequence[Any]:
-        """Values to report honestly, spread evenly."""
+        """Values for honest reports, spread evenly over the domain."""
         return list(mechanism.probes())
 
     def targets(self, mechanism: Any, number: int) -> Sequence[Any]:
-        """What fake reports could push: at most `number`, never all values together."""
+        """Values that fake reports could promote: at most `number`, and never all values."""
         return range(min(number, len(mechanism.row(self.examples(mechanism)[0])) - 1))
 
     def example_share(self, mechanism: Any, targets: Sequence[Any]) -> float:
-        """The share that `examples`, reported alike, give the targets together."""
+        """Total share of the targets if all `examples` are equally frequent."""
         rows = [mechanism.row(value) for value in self.examples(mechanism)]
         return sum(float(row[target]) for row in rows for target in targets) / len(rows)
 
     def tail(self, mechanism: Any, reports: int) -> Tail | None:
-        """How far chance goes with few reports of a value that nobody holds; None where unknown."""
+        """Tail of an absent value's estimate from few reports; None if it is unknown or normal."""
         return None
 
     def near_chances(self, mechanism: Any, value: Any, others: Sequence[Any]) -> list[float]:
-        """For each of `others`, the chance that a report of `value` is the likeliest of its own."""
+        """Probability, for each of `others`, that a report of `value` is its likeliest one."""
         chances = one_hot_chances(mechanism, value)
         return [float(chances[np.argmax(one_hot_chances(mechanism, own))]) for own in others]
 
     def rows_of(self, mechanism: Any, value: Any) -> Sequence[int]:
-        """Which of `labels` a value counts for: those that the mechanism has a 1 for."""
+        """Places in `labels` for which a value counts."""
         return [place for place, holds in enumerate(mechanism.row(value)) if holds]
 
     def ways(self, mechanism: Any) -> int:
-        """How many parts one report holds together; 0 for values without parts."""
+        """Number of parts that one report contains together; 0 for values without parts."""
         return 0
 
     def lasting_buckets(self, mechanism: Any) -> int:
-        """In how many buckets a device answers for life; 0 where it answers for its value."""
+        """Number of buckets in which a device's answer is permanent; 0 if it is per value."""
         return 0
 
     @abstractmethod
     def draw(
         self, mechanism: Any, values: Sequence[Any], counts: Counts, chance: np.random.Generator
     ) -> Counts:
-        """Cells of held[i] reports of values[i], drawn from their exact law.
+        """Draws the cells of counts[i] reports of values[i] from their exact law.
 
         Raises:
-            BadParameter: more values and cells than can be drawn.
+            BadParameter: too many values and cells to draw.
         """
 
     def draw_lasting(
@@ -281,10 +284,10 @@ class Family(ABC):
         counts: Counts,
         chance: np.random.Generator,
     ) -> Callable[[], Counts]:
-        """Draw what the same devices keep for life; each call then draws the cells of one epoch.
+        """Draws the permanent part of a population once; each call then draws one epoch's cells.
 
         Raises:
-            BadParameter: as of `draw`, or the mechanism's permanent step has no law here.
+            BadParameter: as `draw`, or the mechanism's permanent step has no law here.
         """
         raise BadParameter(f"{mechanism.NAME} cannot be drawn over several epochs")
 
@@ -292,10 +295,10 @@ class Family(ABC):
 def between(
     what: str, supports: Floats, trials: Floats, pure: Pure, more: float = 0.0
 ) -> Iterator[BitSum]:
-    """Whatever people hold, of those asked q to p support a cell: beyond is chance, or no honesty.
+    """Worst deviations of supports below q and above p of the trials, the honest range.
 
-    more: variance of the supports that is not the reports'. The worst case of the one is that
-    nobody holds the value, of the other that everybody does.
+    Whatever people hold, each cell's expected support is in this range. Within it the worst case
+    is that nobody (q), or everybody (p), holds the value. `more` is added to the variance.
     """
     for chance, direction, word in ((float(pure.q), -1, "least"), (float(pure.p), 1, "most")):
         off = direction * (supports - trials * chance)
@@ -312,7 +315,7 @@ def between(
 
 
 def in_cohorts(layout: CohortBits, cells: Floats, channel: Pure, hashes: int) -> Iterator[BitSum]:
-    """How many bits of a cohort's reports are 1: those of the string by p, all others by q."""
+    """Deviations of each cohort's number of 1 bits, sent with p for own bits, else with q."""
     p, q = float(channel.p), float(channel.q)
     rows = cells.reshape(layout.cohorts, layout.bits + 1)
     reports, ones = rows[:, 0], rows[:, 1:].sum(axis=1)

@@ -1,8 +1,8 @@
-"""Laws that several families draw totals from, as if so many people had reported.
+"""Exact laws of totals, from which several families draw as if a population had reported.
 
-For rehearsals and plans: the randomness is numpy's, reproducible, and protects nobody. No report is
-made. Given how many people hold each value, one-hot cells are multinomial, bits binomial, and
-cohorts multinomial and then bits.
+For simulations and plans: the randomness is numpy's, reproducible, and protects nobody. No report
+is made. Given how many people hold each value, one-hot cells are multinomial, bits are binomial,
+and cohorts are multinomial with binomial bits.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ QUICK: Final = 16
 
 
 def check_size(mechanism: AnyMechanism, work: int) -> None:
-    """Raises BadParameter where there are more values times cells than can be drawn."""
+    """Raises BadParameter if `work`, in values times cells, is too large to draw."""
     if work > LARGEST:
         raise BadParameter(
             f"{mechanism.NAME} of this size, with so many values, is too large to simulate; "
@@ -39,7 +39,7 @@ def check_size(mechanism: AnyMechanism, work: int) -> None:
 # More than the 10,000 numbers that a rehearsal takes: with fewer, every run works out all again.
 @lru_cache(maxsize=1 << 14)
 def one_hot_chances(mechanism: AnyMechanism, value: object) -> Floats:
-    """Of a payload that is one index: the chance of each for this value; shape (cells,)."""
+    """Probability of each index as the payload of this value; shape (cells,)."""
     cells = range(mechanism.layout.size)
     chances = np.array([float(mechanism.likelihood(value, {cell: 1})) for cell in cells])
     shares: Floats = chances / chances.sum()
@@ -49,7 +49,7 @@ def one_hot_chances(mechanism: AnyMechanism, value: object) -> Floats:
 def one_hot(
     mechanism: AnyMechanism, values: Sequence[Any], counts: Counts, chance: np.random.Generator
 ) -> Counts:
-    """Cells of payloads that are one index, by the chance of each index for each value."""
+    """Draws cells of payloads that are one index, from each value's probabilities."""
     check_size(mechanism, len(values) * mechanism.layout.size)
     cells = np.zeros(mechanism.layout.size, dtype=np.int64)
     for value, count in zip(values, counts.tolist(), strict=True):
@@ -58,10 +58,10 @@ def one_hot(
 
 
 def named(own: Counts, other: float, chance: np.random.Generator) -> Counts:
-    """How many reports name each value: any other one with this chance, the true one with the rest.
+    """Draws how many reports name each value: any other value with probability `other` each.
 
-    That is any value at all, or surely the true one. own: how many hold each; in rows, each by
-    itself.
+    A report names a uniform value, or certainly the true one. `own` is the number of people who
+    hold each value; rows are independent.
     """
     values = own.shape[-1]
     sure = chance.binomial(own, 1 - values * other)
@@ -71,7 +71,7 @@ def named(own: Counts, other: float, chance: np.random.Generator) -> Counts:
 
 
 def holders(mechanism: AnyMechanism, values: Sequence[int], counts: Counts) -> Counts:
-    """Per cell, how many people hold the value that it stands for."""
+    """Number of people who hold the value of each cell."""
     own = np.zeros(mechanism.layout.size, dtype=np.int64)
     np.add.at(own, np.array(values), counts)
     return own
@@ -80,9 +80,9 @@ def holders(mechanism: AnyMechanism, values: Sequence[int], counts: Counts) -> C
 def bucket_holders(
     buckets: Counts, width: int, counts: Counts, chance: np.random.Generator
 ) -> Counts:
-    """Per hash function and bucket, how many people's values are there: each takes one function.
+    """Draws a hash function for each person, and counts people per function and bucket.
 
-    buckets: the bucket of each value under each function; shape (values, functions).
+    `buckets` has the bucket of each value under each function; shape (values, functions).
     """
     functions = buckets.shape[1]
     sent = chance.multinomial(counts, np.full(functions, 1 / functions))
@@ -92,7 +92,7 @@ def bucket_holders(
 
 
 def bit_counts(own: Counts, reports: Counts, channel: Pure, chance: np.random.Generator) -> Counts:
-    """Of how many reports each bit is sent as 1. own: of how many of them it truly is 1."""
+    """Draws how often each bit is sent as 1, if it is truly 1 in `own` of the reports."""
     ones: Counts = chance.binomial(own, float(channel.p))
     return ones + chance.binomial(reports - own, float(channel.q))
 
@@ -104,10 +104,10 @@ def lasting_bits(
     fresh: tuple[float, float],
     chance: np.random.Generator,
 ) -> Callable[[], Counts]:
-    """As `bit_counts`, anew at every call, over permanent bits that are drawn once.
+    """As `bit_counts` over permanent bits that are drawn once; each call draws the reported bits.
 
-    permanent: the chance of a permanent 1 where the bit is 1, and where it is 0. fresh: the chance
-    of a reported 1 where the permanent bit is 1, and where it is 0.
+    `permanent` has the probability of a permanent 1 for a true 1 and for a true 0; `fresh` that of
+    a reported 1 for a permanent 1 and for a permanent 0.
     """
     forever = chance.binomial(own, permanent[0]) + chance.binomial(reports - own, permanent[1])
 
@@ -121,9 +121,9 @@ def lasting_bits(
 def cohort_holders(
     layout: CohortBits, places: npt.NDArray[Any], counts: Counts, chance: np.random.Generator
 ) -> tuple[Counts, Counts]:
-    """Per cohort and bit, of how many people it is truly 1; and per cohort its people.
+    """Draws each person's cohort; returns people whose bit is 1 per cohort and bit, and per cohort.
 
-    places: the flat cells of each value's bits; shape (values, cohorts, bits of a value).
+    `places` has the flat cells of each value's bits; shape (values, cohorts, bits of a value).
     """
     cohorts = layout.cohorts
     split = chance.multinomial(counts, np.full(cohorts, 1 / cohorts))  # shape (values, cohorts)
@@ -133,11 +133,11 @@ def cohort_holders(
 
 
 def cohort_cells(reports: Counts, ones: Counts) -> Counts:
-    """The cells of cohorts: of each its reports, then how many of them have each bit."""
+    """Cells of cohorts: the reports of each, then the count of each of its bits."""
     return np.column_stack([reports, ones]).reshape(-1)
 
 
 def chain_steps(chain: Chain) -> tuple[tuple[float, float], tuple[float, float]]:
-    """The permanent and the fresh chances of RAPPOR's bits, as `lasting_bits` takes them."""
+    """Permanent and fresh probabilities of RAPPOR's bits, for `lasting_bits`."""
     rise = float(chain.flip.exact)
     return (1 - rise, rise), (float(chain.one_after_one.exact), float(chain.one_after_zero.exact))

@@ -1,4 +1,4 @@
-"""Linear estimates that have no short form: read off by a total of one cell after the other."""
+"""Weights of linear estimators without a closed form, from totals with one full cell at a time."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,7 +11,7 @@ from hubbub.mechanisms import AnyMechanism, Totals
 def cell_by_cell(
     mechanism: AnyMechanism, estimate: Callable[[Totals], Floats], targets: Sequence[int]
 ) -> tuple[Floats, float]:
-    """What each cell, and each report, adds to these estimates together."""
+    """What each cell, and each report, adds to the sum of the targets' estimates."""
     size = mechanism.layout.size
     wanted = list(targets)
     # One report each, so that no estimator meets totals of nobody.

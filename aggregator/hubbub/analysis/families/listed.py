@@ -1,4 +1,4 @@
-"""Listed values: each has an estimate of its own, linear in the totals."""
+"""Listed values: each has its own estimate, linear in the totals."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -54,7 +54,7 @@ _MAX_DRAWN: Final = 10**9
 
 
 class Listed(Family):
-    """Mechanisms over listed values: pure ones, with two chances."""
+    """Pure mechanisms over listed values, with support probabilities p and q."""
 
     KIND: ClassVar[MetricKind] = "values"
 
@@ -66,7 +66,7 @@ class Listed(Family):
         *,
         shape: bool,
     ) -> ValueEstimates:
-        """As the mechanism estimates; what an error grows by follows from its two chances."""
+        """The mechanism's estimates; error growth follows from p and q."""
         raw_estimate, channel = estimate(mechanism, totals), mechanism.channel
         stderrs = np.sqrt(np.array(raw_estimate.variances))
         [padded] = channel.dummies_variances([0.0], totals)
@@ -94,7 +94,7 @@ class Listed(Family):
     def repeated(
         self, mechanism: Any, figures: ValueEstimates, reports: int, repeats: int
     ) -> ValueEstimates:
-        """The permanent part of a lie counts as often as it is repeated, the fresh part once."""
+        """Counts the permanent part of a lie as often as it is repeated, the fresh part once."""
         true_spread, other = spreads(mechanism, repeats)
         inside = np.clip(figures.estimates, 0.0, reports)
         return replace(
@@ -122,11 +122,11 @@ class Listed(Family):
         )
 
     def correlation(self, mechanism: Any) -> float:
-        """Bits are drawn independently: 0. A report that names one value cannot name another.
+        """Largest negative correlation: 0 for independent bits, 1 where nothing is known.
 
-        Of a report from x, that it names i and that it names j have covariance -P(i) P(j), whose
-        correlation is largest where x is one of the two; over many reports no pair passes the
-        largest of one (Cauchy, Schwarz). Of anything else nothing is assumed: 1.
+        A report that names one value cannot name another: the covariance of naming i and j is
+        -P(i) P(j), and the correlation is largest if one of them is true. Over many reports no pair
+        passes the largest correlation of one report (Cauchy, Schwarz).
         """
         match mechanism:
             case GeneralizedRandomizedResponse() | RandomizedResponse() | LongitudinalGrr():
@@ -136,9 +136,9 @@ class Listed(Family):
                 return 0.0 if isinstance(mechanism.layout, BitVector) else 1.0
 
     def sums(self, mechanism: Any, cells: Floats, totals: Totals) -> Iterator[BitSum]:
-        """Each value is supported by q of all reports at least and by p at most.
+        """Supports of each value, between q and p of all reports.
 
-        Where every bit is drawn for itself, how many a report supports has a known mean, too.
+        If all bits are drawn independently, the number of bits per report also has a known mean.
         """
         channel, n, d = mechanism.channel, totals.reports, mechanism.categories
         p, q = float(channel.p), float(channel.q)
@@ -155,7 +155,7 @@ class Listed(Family):
         yield from between("value", support_counts, np.full_like(support_counts, n), channel, drawn)
 
     def weights(self, mechanism: Any, targets: Sequence[int]) -> tuple[Floats, float]:
-        """By whether a payload supports each target."""
+        """Weights by whether a payload supports each target."""
         channel, layout = mechanism.channel, mechanism.layout
         gap = float(channel.p - channel.q)
         for target in targets:
@@ -179,7 +179,7 @@ class Listed(Family):
         shares: Floats,
         reports: float,
     ) -> Expected:
-        """By the mechanism's own formula."""
+        """Errors by the mechanism's own formula."""
         true_variance = mechanism.variance(1.0, 1) / reports
         other = mechanism.variance(0.0, 1) / reports
         return Expected(
@@ -188,7 +188,7 @@ class Listed(Family):
         )
 
     def statistic(self, mechanism: Any, totals: Totals) -> Statistic:
-        """How many reports support each value."""
+        """Number of reports that support each value."""
         gap = float(mechanism.channel.p - mechanism.channel.q)
         base = -totals.reports * float(mechanism.channel.q) / gap
         change = max_changes(mechanism)
@@ -197,7 +197,7 @@ class Listed(Family):
         )
 
     def labels(self, mechanism: Any, values: Sequence[str] | None) -> Sequence[str]:
-        """The values themselves."""
+        """The listed values."""
         if values is None:
             raise BadParameter(f"{mechanism.NAME} needs listed values")
         return values
@@ -205,7 +205,7 @@ class Listed(Family):
     def draw(
         self, mechanism: Any, values: Sequence[int], counts: Counts, chance: np.random.Generator
     ) -> Counts:
-        """By what a report is: the index of a value or a bucket, a bit a value, a set of values."""
+        """Draws by the form of a report: a value's or bucket's index, bits, or a set of values."""
         match mechanism:
             case GeneralizedRandomizedResponse() | RandomizedResponse() | LongitudinalGrr():
                 own = holders(mechanism, values, counts)
@@ -225,7 +225,7 @@ class Listed(Family):
     def draw_lasting(
         self, mechanism: Any, values: Sequence[int], counts: Counts, chance: np.random.Generator
     ) -> Callable[[], Counts]:
-        """The permanent value or bits once; what is reported of them at every call."""
+        """Draws permanent values or bits once, and what is reported of them at every call."""
         match mechanism:
             case LongitudinalGrr():
                 return _lasting_names(mechanism, holders(mechanism, values, counts), chance)
@@ -243,36 +243,36 @@ class Listed(Family):
         return lasting_bits(holders(mechanism, values, counts), counts.sum(), *steps, chance)
 
     def question(self, mechanism: Any) -> Mapping[str, Any]:
-        """Each listed value."""
+        """A question about listed values."""
         return {"kind": "values", "size": mechanism.categories}
 
     def far_apart(self, mechanism: Any) -> tuple[int, int]:
-        """The first and the last."""
+        """The first and the last value."""
         return 0, mechanism.categories - 1
 
     def examples(self, mechanism: Any) -> Sequence[int]:
-        """All of them."""
+        """All values."""
         return range(mechanism.categories)
 
     def example_share(self, mechanism: Any, targets: Sequence[int]) -> float:
-        """One value each."""
+        """Share of the targets among all values."""
         return len(targets) / len(self.examples(mechanism))
 
     def rows_of(self, mechanism: Any, value: int) -> Sequence[int]:
-        """Its own."""
+        """The value itself."""
         return [value]
 
     def tail(self, mechanism: Any, reports: int) -> Tail | None:
-        """By its two chances."""
+        """Tail from the probabilities p and q."""
         return pure_tail(mechanism.channel, reports)
 
     def lasting_buckets(self, mechanism: Any) -> int:
-        """Of `long.hash`, the buckets of its functions."""
+        """For `long.hash`, the number of buckets of a function."""
         return mechanism.transform.prime if isinstance(mechanism, LongitudinalHash) else 0
 
 
 def _tail(mechanism: Any, devices: int, repeats: int) -> Tail | None:
-    """Of what nobody holds, where so many devices report so often."""
+    """Tail of an absent value's estimate, if `devices` report `repeats` times each."""
     step = permanent_step(mechanism)
     if step is None:  # what they say again is the same
         return pure_tail(mechanism.channel, devices)
@@ -284,7 +284,7 @@ def _tail(mechanism: Any, devices: int, repeats: int) -> Tail | None:
 def _bucket_holders(
     mechanism: LongitudinalHash, values: Sequence[int], counts: Counts, chance: np.random.Generator
 ) -> Counts:
-    """Per function and bucket, how many people's values are there."""
+    """Draws each person's function; people per function and bucket."""
     pool = mechanism.transform
     check_size(mechanism, len(values) * pool.functions // QUICK)
     return bucket_holders(_pool_buckets(pool, tuple(values)), pool.prime, counts, chance)
@@ -298,7 +298,7 @@ def _pool_buckets(pool: HashPool, values: tuple[int, ...]) -> Counts:
 def _lasting_names(
     mechanism: LongitudinalGrr, counts: Counts, chance: np.random.Generator
 ) -> Callable[[], Counts]:
-    """How many reports name each, per row of devices; each device's lies are drawn for life."""
+    """Draws each device's permanent value; each call draws how many reports name each value."""
     others = mechanism.categories - 1
     forever, fresh = (
         float(keep.complement.exact) / others for keep in (mechanism.permanent, mechanism.fresh)
@@ -310,10 +310,10 @@ def _lasting_names(
 def _subsets(
     mechanism: Any, values: Sequence[int], counts: Counts, chance: np.random.Generator
 ) -> Counts:
-    """People by how many of their set are still to be picked: element by element, in order.
+    """Draws sets: goes through the elements and counts people by the elements they still need.
 
-    Until a person's own element has come nothing of the picking depends on which one it is, so they
-    are counted together, by whether it is in their set; those whose element comes are then drawn.
+    Before a person's own element comes, the draw does not depend on which element it is. So people
+    are counted together, by whether it is in their set, until it comes.
     """
     size, ones = mechanism.layout.size, mechanism.layout.ones
     check_size(mechanism, size * ones // QUICK)

@@ -1,4 +1,4 @@
-"""The mean of numbers alone."""
+"""Mechanisms that estimate only the mean of numbers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
@@ -39,7 +39,7 @@ Meaning = OneBitMean | PiecewiseMean | TableMean
 
 
 class Means(Family):
-    """Mechanisms that answer a mean, and nothing else."""
+    """Mechanisms that estimate a mean, and nothing else."""
 
     KIND: ClassVar[MetricKind] = "mean"
 
@@ -51,7 +51,7 @@ class Means(Family):
         *,
         shape: bool,
     ) -> ValueEstimates:
-        """The sum of the numbers' places: one figure."""
+        """One estimate: the sum of the numbers' places in their range."""
         raw_estimate = mechanism.estimate(totals)
         estimates, stderrs = (
             np.array(raw_estimate.values),
@@ -118,15 +118,15 @@ class Means(Family):
         )
 
     def ends(self, mechanism: Meaning) -> tuple[float, float]:
-        """Of the range."""
+        """Ends of the range."""
         return mechanism.low, mechanism.high
 
     def correlation(self, mechanism: Meaning) -> float:
-        """There is one estimate."""
+        """0, since there is one estimate."""
         return 0.0
 
     def sums(self, mechanism: Meaning, cells: Floats, totals: Totals) -> Iterator[BitSum]:
-        """Each answer, or each place."""
+        """Counts of each answer, or of each place."""
         everybody = np.full_like(cells, totals.reports)
         reported = cells - totals.dummies / len(cells)
         drawn = totals.spread() + totals.beside_variance
@@ -138,7 +138,7 @@ class Means(Family):
         yield from between("answer", reported, everybody, pure, drawn)
 
     def weights(self, mechanism: Meaning, targets: Sequence[int]) -> tuple[Floats, float]:
-        """Of the one estimate."""
+        """Weights of the only estimate."""
         return cell_by_cell(
             mechanism, lambda totals: np.array(mechanism.estimate(totals).values), targets
         )
@@ -150,13 +150,13 @@ class Means(Family):
         shares: Floats,
         reports: float,
     ) -> Expected:
-        """Where they are largest."""
+        """Errors at the place where they are largest."""
         each = max(mechanism.variance(place * 1000, 1000) for place in PLACES) / 1000
         errors = np.array([sqrt(each / reports)])
         return Expected(errors, errors)
 
     def statistic(self, mechanism: Meaning, totals: Totals) -> Statistic:
-        """The sum of places or outputs; its estimate is linear in it."""
+        """Sum of places or outputs, in which the estimate is linear."""
         size, outputs = mechanism.layout.size, _outputs(mechanism)
         first, last = (
             mechanism.estimate(Totals(cells=[int(c == at) for c in range(size)], reports=1)).values[
@@ -176,11 +176,11 @@ class Means(Family):
         )
 
     def local(self, mechanism: Meaning, noisy: Floats, reports: int) -> Floats:
-        """The most that it can be."""
+        """Largest variance over all places."""
         return np.array([max(mechanism.variance(x * reports, reports) for x in PLACES)])
 
     def labels(self, mechanism: Meaning, values: Sequence[str] | None) -> Sequence[str]:
-        """It has one."""
+        """The only label."""
         return ["mean"]
 
     def draw(
@@ -190,38 +190,38 @@ class Means(Family):
         counts: Counts,
         chance: np.random.Generator,
     ) -> Counts:
-        """Each answer, or each place, by its chance for each number."""
+        """Draws answers, or places, by their probabilities for each number."""
         return one_hot(mechanism, values, counts, chance)
 
     def question(self, mechanism: Meaning) -> Mapping[str, Any]:
-        """One mean."""
+        """A question about one mean."""
         ends = {"low": mechanism.low, "high": mechanism.high}
         return {"kind": "mean", "size": 1, **ends, "permanent_epsilon": None}
 
     def far_apart(self, mechanism: Meaning) -> tuple[float, float]:
-        """The ends."""
+        """Ends of the range."""
         return self.ends(mechanism)
 
     def examples(self, mechanism: Meaning) -> Sequence[float]:
-        """From end to end."""
+        """Numbers from end to end."""
         return evenly_spread(*self.ends(mechanism))
 
     def targets(self, mechanism: Meaning, number: int) -> Sequence[int]:
-        """The mean."""
+        """The mean, the only target."""
         return [0]
 
     def example_share(self, mechanism: Meaning, targets: Sequence[int]) -> float:
-        """The middle of the range."""
+        """Middle of the range."""
         return 0.5
 
 
 def _outputs(mechanism: Meaning) -> Sequence[int]:
-    """What each cell's report adds to the sum that the estimate is linear in."""
+    """Contribution of each cell's report to the sum in which the estimate is linear."""
     return mechanism.outputs if isinstance(mechanism, TableMean) else range(mechanism.layout.size)
 
 
 def _tail(mechanism: Meaning, estimate: float, reports: int) -> Tail | None:
-    """Of the sum, if all hold the same number, at about the estimated place."""
+    """Tail of the sum, if all people hold the number at about the estimated place."""
     place = round(_PLACES * min(max(estimate / max(reports, 1), 0.0), 1.0)) / _PLACES
     value = mechanism.low + place * (mechanism.high - mechanism.low)
     chances = one_hot_chances(mechanism, value)

@@ -1,8 +1,8 @@
-"""Repeated: what a report adds to the variance where one device reports again with the same lie.
+"""Variance per report if a device reports several times with the same permanent lie.
 
-Of r reports of a device the permanent lie is one coin, r times over: in squares it counts r times
-as much a report as that of one alone. The fresh lie over it is drawn anew each time. How often each
-device reported is not known, but how often it may have: nothing is assumed, the most is taken.
+The permanent lie of r reports of a device is one random draw: per report, it adds r times the
+variance of a single report's. The fresh lie is drawn anew each time. How often each device
+reported is unknown, so the largest possible number is assumed.
 """
 
 from fractions import Fraction
@@ -16,9 +16,9 @@ from hubbub.mechanisms.rappor_basic import BasicRappor
 
 
 def spreads(mechanism: Any, repeats: int) -> tuple[float, float]:
-    """The variance that one report adds to an estimate if it holds the value, and if it does not.
+    """Variance that one report adds to an estimate: of the value it holds, and of another value.
 
-    repeats: how many reports one device may have made, of which the most is this much in all.
+    `repeats` is the largest number of reports from one device.
     """
     true_spread, other = mechanism.variance(1.0, 1), mechanism.variance(0.0, 1)
     lasts = isinstance(mechanism, Memoized)
@@ -37,10 +37,10 @@ def spreads(mechanism: Any, repeats: int) -> tuple[float, float]:
 
 
 def permanent_step(mechanism: AnyMechanism) -> tuple[Fraction, Fraction, Fraction] | None:
-    """Of a value's permanent bit: how likely it is set if held, and if not, and how it shows.
+    """Probabilities that a value's permanent bit is set: for the held value, and for another value.
 
-    The last is by how much more often a report supports the value if it is set. None if nothing of
-    a lie is fresh.
+    The third number is the increase of a report's support probability if the bit is set. None if no
+    part of a lie is fresh.
     """
     match mechanism:
         case LongitudinalGrr():

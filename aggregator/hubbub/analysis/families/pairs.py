@@ -1,4 +1,4 @@
-"""Pairs of parts: tables of every two, or three, each cell estimated linearly in the totals."""
+"""Parts: tables of every two or three parts, with cells estimated linearly in the totals."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NoReturn
@@ -31,11 +31,11 @@ from hubbub.mechanisms.parts import cell_names
 
 
 class Pairs(Family):
-    """Mechanisms that tell one random pair of parts, or triple: what is said of pairs is of both.
+    """Mechanisms that report one random pair of parts, or triple; "pair" means both below.
 
-    A table's cell is estimated by the pair's own reports, times the number of pairs. What a report
-    of another pair would have said is taken for `even`, the share of a cell in a table all alike:
-    so an estimate varies little by how many reports fell to its pair, and is still linear.
+    A cell is estimated from its pair's own reports, times the number of pairs. Reports of other
+    pairs count as `even`, the cell's share in a uniform table: this makes the estimate depend
+    little on how many reports fell to its pair, and keeps it linear.
     """
 
     KIND: ClassVar[MetricKind] = "values"
@@ -51,7 +51,7 @@ class Pairs(Family):
         *,
         shape: bool,
     ) -> ValueEstimates:
-        """Of every cell of every table, by the exact variance of one report over coin and lie."""
+        """Estimates of every cell of every table, by the exact variance of one report."""
         totals.check(mechanism.layout)
         n, even = totals.reports, _even(mechanism)
         own = np.array(totals.cells).reshape(mechanism.groups, -1)
@@ -77,7 +77,7 @@ class Pairs(Family):
     def answer(
         self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
     ) -> Answer:
-        """A row for each cell of each table; `consistent` agrees between all of them."""
+        """A row for each cell of each table; `consistent` agrees over all tables."""
         reports = sum(totals.reports for _, totals in tiers)
         figures = figures_of(self, tiers, (), repeats)
         mechanism: Any = tiers[0][0]
@@ -88,7 +88,7 @@ class Pairs(Family):
         )
 
     def sums(self, mechanism: PairedParts, cells: Floats, totals: Totals) -> Iterator[BitSum]:
-        """Each cell is supported by q of its table's reports at least and by p at most."""
+        """Supports of each cell, between q and p of its table's reports."""
         own = cells.astype(np.int64).reshape(mechanism.groups, -1)
         tables = zip(own, mechanism.cells, strict=True)
         support_counts = np.concatenate(
@@ -98,7 +98,7 @@ class Pairs(Family):
         yield from between("cell", support_counts.astype(np.float64), trials, mechanism.channel)
 
     def weights(self, mechanism: PairedParts, targets: Sequence[int]) -> tuple[Floats, float]:
-        """By whether a payload supports a target's cell, in the group of its table."""
+        """Weights by whether a payload supports a target's cell, in the group of its table."""
         channel, even = mechanism.channel, _even(mechanism)
         gap, q = float(channel.p - channel.q), float(channel.q)
         ends = np.cumsum(mechanism.cells)
@@ -117,7 +117,7 @@ class Pairs(Family):
     def expected(
         self, mechanism: PairedParts, values: Sequence[object], shares: Floats, reports: float
     ) -> Expected:
-        """Of all cells, where shares[i] of the reports hold values[i]."""
+        """Errors of all cells, if shares[i] of the reports hold values[i]."""
         true_shares = np.zeros(sum(mechanism.cells))
         for value, share in zip(values, shares.tolist(), strict=True):
             true_shares += share * np.array(mechanism.row(value), dtype=np.float64)  # type: ignore[arg-type]
@@ -125,7 +125,7 @@ class Pairs(Family):
         return Expected(np.sqrt((other + growth * true_shares) / reports), np.sqrt(other / reports))
 
     def statistic(self, mechanism: PairedParts, totals: Totals) -> NoReturn:
-        """They are not released."""
+        """Refuses: parts cannot be released."""
         raise BadParameter("a metric of parts cannot be released: make a metric of each part")
 
     def labels(self, mechanism: PairedParts, values: Sequence[str] | None) -> Sequence[str]:
@@ -139,7 +139,7 @@ class Pairs(Family):
         counts: Counts,
         chance: np.random.Generator,
     ) -> Counts:
-        """Tables by a fair coin; then, table by table, the points of each cell's reports."""
+        """Draws each report's table, then the points of each cell's reports."""
         large = sum(mechanism.cells) * mechanism.points > LARGEST
         if large:  # report by report, as there are more chances than can be worked out
             check_size(mechanism, int(counts.sum()) // QUICK)
@@ -160,7 +160,7 @@ class Pairs(Family):
         return cells.reshape(-1)
 
     def question(self, mechanism: PairedParts) -> Mapping[str, Any]:
-        """Each cell of each table."""
+        """A question about each cell of each table."""
         return {
             "kind": "parts",
             "size": sum(mechanism.cells),
@@ -170,24 +170,24 @@ class Pairs(Family):
         }
 
     def far_apart(self, mechanism: PairedParts) -> tuple[int, int]:
-        """The first value of each part, and the last of each."""
+        """The first value of every part, and the last value of every part."""
         return 0, mechanism.value_of([size - 1 for size in mechanism.sizes])
 
     def ways(self, mechanism: PairedParts) -> int:
-        """Two, or three."""
+        """2 or 3."""
         return mechanism.ways
 
 
 def _even(mechanism: PairedParts) -> Floats:
-    """Per cell its share in a table all alike."""
+    """Each cell's share in a uniform table."""
     cells = np.array(mechanism.cells)
     return np.repeat(1 / cells, cells)
 
 
 def _spreads(mechanism: PairedParts) -> tuple[Floats, Floats]:
-    """Per cell: what a report adds to the variance, and how much more if it holds the cell.
+    """Variance that a report adds to each cell, and how much more if it holds the cell.
 
-    With a chance of 1 in G it is of the table and adds G (x - even), x of mean h and variance v;
+    With probability 1/G it is of the table and adds G (x - even), with x of mean h and variance v;
     so the variance is G v + (G - 1) (h - even)^2.
     """
     groups, even, channel = mechanism.groups, _even(mechanism), mechanism.channel

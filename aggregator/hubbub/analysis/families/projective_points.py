@@ -1,7 +1,7 @@
-"""Points of `projective`, drawn report by report with numpy, as its randomizer does.
+"""Draws reports of `projective` one by one with numpy, as the device's randomizer does.
 
-A prefix tree has too many places to draw each from its law, and so have large tables of parts.
-Reports are independent, so all are drawn side by side.
+Prefix trees and large tables of parts have too many places to draw each from its law. Reports are
+independent, so they are drawn in parallel.
 """
 
 from typing import Final
@@ -20,7 +20,7 @@ _AT_ONCE: Final = 1 << 18
 def draw_points(
     response: ProjectiveResponse, planes: npt.NDArray[np.int32], chance: np.random.Generator
 ) -> Counts:
-    """How often each point is sent, of a report for each of these values."""
+    """Draws how often each point is sent, for one report per plane."""
     cells = np.zeros(response.layout.size, dtype=np.int64)
     for first in range(0, len(planes), _AT_ONCE):
         drawn = _points(response, planes[first : first + _AT_ONCE], chance)
@@ -31,10 +31,10 @@ def draw_points(
 def _points(
     response: ProjectiveResponse, planes: npt.NDArray[np.int32], chance: np.random.Generator
 ) -> Counts:
-    """What each report sends: a point of its hyperplane, or with the chance of a lie one off it.
+    """Draws each report's point: on its hyperplane, or off it with the probability of a lie.
 
-    As `ProjectiveResponse.randomize`: all coordinates but one are free, and that one, where the
-    hyperplane has its first 1, sets the inner product.
+    As `ProjectiveResponse.randomize`: all coordinates but one are free, and the one where the
+    hyperplane has its first 1 determines the inner product.
     """
     space = response.transform
     s, t = space.prime, space.dimensions
@@ -57,7 +57,7 @@ def _points(
 
 
 def _vectors(space: Incidence, points: Counts) -> tuple[Counts, Counts]:
-    """The canonical vectors of these points, and where each has its first 1."""
+    """Canonical vectors of these points, and the place of the first 1 in each."""
     s, t = space.prime, space.dimensions
     rest, pivots = points.copy(), np.zeros(len(points), dtype=np.int64)
     size = s ** (t - 1)
@@ -75,7 +75,7 @@ def _vectors(space: Incidence, points: Counts) -> tuple[Counts, Counts]:
 
 
 def _numbers(space: Incidence, vectors: Counts) -> Counts:
-    """The numbers of the points of these vectors."""
+    """Numbers of the points of these vectors."""
     s, t = space.prime, space.dimensions
     zeros = np.argmax(vectors != 0, axis=1)
     inverses = np.array([0, *(pow(x, -1, s) for x in range(1, s))])

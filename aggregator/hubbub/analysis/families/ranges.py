@@ -1,4 +1,4 @@
-"""Ranges: how many numbers fall in each part of a range, and the mean of all of them."""
+"""Ranges: how many numbers fall in each part of a range, and their mean."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -38,7 +38,7 @@ Ranged = BucketFlips | SquareWave
 
 
 class Ranges(Family):
-    """Square Wave, and answers about some of the parts."""
+    """Square Wave, and mechanisms that answer about some of the parts."""
 
     KIND: ClassVar[MetricKind] = "ranges"
 
@@ -50,7 +50,7 @@ class Ranges(Family):
         *,
         shape: bool,
     ) -> ValueEstimates:
-        """Per part, and of all the sum of their places."""
+        """Estimates of each part, and of the sum of all numbers' places."""
         if isinstance(mechanism, SquareWave):
             return _of_wave(mechanism, totals, shape=shape)
         raw_estimate = mechanism.estimate(totals)
@@ -103,24 +103,24 @@ class Ranges(Family):
         )
 
     def ends(self, mechanism: Ranged) -> tuple[float, float]:
-        """Of the whole range."""
+        """Ends of the whole range."""
         edges = mechanism.edges()
         return edges[0], edges[-1]
 
     def edges(self, mechanism: Ranged) -> Sequence[float]:
-        """Ends of the parts of its range."""
+        """Edges of the parts."""
         return mechanism.edges()
 
     def is_spread(self, mechanism: Ranged) -> bool:
-        """Whether a number counts in many cells."""
+        """True for Square Wave, whose numbers count in many cells."""
         return isinstance(mechanism, SquareWave)
 
     def correlation(self, mechanism: Any) -> float:
-        """Answers about two parts are drawn independently; of windows nothing is assumed."""
+        """0 for independent answers about parts; 1 for windows, where nothing is known."""
         return 0.0 if isinstance(mechanism, BucketFlips) else 1.0
 
     def sums(self, mechanism: Ranged, cells: Floats, totals: Totals) -> Iterator[BitSum]:
-        """Each place of the line, or each part among those who were asked about it."""
+        """Counts of each place of the line, or answers about each part."""
         if isinstance(mechanism, SquareWave):
             pure = Pure(mechanism.window.near, mechanism.window.far)
             yield from between("place", cells, np.full_like(cells, totals.reports), pure)
@@ -130,7 +130,7 @@ class Ranges(Family):
         yield from between("bucket", cells[1::2], trials, pure)
 
     def weights(self, mechanism: Ranged, targets: Sequence[int]) -> tuple[Floats, float]:
-        """Of estimates that are linear but have no short form."""
+        """Weights of linear estimates without a closed form."""
         return cell_by_cell(mechanism, lambda totals: _estimates(mechanism, totals), targets)
 
     def expected(
@@ -140,7 +140,7 @@ class Ranges(Family):
         shares: Floats,
         reports: float,
     ) -> Expected:
-        """Of windows through the least squares from places to parts."""
+        """Errors by formula, or for windows by least squares from places to parts."""
         if isinstance(mechanism, SquareWave):
             errors = _wave_errors(mechanism, shares, reports)
             return Expected(errors, errors)
@@ -158,7 +158,7 @@ class Ranges(Family):
         )
 
     def local(self, mechanism: Ranged, noisy: Floats, reports: int) -> Floats | None:
-        """Where totals say little of a part, no less than of an even distribution."""
+        """Variances from the noisy totals, at least those of an even distribution."""
         if not isinstance(mechanism, SquareWave):
             return None
         each = reports // mechanism.layout.size + 1
@@ -168,7 +168,7 @@ class Ranges(Family):
         return variances
 
     def labels(self, mechanism: Ranged, values: Sequence[str] | None) -> Sequence[str]:
-        """[0, 10), [10, 20), ..., the last one with its end."""
+        """[0, 10), [10, 20), ...; the last part includes its end."""
         edges = [f"{edge:.6g}" for edge in mechanism.edges()]
         labels = [f"[{low}, {high})" for low, high in pairwise(edges)]
         labels[-1] = labels[-1][:-1] + "]"
@@ -181,7 +181,7 @@ class Ranges(Family):
         counts: Counts,
         chance: np.random.Generator,
     ) -> Counts:
-        """Places by their chances; or which parts are asked about, and then each answer."""
+        """Draws places by their probabilities; or each report's parts, and then the answers."""
         if isinstance(mechanism, SquareWave):
             return one_hot(mechanism, values, counts, chance)
         return _asked_parts(mechanism, values, counts, chance)
@@ -193,29 +193,29 @@ class Ranges(Family):
         counts: Counts,
         chance: np.random.Generator,
     ) -> Callable[[], Counts]:
-        """Devices of `buckets` have no fresh step: they report the same again."""
+        """The same cells at every call: `buckets` has no fresh step."""
         cells = self.draw(mechanism, values, counts, chance)
         return lambda: cells
 
     def question(self, mechanism: Ranged) -> Mapping[str, Any]:
-        """Each part."""
+        """A question about the parts of a range."""
         ends = {"low": mechanism.low, "high": mechanism.high}
         return {"kind": "ranges", "size": mechanism.buckets, **ends, "permanent_epsilon": None}
 
     def far_apart(self, mechanism: Ranged) -> tuple[float, float]:
-        """The ends."""
+        """Ends of the range."""
         return mechanism.low, mechanism.high
 
     def examples(self, mechanism: Ranged) -> Sequence[float]:
-        """From end to end."""
+        """Numbers from end to end."""
         return evenly_spread(mechanism.low, mechanism.high)
 
     def example_share(self, mechanism: Ranged, targets: Sequence[int]) -> float:
-        """One part each."""
+        """Share of the targets among all parts."""
         return len(targets) / len(mechanism.row(mechanism.low))
 
     def rows_of(self, mechanism: Ranged, value: float) -> Sequence[int]:
-        """The part that it is in."""
+        """The part that contains the value."""
         return [mechanism.range.bucket(value, mechanism.buckets)]
 
 
@@ -237,7 +237,7 @@ def _of_wave(mechanism: SquareWave, totals: Totals, *, shape: bool) -> ValueEsti
 
 
 def _placed(whole: float, stderr: float, step: float = 0.0) -> ValueEstimates:
-    """One figure, whose error is the same whatever it is."""
+    """A single estimate with a constant error."""
     error = np.array([stderr])
     return ValueEstimates(
         estimates=np.array([whole]), stderrs=error, absent=error, growth=np.zeros(1), step=step
@@ -245,7 +245,7 @@ def _placed(whole: float, stderr: float, step: float = 0.0) -> ValueEstimates:
 
 
 def _estimates(mechanism: Ranged, totals: Totals) -> Floats:
-    """The unbiased estimate of every part, in reports; linear in the totals."""
+    """Unbiased estimate of every part, in reports; linear in the totals."""
     if isinstance(mechanism, SquareWave):
         return unbiased(mechanism, totals)[0]
     return np.array(mechanism.estimate(totals).values)
@@ -265,7 +265,7 @@ def _wave_errors(mechanism: SquareWave, shares: Floats, reports: float) -> Float
 
 @lru_cache(maxsize=64)
 def _matrix(mechanism: Ranged) -> Floats:
-    """What a report in each cell adds to each part's estimate; shape (parts, cells)."""
+    """Contribution of a report in each cell to each part's estimate; shape (parts, cells)."""
     size = mechanism.layout.size
     ones = (Totals(cells=[int(c == cell) for c in range(size)], reports=1) for cell in range(size))
     return np.array([_estimates(mechanism, unit) for unit in ones]).T
@@ -274,7 +274,7 @@ def _matrix(mechanism: Ranged) -> Floats:
 def _asked_parts(
     mechanism: BucketFlips, values: Sequence[float], counts: Counts, chance: np.random.Generator
 ) -> Counts:
-    """People by how many parts they are still to be asked about, part by part, in order."""
+    """Draws answers part by part, counting people by the number of parts that they still answer."""
     buckets, sampled = mechanism.layout.buckets, mechanism.layout.sampled
     check_size(mechanism, len(values) * buckets * sampled // QUICK)
     own = np.array([mechanism.range.bucket(value, buckets) for value in values])

@@ -1,4 +1,4 @@
-"""The rows of an answer, from the figures of every value: interval, share, rank and mark."""
+"""Rows of an answer: interval, share, rank and detection of each value."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -25,7 +25,7 @@ def values_answer(
     picture: Callable[[Columns], Floats],
     correlation: float = 1.0,
 ) -> Answer:
-    """A row for each name. picture: `consistent` of each, from the columns."""
+    """Answer with a row for each name; `picture` computes `consistent` from the columns."""
     judged = columns(figures, reports, confidence)
     values = rows(names, reports, judged, picture(judged))
     if figures.number_variance:
@@ -49,7 +49,7 @@ def values_answer(
 def rows(
     names: Sequence[str], reports: int, judged: Columns, consistent: Floats
 ) -> tuple[ValueAnswer, ...]:
-    """A row for each, with its rank and its share."""
+    """A row for each name, with rank and share."""
     estimates = judged[0]
     ranks = np.empty(len(estimates), dtype=np.int64)
     ranks[np.argsort(-estimates, kind="stable")] = np.arange(1, len(estimates) + 1)
@@ -74,7 +74,7 @@ def rows(
 
 
 def columns(figures: ValueEstimates, reports: int, confidence: float) -> Columns:
-    """What stands out, and how sure everything is, in a list that is read from the top."""
+    """Estimates, standard errors, interval ends and detections, valid for the top of the list."""
     absent = np.maximum(figures.absent, 1e-9)
     low, high, detected = ranked(
         figures.estimates,
@@ -93,8 +93,9 @@ def columns(figures: ValueEstimates, reports: int, confidence: float) -> Columns
 def nearest(judged: Columns, absent: Floats, reports: int, *, others: bool = False) -> Floats:
     """The histogram nearest to the estimates and inside their intervals.
 
-    `others`: what is left over is other strings'. All are as sure as what nobody holds: by its own
-    error a frequent value, less sure than rare ones of some mechanisms, would give up most.
+    With `others`, the rest belongs to other strings. All values have the weight of absent ones:
+    with their own errors, frequent values would give up most, since some mechanisms estimate them
+    less precisely than rare ones.
     """
     estimates, _, low, high, _ = judged
     variances = np.maximum(absent, 1e-9) ** 2

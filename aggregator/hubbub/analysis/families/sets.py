@@ -1,4 +1,4 @@
-"""Sets: how many people's sets each value is in; values do not exclude each other."""
+"""Sets: how many people's sets contain each value; values do not exclude each other."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ _MAX_DRAWN: Final = 1 << 20
 
 
 class Sets(Family):
-    """Mechanisms that tell a set of listed values."""
+    """Mechanisms that report a set of listed values."""
 
     KIND: ClassVar[MetricKind] = "values"
     ONE_LOOK: ClassVar[str] = NO_SUMS
@@ -53,13 +53,13 @@ class Sets(Family):
         *,
         shape: bool,
     ) -> ValueEstimates:
-        """Of each value as if it were one of a list."""
+        """Estimates of each value, as for a list."""
         return _listed.figures(mechanism, totals, candidates, shape=shape)
 
     def answer(
         self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
     ) -> Answer:
-        """A row for each listed value; `consistent` keeps each share in [0, 1], and no sum."""
+        """A row for each value; `consistent` is in [0, reports], without a fixed sum."""
         reports = sum(totals.reports for _, totals in tiers)
         figures = figures_of(self, tiers, (), repeats)
 
@@ -70,11 +70,11 @@ class Sets(Family):
         return values_answer(figures, names, reports, confidence, repeats, picture=inside)
 
     def sums(self, mechanism: PrivSet, cells: Floats, totals: Totals) -> Iterator[BitSum]:
-        """Each value is supported by q of all reports at least and by p at most."""
+        """Supports of each value, between q and p of all reports."""
         yield from _listed.sums(mechanism, cells, totals)
 
     def weights(self, mechanism: PrivSet, targets: Sequence[int]) -> tuple[Floats, float]:
-        """By whether a payload has each target."""
+        """Weights by whether a payload contains each target."""
         gap = float(mechanism.channel.p - mechanism.channel.q)
         weights = np.zeros(mechanism.layout.size)
         for target in targets:
@@ -85,7 +85,7 @@ class Sets(Family):
     def expected(
         self, mechanism: PrivSet, values: Sequence[object], shares: Floats, reports: float
     ) -> Expected:
-        """Of all values, where shares[i] of the people hold the set values[i]."""
+        """Errors of all values, if shares[i] of the people hold the set values[i]."""
         true_shares = np.zeros(mechanism.categories)
         for value, share in zip(values, shares.tolist(), strict=True):
             true_shares += share * np.array(mechanism.row(value), dtype=np.float64)  # type: ignore[arg-type]
@@ -96,19 +96,19 @@ class Sets(Family):
         )
 
     def statistic(self, mechanism: PrivSet, totals: Totals) -> Statistic:
-        """How many reports have each value."""
+        """Number of reports that contain each value."""
         return _listed.statistic(mechanism, totals)
 
     def labels(self, mechanism: PrivSet, values: Sequence[str] | None) -> Sequence[str]:
-        """The values themselves."""
+        """The listed values."""
         return _listed.labels(mechanism, values)
 
     def draw(
         self, mechanism: PrivSet, values: Sequence[int], counts: Counts, chance: np.random.Generator
     ) -> Counts:
-        """How many of a choice are of the set is multinomial; which they are is drawn by element.
+        """Draws how many elements of a payload are in the person's set, then which elements.
 
-        Elements of the set and beside it are drawn apart, for all who hold the same together.
+        Elements in the set and outside it are drawn separately, jointly for all with the same set.
         """
         reported = _reported(mechanism, values, counts, chance)
         size, k, most = mechanism.layout.size, mechanism.layout.ones, mechanism.most
@@ -133,7 +133,7 @@ class Sets(Family):
         return _picked(own, some, chance) + _picked(~own, beside, chance)
 
     def question(self, mechanism: PrivSet) -> Mapping[str, Any]:
-        """Each value, and how many a person reports."""
+        """A question about listed values, and the size of a reported set."""
         return {
             "kind": "sets",
             "size": mechanism.categories,
@@ -142,16 +142,16 @@ class Sets(Family):
         }
 
     def far_apart(self, mechanism: PrivSet) -> tuple[int, int]:
-        """Nothing, and as many as are reported."""
+        """The empty set, and a largest set."""
         return 0, (1 << mechanism.most) - 1
 
     def tail(self, mechanism: PrivSet, reports: int) -> Tail | None:
-        """By its two chances."""
+        """Tail from the probabilities p and q."""
         return _listed.tail(mechanism, reports)
 
 
 def _picked(own: npt.NDArray[np.bool_], rest: Counts, chance: np.random.Generator) -> Counts:
-    """How often each element is picked, of own[i] by left[i, j] people who pick j of them."""
+    """Draws how often each element of own[i] is picked, if rest[i, j] people pick j of them."""
     cells = np.zeros(own.shape[1], dtype=np.int64)
     to_come = own.sum(axis=1)
     to_pick = np.arange(rest.shape[1])
@@ -170,7 +170,7 @@ def _picked(own: npt.NDArray[np.bool_], rest: Counts, chance: np.random.Generato
 def _reported(
     mechanism: PrivSet, values: Sequence[int], counts: Counts, chance: np.random.Generator
 ) -> dict[int, int]:
-    """How many people report each set: of larger ones `most` members, drawn."""
+    """Number of people who report each set; larger sets are sampled down to `most` members."""
     reported: Counter[int] = Counter()
     drawn = 0
     for value, people in zip(values, counts.tolist(), strict=True):

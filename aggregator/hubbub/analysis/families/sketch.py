@@ -1,9 +1,9 @@
-"""Strings counted by a sketch (`cms`, `hcms`, `local_hash`): their buckets, less collisions.
+"""Strings counted by a sketch (`cms`, `hcms`, `local_hash`): bucket counts minus collisions.
 
-A candidate's count is the sum of its bucket over all hash functions; strings that share the bucket
-add the same share to it on average, which is taken off. What is left of the collisions is no bias
-over the hash functions but an error, and more reports do not lessen it: its size is read off the
-unevenness of the buckets, and stands in the standard error.
+A candidate's count is the sum of its buckets over all hash functions. Strings that share a bucket
+add the same share to it on average, which is subtracted. What remains of collisions is, over the
+choice of hash functions, an error without bias, which more reports do not reduce: it is estimated
+from the unevenness of the buckets and included in the standard error.
 
 Source: A_server of Apple, Learning with Privacy at Scale (2017); the collisions' variance from the
 second moment of the buckets, as in Alon, Matias, Szegedy (1996).
@@ -56,7 +56,7 @@ class Sketches(Strings):
         *,
         shape: bool,
     ) -> ValueEstimates:
-        """As they are counted; how far collisions go is their own law."""
+        """Counted estimates; the tail is that of collisions."""
         estimates, stderrs, absent, tail = count(mechanism, totals, candidates)
         growth = risen(estimates, stderrs, absent, totals.reports)
         return ValueEstimates(
@@ -70,7 +70,7 @@ class Sketches(Strings):
         return candidates_answer(self, tiers, names, confidence, repeats)
 
     def sums(self, mechanism: Sketch, cells: Floats, totals: Totals) -> Iterator[BitSum]:
-        """Of `cms` how many bits of a function are 1; of the others each index."""
+        """For `cms` the number of 1 bits per function, otherwise the count of each index."""
         if isinstance(mechanism, CountMeanSketch):
             yield from in_cohorts(mechanism.layout, cells, mechanism.channel, 1)
             return
@@ -84,7 +84,7 @@ class Sketches(Strings):
         yield from between("index", cells, np.full_like(cells, totals.reports), chances)
 
     def weights(self, mechanism: Sketch, targets: Sequence[str]) -> tuple[Floats, float]:
-        """By its bucket of every function."""
+        """Weights of a target's bucket in every function."""
         channel, width = mechanism.channel, mechanism.width
         gap, q = float(channel.p - channel.q), float(channel.q)
         # A string's count is (sum of its buckets - n / width) width / (width - 1).
@@ -115,7 +115,7 @@ class Sketches(Strings):
         shares: Floats,
         reports: float,
     ) -> Expected:
-        """Coins, and what the others' collisions add over the choice of hash functions."""
+        """Errors from randomization, and from collisions over the choice of hash functions."""
         width, functions = mechanism.width, mechanism.hashes
         true_variance, other = mechanism.channel.variance(1, 1), mechanism.channel.variance(0, 1)
         spread, stretch = (1 - 1 / width) / width, width / (width - 1)
@@ -133,7 +133,7 @@ class Sketches(Strings):
     def draw(
         self, mechanism: Sketch, values: Sequence[str], counts: Counts, chance: np.random.Generator
     ) -> Counts:
-        """A function each, all alike, then its bits, its bucket, or the sign of one entry."""
+        """Draws each report's function, then its bits, its bucket, or the sign of one entry."""
         if isinstance(mechanism, HadamardSketch):
             return _signs(mechanism, values, counts, chance)
         check_size(mechanism, len(values) * mechanism.hashes // QUICK)
@@ -149,7 +149,7 @@ class Sketches(Strings):
 
 
 def buckets(mechanism: Sketch, totals: Totals) -> tuple[Floats, Floats]:
-    """Per function and bucket how many of its reports are in it, and per function its reports.
+    """Estimated reports per function and bucket, and reports per function.
 
     Shapes (hashes, width) and (hashes,). Unbiased; the same as `mechanism.estimate`.
     """
@@ -170,9 +170,9 @@ def buckets(mechanism: Sketch, totals: Totals) -> tuple[Floats, Floats]:
 def count(
     mechanism: Sketch, totals: Totals, candidates: Sequence[str]
 ) -> tuple[Floats, Floats, Floats, Tail | None]:
-    """Per candidate: estimate, standard error, and the standard error were it absent; in reports.
+    """Estimate, standard error, and standard error if absent, per candidate; in reports.
 
-    And how far chance goes with one that is absent.
+    The fourth result is the tail of an absent candidate's estimate.
 
     Raises:
         BatchTooSmall: not a single report.
@@ -208,7 +208,7 @@ def count(
 def _signs(
     mechanism: HadamardSketch, values: Sequence[str], counts: Counts, chance: np.random.Generator
 ) -> Counts:
-    """One entry of one function's row, all alike, and its sign kept or turned."""
+    """Draws each report's entry of a function's row, and whether its sign is kept."""
     width, functions = mechanism.width, mechanism.hashes
     rows = _negatives(width)
     places = functions * width
@@ -224,7 +224,7 @@ def _signs(
 
 @lru_cache(maxsize=4)
 def _negatives(width: int) -> npt.NDArray[np.bool_]:
-    """Per bucket, which entries of its row are negative."""
+    """Which entries of each bucket's row are negative."""
     return np.array(
         [[negative(bucket, entry) for entry in range(width)] for bucket in range(width)]
     )

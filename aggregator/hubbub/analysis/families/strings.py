@@ -1,4 +1,4 @@
-"""Strings: what all families have in common that look for candidates."""
+"""Base of all families that look for candidate strings."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NoReturn
@@ -12,26 +12,26 @@ from hubbub.mechanisms import Totals
 
 
 class Strings(Family):
-    """Nobody listed them: they have no names but the candidates', no numbers and no releases."""
+    """Strings that nobody listed: only candidates have names, and nothing can be released."""
 
     KIND: ClassVar[MetricKind] = "strings"
     ONE_LOOK: ClassVar[str] = NO_SUMS
     REHEARSES_DAYS: ClassVar[bool] = False
 
     def labels(self, mechanism: Any, values: Sequence[str] | None) -> NoReturn:
-        """They are not released."""
+        """Refuses: strings cannot be released."""
         raise BadParameter("a metric over strings cannot be released: list the strings as values")
 
     def statistic(self, mechanism: Any, totals: Totals) -> NoReturn:
-        """They are not released."""
+        """Refuses: strings cannot be released."""
         raise BadParameter("a metric over strings cannot be released: list the strings as values")
 
     def question(self, mechanism: Any) -> Mapping[str, Any]:
-        """As many strings as are looked for."""
+        """A question about strings, without a size."""
         return {"kind": "strings"}
 
     def far_apart(self, mechanism: Any) -> tuple[str, str]:
-        """Any two."""
+        """Any two strings."""
         return "a", "example.org"
 
     def examples(self, mechanism: Any) -> Sequence[str]:
@@ -39,18 +39,18 @@ class Strings(Family):
         return [f"string {place}" for place in range(20)]
 
     def targets(self, mechanism: Any, number: int) -> Sequence[str]:
-        """Strings of their own."""
+        """Strings that no example contains."""
         return [f"target {place}" for place in range(number)]
 
     def example_share(self, mechanism: Any, targets: Sequence[str]) -> float:
-        """Nobody reports a target honestly."""
+        """0, since nobody reports a target honestly."""
         return 0.0
 
 
 def candidates_answer(
     own: Family, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
 ) -> Answer:
-    """A row for each candidate, by a family's own figures."""
+    """A row for each candidate, from the family's figures."""
     reports = sum(totals.reports for _, totals in tiers)
     figures = figures_of(own, tiers, names, repeats)
     return values_answer(

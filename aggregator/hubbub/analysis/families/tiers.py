@@ -1,4 +1,4 @@
-"""Tiers: one set of figures from people who report at several epsilons, and perhaps again."""
+"""Combines estimates of people who report at several epsilons, perhaps repeatedly."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -24,13 +24,12 @@ def figures_of(
     *,
     shape: bool = True,
 ) -> ValueEstimates:
-    """The figures of all tiers together; `candidates` of a family over strings.
+    """Estimates from all tiers together; `candidates` for a family over strings.
 
-    Shares are weighted by inverse variance: the best there is if which epsilon a person chose has
-    nothing to do with the value; otherwise the answer leans to those who chose the larger one.
-    repeats: how many of the reports one device may have made; with a permanent response they share
-        their lies.
-    shape: whether the smooth shape is wanted, which takes longest.
+    Tiers are weighted by inverse variance. That is optimal if a person's choice of epsilon is
+    independent of the value; otherwise the estimate leans towards the larger epsilon's reports.
+    `repeats` is the largest number of reports from one device; with a permanent response they share
+    their lies. `shape` requests the smooth shape, which takes longest.
 
     Raises:
         BatchTooSmall: not a single report.
@@ -47,11 +46,11 @@ def figures_of(
 
 
 def added(parts: Sequence[ValueEstimates]) -> ValueEstimates:
-    """The figures of all reports of several metrics that ask the same: plain sums, of no weights.
+    """Estimates from all reports of several metrics with the same question: plain sums.
 
-    Who reports to which metric may have all to do with the value, as of old and new apps, so that
-    none stands in for another. Coins of different metrics are independent: variances add. How
-    the reports of a value part among them is not known; intervals take the parting that errs most.
+    Who reports to which metric may depend on the value, as with old and new apps, so no metric may
+    stand in for another. Metrics are randomized independently, so variances add. How a value's
+    reports divide among the metrics is unknown; intervals assume the worst division.
     """
     if len(parts) == 1:
         return parts[0]
@@ -85,16 +84,16 @@ def _repeated(family: Family, tier: Tier, figures: ValueEstimates, repeats: int)
 
 
 def _typical(figures: ValueEstimates) -> float:
-    """A variance that does not look at the estimates: weights by it pull them nowhere."""
+    """A variance that does not depend on the estimates, so that weights cause no bias."""
     return float((figures.absent**2).mean()) if figures.typical is None else figures.typical
 
 
 def merged(
     parts: Sequence[ValueEstimates], reports: Sequence[int], scales: Floats
 ) -> ValueEstimates:
-    """One set of figures for all reports, from tiers with so many each, scaled.
+    """Estimates for all reports, from tiers with `reports` each and scaled by `scales`.
 
-    The errors are the coins' and, of what somebody holds, that of who chose which tier.
+    The errors include randomization and, for values that somebody holds, who chose which tier.
     """
     estimates = scales @ np.array([tier.estimates for tier in parts])
     coins = scales**2 @ np.array([tier.stderrs for tier in parts]) ** 2
@@ -132,7 +131,7 @@ def merged(
 
 
 def _longest(parts: Sequence[ValueEstimates], scales: Floats) -> Tail | None:
-    """The longest tail of a tier that has a part in the variance: the sum's is no longer."""
+    """The longest tail among the tiers that matter for the variance; the sum's is no longer."""
     own = [
         float(scale**2 * (tier.absent**2).mean()) for scale, tier in zip(scales, parts, strict=True)
     ]
@@ -145,9 +144,9 @@ def _longest(parts: Sequence[ValueEstimates], scales: Floats) -> Tail | None:
 
 
 def tier_scales(variances: Sequence[float], reports: Sequence[int]) -> Floats:
-    """By how much each tier's estimates count for more than its own reports, by inverse variance.
+    """Factor of each tier's estimates, relative to its own reports, by inverse variance.
 
-    variances: of an estimate from a tier's reports alone, in reports squared.
+    `variances` are of an estimate from a tier's reports alone, in reports squared.
     """
     numbers = np.array(reports, dtype=np.float64)
     precise = numbers**2 / np.array(variances)
@@ -156,11 +155,10 @@ def tier_scales(variances: Sequence[float], reports: Sequence[int]) -> Floats:
 
 
 def chosen_by(scales: Floats, reports: Sequence[int], estimates: Floats) -> Floats:
-    """The variance that tiers add: a tier whose scale is not 1 stands in for people of others.
+    """Variance from who chose which tier: a tier with a scale above 1 stands in for other people.
 
-    Which people are in a tier is chance, though its coins are counted: of n reports with scale c,
-    of a value with share s, it moves the estimate by the variance s (1 - s) n (c - 1)^2 (sampling
-    without replacement, from all who reported). Of numbers on [0, 1] with mean s that is the most.
+    A tier of n reports with scale c adds s (1 - s) n (c - 1)^2 for a value with share s (sampling
+    without replacement). For the mean s of numbers in [0, 1] this is an upper bound.
     """
     numbers = np.array(reports, dtype=np.float64)
     shares = np.clip(estimates / max(numbers.sum(), 1.0), 0.0, 1.0)

@@ -1,4 +1,4 @@
-"""Strings through a prefix tree: found by themselves, or counted where somebody names them."""
+"""Strings through a prefix tree: discovered without candidates, or counted with them."""
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -47,7 +47,7 @@ class Trees(Strings):
         *,
         shape: bool,
     ) -> ValueEstimates:
-        """Of strings that somebody named, by all jobs that tell them from all others."""
+        """Estimates of candidates, from all jobs that distinguish them from all other strings."""
         places = Places([(mechanism, totals)])
         spelled = [mechanism.spelled(candidate) for candidate in candidates]
         levels = [mechanism.ends_at(bits) for bits in spelled]
@@ -57,7 +57,7 @@ class Trees(Strings):
     def answer(
         self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
     ) -> Answer:
-        """A row for each candidate; without any, for each string that is found."""
+        """A row for each candidate; without candidates, for each discovered string."""
         if not names:
             return _discovered(tiers, confidence, repeats)
         return candidates_answer(self, tiers, names, confidence, repeats)
@@ -65,7 +65,7 @@ class Trees(Strings):
     def likely(
         self, tiers: Sequence[Tier], answer: Answer, false_share: float
     ) -> tuple[LikelyString, ...]:
-        """Strings that are likely held beside those of the answer, the surest first."""
+        """Strings that are probably held, beside those of the answer; the surest first."""
         places = _places(tiers)
         strings = likely_strings(places, answer.found, false_share)
         if not strings:
@@ -79,7 +79,7 @@ class Trees(Strings):
         )
 
     def sums(self, mechanism: PrefixTree, cells: Floats, totals: Totals) -> Iterator[BitSum]:
-        """Each place is supported by q of its group's reports at least and by p at most."""
+        """Supports of each place, between q and p of its group's reports."""
         groups = cells.astype(np.int64).reshape(mechanism.groups, mechanism.points)
         support_counts = np.array([supports_of(mechanism.response, group) for group in groups])
         trials = np.repeat(groups.sum(axis=1), mechanism.cells).astype(np.float64)
@@ -88,7 +88,7 @@ class Trees(Strings):
         )
 
     def weights(self, mechanism: PrefixTree, targets: Sequence[str]) -> tuple[Floats, float]:
-        """By whether a payload supports a target's place, in the groups that count it."""
+        """Weights by whether a payload supports a target's place, in the groups that count it."""
         channel = mechanism.channel
         gap, q, cells = float(channel.p - channel.q), float(channel.q), mechanism.cells
         weights = np.zeros((mechanism.groups, mechanism.points))
@@ -107,7 +107,7 @@ class Trees(Strings):
     def expected(
         self, mechanism: PrefixTree, values: Sequence[object], shares: Floats, reports: float
     ) -> Expected:
-        """Of the jobs that tell a string from all others, and of who fell to them by chance."""
+        """Errors from randomization, and from who drew the jobs that count the string."""
         true_variance, other = mechanism.channel.variance(1, 1), mechanism.channel.variance(0, 1)
         levels = [mechanism.ends_at(mechanism.spelled(str(value))) for value in values]
         scales = mechanism.jobs / (mechanism.jobs - np.array(levels))
@@ -122,7 +122,7 @@ class Trees(Strings):
         counts: Counts,
         chance: np.random.Generator,
     ) -> Counts:
-        """Job and hash function by a fair coin, then the point as `projective` takes it."""
+        """Draws each report's job and hash function, then its point as `projective` does."""
         if counts.sum() > _MOST:
             raise BadParameter(
                 f"{counts.sum():,} reports of a tree are too many to draw: {_MOST:,} at most"
@@ -153,7 +153,7 @@ def _figures(
 
 
 def _places(tiers: Sequence[Tier]) -> Places:
-    """What all tiers hold together, each weighted by how little it errs."""
+    """Estimates per place from all tiers together, weighted by inverse variance."""
     trees: Any = tiers
     numbers = [totals.reports for _, totals in tiers]
     others = [mechanism.variance(0, totals.reports) for mechanism, totals in tiers]
@@ -162,7 +162,7 @@ def _places(tiers: Sequence[Tier]) -> Places:
 
 
 def _discovered(tiers: Sequence[Tier], confidence: float, repeats: int) -> Answer:
-    """A row for each string that is found, and what is left for all others."""
+    """A row for each discovered string, and the number of reports with other strings."""
     places = _places(tiers)
     discoveries, reports = discover(places), places.reports
     spreads = [places.spread(discovery.level + 1) for discovery in discoveries]
@@ -197,10 +197,11 @@ def _discovered(tiers: Sequence[Tier], confidence: float, repeats: int) -> Answe
 def _ends(
     figures: ValueEstimates, discoveries: Sequence[Found], reports: int, confidence: float
 ) -> tuple[Floats, Floats]:
-    """Lows and highs, right for strings that are told only for having passed their cuts.
+    """Interval ends that are valid for strings selected by passing their cuts.
 
-    The low is the truth from which so large a score is as doubtful as it says, among all that pass
-    the cut (Weinstein, Fithian and Benjamini 2013); a high is only safer for the cut.
+    The low end is the truth for which a score this large, among scores that pass the cut, is as
+    improbable as the confidence states (Weinstein, Fithian and Benjamini 2013). Selection only
+    makes high ends safer.
     """
     scores = np.array([discovery.score for discovery in discoveries])
     cuts = np.array([discovery.cut for discovery in discoveries])
@@ -218,7 +219,7 @@ def _ends(
 
 @lru_cache(maxsize=4)
 def _places_of(tree: PrefixTree, values: tuple[str, ...]) -> npt.NDArray[np.int32]:
-    """Per string and group its place."""
+    """Place of each string in each group."""
     spelled = map(tree.spelled, values)
     places = [[tree.place(bits, group) for group in range(tree.groups)] for bits in spelled]
     return np.array(places, dtype=np.int32).reshape(len(values), tree.groups)

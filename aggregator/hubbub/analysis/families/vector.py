@@ -1,4 +1,4 @@
-"""The mean of a vector: a row for each of its coordinates."""
+"""Mean of a vector: a row for each of its coordinates."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
@@ -35,10 +35,10 @@ _LEAST: Final = 1e-3
 
 
 class Vectors(Family):
-    """Mechanisms that tell a vector by a word that lies near it.
+    """Mechanisms that report a vector as a word that lies near it.
 
-    Estimates are of places, 0 at -max_length and 1 at max_length, linear in the totals but for
-    the error of books that is taken away.
+    Estimates are places, 0 at -max_length and 1 at max_length. They are linear in the totals,
+    except that the known error of the books is subtracted.
     """
 
     KIND: ClassVar[MetricKind] = "vector"
@@ -54,11 +54,11 @@ class Vectors(Family):
         *,
         shape: bool,
     ) -> ValueEstimates:
-        """Sums of places, a coordinate each, by the variance that the words themselves show.
+        """Sums of places for each coordinate, with variances measured from the words.
 
-        The square of a report's coordinate has a mean between two known ones, and so has what is
-        left of it once the mean is taken away; beyond that it is chance. Reports by one book share
-        its words: `_less_books` takes away what they err together.
+        The mean square of a report's coordinate is known to lie in an interval, and so is the
+        variance; estimates are clipped to it. Reports by one book share its words: `_less_books`
+        subtracts their common error.
         """
         totals.check(mechanism.layout)
         n = totals.reports
@@ -125,11 +125,11 @@ class Vectors(Family):
         )
 
     def ends(self, mechanism: VectorCodes) -> tuple[float, float]:
-        """Of each coordinate: it is no longer than the whole."""
+        """Range of each coordinate, from -max_length to max_length."""
         return -mechanism.max_length, mechanism.max_length
 
     def sums(self, mechanism: VectorCodes, cells: Floats, totals: Totals) -> Iterator[BitSum]:
-        """Each book's reports, and each word's of its book's."""
+        """Reports of each book, and reports of each word among its book's."""
         by_book, chance = cells.reshape(mechanism.books, -1).sum(axis=1), 1 / mechanism.books
         off = np.abs(by_book - totals.reports * chance)
         book = int(np.argmax(off))
@@ -144,7 +144,7 @@ class Vectors(Family):
         yield from between("word", cells, np.repeat(by_book, mechanism.words), mechanism.channel)
 
     def weights(self, mechanism: VectorCodes, targets: Sequence[int]) -> tuple[Floats, float]:
-        """By the coordinates of each cell's word."""
+        """Weights by the coordinates of each cell's word."""
         if not all(0 <= target < mechanism.dimensions for target in targets):
             raise BadParameter(f"a target is not one of the {mechanism.dimensions} coordinates")
         words = np.concatenate(
@@ -155,7 +155,7 @@ class Vectors(Family):
     def expected(
         self, mechanism: VectorCodes, values: Sequence[Any], shares: Floats, reports: float
     ) -> Expected:
-        """Of each coordinate, where shares[i] of the people hold the vector values[i]."""
+        """Errors of each coordinate, if shares[i] of the people hold the vector values[i]."""
         vectors = np.array(values, dtype=np.float64) / mechanism.max_length
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         # What has no direction is told in any.
@@ -167,11 +167,11 @@ class Vectors(Family):
         return Expected(np.sqrt(shares @ each / reports + pool) / 2, np.sqrt(none) / 2)
 
     def statistic(self, mechanism: VectorCodes, totals: Totals) -> NoReturn:
-        """They are not released."""
+        """Refuses: vectors cannot be released."""
         raise BadParameter("the mean of a vector cannot be released: make a metric of each number")
 
     def labels(self, mechanism: VectorCodes, values: Sequence[str] | None) -> Sequence[str]:
-        """What the coordinates are called."""
+        """Names of the coordinates; numbers if they have none."""
         return list(values or map(str, range(1, mechanism.dimensions + 1)))
 
     def draw(
@@ -181,7 +181,7 @@ class Vectors(Family):
         counts: Counts,
         chance: np.random.Generator,
     ) -> Counts:
-        """How often each word is sent, on the real pool."""
+        """Draws how often each word is sent, with the metric's real books."""
         vectors = np.repeat(np.array(values, dtype=np.float64), counts, axis=0)
         units = unit_of(vectors / mechanism.max_length, chance)
         books, places = drawn_words(mechanism, len(units), chance)
@@ -197,7 +197,7 @@ class Vectors(Family):
         return cells.reshape(-1)
 
     def question(self, mechanism: VectorCodes) -> Mapping[str, Any]:
-        """Each coordinate, from -max_length to max_length."""
+        """A question about each coordinate, from -max_length to max_length."""
         low, high = self.ends(mechanism)
         return {
             "kind": "vector",
@@ -217,14 +217,14 @@ class Vectors(Family):
         return [0]
 
     def example_share(self, mechanism: VectorCodes, targets: Sequence[int]) -> float:
-        """Where the mean of the first coordinate lies between its ends."""
+        """Place of the first coordinate's mean over the examples."""
         first = np.array(self.examples(mechanism))[:, 0] / mechanism.max_length
         return float(first.mean() + 1) / 2
 
     def near_chances(
         self, mechanism: VectorCodes, value: Any, others: Sequence[Any]
     ) -> list[float]:
-        """That a word is near each of the others, which have no near word in common."""
+        """Probability of a word near each of `others`, which share no near words."""
         near, far = (
             float(mechanism.near * chance) for chance in (mechanism.channel.p, mechanism.channel.q)
         )
@@ -234,15 +234,15 @@ class Vectors(Family):
 def _less_books(
     mechanism: VectorCodes, numbers: Sequence[int], by_book: tuple[Floats, Floats], coins: Floats
 ) -> tuple[Floats, Floats]:
-    """The mean without the error that its books are known to make, and the variance of n times it.
+    """The mean without the known error of its books, and the variance of n times the mean.
 
-    numbers: of the books. by_book: sums of what reports add to the mean, and how many, a row each.
-    coins: the variance of the sums where no two reports share a book.
+    `numbers` are the books' numbers, `by_book` their summed contributions and report counts, and
+    `coins` is the variance of the sums if no two reports share a book.
 
-    Words are public, so what a book errs about a vector is known. How much of that the books show
-    of the mean is fitted: all where people are alike, next to nothing where they differ. That much
-    is taken away (a control variate). What books differ by beyond it is error that more reports by
-    the same books do not lessen; it is at most that of people who are all alike.
+    Words are public, so a book's error for a given vector is known. A fit estimates how much of the
+    mean's error it explains: all if people are alike, little if they differ. That part is
+    subtracted (a control variate). Remaining differences between books are an error that more
+    reports do not reduce; it is at most that of people who are all alike.
     """
     sums, sent = by_book
     n = float(sent.sum())
@@ -265,16 +265,16 @@ def _less_books(
 
 
 def books_variance(mechanism: VectorCodes, sums: Floats, sent: Floats, coins: Floats) -> Floats:
-    """What sharing books adds to the variance of the sum over all reports, a coordinate each.
+    """Variance that shared books add to the sum over all reports, for each coordinate.
 
     Args:
         mechanism: the codes.
-        sums: what each book's reports add to the mean; shape (books, dimensions).
-        sent: how many reports each book has.
-        coins: the variance of the sum where no two reports share a book.
+        sums: contribution of each book's reports to the mean; shape (books, dimensions).
+        sent: number of reports of each book.
+        coins: variance of the sum if no two reports share a book.
 
-    It is what books differ by beyond coins, and at most that of people who are all alike; of fewer
-    than `_BOOKS` books it is that, since so few do not show it.
+    It is estimated from the books' differences beyond randomization, and at most the variance for
+    people who are all alike. Fewer than `_BOOKS` books are too few for an estimate: then this most.
     """
     n = float(sent.sum())
     most = np.full_like(coins, n**2 * _pool(mechanism))
@@ -286,29 +286,29 @@ def books_variance(mechanism: VectorCodes, sums: Floats, sent: Floats, coins: Fl
 
 
 def scale_of(mechanism: VectorCodes) -> float:
-    """From a word in whole steps to what its report adds to the mean, of vectors up to 1 long."""
+    """Factor from a word in whole steps to its contribution to the mean of unit-ball vectors."""
     return 1 / (UNIT * sqrt(mechanism.dimensions) * mechanism.reach)
 
 
 def _across(mechanism: VectorCodes) -> float:
-    """The mean square of what a report adds to a coordinate that its vector has nothing of."""
+    """Mean square of a report's contribution to a coordinate that is 0 in its vector."""
     return 1 / (mechanism.dimensions * mechanism.reach**2)
 
 
 def _even(mechanism: VectorCodes) -> float:
-    """The same of a coordinate that it has as much of as of any other."""
+    """Mean square of a report's contribution to a coordinate, if all coordinates are equal."""
     return _across(mechanism) * (1 + (mechanism.along - 1) / mechanism.dimensions)
 
 
 def _pool(mechanism: VectorCodes) -> float:
-    """The variance of the mean over all pools, however many report, if all hold the same vector."""
+    """Variance of the mean over the choice of books, if all people hold the same vector."""
     keep, near = float(mechanism.keep.exact), mechanism.near
     words = keep**2 / near + (1 - keep) ** 2 / (mechanism.words - near)
     return _across(mechanism) * words / mechanism.books
 
 
 def unit_of(vectors: Floats, chance: np.random.Generator) -> Floats:
-    """Vectors no longer than 1, made as long as that: the sign is turned so that the mean stays."""
+    """Random unit vectors whose expectations are these vectors of length at most 1."""
     lengths = np.linalg.norm(vectors, axis=1)
     turned = chance.random(len(vectors)) < (1 - np.minimum(lengths, 1.0)) / 2
     # Nothing has no direction: any will do, its sign turned every second time.
@@ -324,7 +324,7 @@ def unit_of(vectors: Floats, chance: np.random.Generator) -> Floats:
 def drawn_words(
     mechanism: VectorCodes, reports: int, chance: np.random.Generator
 ) -> tuple[Counts, Counts]:
-    """Of each report its book, and which of that book's words it sends, the nearest being 0."""
+    """Draws each report's book, and the rank of the word that it sends, 0 being the nearest."""
     books = chance.integers(0, mechanism.books, reports)
     is_true = chance.random(reports) < float(mechanism.keep.exact)
     near = chance.integers(0, mechanism.near, reports)

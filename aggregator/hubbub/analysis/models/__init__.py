@@ -1,4 +1,4 @@
-"""Models learned from randomized gradients: the question, the descent, and how good they are."""
+"""Models learned from randomized gradients: definition, descent, and evaluation."""
 
 from hubbub.analysis.models.coefficients import Coefficient, coefficients, in_own_units
 from hubbub.analysis.models.decoded import DirectionMoments, draw_moments, told_by, told_by_cells

@@ -31,9 +31,9 @@ class Coefficient:
 
 
 def in_own_units(model: Model, weights: Floats) -> Floats:
-    """Weights of columns in [0, 1] and the intercept, as of columns in their own units.
+    """Weights of columns in [0, 1] and the intercept, converted to the columns' own units.
 
-    Of softmax of each class, one after the other.
+    For softmax, weights of each class in turn.
     """
     low, wide = _low(model.features), _wide(model.features)
     span, base = _units(model)
@@ -74,7 +74,7 @@ def coefficients(
 
 
 def _units(model: Model) -> tuple[float, float]:
-    """How wide a label's range is, and where it begins; of chances as they are."""
+    """Width of the label's range, and where it begins; (1, 0) for probabilities."""
     if model.kind in {"logistic", "softmax"}:
         return 1.0, 0.0
     return model.high - model.low, model.low

@@ -1,4 +1,4 @@
-"""From a round's words to what they tell of its people: mean direction, and how directions lie."""
+"""Decodes a round's words: mean direction of its people's vectors, and second moments."""
 
 from dataclasses import dataclass, replace
 from typing import Final, Self
@@ -35,27 +35,27 @@ class DirectionMoments:
     outer: Floats | None
 
     def first(self, numbers: int) -> Self:
-        """Of so many of the first coordinates alone."""
+        """The moments of the first `numbers` coordinates, without `outer`."""
         return replace(
             self, mean=self.mean[:numbers], variances=self.variances[:numbers], outer=None
         )
 
     @property
     def noise(self) -> float:
-        """Of the mean direction: the root of its expected squared length."""
+        """Root of the expected squared length of the error of the mean direction."""
         return float(np.sqrt(self.variances.sum()))
 
 
 def told_by(
     mechanism: VectorCodes, sums: Floats, sent: Floats, products: Floats
 ) -> DirectionMoments:
-    """What words tell.
+    """Moments of the directions that a round's words show.
 
     Args:
         mechanism: codes of the round.
         sums: of the words of each book's reports, in whole steps; shape (books, dimensions).
-        sent: how many reports each of these books has.
-        products: of each word with itself, summed; shape (dimensions, dimensions).
+        sent: number of reports of each of these books.
+        products: sum of each word's outer product with itself; shape (dimensions, dimensions).
 
     Raises:
         BatchTooSmall: fewer than two reports.
@@ -97,7 +97,7 @@ def told_by_cells(mechanism: VectorCodes, cells: Floats) -> DirectionMoments:
 def draw_moments(
     mechanism: VectorCodes, units: Floats, chance: np.random.Generator
 ) -> DirectionMoments:
-    """What one report of each unit vector shows, drawn from its exact law."""
+    """Moments of one report for each unit vector, drawn from its exact law."""
     books, places = drawn_words(mechanism, len(units), chance)
     sent = np.empty_like(units)
     for at, (number, place) in enumerate(zip(books.tolist(), places.tolist(), strict=True)):

@@ -1,4 +1,4 @@
-"""Model: which features a model is of, between what they lie, and what it is to foretell."""
+"""Definition of a model: its features with their ranges, and the label that it predicts."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -83,11 +83,11 @@ class Model:
 
     @property
     def dimensions(self) -> int:
-        """How many numbers a gradient has."""
+        """Number of coordinates of a gradient."""
         return dimensions_of(len(self.features), len(self.classes))
 
     def scaled(self, columns: Floats) -> tuple[Floats, int]:
-        """People's columns in [0, 1], shape (people, columns), and how many values were clipped."""
+        """Columns scaled to [0, 1], shape (people, columns), and the number of clipped values."""
         low = np.array([feature.low for feature in self.features])
         high = np.array([feature.high for feature in self.features])
         inside = np.clip(columns, low, high)

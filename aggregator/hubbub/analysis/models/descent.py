@@ -1,13 +1,13 @@
-"""Descent: a model's coefficients from rounds of means of randomized gradients.
+"""Gradient descent: a model's coefficients from rounds of means of randomized gradients.
 
-People are dealt out to rounds; each reports once. Those of the first tell where their columns lie,
-so that the others' columns are about 0; each later round's people tell the direction in which the
-weights of the round before are wrong. The aggregator takes a step against their mean.
-The weights are the mean of those of the later half of the rounds: Polyak, Juditsky (1992).
+People are divided among rounds; each reports once. The first round estimates the centre of the
+columns, so that later rounds can use centred columns. In each later round, people report the
+direction in which the previous round's weights are wrong, and the aggregator takes a step against
+the mean. The result is the mean of the later half of the rounds' weights: Polyak, Juditsky (1992).
 
-A device's gradient is (residual, clipped to `CLIP`) times its columns at length 1. What is clipped
-pulls scores together, by a law that is known (`scores`). A gradient shorter than the clip is told
-at full length, its sign turned with chance (1 - length/clip)/2: the mean stays, without bias.
+A device's gradient is its residual, clipped to `CLIP`, times its columns scaled to length 1.
+Clipping pulls scores together, by a known law (`scores`). A gradient shorter than the clip is
+reported at full length, with its sign turned with probability (1 - length/clip)/2: no bias.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -49,10 +49,10 @@ Round 0 is of columns.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
-    """A model. weights and stderrs: of the columns scaled to [0, 1], then of the intercept.
+    """A learned model; weights and errors are of columns in [0, 1], then of the intercept.
 
-    A standard error is that of the coins and of who was drawn: about where the same rounds would
-    have ended without. Rounds that are too few pull weights to 0, which it does not tell.
+    Standard errors cover randomization and the sample: the distance to the result of the same
+    rounds without either. Too few rounds pull weights to 0, which the errors do not cover.
     """
 
     weights: Floats
@@ -64,19 +64,19 @@ class Learned:
 
     @property
     def about(self) -> Floats:
-        """The weights of columns about the centre, then of the intercept."""
+        """Weights of centred columns, then of the intercept."""
         return averaged_weights(self.rounds[1:])
 
 
 def rounds_for(people: float, squared_error: float) -> int:
-    """How many rounds, from 3 to 64: as many as the noise lets there be."""
+    """Number of rounds, from 3 to 64, that the noise permits."""
     fit = people * IN_ROUNDS / squared_error
     few = min(fit * _NOISE_OF_FEW**2, _FEW_ROUNDS)
     return int(min(max(fit * _NOISE_OF_MORE**2, few, _MIN_ROUNDS), _MAX_ROUNDS))
 
 
 def rounds_of(model: Model, people: float, squared_error: float) -> int:
-    """How many rounds a model has: those that it asks for, or as many as fit."""
+    """Number of rounds: the model's own, or as many as the noise permits."""
     return model.rounds or rounds_for(people, squared_error)
 
 
@@ -90,7 +90,7 @@ def noise_of(people: float, rounds: int, squared_error: float, rounds_each: int 
 
 
 def deal(people: int, rounds: int) -> Iterator[slice]:
-    """Whose turn it is, of people in an order by chance: the centre's, then each round's."""
+    """Slices of randomly ordered people: for the centre, then for each round."""
     first = min(max(int(people * _CENTRE_SHARE), 1), people)
     ends = np.linspace(first, people, rounds + 1).astype(int).tolist()
     yield slice(0, first)
@@ -98,7 +98,7 @@ def deal(people: int, rounds: int) -> Iterator[slice]:
 
 
 def learn(model: Model, people: int, codes: VectorCodes, means: Means) -> Learned:
-    """The model of so many people, from what `means` tells of each round."""
+    """Learns a model from this number of people; `means` returns each round's moments."""
     rounds = rounds_of(model, people, codes.squared_error)
     untaught = np.zeros(model.dimensions)
     columns = means(0, np.zeros(len(model.features)), untaught)
@@ -116,7 +116,7 @@ def learn(model: Model, people: int, codes: VectorCodes, means: Means) -> Learne
 
 
 def rate_of(kind: Kind, centre: Floats, noise: float) -> float:
-    """How long steps are where a round's mean direction has this noise."""
+    """Length of a step if a round's mean direction has this noise."""
     length = sqrt(1 + float((centre * (1 - centre)).sum()))
     return min(_BY_NOISE[kind] / (CLIP[kind] * noise), _BY_CURVATURE[kind] * length)
 
@@ -159,15 +159,15 @@ def averaged(
 
 
 def averaged_weights(states: Sequence[Round]) -> Floats:
-    """Of the later half of the rounds, about the centre."""
+    """Mean weights of the later half of the rounds, for centred columns."""
     mean: Floats = np.mean([state.weights for state in states[len(states) // 2 :]], axis=0)
     return mean
 
 
 def centre_of(moments: DirectionMoments) -> Floats:
-    """Where columns lie, from what the first round tells, whose last number is of none.
+    """Centre of the columns, from the first round, whose last coordinate is no column.
 
-    Each as far as it stands out of the noise, else 0. Stein (1956).
+    Each coordinate is shrunk by its noise, to 0 if it does not exceed it (Stein 1956).
     """
     mean, variances = moments.mean[:-1], moments.variances[:-1]
     out = np.maximum(mean, np.sqrt(variances))
@@ -197,15 +197,15 @@ def gradients(kind: Kind, columns: Floats, labels: Floats, weights: Floats) -> F
 
 
 def scores(kind: Kind, columns: Floats, weights: Floats) -> Floats:
-    """What the model foretells of columns in [0, 1], as `settled` has it: a chance, or a label.
+    """Predictions for columns in [0, 1], as by `settled`: probabilities, or labels.
 
-    Of softmax a chance of each class, shape (people, classes).
+    For softmax, a probability of each class; shape (people, classes).
     """
     return settled(kind, linear(kind, columns, weights))
 
 
 def linear(kind: Kind, columns: Floats, weights: Floats) -> Floats:
-    """Scores of columns in [0, 1]: a person's one, or, of softmax, one of each contrast."""
+    """Linear scores of columns in [0, 1]: one per person, or for softmax one per contrast."""
     rows = weights.reshape(-1, columns.shape[1] + 1)
     score: Floats = columns @ rows[:, :-1].T + rows[:, -1]
     return score if kind == "softmax" else score[:, 0]

@@ -1,4 +1,4 @@
-"""How good a model is on people whose labels are known: AUC and calibration, or the error."""
+"""Quality of a model on people with known labels: AUC and calibration, or the error."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -13,7 +13,7 @@ _GROUPS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """People whom a model tells alike: how many, what it says on average, and what is true."""
+    """People with similar predictions: their number, mean prediction, and mean label."""
 
     people: int
     foretold: float
@@ -44,7 +44,7 @@ class Evaluation:
 
 
 def evaluate(kind: Kind, foretold: Floats, labels: Floats) -> Evaluation:
-    """What a model foretold of people, beside their labels: in [0, 1], or places of classes."""
+    """Compares predictions with labels, which are in [0, 1], or places of classes."""
     if kind == "softmax":
         return _of_classes(foretold, labels)
     errors = foretold - labels
@@ -80,7 +80,7 @@ def _of_classes(foretold: Floats, labels: Floats) -> Evaluation:
 
 
 def _groups(foretold: Floats, labels: Floats) -> tuple[tuple[Group, ...], float]:
-    """Groups of people by what is foretold, and the mean difference of what is true."""
+    """Groups of people by prediction, and the mean difference of prediction and label in them."""
     order = np.argsort(foretold, kind="stable")
     groups = tuple(
         Group(len(part), float(foretold[part].mean()), float(labels[part].mean()))
@@ -92,9 +92,9 @@ def _groups(foretold: Floats, labels: Floats) -> tuple[tuple[Group, ...], float]
 
 
 def _auc(foretold: Floats, labels: Floats) -> float | None:
-    """The chance that one who has the label is given a larger chance than one who has not.
+    """Probability that a person with the label has a higher prediction than one without.
 
-    Mann, Whitney (1947); equals count half.
+    Mann, Whitney (1947); ties count half.
     """
     ones = labels > 0.5  # noqa: PLR2004 0 or 1
     have, others = int(ones.sum()), int((~ones).sum())

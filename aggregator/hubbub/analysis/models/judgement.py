@@ -1,12 +1,12 @@
-"""How good a model is, from bins and labels that randomized response told: AUC and calibration.
+"""Quality of a model from randomized reports of bins and labels: AUC and calibration.
 
-A report is one of 2 bins categories, 2 bin + label. Of a report x, v = (e_x - q) / (p - q) has the
-shares t of the categories as its mean. An AUC is A(t) / D(t): pairs of one who has the label and
-one who has not, and of them those whom the model has in order, those of one bin by half. Both are
-of two reports, so their means over all pairs of reports, V' M V, are without bias, and their
-variance is exact: 4 (n-2) / (n (n-1)) of one report's share and 2 / (n (n-1)) of a pair's
-(Hoeffding 1948). An interval is of all shares s for which A - s D is within its standard errors of
-0 (Fieller 1954): it holds where D is small, too, and is then wide.
+A report is one of 2 bins categories, 2 bin + label. With its unit vector e_x, v = (e_x - q) / (p -
+q) has the categories' shares t as its mean. The AUC is A(t) / D(t): D counts pairs of a person with
+the label and one without, A those in the model's order, with half for pairs in the same bin. Both
+are functions of two reports, so their means over all pairs of reports, V' M V, are unbiased, with
+the exact variance 4 (n-2) / (n (n-1)) times that of one report's part plus 2 / (n (n-1)) times that
+of a pair's (Hoeffding 1948). The interval contains all shares s for which A - s D is within its
+standard errors of 0 (Fieller 1954): it is also valid, and wide, where D is small.
 """
 
 from collections.abc import Sequence
@@ -69,10 +69,10 @@ class Judgement:
 
 
 def edges_of(centre: Floats, weights: Floats, bins: int) -> list[float]:
-    """The scores between bins that have about as many people each.
+    """Scores that divide people into bins of about the same size.
 
-    Scores are taken as normal, and columns as nearly independent; `weights` are of centred columns.
-    For softmax the edges are probabilities of the likeliest class.
+    Scores are assumed normal, and columns nearly independent; `weights` are of centred columns. For
+    softmax the edges are probabilities of the likeliest class.
     """
     rows = weights.reshape(-1, len(centre) + 1)
     loose = _TOGETHER * rows[:, :-1] * np.sqrt(centre * (1 - centre))
@@ -117,13 +117,13 @@ def judge(
 
 
 def _foretold(kind: Kind, edges: Sequence[float]) -> list[float]:
-    """Edges of scores as what the model tells, with the ends of all that it may."""
+    """Edges of scores as predictions, with 0 and 1 as the outer ends."""
     cuts = edges if kind == "softmax" else settled(kind, np.array(edges)).tolist()
     return [0.0, *cuts, 1.0]
 
 
 def _forms(matrix: Floats) -> tuple[Floats, Floats]:
-    """Of two reports what they say of pairs that are in order, and of all; shape (size, size)."""
+    """Quadratic forms of two reports, for pairs in order and for all pairs; shape (size, size)."""
     places = np.arange(len(matrix)) // 2
     pairs = np.zeros(matrix.shape)
     pairs[1::2, ::2] = 1.0  # one who has the label, and one who has not
@@ -134,7 +134,7 @@ def _forms(matrix: Floats) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """What was sent: the share of each category, and its chance as far as that is known."""
+    """The observed share of each category, and its estimated probability."""
 
     shares: Floats
     chances: Floats
@@ -142,12 +142,12 @@ class _Sent:
     times: float
 
     def ratio(self, above: Floats, below: Floats) -> Share:
-        """The mean of `above` over that of `below`; each a number for a category."""
+        """Mean of `above` divided by mean of `below`; both have a number per category."""
         means = float(self.shares @ above), float(self.shares @ below)
         return self._share(*means, self._spread(above, below) / (self.reports - 1))
 
     def ratio_of_pairs(self, above: Floats, below: Floats) -> Share:
-        """The same of what two different reports say together; symmetric."""
+        """As `ratio`, for symmetric functions of two different reports."""
         n, chances = self.reports, self.chances
         above_mean, below_mean = (
             (n * float(self.shares @ form @ self.shares) - float(self.shares @ form.diagonal()))
@@ -163,9 +163,9 @@ class _Sent:
         return _spread(above, below, self.chances)
 
     def _share(self, above: float, below: float, variance: Floats) -> Share:
-        """A ratio in [0, 1] with what of [0, 1] is within the standard errors of above/below.
+        """The ratio above/below in [0, 1], with the interval of values within its standard errors.
 
-        variance: of above - s below, by powers of s.
+        `variance` is that of above - s below, by powers of s.
         """
         if below <= 0:  # fewer than nobody, of whom nothing is known
             return Share(0.5, 0.0, 1.0)
@@ -177,9 +177,9 @@ class _Sent:
 
 
 def _within(above: float, below: float, most: Floats) -> list[float]:
-    """The ends of all s in [0, 1] for which (above - s below)^2 is at most so much.
+    """Ends of the set of s in [0, 1] for which (above - s below)^2 is at most `most`(s).
 
-    most: by powers of s.
+    `most` has its coefficients by powers of s.
     """
     constant, linear, square = (float(number) for number in most)
     bounds = [
@@ -196,6 +196,6 @@ def _within(above: float, below: float, most: Floats) -> list[float]:
 
 
 def _spread(above: Floats, below: Floats, chances: Floats) -> Floats:
-    """The variance of above - s below, by powers of s; shape (3,)."""
+    """Variance of above - s below, by powers of s; shape (3,)."""
     a, b = above - float(chances @ above), below - float(chances @ below)
     return np.array([chances @ (a * a), -2 * (chances @ (a * b)), chances @ (b * b)])

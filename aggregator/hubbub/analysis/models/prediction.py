@@ -1,4 +1,4 @@
-"""What scores foretell: a chance, a number, or a chance of each class."""
+"""Predictions from scores: a probability, a number, or a probability of each class."""
 
 from functools import cache
 from math import sqrt
@@ -19,9 +19,10 @@ _PRIMES: Final = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
 
 
 def foretold(kind: Kind, score: Floats) -> Floats:
-    """Of each score a chance in (0, 1), or the score itself; shape as it.
+    """Prediction for each score: a probability in (0, 1), or the score itself; same shape.
 
-    Of softmax scores are of contrasts, shape (people, classes - 1): a chance of each class.
+    For softmax, scores are of contrasts, shape (people, classes - 1), and each class has a
+    probability.
     """
     if kind == "softmax":
         class_scores = score @ into_classes(score.shape[1])
@@ -37,11 +38,12 @@ def foretold(kind: Kind, score: Floats) -> Floats:
 
 
 def settled(kind: Kind, score: Floats) -> Floats:
-    """What a model whose rounds have settled foretells by a score; shape as of `foretold`.
+    """Prediction of a model whose rounds have converged; shape as for `foretold`.
 
-    Of a logistic one with residuals clipped at 1/2 they settle where P (1/2) = (1 - P) s for
-    s = 1/(1+exp(-score)) below 1/2, and the other way round above: the chance P follows from it.
-    Of softmax P is as s / f, with f what the clip leaves of a residual of who is of the class.
+    For logistic models, residuals are clipped at 1/2. With s = 1/(1+exp(-score)) below 1/2, rounds
+    converge where P (1/2) = (1 - P) s, which gives the probability P; above 1/2 it is symmetric.
+    For softmax, P is proportional to s / f, with f the factor by which clipping shortens the
+    residual of a person of that class.
     """
     s = foretold(kind, score)
     if kind == "softmax":
@@ -56,23 +58,23 @@ def settled(kind: Kind, score: Floats) -> Floats:
 
 
 def lengths_of(chances: Floats) -> Floats:
-    """Of chances of classes how long the residual is of who is of each; shape as they."""
+    """Length of the residual of a person of each class; same shape as the class probabilities."""
     square = (chances**2).sum(axis=1, keepdims=True)
     result: Floats = np.sqrt(np.maximum(square - 2 * chances + 1, 0.0))
     return result
 
 
 def into_classes(rows: int) -> Floats:
-    """By what rows of weights are multiplied for those of classes; shape (rows, classes).
+    """Matrix from rows of weights to weights of classes; shape (rows, classes).
 
-    Of one row it is itself, which is no class's.
+    A single row stays as it is.
     """
     return np.array([[1.0]] if rows == 1 else contrasts(rows + 1))
 
 
 @cache
 def normal_points(size: int) -> Floats:
-    """So many independent normal numbers at points that fill their space evenly.
+    """`size` independent normal numbers at points that fill their space evenly.
 
     The same on every machine. Shape (points, size); the fractions of multiples of roots of primes,
     Richtmyer (1951).
@@ -84,7 +86,7 @@ def normal_points(size: int) -> Floats:
 
 
 def root(matrix: Floats) -> Floats:
-    """What times itself is a symmetric matrix, as far as that has no negative eigenvalue."""
+    """Square root of a symmetric matrix, with negative eigenvalues taken as 0."""
     eigenvalues, basis = np.linalg.eigh(matrix)
     result: Floats = (basis * np.sqrt(np.maximum(eigenvalues, 0.0))) @ basis.T
     return result

@@ -1,11 +1,11 @@
-"""How far coins move a model: the variances of its averaged weights, by the sandwich of its rounds.
+"""Variances of a model's averaged weights from randomization, by the sandwich of its rounds.
 
-A round's noise moves the weights, and each later round takes back what its curvature sees of it. A
-round's curvature is (mean slope of residuals) * (length of columns) * outer, where outer is the
-mean of directions' products with themselves, which the same reports tell. Along an eigenvector of
-outer with eigenvalue l, a step leaves 1 - rate * slope * length * l of what was there, and adds
+A round's noise moves the weights, and each later round corrects it along its curvature: (mean slope
+of residuals) * (length of columns) * outer, where outer is the mean outer product of directions,
+which the same reports contain. Along an eigenvector of outer with eigenvalue l, a step leaves
+1 - rate * slope * length * l of an earlier error and adds
 (rate * clip * noise)^2 (1 + (along - 1) l) / (dimensions - 1 + along): all in one basis.
-Rounded up: eigenvalues lose half of what noise alone makes of them, and the slope is taken low.
+Rounded up: eigenvalues are lowered by half of what noise alone adds, and the slope is taken low.
 Source: Polyak, Juditsky (1992), for a given number of steps; Marchenko, Pastur (1967).
 """
 
@@ -56,7 +56,7 @@ class Round:
 def variances_of(
     kind: Kind, states: Sequence[Round], weights: Floats, columns: int, along: float
 ) -> Floats:
-    """Variances of weights averaged over the later half of the rounds; for softmax, of each class.
+    """Variances of weights averaged over the later half of the rounds; for softmax, per class.
 
     `columns` is the number of weights per class, with the intercept.
     """
@@ -83,7 +83,7 @@ def variances_of(
 
 
 def _outer(states: Sequence[Round], size: int) -> tuple[Floats, int]:
-    """How all people's directions lie, and of how many that is known."""
+    """Mean outer product of all people's directions, and the number of these people."""
     pairs = [(state.people, state.outer) for state in states if state.outer is not None]
     people = sum(number for number, _ in pairs)
     if not people:
@@ -93,10 +93,10 @@ def _outer(states: Sequence[Round], size: int) -> tuple[Floats, int]:
 
 
 def _slope(kind: Kind, rows: Floats, outer: Floats, length: float) -> float:
-    """Mean slope of what is foretold, over those whose residuals are not clipped.
+    """Mean slope of predictions, over people whose residuals are not clipped.
 
-    Of chances: scores are taken as normal, and their labels as where the rounds settle (`settled`).
-    rows: weights, a row for a score.
+    For probabilities, scores are assumed normal, and labels as where the rounds converge
+    (`settled`). `rows` are weights, one row per score.
     """
     if kind not in {"logistic", "softmax"}:
         return 1.0
@@ -108,10 +108,10 @@ def _slope(kind: Kind, rows: Floats, outer: Floats, length: float) -> float:
 
 
 def _slope_of_classes(score: Floats) -> float:
-    """The trace of the slope of clipped residuals: its mean over scores and their classes.
+    """Trace of the slope of clipped residuals, averaged over scores and classes.
 
-    Where residuals are as likely as they are foretold, products of directions with themselves lie
-    as the curvature does, so that their eigenvalues times its trace are its own.
+    If residuals are as likely as predicted, the mean outer product of directions has the
+    eigenvectors of the curvature, whose eigenvalues are this trace times those of the product.
     """
     s, chance = foretold("softmax", score), settled("softmax", score)
     square = (s**2).sum(axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""The same model fitted to data that are seen, by Newton's method: what a private one is beside."""
+"""Fits the same model to raw data, by Newton's method, for comparison with the private one."""
 
 from collections.abc import Callable
 from typing import Final
@@ -65,7 +65,7 @@ def _of_classes(whole: Floats, labels: Floats, classes: int) -> Floats:
 
 
 def _minimised(size: int, derivatives: Derivatives, *, steps: int) -> Floats:
-    """So many weights where slopes are 0, by Newton's method from 0 on."""
+    """The weights with zero slope, by Newton's method from 0."""
     weights = np.zeros(size)
     for _ in range(steps):
         slope, curvature = derivatives(weights)

@@ -1,1 +1,1 @@
-"""Candidate strings from Bloom filters and sketches: where they hash, what fits the totals."""
+"""Strings from Bloom filters, sketches and trees: their hashes, decoding, and discovery."""

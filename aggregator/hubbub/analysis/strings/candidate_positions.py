@@ -1,4 +1,4 @@
-"""Where many candidate strings hash to, with numpy. Tested equal to the mechanisms' `positions`."""
+"""Hash positions of many candidate strings, with numpy. Tests compare mechanisms' `positions`."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -16,7 +16,7 @@ _DIGESTS: Final = 1 << 20
 
 
 def bloom_places(mechanism: Rappor, candidates: Sequence[str]) -> Places:
-    """Per candidate the flat cells of its Bloom bits in every cohort, padded as Design asks."""
+    """Flat cells of each candidate's Bloom bits in all cohorts, padded as for `Design`."""
     bits, cohorts, hashes = mechanism.bits, mechanism.cohorts, mechanism.hashes
     blocks = -(-hashes // WORDS)
     seeds = [2 * cohort + block for cohort in range(cohorts) for block in range(blocks)]
@@ -30,7 +30,7 @@ def bloom_places(mechanism: Rappor, candidates: Sequence[str]) -> Places:
 
 
 def sketch_buckets(mechanism: SketchMechanism, candidates: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Per candidate and function its bucket; shape (candidates, hashes)."""
+    """Bucket of each candidate under each function; shape (candidates, hashes)."""
     parts = [
         words[:, :, 0].astype(np.int64) % mechanism.width
         for words in _words(candidates, range(mechanism.hashes))
@@ -39,7 +39,7 @@ def sketch_buckets(mechanism: SketchMechanism, candidates: Sequence[str]) -> npt
 
 
 def _words(candidates: Sequence[str], seeds: Sequence[int]) -> Iterator[npt.NDArray[np.uint32]]:
-    """Four words per candidate and seed, for some candidates at a time."""
+    """Four hash words per candidate and seed, for a group of candidates at a time."""
     step = max(1, _DIGESTS // len(seeds))
     for first in range(0, len(candidates), step):
         some = [encoded(candidate) for candidate in candidates[first : first + step]]

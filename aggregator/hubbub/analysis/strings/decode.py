@@ -1,18 +1,18 @@
-"""Decoding RAPPOR: from bit counts per cohort to how many reports hold each candidate string.
+"""Decodes RAPPOR: from bit counts per cohort to the number of reports of each candidate string.
 
-Every bit count is debiased on its own; what a candidate adds to the bits is its row (design.py);
-weighted least squares finds how many reports each has, beside a column for all strings that are no
-candidates (regression.py). Where the equations are plenty, every candidate has a column. Where they
-are not, only those that stand out have: the fit and the list of what stands out are worked out in
-turn until neither changes. Strings are detected at a false discovery rate over all candidates
-(intervals.py).
+Every bit count is debiased on its own; a candidate's contribution to the bits is its row
+(design.py). Weighted least squares estimates each candidate's reports, beside a column for all
+other strings (regression.py). With enough equations, every candidate has a column. Otherwise only
+those that stand out do: the fit and the list of what stands out are updated in turn until neither
+changes. Strings are detected at a false discovery rate over all candidates
+(uncertainty/intervals.py).
 
 Each candidate gets an unbiased estimate with its standard error, and an interval; that of a
-detected string is corrected for having been selected. `fitted` is for whoever wants a histogram of
-the detected strings: the non-negative fit, shrunk (shrinkage.py), 0 for what was not detected.
+detected string is corrected for selection. `fitted` is a histogram of the detected strings: the
+non-negative fit, shrunk (`shrunk`), and 0 for strings that were not detected.
 
 Source: the regression of Erlingsson, Pihur, Korolova (CCS 2014), section 4;
-docs/decisions/0216-strings.md says what was tried.
+docs/decisions/0216-strings.md describes what was tried.
 """
 
 from collections.abc import Sequence
@@ -111,7 +111,7 @@ def decode_counts(
     *,
     repeats: int = 1,
 ) -> Decoded:
-    """Decode bit counts, whoever collected them; `places` as Design takes them."""
+    """Decode bit counts from any collection; `places` are as for `Design`."""
     if not len(places):
         raise BadParameter("no candidates: name the strings to look for")
     firsts, groups = _distinct(places)
@@ -144,11 +144,11 @@ def decode_counts(
 
 
 def _misfit(fit_result: Fit, repeats: int) -> tuple[float, float]:
-    """How far the residuals are from what coins make of them, and the chance of so much, at most.
+    """Ratio of squared residuals to their expectation, and an upper bound on its p-value.
 
-    `repeats` reports of one device may share their permanent lies: together they are off by that
-    much more than fresh ones in squares, at most. Whatever is no candidate and frequent grows with
-    the reports, and still stands out.
+    `repeats` reports of one device may share their permanent lies: squared errors then grow by that
+    factor at most. The misfit of a frequent string that is no candidate grows with the number of
+    reports, so it is still visible.
     """
     misfit = fit_result.squares / fit_result.freedom
     coins = misfit / repeats
@@ -158,7 +158,7 @@ def _misfit(fit_result: Fit, repeats: int) -> tuple[float, float]:
 
 
 def _search(design: Design, rate: float) -> Fit:
-    """The fit to go by: on all candidates, or on those that stand out, whichever is surer."""
+    """The fit on all candidates, or on those that stand out, whichever is more precise."""
     if len(design) > min(design.equations * _MAX_JOINT, _MAX_COLUMNS):
         return _standing(design, rate)
     try:
@@ -172,7 +172,7 @@ def _search(design: Design, rate: float) -> Fit:
 
 
 def _standing(design: Design, rate: float) -> Fit:
-    """The fit on the candidates that stand out in that very fit."""
+    """The fit on the candidates that stand out in this same fit."""
     most = int(min(design.equations * _MAX, _MAX_COLUMNS))
     columns: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
     keys: set[bytes] = set()
@@ -187,7 +187,7 @@ def _standing(design: Design, rate: float) -> Fit:
 
 
 def _fit(design: Design, columns: npt.NDArray[np.int64], *, everywhere: bool) -> Fit:
-    """The fit on these columns, strongest first; on those that differ, should some not."""
+    """The fit on these columns, strongest first; dependent columns are dropped."""
     try:
         return fit(design, columns, everywhere=everywhere)
     except np.linalg.LinAlgError:
@@ -195,7 +195,7 @@ def _fit(design: Design, columns: npt.NDArray[np.int64], *, everywhere: bool) ->
 
 
 def _fitted(fit_result: Fit) -> Floats:
-    """The non-negative fit of the columns, each then shrunk towards what estimates tend to be."""
+    """The non-negative fit of the columns, shrunk towards the distribution of the estimates."""
     matrix, side = fit_result.normal
     amounts = non_negative(matrix, side)
     indices = np.nonzero(np.append(amounts[:-1] > 0, True))[0]
@@ -212,7 +212,7 @@ def _fitted(fit_result: Fit) -> Floats:
 
 
 def _distinct(places: Places) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The first candidate of every distinct row, and per candidate which of those is its own."""
+    """The first candidate of every distinct row, and the number of each candidate's row."""
     rows = np.sort(places, axis=1)
     numbers: dict[bytes, int] = {}
     groups = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in rows])
@@ -228,7 +228,7 @@ def _twins(groups: npt.NDArray[np.int64]) -> tuple[tuple[int, ...], ...]:
 
 
 def shrunk(scores: Floats) -> Floats:
-    """The expected truths >= 0 behind these scores, both in standard errors, never above them."""
+    """Posterior means of the truths >= 0 behind these scores, in standard errors; never larger."""
     if not len(scores):
         return np.zeros(0)
     low, high = min(float(scores.min()), 0.0), max(float(scores.max()), 1.0)

@@ -1,8 +1,8 @@
-"""The design of a decode: which equations each candidate string stands in, kept sparse.
+"""Equations of a decode, and each candidate string's coefficients in them, kept sparse.
 
-A collection gives one equation per cohort and Bloom bit: how many reports are of strings with that
-bit, up to noise. A candidate stands in the few equations of its own bits, with the share of its
-reports that the cohort holds. Equations are scaled by their noise, so that all count alike.
+A collection gives one equation per cohort and Bloom bit: the noisy number of reports of strings
+with that bit. A candidate occurs in the few equations of its own bits, with its cohort's share of
+its reports. Equations are divided by their noise, so that all have the same weight.
 """
 
 from dataclasses import dataclass
@@ -39,24 +39,24 @@ class Collection:
 
     @property
     def cohorts(self) -> int:
-        """How many cohorts."""
+        """Number of cohorts."""
         return len(self.counts)
 
     @property
     def bits(self) -> int:
-        """How many Bloom bits."""
+        """Number of Bloom bits per cohort."""
         return int(self.counts.shape[1]) - 1
 
     @property
     def reports(self) -> int:
-        """How many reports, over all cohorts."""
+        """Number of reports in all cohorts."""
         return int(self.counts[:, 0].sum())
 
 
 def once(cells: Places, padding: int) -> Places:
-    """Cells of each candidate, shape (candidates, width), as Design takes them.
+    """Cells of each candidate, shape (candidates, width), in the form for `Design`.
 
-    Two hashes may set one bit: it counts once, and `padding` stands for it the second time.
+    If two hashes set the same bit, it counts once, and `padding` replaces the second.
     """
     places = np.sort(cells, axis=1)
     again = np.zeros(places.shape, dtype=np.bool_)
@@ -105,35 +105,35 @@ class Design:
 
     @cached_property
     def sizes(self) -> Indices:
-        """Per candidate, in how many equations it stands."""
+        """Number of equations of each candidate."""
         sizes: Indices = np.count_nonzero(self.places < len(self.target), axis=1)
         return sizes
 
     @cached_property
     def squares(self) -> Floats:
-        """Per candidate, the squared length of its row."""
+        """Squared length of each candidate's row."""
         return self._sums(self._weights**2)
 
     @cached_property
     def beside_others(self) -> Floats:
-        """Per candidate, the product of its row with the column of all other strings."""
+        """Product of each candidate's row with the column of all other strings."""
         return self.dot(self.others)
 
     @cached_property
     def beside_target(self) -> Floats:
-        """Per candidate, the product of its row with what was counted."""
+        """Product of each candidate's row with the observed counts."""
         return self.dot(self.target)
 
     def dot(self, vector: Floats) -> Floats:
-        """The product of every candidate's row with a vector over the equations."""
+        """Product of each candidate's row with a vector over the equations."""
         return self._sums(np.append(vector, 0.0) * self._weights)
 
     def mean(self, vector: Floats) -> Floats:
-        """Per candidate, the mean of a vector over its own equations."""
+        """Mean of a vector over each candidate's own equations."""
         return self._sums(np.append(vector, 0.0)) / np.maximum(self.sizes, 1)
 
     def compose(self, candidates: Indices, amounts: Floats) -> Floats:
-        """The sum of these candidates' rows, each times its amount."""
+        """Sum of these candidates' rows, each multiplied by its amount."""
         places = self.places[candidates]
         parts = self._weights[places] * amounts[:, None]
         size = len(self.target)
@@ -143,7 +143,7 @@ class Design:
     def products(self, candidates: Indices, columns: Indices) -> Floats:
         """Inner products of the rows of `candidates` with those of `columns`.
 
-        Shape (candidates, columns). Only the equations that two strings share are looked at.
+        Shape (candidates, columns). Visits only the equations that two strings share.
         """
         width, size = self.places.shape[1], len(columns)
         cells = self.places[columns].reshape(-1)

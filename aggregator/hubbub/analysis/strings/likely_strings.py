@@ -1,12 +1,13 @@
-"""Strings that are likely held: what to count next, of which so many at most are held by nobody.
+"""Strings that are probably held: candidates for the next query, with a bounded false share.
 
-`tree_search` judges a string by reports that had no part in finding it, so that nearly none is
-false. Who only looks for what to count next can bear false ones, if told how many. So a string is
-judged here by every job that tells it from all others, those that found it too, and pays for that:
-of all strings that end below the beginnings that were followed, chance alone would show so many
-that were read and are as sure (Benjamini and Hochberg, Controlling the False Discovery Rate, 1995).
-Chance is what the places themselves hold: a string that nobody holds has one of each group, which
-may be that of a frequent string that was not found. What was found is taken off before.
+`tree_search` judges a string by reports that had no part in finding it, so that almost none is
+false. For candidates to count next, some false strings are acceptable if their share is bounded. So
+here a string is judged by every job that distinguishes it from all others, including those that
+found it, with a correction: the expected number of false strings that would be as significant,
+among all strings below the followed beginnings (Benjamini and Hochberg, Controlling the False
+Discovery Rate, 1995). The null distribution comes from the places themselves: a string that nobody
+holds has one place in each group, which may be that of a frequent, undiscovered string. Discovered
+strings are subtracted first.
 """
 
 from collections.abc import Iterator, Sequence
@@ -94,12 +95,14 @@ def likely_strings(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Level:
-    """What was looked at.
+    """One searched level of the tree.
 
-    strings: how many end here below a beginning, on average. needed: per beginning, how much of a
-    way to go on there had to be here for it to be read. own, later: how often chance makes what
-    this level has at a place, and what all later jobs have at one; both by steps, in standard
-    errors of all of them together. part: of those, this level's own.
+    Args:
+        strings: mean number of strings that end here below a beginning.
+        needed: per beginning, the smallest score at this level with which a string was read.
+        own, later: null distribution of a place's sum at this level, and in all later jobs; by
+            steps, in standard errors of both together.
+        part: this level's share of that standard error.
     """
 
     strings: float
@@ -109,7 +112,7 @@ class _Level:
     part: float
 
     def by_chance(self, sure: Floats) -> Floats:
-        """How many strings that nobody holds would have been read, and be so sure or surer."""
+        """Expected number of false strings that are read and are at least as significant."""
         values = _LOWEST + _STEP * np.arange(_STEPS)
         beginnings = np.searchsorted(np.sort(self.needed), values / self.part, side="right")
         reached = np.cumsum(self.later[::-1])[::-1]
@@ -120,16 +123,17 @@ class _Level:
 
 
 def _step(values: Floats) -> Indices:
-    """Which step values are of."""
+    """Number of the step that contains each value."""
     steps: Indices = np.rint((values - _LOWEST) / _STEP).astype(np.int64)
     return np.clip(steps, 0, _STEPS - 1)
 
 
 def _law(groups: Floats, others: float, stderr: float) -> Floats:
-    """How often the sum of a place of each of these groups is of each step, places drawn apart.
+    """Distribution, by steps, of the sum of one random place from each of these groups.
 
-    A string that nobody holds has such places: some of them are others', which were not found.
-    groups: what each has at its places. others: what a place has of all other strings, on average.
+    It is the null distribution of a string that nobody holds; some of its places may be those of
+    undiscovered strings. `groups` has the sums at each group's places, and `others` the mean sum of
+    all other strings at a place.
     """
     law = np.zeros(_STEPS)
     law[_step(np.zeros(1))] = 1.0
@@ -142,7 +146,7 @@ def _law(groups: Floats, others: float, stderr: float) -> Floats:
 
 
 class _Wide:
-    """All strings below the surest beginnings. levels: what was looked at so far."""
+    """Search of all strings below the strongest beginnings; `levels` are those searched so far."""
 
     def __init__(self, places: Places, discoveries: Sequence[Found]) -> None:
         self._places = places
@@ -158,7 +162,7 @@ class _Wide:
             self._held[own] -= places.taken(own_sums, float(own_sums.mean()), self._every)
 
     def ended(self) -> Iterator[tuple[float, int, int, str]]:
-        """Every string that ends where it was looked for: how sure, bits, last level, its text."""
+        """Yields each string that ends at a searched level: score, bits, last level, text."""
         tree, places = self._tree, self._places
         live, paths = [0], np.zeros(1)
         for level, end in enumerate(tree.ends):
@@ -195,7 +199,7 @@ class _Wide:
                 return
 
     def _seen(self, bits: int, groups: Indices) -> float:
-        """What these groups have of a string; the one that has most, no more than fits the others.
+        """Sum of a string over these groups, with the largest clipped to what fits the others.
 
         A string that nobody holds may share a single place with a frequent one.
         """
@@ -206,7 +210,7 @@ class _Wide:
         )
 
     def _scores(self, live: Sequence[int], level: int, width: int) -> _Scores:
-        """Per beginning and way to go on, how much this level has of it, in standard errors."""
+        """Score of each continuation of each beginning at this level, in standard errors."""
         places, groups = self._places, self._places.groups_of(level, level)
         stderr = places.stderr(groups) or inf
         own = np.arange(1 << width)
@@ -220,7 +224,7 @@ class _Wide:
         return scores
 
     def _ending(self, live: Sequence[int], width: int, end: int) -> float:
-        """How many ways to go on from a beginning end a string; no fewer, as far as chance goes."""
+        """Upper bound on the number of continuations of a beginning that end a string."""
         ways = len(live) << width
         samples = range(0, ways, max(1, ways // _ASKED) | 1)  # odd: it meets all ways alike
         ending = 0
@@ -232,12 +236,12 @@ class _Wide:
 
 
 def _way(live: Sequence[int], place: int, width: int) -> int:
-    """The bits of one of all ways to go on from these beginnings, each in `width` bits more."""
+    """Bits of one continuation, by `width` bits, of one of these beginnings."""
     return live[place >> width] << width | place & ((1 << width) - 1)
 
 
 def _largest(sums: _Scores, number: int) -> Indices:
-    """The places of the largest, the largest first."""
+    """Places of the largest sums, in descending order."""
     chosen = np.arange(len(sums))
     if len(sums) > number:
         chosen = np.argpartition(-sums, number)[:number]

@@ -1,7 +1,7 @@
-"""Weighted least squares for a decode: some candidates and the rest of the world, each a column.
+"""Weighted least squares for a decode: a column for some candidates, and one for all other strings.
 
-A candidate outside the fit gets the coefficient it would have if it were added to it (the added
-variable of a partial regression), so every candidate has an unbiased estimate whatever is fitted.
+A candidate outside the fit gets the coefficient it would have if it were added (the added variable
+of a partial regression), so every candidate has an unbiased estimate whatever is fitted.
 """
 
 from dataclasses import dataclass
@@ -50,10 +50,10 @@ class Fit:
 
     @property
     def scores(self) -> Floats:
-        """Estimates in standard errors, those whose own equations fit badly held back.
+        """Estimates in standard errors, reduced where a candidate's own equations fit badly.
 
-        A string that shares many bits with a frequent one which is nobody's candidate looks
-        frequent in those equations alone; noise would lift all of them a little.
+        A string that shares many bits with a frequent string outside the candidates has high counts
+        only in those equations; noise would raise all of its equations a little.
         """
         return self.estimates / self.held_back
 
@@ -123,9 +123,9 @@ def fit(design: Design, fitted: Indices, *, everywhere: bool = True) -> Fit:
 
 
 def independent(design: Design, columns: Indices) -> Indices:
-    """Those of the columns that do not depend on the ones before them and on the last one.
+    """The columns that do not depend on earlier ones, or on the column of other strings.
 
-    Cholesky's elimination, passing over a column of which nothing is left.
+    Cholesky's elimination, which skips a column of which nothing remains.
     """
     if not len(columns):
         return columns
@@ -145,8 +145,8 @@ def independent(design: Design, columns: Indices) -> Indices:
 def non_negative(matrix: Floats, side: Floats) -> Floats:
     """The x >= 0 that minimizes x'Ax/2 - b'x, for a positive definite `matrix` A and `side` b.
 
-    Block principal pivoting: exchange all columns that are on the wrong side at once, and one at a
-    time should that go round in circles. Portugal, Judice and Vicente (1994), section 3.
+    Block principal pivoting: exchanges all columns with a wrong sign at once, or one at a time if
+    that runs in circles. Portugal, Judice and Vicente (1994), section 3.
     """
     size = len(side)
     positive: Mask = np.ones(size, dtype=np.bool_)
@@ -172,7 +172,7 @@ def non_negative(matrix: Floats, side: Floats) -> Floats:
 
 
 def _wrong(answer: Floats, slope: Floats, positive: Mask, side: Floats) -> Indices:
-    """The columns to exchange: kept though negative, or left out though they would help."""
+    """Columns to exchange: included ones that are negative, and excluded ones that would help."""
     edge, steep = (
         _ROUNDING * float(np.abs(numbers).max(initial=0.0)) for numbers in (answer, side)
     )

@@ -1,12 +1,13 @@
-"""Strings found by following a hashed prefix tree (`tree`) from its root.
+"""Discovers strings by following a hashed prefix tree (`tree`) from its root.
 
-At a level every beginning that was found may go on in any way. A place's estimate is the sum of all
-that has it, so what is surest by all levels together is taken first, and what it adds is taken off
-its places and off its beginnings; what is left then speaks for others. What passes may be false: a
-string counts as found by reports that had no part in finding it. Those are of the jobs after the
-level where it ends, and of the count; what found it only decides how sure they must be, so that all
-false strings of an answer together are expected less often than `FALSE_STRINGS` says (Bonferroni
-with weights: Genovese, Roeder, Wasserman 2006).
+At each level every discovered beginning may continue in any way. A place's estimate is the sum of
+all strings that share it. So the string that is most significant over all levels is accepted first,
+and its contribution is subtracted from its places and its beginnings; the rest is evidence for
+other strings. An accepted string may be false: it counts as found only if reports that had no part
+in finding it confirm it. Those are the jobs after the level where it ends, and the count job. The
+finding reports only determine how significant the others must be, so that the expected number of
+false strings in an answer is at most `FALSE_STRINGS` (Bonferroni with weights: Genovese, Roeder,
+Wasserman 2006).
 """
 
 from collections import Counter
@@ -34,7 +35,7 @@ _STEPS: Final = np.concatenate([np.linspace(0, 10, 1001), np.geomspace(10.01, 1e
 
 
 class RareHits:
-    """Scores in standard errors of so many hits by chance, and as a normal law has them."""
+    """Converts scores of random hits (a Poisson number) to equally improbable normal scores."""
 
     def __init__(self, by_chance: float) -> None:
         by_chance = max(by_chance, _FEWEST)
@@ -46,13 +47,13 @@ class RareHits:
         self._sure = np.minimum(-ndtri(chance[usable]), self._scores)
 
     def sure(self, score: float) -> float:
-        """What is as rare by chance as a score, under a normal law; never more than it."""
+        """Normal score as improbable as this score; never above it."""
         if score >= self._scores[-1]:
             return float(self._sure[-1] + score - self._scores[-1])
         return float(np.interp(score, self._scores, self._sure)) if score > 0 else score
 
     def scores(self, sure: Floats) -> Floats:
-        """From which score on it is as sure as this."""
+        """Scores as improbable as these normal scores; the inverse of `sure`."""
         beyond = np.maximum(sure - self._sure[-1], 0.0)
         result: Floats = np.interp(sure, self._sure, self._scores) + beyond
         return np.asarray(np.maximum(result, sure))
@@ -105,9 +106,10 @@ class Found:
 
 
 def found_from(tree: PrefixTree, reports: float) -> float:
-    """The share of all reports from which a string is found 95 times in 100.
+    """Share of all reports from which a string is discovered with a probability of 95%.
 
-    It passes the noise of others and its own: what its coins add, and how many fell to a job.
+    It accounts for the noise of others and of the string's own reports, and for how many of them
+    fall to a job.
     """
     other, own = tree.variance(0, 1), tree.variance(1, 1) + 1
     squared = _SURELY**2 * tree.jobs
@@ -117,7 +119,7 @@ def found_from(tree: PrefixTree, reports: float) -> float:
 
 @lru_cache(maxsize=1 << 17)
 def told_as(tree: PrefixTree, string: str) -> str:
-    """What an answer calls a string that is found: its beginning, if it is too long."""
+    """The name of a discovered string in an answer: its beginning, if it is too long."""
     spelled = tree.read(tree.spelled(string))
     return string if spelled is None else spelled.text
 
@@ -159,56 +161,56 @@ class Places:
             self._chosen += part * (scale - 1) ** 2
 
     def groups_of(self, first: int, last: int) -> slice:
-        """The groups of these jobs, both included."""
+        """Groups of the jobs from `first` to `last`, both included."""
         return slice(first * self.tree.hashes, (last + 1) * self.tree.hashes)
 
     def stderr(self, groups: "slice | Indices") -> float:
-        """Of what these groups hold together, if nobody holds it."""
+        """Standard error of the sum over these groups, for a string that nobody holds."""
         return float(np.sqrt(self._noise[groups].sum()))
 
     def by_chance(self, groups: "slice | Indices") -> RareHits:
-        """How sure a score of these groups is: a report hits a place of a string by chance."""
+        """Significance of scores of these groups, since reports hit a string's place at random."""
         return RareHits((self.stderr(groups) / self._step) ** 2)
 
     def own(self, bits: int, groups: Indices) -> Indices:
-        """Which place of each of these groups a string has."""
+        """Place of a string in each of these groups."""
         return np.array([self.tree.place(bits, group) for group in groups.tolist()])
 
     def taken(self, sums: Floats, mean: float, groups: "slice | Indices") -> Floats:
-        """What a string adds to each of these groups' places, if that is so much on average.
+        """Contribution of a string to its place in each group, given its mean contribution.
 
-        All that a place holds, as far as chance goes: who fell to which group is chance, too; of
-        a frequent string that alone is more than the noise that others are seen against.
+        The whole sum of a place, as far as it fits the mean: the number of reports that fell to a
+        group is random, and for a frequent string this exceeds the noise.
         """
         spread = _CHANCE * np.sqrt(self._noise[groups] + max(mean, 0.0) * (self._own + 1))
         return np.clip(sums, mean - spread, mean + spread)
 
     def alone(self, sums: Floats, groups: "slice | Indices") -> Floats:
-        """Of what is in a string's places, in groups of one job, what it adds itself.
+        """Part of the sums at a string's places, in groups of one job, that is its own.
 
-        A place that holds more than the least of them, beyond chance, is shared: the rest is
-        another string's, which would be lost with it.
+        A place with significantly more than the least one is shared: the rest belongs to another
+        string, which would otherwise be lost.
         """
         least = float(sums.min())
         chance = _SHARED * np.sqrt(2 * (self._noise[groups] + max(least, 0.0) * (self._own + 1)))
         return np.where(sums - least > chance, least, sums)
 
     def less_others(self, total: float, groups: "slice | Indices") -> float:
-        """What these groups hold together of a string, less what others put into its places."""
+        """Sum of a string over these groups, minus the expected share of others in its places."""
         cells = self.tree.cells
         return (total - float(self._sizes[groups].sum()) / cells) * cells / (cells - 1)
 
     def count(self, bits: int, first: int) -> float:
-        """The estimate of a string by the jobs from this one on, in reports."""
+        """Estimate of a string from the jobs from `first` on, in reports."""
         tree = self.tree
         groups = np.arange(tree.groups)[self.groups_of(first, tree.jobs - 1)]
         total = self.less_others(float(self.held[groups, self.own(bits, groups)].sum()), groups)
         return total * tree.jobs / (tree.jobs - first)
 
     def spread(self, first: int) -> tuple[float, float]:
-        """Of that: its standard error if nobody holds the string, and what a report adds to it.
+        """Standard error of `count` if nobody holds the string, and the variance per true report.
 
-        Of t reports of a string, how many fell to these jobs is chance, too.
+        How many of a string's reports fell to these jobs is random, and included.
         """
         jobs = self.tree.jobs
         scale = jobs / (jobs - first)
@@ -217,7 +219,7 @@ class Places:
 
 
 def held_at(tree: PrefixTree, totals: Totals) -> tuple[Floats, Floats]:
-    """Per group and place its estimate, and per group its reports; as the tree's `estimate`."""
+    """Estimate of each group and place, and reports of each group; as the tree's `estimate`."""
     totals.check(tree.layout)
     cells = np.asarray(totals.cells, dtype=np.int64).reshape(tree.groups, tree.points)
     sizes = cells.sum(axis=1).astype(np.float64)
@@ -228,9 +230,11 @@ def held_at(tree: PrefixTree, totals: Totals) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A beginning, and how sure each level was of it.
+    """A beginning with its score at each level.
 
-    least: how sure the last had to be. ended: a string ends here.
+    Args:
+        least: the score that the last level had to exceed.
+        ended: whether a string ends here.
     """
 
     bits: int
@@ -240,13 +244,13 @@ class _Node:
 
     @property
     def weight(self) -> float:
-        """How much it counts for more than one that was followed by chance."""
+        """Weight of its evidence, relative to a beginning followed by chance."""
         chance = float(ndtr(-self.scores[-1]) / ndtr(-self.least))
         return 1 / max(chance, 1 / _WEIGHTIEST)
 
 
 class _Beginnings:
-    """What the beginnings above a level have left for strings that were not taken yet."""
+    """Evidence at the beginnings above a level that no accepted string has used yet."""
 
     def __init__(self, ends: Sequence[int], nodes: Sequence[_Node]) -> None:
         self._ends = ends
@@ -256,14 +260,14 @@ class _Beginnings:
             self._left |= zip(self._above(node.bits), node.scores, strict=True)
 
     def _above(self, before: int) -> Iterator[tuple[int, int]]:
-        """A beginning and its own, each by its level and bits."""
+        """Keys, (level, bits), of a beginning and of all its own beginnings."""
         size = self._ends[-1] if self._ends else 0
         return ((level, before >> size - end) for level, end in enumerate(self._ends))
 
     def path(self, before: int, score: float) -> float:
-        """How sure all levels together are of what is this sure at its own.
+        """Score over all levels of a continuation with this score at its own level.
 
-        What was taken off has errors, too: each adds one standard error's doubt.
+        Subtracted contributions have errors, too: each adds one standard error of doubt.
         """
         most = score + _ABOVE
         remainders = (
@@ -273,7 +277,7 @@ class _Beginnings:
         return score + sum(min(remainder, most) for remainder in remainders)
 
     def take(self, before: int, score: float) -> None:
-        """A string's part is no longer left: its score, or that of all levels, if it is less."""
+        """Subtracts an accepted string: its score, or the mean over all levels if it is less."""
         above = [beginning for beginning in self._above(before) if beginning in self._left]
         mean = (score + sum(self._left[beginning] for beginning in above)) / (len(above) + 1)
         for beginning in above:
@@ -282,7 +286,7 @@ class _Beginnings:
 
 
 def discover(places: Places) -> list[Found]:
-    """The strings that are found, the most clearly seen first."""
+    """The discovered strings, most significant first."""
     tree = places.tree
     level_nodes: list[tuple[int, _Node]] = []
     live, ended = [_Node(0, ())], list[int]()
@@ -298,7 +302,7 @@ def discover(places: Places) -> list[Found]:
 
 
 class _Search:
-    """One level: which of the beginnings before go on how."""
+    """Search of one level: how the previous level's beginnings continue."""
 
     def __init__(self, places: Places, level: int) -> None:
         self._tree = tree = places.tree
@@ -320,12 +324,12 @@ class _Search:
         self._needed = np.maximum(last, _LEAST) * np.sqrt(np.arange(1, level + 2))
 
     def nodes(self, before: Sequence[_Node], ended: Sequence[int]) -> list[_Node]:
-        """What goes on, the surest by all levels first; what ended before is taken off sooner.
+        """The level's continuations, most significant first; ended strings are subtracted before.
 
-        Two that share a place cannot both have what is there. What is sure at this level alone may
-        be a beginning by chance that meets another string's place: its beginnings have less for it.
-        What was sure may not be once something surer is taken off: it is asked again when its turn
-        comes.
+        Two that share a place cannot both have its whole sum. A continuation that is significant
+        only at this level may be a random beginning that meets another string's place: its
+        beginnings have less evidence. After a stronger one is subtracted, a score is computed again
+        when its turn comes.
         """
         self._beginnings = _Beginnings(self._tree.ends[: self._level], before)
         for bits in ended:
@@ -358,16 +362,16 @@ class _Search:
         return self._beginnings.path(bits >> self._width, score)
 
     def _least(self, node: _Node) -> float:
-        """The score from which what goes on from here is followed.
+        """The score above which a node's continuations are followed.
 
-        The last levels together must be surer than chance makes any of their branches, however many
-        of them are taken together: a string that somebody holds is seen at every level.
+        For any number of last levels, their sum must exceed what chance makes of branches of that
+        length: a string that somebody holds is visible at every level.
         """
         before = np.append(0.0, np.cumsum(node.scores[::-1]))
         return float((self._needed - before).max())
 
     def _likely(self, before: int, least: float) -> Iterator[tuple[int, float]]:
-        """What passes as things stand, with its score."""
+        """Continuations that pass with the current sums, with their scores."""
         own = np.arange(1 << self._width)
         sums = np.full(len(own), -self._others)
         for function, (first, turned) in enumerate(self._rows_of(before)):
@@ -405,10 +409,11 @@ class _Search:
 
 
 def _confirmed(places: Places, nodes: Sequence[tuple[int, _Node]]) -> Iterator[Found]:
-    """Of what was seen, each with its level, what others' reports confirm, the surest first.
+    """Found strings that other reports confirm, among nodes with their levels; strongest first.
 
-    What is confirmed is taken off its places in every group: a false string may share one with a
-    frequent one. That is rarely more than one of its groups, so a string is there without it, too.
+    A confirmed string is subtracted from its places in every group, since a false string may share
+    a place with a frequent one. It rarely shares more than one, so a string must pass without its
+    best.
     """
     tree, residual = places.tree, places.held.copy()
     scores = np.array([node.scores[-1] for _, node in nodes])

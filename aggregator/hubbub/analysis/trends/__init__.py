@@ -1,1 +1,1 @@
-"""Trends: a value's days drawn through by a model of how it moves, and the steps that it took."""
+"""Trends: a smoothed line through a value's days, and the steps it took."""

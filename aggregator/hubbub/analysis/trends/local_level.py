@@ -1,15 +1,15 @@
 """The local level model, filtered and smoothed for a grid of its variances at once.
 
-A day's share is a level that walks, a weekday's effect, and what is that day's alone; of it a day's
-reports show an estimate, whose error's variance is known:
+A day's share is a level that moves as a random walk, plus a weekday's effect, plus the day's own
+effect. The day's estimate adds an error of known variance:
 
-    seen = level + weekday + own + error        level - level before ~ N(0, walk * days + jump)
+    estimate = level + weekday + own + error     level - level before ~ N(0, walk * days + jump)
 
-A level may rise by the same every day, too: a slope is a column that is explained afterwards.
-Weekdays' effects, and what is a day's own, are drawn from normal laws with mean 0. Where the level
-begins is not known at all (the diffuse filter). Everything the model says follows from P, the
-inverse covariance of what was seen, less the level's beginning: P times a column, P's diagonal, and
-the same summed over all days from one on, which is what a step on that day would change.
+A constant slope is possible, too: it is a column that is explained afterwards. Weekday and own
+effects are normal with mean 0. The first level is unknown (the diffuse filter). All results follow
+from P, the inverse covariance of the estimates after removing the first level: P times a column,
+P's diagonal, and both summed over all days from one on, which gives the effect of a step on that
+day.
 
 Source: Durbin, Koopman, "Time Series Analysis by State Space Methods" (2012), sections 2.4, 2.5,
 2.9 for the filter, the smoother and the diffuse beginning; de Jong, Penzer, "Diagnosing shocks in
@@ -30,13 +30,15 @@ _BY_PAIR: Final = ("products", "log_size")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Smoothed:
-    """What follows from P, per point, pair (walk, own) and column: the estimates, then weekdays.
+    """Products with P, per point, pair (walk, own) and column: the estimates, then weekdays.
 
-    times: P times each column, [point, pair, column]. diagonal: of P, [point, pair].
-    from_on: sums of `times` over all points from one on. within: of P over those, [point, pair];
-        of the first point nothing can be said, and both are 0.
-    products: the columns' products through P, [pair, column, column]. log_size: log of the
-        covariance's determinant, [pair].
+    Args:
+        times: P times each column; shape (points, pairs, columns).
+        diagonal: of P; shape (points, pairs).
+        from_on: sums of `times` over all points from one on; 0 for the first point.
+        within: sums of P over the same points; shape (points, pairs); 0 for the first point.
+        products: of the columns through P; shape (pairs, columns, columns).
+        log_size: log determinant of the covariance; shape (pairs,).
     """
 
     times: Floats
@@ -47,7 +49,7 @@ class Smoothed:
     log_size: Floats
 
     def explaining_last(self, variance: float) -> "Smoothed":
-        """The same where the last column's effect is drawn from a normal law, and not known."""
+        """The same with a normal prior of this variance on the last column's effect."""
         own = self.products[:, -1, -1]
         gain = variance / (1 + variance * own)
         met = gain[:, None] * self.products[:, -1, :-1]
@@ -62,7 +64,7 @@ class Smoothed:
 
 
 def beside(every: Sequence[Smoothed]) -> Smoothed:
-    """Several grids as one, pairs beside pairs."""
+    """Several grids joined to one, along the pairs."""
     by_point = {
         name: np.concatenate([getattr(part, name) for part in every], 1) for name in _BY_POINT
     }
@@ -71,10 +73,11 @@ def beside(every: Sequence[Smoothed]) -> Smoothed:
 
 
 def smooth(columns: Floats, errors: Floats, moved: Floats) -> Smoothed:
-    """Filter forwards, smooth backwards.
+    """Filters forwards and smooths backwards.
 
-    columns: [point, column]. errors: variances around the level, [point, pair]. moved: variance of
-        the level's way from the point before, [point, pair]; of the first it is not looked at.
+    `columns` has shape (points, columns); `errors`, the variances around the level, and `moved`,
+    the variances of the level's moves to each point, have shape (points, pairs). moved[0] is
+    ignored.
     """
     points, pairs = errors.shape
     many = columns.shape[1]

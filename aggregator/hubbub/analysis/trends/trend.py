@@ -1,14 +1,14 @@
-"""A line: the likely course of a value over its days, with bands, and the steps that it took.
+"""A line: the probable course of a value over its days, with bands and steps.
 
-No variance of the model is settled on: the answer is that of every one on a grid, weighed by how
-likely each makes what was seen. So bands hold what is not known of them too; where days move more
-than the model, what is a day's own grows, and the line follows the days.
+The model's variances are not fixed: the result averages over a grid of them, weighted by
+likelihood. So bands include their uncertainty; where days vary more than the model, the variance of
+days' own effects grows, and the line follows the days.
 
-A step is found where the evidence for it, averaged over every day and size that it may have, is
-1 / FALSE_ALARM times that for none: under any course that the model knows such evidence comes by
-chance once in as many lines at most (Markov's inequality; Wasserman, Ramdas, Balakrishnan, PNAS
-2020). From then on the level may jump there, by as much as it seems to have. A step with less
-evidence is not told, and the line takes it for as likely as it is.
+A step is reported if the evidence for it, averaged over all days and sizes, is 1 / FALSE_ALARM
+times that for no step: under any course that the model includes, chance produces such evidence in
+at most a share FALSE_ALARM of lines (Markov's inequality; Wasserman, Ramdas, Balakrishnan, PNAS
+2020). Then the level may jump there by its estimated size. A step with less evidence is not
+reported, and the line includes it with its probability.
 """
 
 from collections.abc import Sequence
@@ -62,10 +62,12 @@ _NOTHING: Final = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A change from one day to the next. place: of the first point after it.
+    """A change from one day to the next.
 
-    first, last: the places that it is among at the line's confidence. size: how far up, with its
-        interval.
+    Args:
+        place: of the first point after the step.
+        first, last: range of places that contains the step at the line's confidence.
+        size: difference upwards, with its interval from low to high.
     """
 
     place: int
@@ -78,7 +80,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """Per point the likely truth and its band. weekdays: effects from Monday on, if there are."""
+    """Probable truth and band at each point.
+
+    Args:
+        weekdays: effects from Monday on; empty if there are none.
+    """
 
     middle: Floats
     low: Floats
@@ -96,13 +102,14 @@ def line_through(
     weekly: bool = True,
     fixed: float = 0.0,
 ) -> Line:
-    """The line through estimates whose errors have these variances.
+    """The line through estimates with these error variances.
 
-    days: ascending, numbered from 1970; some may be missing. weekly: whether they are days, which
-        may have weekdays. fixed: variance that all days share, and no line takes away.
+    `days` are ascending numbers since 1970, possibly with gaps. With `weekly` they are days, which
+    may have weekday effects. `fixed` is a variance that all days share, so that smoothing does not
+    reduce it.
 
     Raises:
-        BadParameter: a confidence that is none.
+        BadParameter: a confidence outside its range.
     """
     reach = reach_of(confidence)
     own_days = np.array(days)
@@ -138,26 +145,26 @@ def line_through(
 def _mixed(
     first: tuple[Floats, Floats], other: tuple[Floats, Floats], share: float
 ) -> tuple[Floats, Floats]:
-    """Mean and variance of what is the other with this chance."""
+    """Mean and variance of a mixture with this share of the second law."""
     middle = (1 - share) * first[0] + share * other[0]
     spread = (1 - share) * (first[1] + (first[0] - middle) ** 2)
     return middle, spread + share * (other[1] + (other[0] - middle) ** 2)
 
 
 class _NextStep(NamedTuple):
-    """What speaks for one more step. chances: per point, that it is there, if there is one."""
+    """Evidence for one more step, and the probability of each point if there is one."""
 
     log_evidence: float
     chances: Floats
 
     @property
     def likely(self) -> float:
-        """How likely there is one."""
+        """Posterior probability of one more step."""
         return float(expit(self.log_evidence + np.log(_STEP / (1 - _STEP))))
 
 
 class _Model:
-    """What was seen, and the grid of variances that it is explained by."""
+    """The estimates, and the grid of variances to explain them."""
 
     def __init__(self, days: Floats, columns: Floats, variances: Floats) -> None:
         self.columns, self.variances = columns, variances
@@ -175,13 +182,13 @@ class _Model:
         self._with_rise = np.column_stack([columns, rise])
 
     def fit(self, jumps: Floats) -> "_Fit":
-        """By every pair of variances, those of each rise after those of the one before."""
+        """The fit for every pair of variances, grouped by the variance of the slope."""
         moved = self.gaps[:, None] * self.walks + jumps[:, None]
         every = smooth(self._with_rise, self.variances[:, None] + self.own, moved)
         return _Fit(self, beside([every.explaining_last(rise) for rise in self.rises.tolist()]))
 
     def prior(self) -> Floats:
-        """Per pair, the log of how likely it is beforehand."""
+        """Log prior probability of each pair."""
         own = np.where(self.own == 0, _NONE_OWN, (1 - _NONE_OWN) / (len(_OWN) - 1))
         rises = np.where(self.rises == 0, _NONE, (1 - _NONE) / (len(self.rises) - 1))
         answer: Floats = np.log(np.outer(rises, own)).reshape(-1)
@@ -189,7 +196,7 @@ class _Model:
 
 
 class _Fit:
-    """What was seen, explained with the jumps so far: every pair and weekdays' variance weighed."""
+    """The posterior given the jumps so far, over all pairs and weekday variances."""
 
     def __init__(self, model: _Model, smoothed: Smoothed) -> None:
         self._model, self._smoothed = model, smoothed
@@ -211,7 +218,7 @@ class _Fit:
         self.weights: Floats = np.exp(self._logs)
 
     def _less_weekdays(self, of: Floats, square: Floats, pair: int) -> tuple[Floats, Floats]:
-        """Of one pair, per point and weekdays' variance: what P gives once they are explained."""
+        """Results of one pair after explaining weekdays, per point and weekday variance."""
         first = np.repeat(of[:, :1], len(self._model.weekdays), axis=1)
         second = np.repeat(square[:, None], len(self._model.weekdays), axis=1)
         if of.shape[1] > 1:
@@ -225,7 +232,7 @@ class _Fit:
         return [int(pair) for pair in np.flatnonzero(by_pair > _NEGLIGIBLE)]
 
     def signal(self) -> tuple[Floats, Floats]:
-        """Per point the truth's mean and variance: what was seen, less the error that it holds."""
+        """Posterior mean and variance of the truth at each point."""
         own, error = self._model.columns[:, 0], self._model.variances
         mean, square = np.zeros_like(own), np.zeros_like(own)
         whole = 0.0
@@ -243,9 +250,9 @@ class _Fit:
         return mean, square - mean**2
 
     def apart(self) -> Floats:
-        """How far each day is from what all the others expect of it, in standard errors.
+        """Distance of each day from the expectation of all others, in standard errors.
 
-        Auxiliary residuals of the errors, by the model's weights (de Jong and Penzer 1998).
+        Auxiliary residuals of the errors, averaged over the model's weights (de Jong, Penzer 1998).
         """
         scores = np.zeros(len(self._model.columns))
         for pair in self._likely_pairs():
@@ -257,7 +264,7 @@ class _Fit:
         return scores
 
     def weekdays(self) -> tuple[float, ...]:
-        """Effects from Monday on, adding up to 0, if they are likely enough."""
+        """Weekday effects from Monday on, with sum 0; empty if they are not likely enough."""
         model = self._model
         none = float(self.weights[:, 0].sum())
         if len(model.weekdays) == 1 or none * _SEASON_ODDS > 1 - none:
@@ -269,7 +276,7 @@ class _Fit:
         return tuple((effects - effects.mean()).tolist())
 
     def next_step(self, jumps: Floats) -> _NextStep:
-        """What speaks for a step where the level may not jump yet, on average over all points."""
+        """Evidence for a step where the level may not jump yet, averaged over all points."""
         logs = self._evidence()
         logs[jumps > 0] = logs[0] = -np.inf
         whole = float(_log_sum(logs))
@@ -277,7 +284,7 @@ class _Fit:
         return _NextStep(whole - float(np.log(len(logs) - 1)), chances)
 
     def step(self, next_step: _NextStep, confidence: float) -> tuple[Step, Floats]:
-        """Where it likeliest is, and by how much more the level may jump each day for it."""
+        """The likeliest step, and the additional jump variance for each day."""
         chances = next_step.chances
         size, spread = self._size(place := int(chances.argmax()))
         inside = np.flatnonzero(chances >= _UNLIKELY)
@@ -297,10 +304,9 @@ class _Fit:
         return step, more
 
     def _evidence(self) -> Floats:
-        """Per point, the log of how much likelier a step before it makes what was seen.
+        """Log likelihood ratio of a step before each point.
 
-        It is the mean over all sizes, of the mean over all that the model knows; but for what can
-        add nothing to the likeliest point.
+        It is averaged over all sizes and over the posterior; negligible terms are skipped.
         """
         sizes = self._model.sizes
         evidence, laws = np.full(len(self._model.columns), -np.inf), []
@@ -321,7 +327,7 @@ class _Fit:
         return evidence
 
     def _size(self, place: int) -> tuple[float, float]:
-        """How far up the step before a point is, and its standard error."""
+        """Size of the step before a point, and its standard error."""
         prior, own = _WIDE * self._model.sizes[-1], self._smoothed
         laws = []
         for pair in range(self._model.pairs):
@@ -338,13 +344,13 @@ class _Fit:
 
 
 def _log_sum(logs: Floats, axis: tuple[int, ...] | None = None) -> Any:
-    """The log of the sum of what these are the logs of; scipy's takes three times as long."""
+    """Log of the sum of exponentials; three times as fast as scipy's."""
     most = logs.max(axis=axis, keepdims=True)
     return most.squeeze(axis) + np.log(np.exp(logs - most).sum(axis=axis))
 
 
 def _likelier(signals: Floats, within: Floats, size: Any) -> Floats:
-    """The log of how much likelier a step makes what was seen, whose square is about `size`."""
+    """Log likelihood ratio of a step with squared size about `size`."""
     grown = 1 + within * size
     answer: Floats = 0.5 * signals**2 * size / grown - 0.5 * np.log(grown)
     return answer
@@ -356,13 +362,11 @@ _AROUND = 7
 def known_variances(
     points: Sequence[Mean], reports: Sequence[int], ends: tuple[float, float]
 ) -> Floats:
-    """The variances of estimates, in their unit squared, without each one's own chance.
+    """Variances of estimates, in squared units, without the chance error of each estimate.
 
-    A report's error is a parabola in the truth, the same every day. Where an estimate happens to be
-    low it seems surer than it is, and a line would lean to it: so the truth is taken from the days
-    around, and the variance from the parabola.
-
-    ends: between which the truth lies.
+    A report's variance is a parabola in the truth, the same every day. An estimate that is low by
+    chance has a variance that is too low, and would attract a line: so the variance is computed
+    from the mean of the days around it. `ends` is the range of the truth.
     """
     numbers = np.array(reports, dtype=np.float64)
     levels = np.clip([point.estimate for point in points], *ends)

@@ -1,1 +1,1 @@
-"""How far an estimate may be off: intervals, discoveries, tails, and the choice of who reported."""
+"""Uncertainty of estimates: intervals, discoveries, tails, and sampling of the population."""

@@ -1,15 +1,15 @@
-"""Intervals and detections: how far an estimate may be off, and whether it stands out from zero.
+"""Intervals and detections: the uncertainty of estimates, and which are significantly above zero.
 
-Shares are of those who reported, exactly as unsure as their coins. Whoever compares two epochs, or
-draws a line through some, means the people that they are from: others report each time.
+Shares are of those who reported, so their only error is randomization. Comparisons of epochs and
+lines through epochs refer to the population instead: other people report each time.
 
 The error of an estimate is a sum over its reports whose variance is known as they come. A normal
-mixture bounds all such sums at once (Robbins 1970): with a doubt d, after a variance V, at
+mixture bounds all such sums at once (Robbins 1970): with error rate d, after a variance V, at
 
     sqrt((V + r) (log((V + r) / r) + 2 log(1 / d)))
 
-where r is set beforehand: here what the fewest reports have that are ever told.
-Sums of thousands of coins are as good as normal, which every interval here rests on.
+where r is fixed beforehand: here the variance of the smallest number of reports that is answered.
+Sums over thousands of reports are practically normal, which every interval here relies on.
 """
 
 from dataclasses import dataclass
@@ -40,9 +40,9 @@ _APART: Final = 1 / 10
 
 
 def interval(estimates: Floats, stderrs: Floats, confidence: float = 0.95) -> tuple[Floats, Floats]:
-    """Two-sided intervals at this confidence: lows and highs, in the estimates' unit.
+    """Ends of two-sided intervals at this confidence, in the estimates' unit.
 
-    An estimate adds up thousands of independent reports, so the normal law holds (central limit).
+    An estimate sums thousands of independent reports, so it is normal (central limit theorem).
     """
     reach = reach_of(confidence) * stderrs
     return estimates - reach, estimates + reach
@@ -50,11 +50,12 @@ def interval(estimates: Floats, stderrs: Floats, confidence: float = 0.95) -> tu
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """Where chance goes further than the normal law: what its scores are worth, upwards.
+    """Tail of an estimate's law where it is longer than normal, as a map to normal scores.
 
-    scores: an estimate of what nobody holds, in its standard errors, rising. worth: the normal
-        score that is as unlikely, rising. down: the same downwards, where it goes further than the
-        normal law too.
+    Args:
+        scores: of a value that nobody holds, in its standard errors; ascending.
+        worth: the equally improbable normal scores; ascending.
+        down: the same for low estimates, if they have a long tail, too.
     """
 
     scores: Floats
@@ -62,21 +63,21 @@ class Tail:
     down: "Tail | None" = None
 
     def of(self, scores: Floats) -> Floats:
-        """What these scores are worth; past the end as much more as they are more."""
+        """Normal scores as improbable as these scores; beyond the table at a constant distance."""
         inside = np.interp(scores, self.scores, self.worth)
         answer: Floats = inside + np.maximum(scores - self.scores[-1], 0.0)
         return np.minimum(answer, scores)
 
     def excess(self, worth: Floats) -> Floats:
-        """How much further the scores are that are worth this much; past the end no more."""
+        """How much larger than these normal scores the equally improbable scores are."""
         answer: Floats = np.interp(worth, self.worth, self.scores - self.worth)
         return np.maximum(answer, 0.0)
 
     def reach(self, worth: Floats, spread: "Floats | float" = 1.0) -> Floats:
-        """The scores that are worth this much.
+        """Scores as improbable as these normal scores.
 
-        spread: the standard error of what some hold, in that of what nobody holds, at least 1.
-            Skewness falls as the standard error rises, and with it how much further scores go.
+        `spread` is the value's standard error relative to that of a value that nobody holds, at
+        least 1. Skewness falls as the standard error rises, and the excess with it.
         """
         return worth + self.excess(worth) / spread
 
@@ -93,27 +94,25 @@ def ranked(
     tail: Tail | None = None,
     rate: float = FALSE_DISCOVERY_RATE,
 ) -> tuple[Floats, Floats, Mask]:
-    """Lows, highs and detections of a whole list, right also for values picked for their size.
+    """Interval ends and detections of a whole list, valid also for values selected by size.
 
-    absent: standard errors of what nobody holds, above 0. growth: how much variance a report adds
-        to its own value's estimate; bend: by how much less with each before it. step: what a report
-        more makes of it: the upper end is half of that further (Yates 1934). reports: the most that
-        any can hold.
+    The variance at t true reports is absent^2 + growth t - bend t^2, with `absent` above 0. One
+    report changes an estimate by `step`: the upper end is half of that higher (Yates 1934).
+    `reports` is the largest possible count.
 
-    Whoever reads the first rows of a list reads estimates that chance has pushed up. The low of the
-    r-th row is that of a confidence r/m as doubtful, so that of the first k, whatever k, as many
-    intervals hold the truth as they say (Benjamini and Yekutieli 2005, of lower bounds; an upper
-    one is only safer for having been picked). m are the rows that chance may have put there, not
-    those too far below (after Zrnic and Fithian 2024). Ends are where the truth's own error, not
-    the estimate's, would reach the estimate (Wilson 1927), and within what can be.
+    The first rows of a list have estimates that chance has pushed up. So the low end of row r of m
+    has r/m of the error rate: of the first k rows, for any k, as many intervals contain the truth
+    as the confidence states (Benjamini and Yekutieli 2005, for lower ends; selection only makes
+    upper ends safer). m counts the rows that chance may have put there, not those too far below
+    (after Zrnic and Fithian 2024). An end is the truth whose own error, not the estimate's, would
+    reach the estimate (Wilson 1927), in [0, reports].
 
-    Of what stands out the low is as sure among what passes the same cut (Weinstein, Fithian and
-    Benjamini 2013), and one report at least of what stands out at the interval's own doubt too: of
-    the truth 0 an interval may spend all of its doubt on its lower end (Weinstein and Yekutieli
-    2020). Its upper end is that of a confidence as much more doubtful as few stand out, down to a
-    quarter: false marks spend most of the doubt.
-
-    What stands out passes `critical`, by the chance that what nobody holds goes so far.
+    A value is detected if it passes `critical`, by its p-value if nobody holds it. Its low end is
+    also valid among values that pass the same cut (Weinstein, Fithian and Benjamini 2013); it is at
+    least one report if the value is also detected at the interval's own error rate, since for a
+    truth of 0 an interval may spend all of its error rate on its lower end (Weinstein and Yekutieli
+    2020). The error rate of its upper end is multiplied by the share of detected values, but by no
+    less than a quarter: false detections use most of it.
     """
     plain = reach_of(confidence)
     inside = np.clip(estimates, 0.0, reports)
@@ -152,9 +151,9 @@ def held_between(
     step: float = 0.0,
     tail: Tail | None = None,
 ) -> tuple[Floats, Floats]:
-    """Of some values (estimates, absent, growth): lows and highs, so many standard errors away.
+    """Interval ends of values (estimates, absent, growth), `down` and `up` standard errors away.
 
-    Whatever goes in steps, both ends are half of one further.
+    If estimates change in steps, both ends are half a step further.
     """
     estimates, absent, growth = columns
     inside = np.clip(estimates, 0.0, reports)
@@ -166,10 +165,10 @@ def held_between(
 
 
 def pushed_up(places: "Floats | float", confidence: float = 0.95, *, part: float = 1.0) -> Floats:
-    """How many standard errors below its estimate a low lies, by its place in a list, in (0, 1].
+    """Standard errors from an estimate down to its low end, by its place in a list, in (0, 1].
 
-    As in `ranked`. part: of the variance of what the list is ordered by, how much is the
-        estimate's, in (0, 1]. Only that part of its error is pushed up.
+    As in `ranked`. `part` is the estimate's share, in (0, 1], of the variance of the quantity by
+    which the list is ordered; only that part of its error is pushed up.
     """
     plain = reach_of(confidence)
     pushed, even = -ndtri(places / 2 * (1 - confidence)), -ndtri(places / 2)
@@ -179,9 +178,9 @@ def pushed_up(places: "Floats | float", confidence: float = 0.95, *, part: float
 
 
 def _places(estimates: Floats, reach: Floats) -> Floats:
-    """The place of each among those that chance may have put there, in (0, 1].
+    """Relative rank, in (0, 1], of each value among those that chance may have put above it.
 
-    reach: how far up chance takes each. Values further below than that are not picked among.
+    Chance moves each value up by at most `reach`; values further below do not count.
     """
     ordered = np.sort(estimates)
     rivals = len(ordered) - np.searchsorted(np.sort(estimates + reach), estimates)
@@ -191,9 +190,9 @@ def _places(estimates: Floats, reach: Floats) -> Floats:
 
 
 def _picked(gaps: Floats, plain: float) -> Floats:
-    """How far below its score a bound must lie that is as doubtful among those above the cut.
+    """Distance of a low end below its score that is valid for scores selected by a cut.
 
-    gaps: how far above the cut scores are, in their own standard errors.
+    `gaps` are the distances of scores above the cut, in their own standard errors.
     """
     reach = np.full_like(gaps, plain)
     near = gaps < _NEAR
@@ -211,9 +210,9 @@ def _picked(gaps: Floats, plain: float) -> Floats:
 def _low(
     estimates: Floats, error: tuple[Floats, Floats, float], worth: Floats, tail: Tail | None
 ) -> Floats:
-    """The least truth whose own chance goes as far up as the estimate.
+    """The least truth whose own upward error would reach the estimate.
 
-    error: absent, growth, bend. worth: the normal score that is as doubtful.
+    `error` is (absent, growth, bend), and `worth` the normal score of the error rate.
     """
     if tail is None:
         return end_of(estimates, *error, -worth)
@@ -228,7 +227,7 @@ def _low(
 def _high(
     estimates: Floats, error: tuple[Floats, Floats, float], worth: Floats, tail: Tail | None
 ) -> Floats:
-    """The largest truth whose own chance goes as far down as the estimate."""
+    """The largest truth whose own downward error would reach the estimate."""
     if tail is None or not tail.down:
         return end_of(estimates, *error, worth)
     # What fewer hold has the longer tail beside its error, so the end is high enough.
@@ -237,7 +236,7 @@ def _high(
 
 
 def _spread(counts: Floats, absent: Floats, growth: Floats, bend: float) -> Floats:
-    """The standard error of what so many hold, in that of what nobody holds, at least 1."""
+    """Standard error at these counts, relative to that of a value that nobody holds; at least 1."""
     more = np.maximum(growth * counts - bend * counts**2, 0.0)
     answer: Floats = np.sqrt(1 + more / absent**2)
     return answer
@@ -246,7 +245,7 @@ def _spread(counts: Floats, absent: Floats, growth: Floats, bend: float) -> Floa
 def end_of(
     estimates: Floats, absent: Floats, growth: Floats, bend: float, reach: "Floats | float"
 ) -> Floats:
-    """The truth t so many of its own standard errors away, upwards or (below 0) downwards.
+    """The truth t that is `reach` of its own standard errors above (or, if negative, below).
 
     It solves (t - estimate)^2 = reach^2 (absent^2 + growth t - bend t^2).
     """
@@ -258,7 +257,7 @@ def end_of(
 
 
 def reach_of(confidence: float) -> float:
-    """How many standard errors either end of an interval is away. Raises BadParameter."""
+    """Number of standard errors to either end of an interval. Raises BadParameter."""
     check_confidence(confidence)
     return _NORMAL.inv_cdf((1 + confidence) / 2)
 
@@ -269,13 +268,11 @@ POPULATION: Final[Whose] = "population"
 
 
 def sampled(shares: Floats, people: float) -> Floats:
-    """The variance of these shares for having been drawn: s (1 - s) / n.
+    """Sampling variance of these shares: s (1 - s) / n, with s clipped to [0, 1].
 
-    shares: in [0, 1], or estimates of that. people: how many reported; where some may have done so
-        r times, an r-th of the reports, which is the fewest.
-
-    Of places in [0, 1], the most that a mean at that place can vary (Bhatia and Davis 2000).
-    Whoever is in two such draws makes their difference surer than is said.
+    `people` is the number of reporters; if a device may report r times, an r-th of the reports, the
+    smallest possible number. For mean places in [0, 1] it is an upper bound (Bhatia and Davis
+    2000). The difference between two samples that share people has less variance than this implies.
     """
     inside = np.clip(shares, 0.0, 1.0)
     answer: Floats = inside * (1 - inside) / max(people, 1)
@@ -287,13 +284,13 @@ _PLACES: Final = 1e-6
 
 
 def anytime_confidence(confidence: float, growths: tuple[float, float], rows: int) -> float:
-    """The confidence whose plain interval is as long as one that holds at every look.
+    """Confidence of the plain interval that is as long as one that is valid at every look.
 
-    growths: between which V / r is, by now. rows: of the list, whose first of m has an m-th of the
-        doubt.
+    `growths` are bounds of V / r so far; `rows` is the length of the list, whose first row has
+    1 / rows of the error rate.
 
     Raises:
-        BadParameter: a confidence that is none.
+        BadParameter: a confidence outside its range.
     """
     reach_of(confidence)
     doubt, least = 1 - confidence, 1.0
@@ -305,5 +302,5 @@ def anytime_confidence(confidence: float, growths: tuple[float, float], rows: in
 
 
 def _reach(doubt: float, growth: float) -> float:
-    """How many standard errors away; as a function of growth it falls, and then rises."""
+    """Number of standard errors; as a function of growth it first falls, then rises."""
     return sqrt((1 + 1 / growth) * (log(1 + growth) + 2 * log(1 / doubt)))

@@ -1,8 +1,8 @@
-"""Tails: how far chance goes with what nobody holds, where the normal law says too little.
+"""Tails of the estimates of absent values, where the normal law understates them.
 
-Few reports or a large epsilon make counts of a handful; a sketch's collisions with what is frequent
-hit few functions. Both have a longer upper tail than the normal law, which a list of many values
-reads far out. Here are the laws themselves.
+With few reports, or a large epsilon, a value that nobody holds has only a few supports; a sketch's
+collisions with frequent strings affect few functions. Both have a longer upper tail than the normal
+law, which matters in a list of many values. This module computes the exact laws.
 """
 
 from dataclasses import replace
@@ -33,12 +33,10 @@ _MIN_CHANCE: Final = 1e-12
 
 
 def pure_tail(channel: Pure, reports: int, totals: Totals | None = None) -> Tail | None:
-    """Of a value that none of so many reports holds: its supports are binomial.
+    """Tail of a value that nobody holds, whose supports are binomial; None if nearly normal.
 
-    totals: with dummies, each any of the categories, they are the sum of two; of three with those
-        that name a value, and then chance goes as far downwards.
-
-    None where they are as good as normal.
+    With dummies of any category in `totals`, supports are a sum of two binomials; with dummies that
+    name a value, a third term is added, and the lower tail is as long.
     """
     q = float(channel.q)
     if totals and totals.value_law:
@@ -59,7 +57,7 @@ def pure_tail(channel: Pure, reports: int, totals: Totals | None = None) -> Tail
 
 
 def _padded_tail(q: float, reports: int, dummies: int, share: float) -> Tail | None:
-    """Of the sum of what reports and dummies name."""
+    """Tail of the sum of supports from reports and from dummies."""
     variance = reports * q * (1 - q) + dummies * share * (1 - share)
     if variance > _MANY:
         return None
@@ -74,7 +72,7 @@ def _padded_tail(q: float, reports: int, dummies: int, share: float) -> Tail | N
 
 
 def _noisy_tail(q: float, totals: Totals) -> Tail:
-    """Of the sum of what reports, dummies of any value and those of one value name."""
+    """Tail of the sum of supports from reports, dummies of any value, and dummies of one value."""
     share = 1 / len(totals.cells)
     law: Floats = np.array(totals.value_law)
     first = 0
@@ -90,7 +88,7 @@ def _noisy_tail(q: float, totals: Totals) -> Tail:
 
 
 def _upper(law: Floats, first: int, mean: float, deviation: float) -> Tail:
-    """The tail of a law of counts, from the first on."""
+    """Upper tail of a law of counts that begins at `first`."""
     counts = first + np.arange(float(len(law)))
     upper = np.cumsum(law[::-1])[::-1][counts >= int(mean)]
     counts = counts[counts >= int(mean)]
@@ -103,13 +101,11 @@ def _upper(law: Floats, first: int, mean: float, deviation: float) -> Tail:
 def repeated_tail(
     lied: float, show_chance: float, lie: float, devices: int, repeats: int
 ) -> Tail | None:
-    """Of a value that none of some devices holds, each of which reports so often.
+    """Tail of a value that nobody holds, if each device reports `repeats` times; None if normal.
 
-    lied: the chance that a device's permanent bit is set all the same. show_chance, lie: the chance
-        that a report supports the value if it is, and if it is not. The sum's law is that of one
-        device, folded with itself by its characteristic function.
-
-    None where as many bits are set as make it normal.
+    `lied` is the probability that a device's permanent bit is set nevertheless; `show_chance` and
+    `lie` are the probabilities that a report supports the value if it is set, and if it is not. The
+    law is that of one device, convolved with itself by its characteristic function.
     """
     if devices * lied * (1 - lied) > _MANY:
         return None
@@ -134,12 +130,11 @@ def repeated_tail(
 
 
 def sum_tail(chances: Floats, outputs: Floats, reports: int) -> Tail | None:
-    """Of a sum of outputs that each of so many reports draws by these chances, both ways.
+    """Two-sided tail of a sum of random outputs, one per report; None if nearly normal.
 
-    Few of a large epsilon's reports are lies, each of which moves the sum by much. The law is that
-    of one report, folded by its characteristic function, and made smooth by a narrow normal one.
-
-    None where it is as good as normal.
+    With a large epsilon few reports are lies, each of which changes the sum by much. The law is
+    that of one report, convolved by its characteristic function and smoothed by a narrow normal
+    law.
     """
     off = outputs - chances @ outputs
     square = float(chances @ off**2)
@@ -157,12 +152,12 @@ def sum_tail(chances: Floats, outputs: Floats, reports: int) -> Tail | None:
 
 
 def collision_tail(bucket_counts: Floats, deviation: float) -> Tail | None:
-    """Of a string that nobody holds, in a sketch with so much in its buckets.
+    """Tail of a string that nobody holds, in a sketch with these bucket counts.
 
-    bucket_counts: per function and bucket, in any unit; the string has one bucket of each, any with
-        the same chance, whatever the others have. deviation: what a score of 1 is, in that unit.
+    `bucket_counts` has a row per function, in any unit: the string has a uniformly random bucket in
+    each. `deviation` is the standard error in that unit. The law of the sum is a saddlepoint
+    approximation, with a relative error of some percent at any distance.
 
-    The law of such a sum by its saddlepoint, to a relative error of some percent however far out.
     Source: Barndorff-Nielsen (1986); Lugannani and Rice (1980).
     """
     off = bucket_counts - bucket_counts.mean(axis=1, keepdims=True)
