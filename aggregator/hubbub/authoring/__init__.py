@@ -1,4 +1,4 @@
-"""Floor 2. Authoring: what operators write of a catalog, read and checked before it is signed."""
+"""Authoring: reads and checks the catalogs that operators write, before they are signed."""
 
 from hubbub.authoring.crowds.accountant import Accountant
 from hubbub.authoring.exposure import crowds_within, exposure, unchanged_exposure

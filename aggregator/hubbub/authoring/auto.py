@@ -1,8 +1,8 @@
 """`mechanism = "auto"`: the mechanism with the least error for a metric, and the runner-up.
 
-The error is exact: a mechanism's variance is linear in how many reports hold a value, so its mean
-over all values is the same whatever the answers are. Mechanisms within 5% of the least variance
-count as equal, and the shortest payload decides, then the fewest cells.
+The error is exact: a mechanism's variance is linear in the number of reports with a value, so its
+mean over all values is the same for all answers. Mechanisms within 5% of the least variance count
+as equal; then the shortest payload decides, then the fewest cells.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ _MAX: Final = 10**13
 
 @settings
 class Wishes:
-    """What a metric may say besides epsilon and values where it is "auto": fields, never built."""
+    """Fields of a metric with mechanism "auto", besides epsilon and values; never instantiated."""
 
     reports: int = setting(whole(1, _MAX), "Expected number of reports in an epoch.", "100_000")
     max_payload_bytes: int = setting(
@@ -57,7 +57,7 @@ EQUAL: Final = 1.05
 
 
 def own_fields(mechanism: str) -> tuple[CatalogField, ...]:
-    """What a metric may say, beside what all may, for a mechanism of the registry or for AUTO."""
+    """Fields of a metric that only this mechanism, or AUTO, has."""
     if mechanism == AUTO:
         return fields_of(Wishes)
     needed = parameters(mechanism)
@@ -78,7 +78,7 @@ def own_fields(mechanism: str) -> tuple[CatalogField, ...]:
 def resolve(
     mechanism: str, epsilon: float, categories: int | None, options: Mapping[str, Any]
 ) -> tuple[str, Mapping[str, Any], Choice | None]:
-    """Mechanism and parameters as they are, or as chosen where the mechanism is AUTO."""
+    """Mechanism and parameters, as written or, for AUTO, as chosen."""
     if mechanism != AUTO:
         return mechanism, options, None
     choice = choose(epsilon, categories, options)
@@ -88,8 +88,8 @@ def resolve(
 def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]) -> Choice:
     """The best mechanism for `categories` listed values, or for the mean of a number if None.
 
-    statements: those of Wishes that were given. With `permanent_epsilon` values are reported again
-    and again, and mechanisms with a permanent lie are chosen from.
+    `statements` are the written fields of Wishes. With `permanent_epsilon` values are reported
+    repeatedly, and only mechanisms with a permanent lie are considered.
 
     Raises:
         BadParameter: a field out of range, or no mechanism within the limits.

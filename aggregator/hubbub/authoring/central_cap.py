@@ -1,4 +1,4 @@
-"""The yearly cap on crowds, as a catalog is checked against it."""
+"""Checks a catalog against its yearly cap on crowds."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def with_gaussians(
     caps: Caps, metrics: Mapping[str, Metric], accountant: Accountant | None
 ) -> tuple[Caps, dict[str, Metric]]:
-    """The caps with the mu of every metric that leaves in crowds, if they have a central one."""
+    """Caps and metrics, with the mu of every metric with crowds if there is a central cap."""
     if caps.central_epsilon_per_year is None or accountant is None:
         return caps, dict(metrics)
     mu_values = {}
@@ -38,7 +38,7 @@ def with_gaussians(
 
 
 def over_central_cap(metrics: Iterable[Metric], caps: Caps) -> list[tuple[str, str]]:
-    """What is wrong with the cap, and the remedy, if the metrics break it."""
+    """The cap's field and a message with the remedy, if the metrics exceed it."""
     room = room_of(caps)
     year = SPANS["year"]
     costs = {metric.name: crowds_within(metric, year) * crowd_cost(metric) for metric in metrics}

@@ -1,7 +1,7 @@
-"""What one person can have said in a day, a month, a year: sums over metrics, and caps on them.
+"""What one person's reports can reveal in a day, a month, a year, over all metrics; and caps on it.
 
-A span of days is taken where it touches the most epochs, since all reports of an epoch may be made
-in any part of it. Nothing is said past a metric's lifetime limit, which the device's ledger keeps.
+A span of days is placed where it touches the most epochs, since reports may be made in any part of
+an epoch. Nothing is revealed beyond a metric's lifetime limit, which the device's ledger enforces.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from hubbub.catalog.policy import SPANS, Caps
 
 
 def reported_within(metric: Metric, days: int) -> int:
-    """The most epochs of so many days in which one person reports: of periods one each."""
+    """Largest number of epochs in this many days in which one person reports; one per period."""
     if not metric.report_on:
         return epochs_within(metric.epoch, days)
     if metric.period == "month":
@@ -23,14 +23,14 @@ def reported_within(metric: Metric, days: int) -> int:
 
 
 def exposure(metric: Metric, days: int) -> float:
-    """The most that one person's reports of a metric can say in so many days, in nats."""
+    """Most that one person's reports of a metric can reveal in this many days, in nats."""
     return min(_reported(metric, days), metric.limits.lifetime_epsilon)
 
 
 def crowds_within(metric: Metric, days: int) -> int:
-    """The most crowds that one person is in, in so many days: one an epoch, until the limit.
+    """Largest number of crowds of one person in this many days: one per epoch, up to the limit.
 
-    Of several epochs under one promise the first may use it up, and all others cost nothing.
+    If several epochs share a promise, the first may spend it all, and the others cost nothing.
     """
     epochs, promise = reported_within(metric, days), metric.central
     most = metric.limits.lifetime_central_epsilon
@@ -43,12 +43,12 @@ def crowds_within(metric: Metric, days: int) -> int:
 
 
 def unchanged_exposure(metric: Metric, days: int) -> float:
-    """The same for a person whose value never changes: a permanent response bounds it."""
+    """As `exposure`, for a person whose value never changes: a permanent response bounds it."""
     return min(exposure(metric, days), metric.lifetime_loss)
 
 
 def over_caps(metrics: Iterable[Metric], caps: Caps) -> list[tuple[str, str]]:
-    """Per cap that the metrics break: its field, and what is wrong with the remedy."""
+    """The field of each exceeded cap, and a message with the remedy."""
     problems = []
     for span, days in SPANS.items():
         cap = caps.of(span)

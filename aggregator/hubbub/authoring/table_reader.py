@@ -1,4 +1,4 @@
-"""Reading a table of metrics.toml by what is said of its fields, all problems at once."""
+"""Reads a table of metrics.toml by the declarations of its fields, with all problems at once."""
 
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
@@ -17,9 +17,9 @@ _LONGEST: Final = 64
 
 
 def read_fields(section: type, table: Mapping[str, Any], wrong: Complain) -> dict[str, Any]:
-    """What the fields of a dataclass hold, as far as a table says it and says it right.
+    """Valid values of a dataclass's fields in a table; complains of the others.
 
-    Fields that can be said in several ways are left out: who knows them asks.
+    Fields with alternative keys are left out: the caller reads them.
     """
     values = {}
     for field in fields_of(section):
@@ -37,9 +37,9 @@ def read_fields(section: type, table: Mapping[str, Any], wrong: Complain) -> dic
 def refuse_unknown(
     table: Mapping[str, Any], names: Collection[str], whose: str, wrong: Complain
 ) -> None:
-    """Complain of fields that nobody knows: which may have been meant, and where all are.
+    """Complains of unknown fields, with similar names and a list of all.
 
-    whose: they are not, as "for grr" or "in [caps]".
+    `whose` ends the sentence "is not known", as "for grr" or "in [caps]".
     """
     for name in [name for name in table if name not in names]:
         near = [
@@ -52,9 +52,9 @@ def refuse_unknown(
 
 
 def read_section(name: str, section: type, table: Any, wrong: Complain, /, **more: Any) -> Any:
-    """The object that a [table] at the top of the file says, or None after a complaint.
+    """The object of a [table] at the top of the file; None after a complaint.
 
-    more: what the object has that its table does not say.
+    `more` are attributes of the object that are not in the table.
     """
     names = [field.name for field in fields_of(section) if field.entry.written]
     if not isinstance(table, dict):

@@ -1,13 +1,14 @@
-"""Floor 2. What is promised, checked and spent: pure, no network, no store.
+"""Privacy promises: computed, checked and spent. Pure: no network, no store.
 
-    planner       which mechanism for a question (question), how many reports, which epsilon
-    draws         totals as they would come, at random; repeats: of the same devices over epochs
-    card          what a catalog promises a person, in figures and in sentences
-    amplification what the crowd of a shuffled batch adds; crowd: of one mechanism's reports
-    composition   what many reports, or many releases, say together
-    proofs/       every: each promise of a mechanism by exact enumeration (replay); coins: of the
-                  coin source; attack: a lower bound by trying; audit: all of them, for a catalog
-    releases      noise on totals for numbers that leave the house
+    planner       mechanism, epsilon and number of reports for a question (metric_draft)
+    card          what a catalog promises a person; leaflet, papers, review: for other readers
+    amplification privacy gained in any shuffled batch; crowd: for one metric's reports
+    shuffled_*    exact account of a whole epoch, with one_count, few_lies and noisy_counts
+    composition   several reports or releases together; many_epochs: several whole epochs
+    padding       how many dummies to add to a crowd; hidden_counts: what report counts reveal
+    proofs/       enumeration: each mechanism's promises, exactly (replay); coins: the bit source;
+                  attack: lower bounds by experiment; audit: all of them, for a catalog
+    releases      noise on totals for published numbers
 
-The proofs need nothing but the standard library, so nothing is imported here.
+The proofs need only the standard library, so nothing is imported here.
 """

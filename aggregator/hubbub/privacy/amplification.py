@@ -1,29 +1,30 @@
-"""Shuffle amplification: what the crowd of a shuffled batch adds to one report's own guarantee.
+"""Shuffle amplification: how a shuffled batch improves one report's own guarantee.
 
-The report that matters, seen among n - 1 others, is no easier to recognise than this. With
+The victim's report among n - 1 others is no easier to recognise than in the following game. With
 e = exp(epsilon), v the total variation between the payloads of two values, and r = v / (e - 1):
 
-    it is heads with chance e r, tails with chance r, or, with the rest h = 1 - (e + 1) r, neither
-    each other is heads with chance r, tails with chance r, neither with chance h / e; or shows
-        what it is, which helps nobody
+    the victim is heads with probability e r, tails with r, else (h = 1 - (e + 1) r) neither
+    each other is heads with probability r, tails with r, neither with h / e; otherwise it shows
+        its value, which hides nobody
 
-and what is seen is how many are heads, tails, neither. (Where two values differ, the others look
-like either by r at least; where they do not, like both by 1/e of them at least.) With v as large as
-epsilon allows, (e-1)/(e+1), there is no `neither`, and this is the clones of Feldman et al. For
-smaller v the published reduction lets the others' share of `neither` be anything; then what is
-seen besides the coins may tell, and a shuffle of five reports breaks the bound (decision 0210).
+and the observer sees the numbers of heads, tails, neither. (Where two values' payload laws differ,
+an other looks like either with at least r; where they agree, like both with at least 1/e of it.)
+With v as large as epsilon allows, (e-1)/(e+1), there is no `neither`, and this is the clones of
+Feldman et al. For smaller v the published reduction leaves the others' share of `neither` open;
+then the rest of the view may reveal it, and a shuffle of five reports breaks the bound (decision
+0210).
 
-Given how many are heads or tails, s, and that the others not shown are B, the coin that matters has
-odds p for its own side, and the chance that heads tell more than t = exp(central epsilon) : 1 has
-a closed form in binomial tails. Summing gives delta. Both directions are the same by symmetry. All
-rounding goes up: blocks of neighbouring s and B count as their worst (one more coin, or one more
-that might be one, only hides), tails that are left out count whole, and delta is raised by more
-than what floats may be wrong.
+Given s, the number of heads and tails, and B, the number of others that do not show their value,
+the victim's coin has odds p for its own side, and the probability that the number of heads favours
+one side by more than t = exp(central epsilon) : 1 has a closed form in binomial tails. Its sum is
+delta. Both directions are equal by symmetry. All rounding is upwards: blocks of neighbouring s and
+B count as their worst (another coin, or another possible coin, only hides), omitted tails count in
+full, and delta is raised by more than the floating-point error.
 
 Sources: Feldman, McMillan, Talwar, Stronger Privacy Amplification by Shuffling (SODA 2023), theorem
 3.2; with v, after Wang et al., Privacy Amplification via Shuffling: Unified, Simplified, and
-Tightened (2023), mended as said; closed form: Feldman, McMillan, Talwar, Hiding Among the Clones
-(FOCS 2021), theorem 3.1.
+Tightened (2023), corrected as above; closed form: Feldman, McMillan, Talwar, Hiding Among the
+Clones (FOCS 2021), theorem 3.1.
 """
 
 from dataclasses import dataclass
@@ -63,11 +64,14 @@ _CLOSE: Final = 1e-4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amplified:
-    """The central guarantee of one report in a shuffled batch of `reports`, all of them.
+    """The central guarantee of one report in a shuffled batch.
 
-    epsilon: central, in nats; never above `epsilon_local`. method: "numerical", or "none" where
-    the crowd adds nothing. closed_form: the published bound, infinite where it does not hold.
-    assumption: what it rests on.
+    Args:
+        epsilon: central, in nats; never above `epsilon_local`.
+        reports: size of the batch, with this report.
+        method: "numerical", "closed form", "whole epoch", or "none" if the crowd adds nothing.
+        closed_form: the published bound; infinite where it does not hold.
+        assumption: what the guarantee requires.
     """
 
     epsilon: float
@@ -84,9 +88,10 @@ class Amplified:
 def amplified(
     epsilon: float, reports: int, delta: float = DELTA, total_variation: float | None = None
 ) -> Amplified:
-    """The least central epsilon that is proven for one report among `reports`, at `delta`.
+    """Smallest proven central epsilon of one report among `reports`, at `delta`.
 
-    total_variation: of two values' payloads, or above it; None: what epsilon alone allows.
+    `total_variation` is that of two values' payloads, or an upper bound; None means what epsilon
+    alone allows.
 
     Raises:
         BadParameter: a number out of range.
@@ -119,7 +124,7 @@ def amplified(
 
 
 def closed_form(epsilon: float, reports: int, delta: float) -> float:
-    """The published bound on the central epsilon; infinite where it does not hold."""
+    """Published bound on the central epsilon; infinite where it does not hold."""
     if not exp(epsilon) + 1 <= reports / (8 * log(2 / delta)):
         return inf
     e = exp(epsilon)
@@ -130,25 +135,25 @@ def closed_form(epsilon: float, reports: int, delta: float) -> float:
 def delta_at(
     central: float, epsilon: float, reports: int, total_variation: float | None = None
 ) -> float:
-    """The delta that is proven for a central epsilon, in [0, 1]; nearest above the exact one."""
+    """Proven delta for a central epsilon, in [0, 1]; an upper bound on the exact one."""
     crowds = _crowds(epsilon, reports, total_variation or 1.0, _MIN_DELTA)
     return min(1.0, *(crowd.delta(central) for crowd in crowds))
 
 
 def sampled(epsilon: float, sampling: float) -> float:
-    """What is left of epsilon if the person is in it with chance q: ln(1 + q (e^epsilon - 1))."""
+    """Epsilon if the person takes part with probability q: ln(1 + q (e^epsilon - 1))."""
     return log1p(sampling * expm1(epsilon))
 
 
 def _crowds(epsilon: float, reports: int, variation: float, delta: float) -> list["_Crowd"]:
-    """By epsilon alone, and by the total variation where that is smaller."""
+    """The crowd by epsilon alone, and by the total variation if that is smaller."""
     most = expm1(epsilon) / (exp(epsilon) + 1)
     variations = [most] if variation >= most * (1 - 1e-9) else [most, variation]
     return [_Crowd.of(epsilon, reports, v, delta) for v in variations]
 
 
 def _search(crowd: "_Crowd", epsilon: float, delta: float) -> float:
-    """The least epsilon, within _CLOSE of it and above, whose delta is at most `delta`."""
+    """Smallest epsilon whose delta is at most `delta`, found from above to within _CLOSE."""
     low, high = 0.0, epsilon
     if crowd.delta(high) > delta:
         return epsilon
@@ -164,9 +169,11 @@ def _search(crowd: "_Crowd", epsilon: float, delta: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Crowd:
-    """Coins in sight, in blocks: the fewest of each, the worst odds of the one that matters.
+    """The game in blocks: the fewest visible coins of each block, and the worst odds in it.
 
-    coins, odds, weights: shape (blocks,). left_out: the chance of all that is in no block.
+    Args:
+        coins, odds, weights: shape (blocks,).
+        left_out: probability of everything outside the blocks.
     """
 
     coins: Floats
@@ -189,7 +196,7 @@ class _Crowd:
         return cls(coins, each, weights, 2 * cut)
 
     def delta(self, central: float) -> float:
-        """The hockey-stick divergence between heads and tails at exp(central), rounded up."""
+        """Hockey-stick divergence between heads and tails at exp(central), rounded up."""
         t, p, s = exp(central), self.odds, self.coins
         with np.errstate(divide="ignore", invalid="ignore"):
             # Heads tell more than t : 1 from this many on.
@@ -206,7 +213,7 @@ class _Crowd:
 
 
 def _blocks(trials: int, chance: float, cut: float, most: int) -> tuple[Floats, Floats]:
-    """Of a binomial: the lowest of every block of neighbours, and the block's chance."""
+    """The lowest number in each block of a binomial's numbers, and the block's probability."""
     every = _likely(trials, chance, cut)
     # Within a block all count as the lowest: a thousandth below the others at most, if that fits.
     fine = min(most, 2 + 1000 * len(every) // max(int(every[0]), 1))
@@ -215,7 +222,7 @@ def _blocks(trials: int, chance: float, cut: float, most: int) -> tuple[Floats, 
 
 
 def _likely(trials: int, chance: float, cut: float) -> Integers:
-    """All but what a binomial is outside of with the chance `cut` at most (Bernstein 1924)."""
+    """Numbers of a binomial, without tails of probability `cut` together (Bernstein 1924)."""
     mean, reach = trials * chance, log(2 / cut)
     off = reach / 3 + sqrt(reach**2 / 9 + 2 * reach * mean * (1 - chance))
     return np.arange(max(0, floor(mean - off)), min(trials, ceil(mean + off)) + 1)
@@ -224,9 +231,9 @@ def _likely(trials: int, chance: float, cut: float) -> Integers:
 def _coins(
     members: int, chance: float, neither: float, odds: float, cut: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Given how many others are not shown: coins in sight, odds, weights, in blocks.
+    """Visible coins, odds and weights in blocks, given the number of others that hide.
 
-    Each member is a coin with this chance; the report that matters is none with chance `neither`.
+    Each member is a coin with this chance; the victim is none with probability `neither`.
     """
     if not neither:
         return np.array([members + 1.0]), np.array([odds]), np.ones(1)

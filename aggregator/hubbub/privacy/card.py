@@ -1,7 +1,7 @@
-"""The privacy card of a catalog: what it promises a person, in figures and in sentences.
+"""The privacy card of a catalog: what it promises a person, in figures and sentences.
 
-Every figure is an upper bound: on what was proven of the mechanisms, what the device's ledger
-allows, and, after the shuffler, at the smallest batch that is ever forwarded.
+Every figure is an upper bound: from the mechanisms' proofs, the limits of the device's ledger, and,
+after the shuffler, the smallest batch that is ever forwarded.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,16 +20,21 @@ from hubbub.privacy.verdict import advice, verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricCard:
-    """One metric's line. Epsilons in nats.
+    """One metric's row. Epsilons are in nats.
 
-    sampling: the chance that a device takes part in an epoch. sampled: one report, to who cannot
-    see whether it does. per_epoch: all reports of an epoch. unchanged: all reports ever of one
-    unchanged value, None without a permanent response. lifetime_epsilon: what the ledger stops at;
-    lifetime_central_epsilon: the same of its central promise, None without a limit.
-    tiers: the smaller epsilons that a person may choose. shuffled: one report, to who sees shuffled
-    batches alone. rests_on: of what that is, and what it rests on. sentence: all of it in words.
-    further: the same but for what one answer says. verdict: of one answer, in a word. facts: what
-    else the catalog says of it.
+    Args:
+        sampling: probability that a device takes part in an epoch.
+        sampled: of one report, for an observer who cannot see whether the device takes part.
+        per_epoch: of all reports of an epoch.
+        unchanged: of all reports ever of one unchanged value; None without a permanent response.
+        lifetime_epsilon: limit at which the ledger stops.
+        lifetime_central_epsilon: limit on the central promise; None without one.
+        tiers: smaller epsilons that a person may choose.
+        shuffled: of one report, for an observer who sees only shuffled batches.
+        rests_on: what `shuffled` refers to, and what it requires.
+        sentence: everything in words; `further` leaves out the sentence about one answer.
+        verdict: one word for one answer.
+        facts: the catalog's other fields.
     """
 
     name: str
@@ -58,13 +63,15 @@ class MetricCard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """All metrics, and what they say together about one person in a day, a month, a year.
+    """All metrics, and what they reveal together about one person in a day, a month, a year.
 
-    unchanged: the same if no value of the person's changes. caps: what the catalog allows;
-    central_cap: of all crowds in a year, as devices count them. central: what the metrics with a
-    central promise say together to who sees whole epochs, at `delta`; None where there are none.
-    verdicts: of all answers in a span, in a word. advice: how they come to
-    say less, where they say much.
+    Args:
+        unchanged: as `together`, if no value of the person changes.
+        caps: limits of the catalog; central_cap: of all crowds in a year, as devices count them.
+        central: of all metrics with a central promise, for an observer who sees whole epochs, at
+            `delta`; None if there are none.
+        verdicts: one word for all answers in a span.
+        advice: how to reveal less, where much is revealed.
     """
 
     metrics: tuple[MetricCard, ...]
@@ -133,7 +140,7 @@ def card(catalog: Catalog, delta: float = DELTA) -> Card:
 
 
 def _central(metrics: Sequence[Metric], delta: float) -> dict[str, float] | None:
-    """Per span, what the metrics with a central promise say together; None if there are none."""
+    """Epsilon, per span, of all metrics with a central promise; None if there are none."""
     crowded = [metric for metric in metrics if metric.crowd]
     if not crowded:
         return None
@@ -153,17 +160,17 @@ def _central(metrics: Sequence[Metric], delta: float) -> dict[str, float] | None
 
 
 def max_posterior(epsilon: float) -> float:
-    """Who thought it even odds is this sure at most afterwards: e / (1 + e)."""
+    """Largest posterior probability for an observer with even odds before: e / (1 + e)."""
     return 1 / (1 + exp(-epsilon))
 
 
 def max_belief_change(epsilon: float) -> float:
-    """The most that any observer's belief moves, whatever it was before: tanh(epsilon / 4)."""
+    """Largest change of any observer's belief, whatever it was before: tanh(epsilon / 4)."""
     return tanh(epsilon / 4)
 
 
 def meaning(epsilon: float) -> str:
-    """What an epsilon means for a person: odds, and how far a belief can move."""
+    """Explains an epsilon to a person: odds, and how far a belief can move."""
     odds = exp(min(epsilon, 700.0))
     factor = f"{odds:.3g}" if odds < 1000 else f"{odds:,.0f}"  # noqa: PLR2004 as people write it
     if odds > 1e6:  # noqa: PLR2004 beyond that nobody counts
@@ -183,7 +190,7 @@ def _stops_at(metric: Metric) -> str:
 
 
 def _asked_how(metric: Metric, loss: float) -> str:
-    """Of whom, when, and in which crowd a device is asked, in sentences. loss: if it may not be."""
+    """Sentences about who reports when, and in which crowd; `loss` is one sampled report's."""
     sentence = ""
     if metric.sampling < 1:
         sentence += (
@@ -214,7 +221,7 @@ def _asked_how(metric: Metric, loss: float) -> str:
 
 
 def _hashed(metric: Metric, unchanged: float) -> str:
-    """What all answers ever say where a value is answered for by its bucket; else nothing."""
+    """Sentence about all answers ever, if a device answers for its value's bucket; else ""."""
     buckets = family_for(metric.randomizer).lasting_buckets(metric.randomizer)
     if not buckets:
         return ""
@@ -227,7 +234,7 @@ def _hashed(metric: Metric, unchanged: float) -> str:
 
 
 def metric_card(metric: Metric, delta: float = DELTA) -> MetricCard:
-    """The line of one metric."""
+    """The row of one metric."""
     shuffled = shuffled_of(metric, delta=delta)
     per_epoch = min(
         metric.limits.reports_per_epoch * metric.report_loss, metric.limits.lifetime_epsilon

@@ -1,4 +1,4 @@
-"""Reads metrics.toml with what works its central promises out, where that is installed."""
+"""Reads metrics.toml, with the accountant of central promises if it is installed."""
 
 from importlib import import_module
 from importlib.util import find_spec
@@ -11,7 +11,7 @@ def read_with_promises(path: Path) -> Catalog:
     """The catalog in a TOML file, with local epsilons that keep its central promises.
 
     Raises:
-        CatalogInvalid: as read_catalog says; of a central promise, that what works it out is not
+        CatalogInvalid: as read_catalog; or a central promise needs an accountant that is not
             installed.
     """
     return read_catalog(path, _accountant())

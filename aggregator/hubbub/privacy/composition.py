@@ -1,13 +1,13 @@
-"""Composition: what many reports, or many releases, say together.
+"""Composition: what many reports, or many releases, reveal together.
 
-Four answers to one question, each an upper bound, the later ones mostly tighter:
+Four methods, each an upper bound, the later ones mostly tighter:
 
     basic       epsilons and deltas add up
-    advanced    sqrt(2 ln(1/delta') sum eps_i^2) + sum eps_i (exp(eps_i) - 1), delta' of its own
+    advanced    sqrt(2 ln(1/delta') sum eps_i^2) + sum eps_i (exp(eps_i) - 1), with its own delta'
     rdp         Renyi divergences add up (moments accountant)
-    pld         privacy loss distributions convolve: tight, but for rounding up on a grid
+    pld         privacy loss distributions convolve: tight, except for rounding up on a grid
 
-The last two are Google's dp-accounting. Whatever is epsilon-DP says no more than randomized
+The last two are Google's dp-accounting. An epsilon-DP event reveals no more than randomized
 response at that epsilon, or, in Renyi divergences, than zero-concentrated DP at epsilon^2/2.
 Sources: Dwork, Rothblum, Vadhan (FOCS 2010), theorem III.3; Bun, Steinke (TCC 2016), proposition
 1.4; Mironov (CSF 2017); Koskela et al. (AISTATS 2020); sampling: Balle, Barthe, Gaboardi (2018).
@@ -35,10 +35,12 @@ _MAX_POINTS: Final = 20_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that was said about a person, `times` over.
+    """A report or release about a person, made `times` times.
 
-    epsilon, delta: its guarantee; or sigma: Gaussian noise of so many sensitivities, in place of
-    both. sampling: the chance that the person is in it at all (Poisson).
+    Args:
+        epsilon, delta: its guarantee in nats; or `sigma` instead of both.
+        sigma: standard deviation of Gaussian noise, in sensitivities.
+        sampling: probability that the person is in it at all (Poisson).
 
     Raises:
         BadParameter: a number out of range, or both kinds, or neither.
@@ -67,9 +69,10 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Composed:
-    """The epsilon of all events together at `delta`, in nats, by each method; None: says nothing.
+    """The epsilon of all events together at `delta`, in nats, by each method; None: no bound.
 
-    advanced_leading: the advanced bound's first term alone, as textbooks quote it; no bound.
+    Args:
+        advanced_leading: first term of the advanced bound, as textbooks quote it; not a bound.
     """
 
     delta: float
@@ -81,13 +84,13 @@ class Composed:
 
     @property
     def best(self) -> float:
-        """The smallest of the bounds."""
+        """Smallest of the bounds."""
         bounds = (self.basic, self.advanced, self.rdp, self.pld)
         return min(bound for bound in bounds if bound is not None)
 
 
 def compose(events: Sequence[Event], delta: float) -> Composed:
-    """All events together, of one person, in any order, each chosen after the ones before.
+    """Composes events about one person, in any order, each chosen after the ones before.
 
     Raises:
         BadParameter: no event, or a delta outside (0, 1).
@@ -110,7 +113,7 @@ def compose(events: Sequence[Event], delta: float) -> Composed:
 def _closed_forms(
     events: Sequence[Event], delta: float
 ) -> tuple[float | None, float | None, float | None]:
-    """Basic; the advanced bound's leading term; the advanced bound."""
+    """The basic bound; the advanced bound's leading term; the advanced bound."""
     losses = [
         (sampled(event.epsilon, event.sampling), event.sampling * event.delta, event.times)
         for event in events
@@ -142,7 +145,7 @@ def _rdp(events: Sequence[Event], delta: float) -> float | None:
 
 
 def _gaussian(event: Event, sigma: float) -> dp_accounting.DpEvent:
-    """One Gaussian as dp-accounting has it, of everybody or of a sample."""
+    """A Gaussian event of dp-accounting, for everybody or for a sample."""
     dp_event = dp_accounting.GaussianDpEvent(sigma)
     return (
         dp_event
@@ -173,7 +176,7 @@ def _pld(events: Sequence[Event], delta: float) -> float:
 
 
 def _grid(events: Sequence[Event]) -> float:
-    """Fine beside the smallest epsilon, and coarse enough to be computed."""
+    """Grid step: fine compared with the smallest epsilon, but coarse enough to compute."""
     own = [sampled(event.epsilon, event.sampling) for event in events if event.epsilon is not None]
     if len(set(own)) == 1 and len(own) == len(events):
         return own[0]  # one epsilon alone is on its own grid: nothing is rounded

@@ -1,4 +1,4 @@
-"""The crowd: which reports hide one, in a batch or a whole epoch, and what they give it."""
+"""Guarantees from the crowd: a batch, or a whole epoch, for the reports of one metric."""
 
 from dataclasses import replace
 from functools import lru_cache
@@ -25,11 +25,11 @@ from hubbub.privacy.shuffled_histogram import central_epsilon, keeps, largest_lo
 
 
 def amplified_of(mechanism: AnyMechanism, reports: int, delta: float = DELTA) -> Amplified:
-    """The central guarantee of one report of this mechanism in a batch of so many.
+    """The central guarantee of one report of this mechanism in a batch of this size.
 
-    What a device draws once for life and shows in every report (RAPPOR's cohort, which buckets are
-    asked about) may be known of one person: then only reports that show the same hide theirs. How
-    many those are is chance; half of `delta` is for fewer than are reckoned with.
+    A device draws some things once for life and shows them in every report (RAPPOR's cohort, which
+    buckets it answers about). An observer may know them for one person: then only reports that show
+    the same hide theirs. Their number is random; half of `delta` covers an unusually small one.
     """
     if isinstance(mechanism, Memoized) and (groups := mechanism.permanent_groups) > 1:
         # Down: rounding may not promise one report too many.
@@ -41,7 +41,7 @@ def amplified_of(mechanism: AnyMechanism, reports: int, delta: float = DELTA) ->
 
 
 def _of_any_round(metric: Metric, reports: int, delta: float) -> Amplified:
-    """As `amplified_of`; of a model by the round that says more of its people."""
+    """As `amplified_of`; for a model, of the round that reveals most."""
     if not metric.model:
         return amplified_of(metric.randomizer, reports, delta)
     # PRIVACY: values of one round may lie further apart than of another
@@ -66,12 +66,12 @@ class ExactAccountant:
     """Keeps central promises by the exact account of a whole shuffled epoch."""
 
     def local_epsilon(self, promise: CentralPromise, categories: float, groups: int = 1) -> float:
-        """The largest that keeps the promise, within .002 below it, in three digits.
+        """The largest that keeps the promise, up to .002 less, in three digits.
 
-        So the same catalog gives the same epsilon, whoever builds it with which numpy.
+        So the same catalog gives the same epsilon, on every machine and numpy version.
 
         Raises:
-            BadParameter: it is less than any report says.
+            BadParameter: it is less than the smallest epsilon of a report.
         """
         epsilon = self.largest(promise, categories, groups)
         if epsilon < MIN_EPSILON:
@@ -83,7 +83,7 @@ class ExactAccountant:
         )
 
     def largest(self, promise: CentralPromise, categories: float, groups: int = 1) -> float:
-        """The same in all its digits."""
+        """The same without rounding."""
         crowd = _of_promise(promise, promise.crowd, categories, promise.epsilon, groups)
         most = promise.max_local_epsilon
         if promise.noise and self.keeps(promise, categories, most, groups):
@@ -121,7 +121,7 @@ class ExactAccountant:
     def padded(
         self, promise: CentralPromise, categories: int, dummies: str, *, noisy: bool = True
     ) -> CentralPromise:
-        """With the fewest whose errors are as small as any's, to 5% of the variance."""
+        """With the fewest dummies whose variance is within 5% of the least."""
         if dummies == DEVICES:
             number = self._even(promise, categories, by_devices=True)
             return replace(promise, dummies_each=each_of(promise.crowd, number))
@@ -155,15 +155,15 @@ class ExactAccountant:
     def gaussian(
         self, promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
     ) -> float:
-        """The smallest, within two percent above it."""
+        """The smallest mu, rounded up by at most two percent."""
         return gaussian_mu(_of_promise(promise, promise.crowd, categories, epsilon, groups))
 
     def crowd_needed(
         self, promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
     ) -> int | None:
-        """The smallest crowd, to three digits and above, up to a thousand million.
+        """The smallest crowd, rounded up in three digits, up to a thousand million.
 
-        Not of many epochs together, which would take minutes: None then.
+        None for several epochs together, which would take minutes.
         """
 
         def would(reports: int) -> bool:
@@ -188,11 +188,11 @@ def what_decides(
     *,
     coarse: bool = False,
 ) -> str:
-    """What else than the promise decides how much devices lie, in a sentence; "" if nothing does.
+    """Sentence about a limit, other than the promise, on how accurate reports are; "" if none.
 
-    local: epsilon of a report. total_epsilon: what its smallest crowd says, or all epochs of a
-    promise of several. categories: None where which there are depends on the crowd: then none that
-    would do is named. coarse: whether not every epsilon is to be had, as of a tree.
+    `local` is the epsilon of a report, and `total_epsilon` that of its smallest crowd, or of all
+    epochs of the promise. If `categories` depends on the crowd, it is None, and no sufficient crowd
+    is named. `coarse` means that only some epsilons are possible, as for a tree.
     """
     if total_epsilon < _KEPT * promise.epsilon:
         text = f"devices lie more than a central epsilon of {promise.epsilon:g} needs, since"
@@ -230,9 +230,9 @@ def _of_promise(
 
 
 def central_of(metric: Metric, reports: int, dummies: int | None = None) -> Amplified | None:
-    """What a whole epoch of so many reports says of one person; None without a central promise.
+    """Guarantee of one person in a whole epoch of this size; None without a central promise.
 
-    dummies: as many as there were at least; None for those that the metric has.
+    `dummies` is a lower bound on the epoch's dummies; None means the metric's own number.
     """
     promise = metric.central
     if promise is None:
@@ -263,7 +263,7 @@ def central_of(metric: Metric, reports: int, dummies: int | None = None) -> Ampl
 
 
 def kept_by(metric: Metric) -> float:
-    """What its smallest crowds say of what it promises: one alone, or all epochs together."""
+    """Epsilon of its smallest crowds: of one alone, or of all epochs in the promise together."""
     promise, crowd = metric.central, smallest_crowd(metric)
     if promise is None or crowd is None:
         return inf
@@ -275,7 +275,7 @@ def kept_by(metric: Metric) -> float:
 
 
 def of_all_epochs(metric: Metric) -> str:
-    """What is promised of several epochs together, in a sentence; "" where nothing is."""
+    """Sentence about the promise for several epochs together; "" without one."""
     promise = metric.central
     if promise and metric.model and promise.epochs > 1:
         return (
@@ -293,7 +293,7 @@ def of_all_epochs(metric: Metric) -> str:
 
 
 def rests_on(metric: Metric, guarantee: Amplified) -> str:
-    """In one short sentence, what a metric's central figure is of, and what it rests on."""
+    """Short sentence about what a metric's central figure refers to, and what it requires."""
     if metric.central is not None:
         added = _along(metric, metric.dummies)
         return (
@@ -317,20 +317,20 @@ def rests_on(metric: Metric, guarantee: Amplified) -> str:
 
 
 def _groups(metric: Metric) -> bool:
-    """Whether a device shows something for life that only part of a crowd shows too."""
+    """Whether a device permanently shows something that only part of a crowd also shows."""
     mechanism = metric.randomizer
     return isinstance(mechanism, Memoized) and mechanism.permanent_groups > 1
 
 
 def smallest_crowd(metric: Metric) -> ShuffledEpoch | None:
-    """The smallest that its reports ever leave in; None without a central promise."""
+    """The smallest crowd in which its reports ever leave; None without a central promise."""
     return None if metric.crowd is None else _crowd(metric, metric.crowd, metric.dummies)
 
 
 def crowds_of(metric: Metric, times: int) -> list[tuple[ShuffledEpoch, int]]:
-    """The smallest crowds of so many reports of one person, each with how many; or more than those.
+    """Smallest crowds of `times` reports of one person, each with its number; or an upper bound.
 
-    Of a model that is judged a device is in rounds or judges: both are counted.
+    In an evaluated model a device takes part in rounds or as a judge: both are counted.
     """
     smallest, most = smallest_crowd(metric), metric.crowd
     if smallest is None or most is None:
@@ -339,7 +339,7 @@ def crowds_of(metric: Metric, times: int) -> list[tuple[ShuffledEpoch, int]]:
 
 
 def _of_judges(metric: Metric, reports: int) -> list[ShuffledEpoch]:
-    """The crowd of those who judge a model; none where nobody does."""
+    """The crowd of those who evaluate a model; empty without an evaluation."""
     if not (metric.model and metric.model.held_out):
         return []
     categories = judging(metric).categories
@@ -375,7 +375,7 @@ def _along(metric: Metric, dummies: int) -> str:
 
 
 def _of_devices(metric: Metric) -> str:
-    """What devices add, before the shuffler's part; "" where they add nothing."""
+    """What devices add, before the shuffler's part; "" if they add nothing."""
     each = metric.dummies_each
     return f"devices add {each:g} dummies each to the crowd, " if each else ""
 
@@ -386,11 +386,11 @@ def shuffled_of(
     delta: float = DELTA,
     dummies: int | None = None,
 ) -> Amplified:
-    """What is said of one person after the shuffler, of reports that left together.
+    """Guarantee of one person after the shuffler, for reports that left together.
 
-    reports: how many, without at least as many as the catalog has ever leave together. delta: where
-    the metric promises none of its own. dummies: as many as were among them at least; None for
-    those that the metric has.
+    `reports` is their number; None means the smallest that the catalog allows. `delta` applies if
+    the metric has no central promise. `dummies` is a lower bound on the dummies among them; None
+    means the metric's own number.
     """
     leaving = metric.fewest if reports is None or metric.rolling else reports
     if metric.filled and reports is None:
@@ -405,11 +405,11 @@ _FINE: Final = 1e-3
 
 @lru_cache(maxsize=1024)
 def gaussian_mu(crowd: ShuffledEpoch) -> float:
-    """The least mu, within two percent, whose Gaussians tell at least as much as the crowd.
+    """The smallest mu whose Gaussian reveals at least as much as the crowd, up to two percent more.
 
-    Between two epsilons of the grid a crowd's delta is at most what it is at the lower, and a
-    Gaussian's at least what it is at the upper; from the last on it is all left out. Where the
-    local epsilon alone is proven to tell less, that counts.
+    Between two epsilons of the grid, a crowd's delta is at most that at the lower one, and a
+    Gaussian's at least that at the upper one; beyond the last, all of it is left out. If the local
+    epsilon alone proves a smaller mu, that is returned.
     """
     pure, delta = mu_of_pure(crowd.epsilon_local), profile(crowd, LEFT_OUT)
     at = [0.0]

@@ -1,29 +1,28 @@
-"""Few lies: what an epoch says of one person where little hides it, whatever the others hold.
+"""Few lies: what an epoch reveals of one person if little hides it, whatever the others hold.
 
-Who knows which of the others lied, as the adversary of hubbub.privacy.shuffled_histogram does,
-knows more than a histogram shows: some percent of epsilon where lies are few. Here next to nothing
-is given away. a of the others hold the person's value v, b another value w that it might be, and
-M = others - a - b a third value; s reports are on v and w, x of them on v.
+An adversary who knows which of the others lied, as in hubbub.privacy.shuffled_histogram, knows more
+than a histogram shows: some percent of epsilon if lies are few. Here almost nothing is given away.
+Of the others, a hold the person's value v, b hold another value w that the person might have, and
+M = others - a - b hold a third value; s reports are on v and w, x of them on v.
 
-Which third values the M hold does not matter: all at one, u, tell the most, but for a little that
-is added. Where more than M reports are on third values, let whoever holds u be told which of them
-they are, as many as are more, drawn from those that are not of the M: of the person, of the a, of
-the b, and dummies. Of the reports on third values that are left, M at most, let r not show u. What
-any other third values show is made from x, s and r, without telling v from w: give each of those
-that are left the value of one of the M, none twice; let r of them, drawn evenly, show a third value
-that is not the one they were given, evenly, and the rest the one; and let those that were told show
-any, evenly. For which of the M are on third values is an even draw, each shows its own with the
-same chance whatever it is and else another one evenly; and whatever is not of the M shows every
-third value alike, so also if it was given one. So u is all that is gone through.
+It does not matter which third values the M hold: all on the same one, u, reveals the most, except
+for a small addition. If more than M reports are on third values, tell an adversary of u which of
+them are the surplus, drawn from those not of the M: the person's, the a, the b, and dummies. Of the
+remaining reports on third values, at most M, let r not show u. The view of any other third values
+can be simulated from x, s and r, without distinguishing v from w: give each remaining report the
+value of one of the M, none twice; let r of them, drawn evenly, show a uniformly different third
+value, and the rest their own; and let the surplus show any, evenly. For which of the M are on third
+values is an even draw, each shows its own with the same probability whatever it is, and otherwise a
+uniform other one; and a report not of the M shows all third values evenly, also when it is given
+one. So u is the only case that is computed.
 
-Of the M, N are noise, Bin(M, d q), spread evenly over all values. With those that were told taken
-away, N - max(0, s - a - b - dummies - 1) of the others on third values are spread evenly over these
-d - 2, so r is binomial. Nothing is given away where nobody holds v or w, nor where all do.
+Of the M, N are noise, Bin(M, d q), spread evenly over all values. Without the surplus,
+N - max(0, s - a - b - dummies - 1) of the others on third values are spread evenly over these
+d - 2, so r is binomial. Nothing is given away if nobody holds v or w, or if everybody does.
 
-Cases (a, b) are gone through in blocks. Each counts as if only those were there whom every case in
-it has, since a report that the adversary knows hides nobody; a block that says too much is halved,
-down to a share of the others that is worth a hundredth of epsilon.
-
+Cases (a, b) are computed in blocks. A block counts only the holders that all its cases have, since
+a report that the adversary knows hides nobody; a block that reveals too much is halved, down to a
+share of the others that is worth a hundredth of epsilon.
 Source: hubbub's own, proven above; tests enumerate small epochs.
 """
 
@@ -63,14 +62,14 @@ _Block = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class FewLies:
-    """Three listed values or more, in one group, with dummies whose number is known."""
+    """Account of three or more listed values, in one group, with a known number of dummies."""
 
     crowd: ShuffledEpoch
     cut: float
 
     @classmethod
     def of(cls, crowd: ShuffledEpoch, delta: float) -> Self | None:
-        """Trusted down to `delta`; None where it is not accounted for here, or would take long."""
+        """The account, valid down to `delta`; None if it does not apply, or would take long."""
         m, d, q = crowd.others, crowd.categories, crowd.lie
         # Codes have no third value of their own, and so many categories that are no whole number.
         if d == 2 or d % 1 or crowd.groups > 1 or crowd.each % 1 or m == 0 or q == 0:  # noqa: PLR2004 two values
@@ -85,9 +84,9 @@ class FewLies:
         return cls(crowd, cut) if few else None
 
     def epsilon(self, delta: float, low: float, high: float) -> float:
-        """The least in [low, high] that is proven for `delta`; infinite where `high` is not.
+        """The smallest epsilon in [low, high] that is proven for `delta`; infinite if none is.
 
-        `high`, where it is not worth the time to look for less.
+        `high` itself if searching for less is not worth the time.
         """
         m, at = self.crowd.others, low
         for a in (0, m):  # nearly always one of these is the worst
@@ -121,7 +120,7 @@ class FewLies:
         return high
 
     def _delta(self, laws: _Seen, central: float) -> float:
-        """The hockey-stick divergence at exp(central), both ways round, rounded up."""
+        """Hockey-stick divergence at exp(central), in both directions, rounded up."""
         t = exp(central) * (1 - _ROUNDING)
         deltas = (
             float(np.maximum(first * (1 + _ROUNDING) - t * other, 0).sum())
@@ -130,9 +129,9 @@ class FewLies:
         return max(deltas) + _LEFT_OUT * self.cut
 
     def _seen(self, a: int, b: int, third: int) -> _Seen:
-        """The chances of all (x, s, r), where the person holds v and where it holds w.
+        """Probabilities of all (x, s, r), if the person holds v and if the person holds w.
 
-        a, b, third: how many of the others hold v, w, and u.
+        `a`, `b` and `third` are the numbers of others who hold v, w and u.
         """
         d, q, p = self.crowd.categories, self.crowd.lie, self.crowd.keep
         noise = self._likely(third, d * q).astype(np.intp)
@@ -170,7 +169,7 @@ class FewLies:
 
     @cached_property
     def _moved(self) -> Floats:
-        """Of so many even reports on third values, the chance that so many are not on u."""
+        """For each number of uniform reports on third values, the law of how many are not on u."""
         d, most = self.crowd.categories, self._likely(self.crowd.others, self.crowd.hiding)[-1]
         numbers = np.arange(most + 1)
         if d == 3:  # noqa: PLR2004 there is but one third value
@@ -178,14 +177,14 @@ class FewLies:
         return pmf(numbers, numbers[:, None], (d - 3) / (d - 2))
 
     def _likely(self, trials: int, chance: float) -> Floats:
-        """All but what a binomial is below with the chance `cut` at most, and above."""
+        """Numbers of a binomial, without tails of probability `cut` on either side."""
         most = trials - least(self.cut, trials, 1 - chance)
         return np.arange(float(least(self.cut, trials, chance)), most + 1)
 
     def _even(self, noise: int, third: int) -> Floats:
-        """The chances of how much of so much noise, and of dummies, is on v, and how much on w.
+        """Law of how many of `noise` and of the dummies are on v, and how many on w.
 
-        With room for whatever noise is likely.
+        The array has room for any probable amount of noise of `third` people.
         """
         d, dummies = self.crowd.categories, self.crowd.dummies
         most = self._likely(third, self.crowd.lie)[-1] + self._likely(dummies, 1 / d)[-1]
@@ -194,7 +193,7 @@ class FewLies:
         return pmf(x, reports, 1 / d) * pmf(y, np.maximum(reports - x, 0), 1 / (d - 1))
 
     def _holders(self, people: int) -> tuple[int, Floats]:
-        """The chances of how many who hold v show it, from the least number on, and how many w."""
+        """Least probable number of v's holders on v; law of how many are on v, and on w."""
         d, q = self.crowd.categories, self.crowd.lie
         lies = self._likely(people, (d - 1) * q)[::-1, None]
         on_w = np.arange(self._likely(people, q)[-1] + 1)
@@ -203,7 +202,7 @@ class FewLies:
 
 
 def _halves(block: _Block) -> list[_Block]:
-    """Of the longer side."""
+    """Halves of the block, along its longer side."""
     low, high, first, last = block
     if high - low >= last - first:
         middle = (low + high) // 2
@@ -213,7 +212,7 @@ def _halves(block: _Block) -> list[_Block]:
 
 
 def _both(one: Floats, other: Floats) -> Floats:
-    """The law of a sum of two pairs of numbers."""
+    """Law of the sum of two independent pairs of numbers."""
     rows, width = len(one) + len(other) - 1, one.shape[1] + other.shape[1] - 1
     first, second = (
         np.pad(law, ((0, 0), (0, width - law.shape[1]))).ravel() for law in (one, other)
@@ -223,7 +222,7 @@ def _both(one: Floats, other: Floats) -> Floats:
 
 
 def _one_more(law: Floats, on_v: float, on_w: float, on_neither: float) -> Floats:
-    """With one more report, of these chances; what there is no room for is left out."""
+    """The law with one more report of these probabilities; entries beyond the array are lost."""
     grown = on_neither * law
     grown[..., 1:, :] += on_v * law[..., :-1, :]
     grown[..., 1:] += on_w * law[..., :-1]

@@ -1,8 +1,8 @@
-"""What a hidden number of reports says of whether one person reported: of an epoch, and of many.
+"""What noisy numbers of reports reveal about whether one person reported, in one or many epochs.
 
-Of one epoch it is `count_epsilon` at `delta`, by the law that is drawn (count_noise.py). Of many
-the loss of each is one of three: what a number is likelier by than its outer neighbour, the same
-below nothing, or endless, for the last number of a side. So that of all is a binomial sum.
+In one epoch it is `count_epsilon` at `delta`, by the drawn law (count_noise.py). In many epochs,
+the loss of each takes one of three values: the log ratio of a number and its outer neighbour, the
+same with a negative sign, or infinity for the last number of a side. So the total is binomial.
 """
 
 from math import log
@@ -22,9 +22,9 @@ _UP: Final = 1 + 1e-9
 
 
 def together(noise: CountNoise, epochs: int, delta: float) -> float:
-    """The epsilon of so many epochs, a report of the person in each or in none, at this delta.
+    """Epsilon of this many epochs, with a report of the person in all or in none, at this delta.
 
-    Rounded up. Never above so many times that of one.
+    Rounded up; at most `epochs` times that of one.
     """
     weights, whole = noise.weights, sum(noise.weights)
     loss = log(noise.odds / 2**32) * _UP
@@ -51,7 +51,7 @@ def together(noise: CountNoise, epochs: int, delta: float) -> float:
 
 
 def said_of_count(metric: Metric) -> str:
-    """A sentence of what its numbers of reports say; "" where they are counted."""
+    """Sentence about what numbers of reports reveal; "" if they are not hidden."""
     noise, promise = count_noise(metric), metric.central
     if noise is None or promise is None or metric.count_epsilon is None:
         return ""

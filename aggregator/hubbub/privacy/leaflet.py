@@ -1,4 +1,4 @@
-"""What a catalog asks, for the people who are asked: one page of plain words, with a verdict."""
+"""One page of plain words for the people whose devices report, with a verdict on each metric."""
 
 from dataclasses import dataclass
 from math import ceil
@@ -48,7 +48,9 @@ _SENTENCES: Final = (
 class LeafletRow:
     """One metric.
 
-    right: how often of 100 who sees one answer is right at most; 50 is a guess between two.
+    Args:
+        right: largest number of times, of 100, that an observer of one answer is right; 50 is a
+            guess between two.
     """
 
     asks: str
@@ -61,7 +63,12 @@ class LeafletRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaflet:
-    """All of it. year: the verdict on all answers of a year. more: questions beyond the page's."""
+    """The whole page.
+
+    Args:
+        more: number of questions that do not fit on the page.
+        year: verdict on all answers of a year.
+    """
 
     questions: tuple[LeafletRow, ...]
     more: int
@@ -71,7 +78,7 @@ class Leaflet:
 
 
 def leaflet(catalog: Catalog) -> Leaflet:
-    """The page of a catalog, the questions that say most first."""
+    """The page of a catalog, with the most revealing questions first."""
     privacy_card = card(catalog)
     metrics = sorted(catalog.metrics.values(), key=lambda metric: -metric.report_loss)
     year = privacy_card.together["year"]
@@ -108,7 +115,7 @@ def _question(metric: Metric) -> LeafletRow:
 
 
 def right_of_100(epsilon: float) -> int:
-    """Of 100, rounded up: never fewer than may be."""
+    """Largest number of times, of 100, that an observer is right; rounded up."""
     return ceil(100 * max_posterior(epsilon))
 
 

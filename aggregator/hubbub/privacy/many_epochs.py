@@ -1,11 +1,11 @@
-"""Many epochs: what whole shuffled epochs say together of one person who reports in each.
+"""Many epochs: what whole shuffled epochs reveal together of one person who reports in each.
 
 The distribution of an epoch's privacy loss follows from the histogram's own sum, term by term, and
-distributions of several epochs convolve (Google's dp-accounting). Losses are rounded up to a grid,
-blocks of T count as their least, and what is left out counts as if it told everything: all of it is
-an upper bound, also where the values of every epoch differ, and are chosen by what came before.
-Of two values one count is seen, and what it tells depends on how many others hold each: the largest
-delta over all of that, at every epsilon of a grid, is one distribution that dominates every epoch.
+distributions of several epochs are convolved (Google's dp-accounting). Losses are rounded up to a
+grid, blocks of T count as their least, and what is left out counts as revealing everything: the
+result is an upper bound, also if the values of every epoch differ, and depend on earlier epochs.
+With two values there is one count, and its loss depends on how many others hold each: the largest
+delta over all these cases, at every epsilon of a grid, gives a distribution that dominates all.
 
 Source: Koskela, Jaelkoe, Honkela (AISTATS 2020), for the convolution; Doroshenko, Ghazi, Kamath,
 Kumar, Manurangsi, "Connect the Dots" (PoPETs 2022), for the distribution of a dominating profile;
@@ -46,9 +46,9 @@ _LOOSE: Final = 1e-6
 
 
 def composed_epsilon(epochs: Sequence[tuple[ShuffledEpoch, int]], delta: float) -> float:
-    """The epsilon at `delta` of everything that one person says in crowds, each so many times.
+    """Epsilon at `delta` of all of a person's reports, in crowds with their numbers of epochs.
 
-    Infinite where a crowd hides nothing. Never above the sum of the local epsilons.
+    Infinite if a crowd hides nothing. Never above the sum of the local epsilons.
 
     Raises:
         BadParameter: no epoch, or a number out of range.
@@ -94,10 +94,10 @@ def composed_epsilon(epochs: Sequence[tuple[ShuffledEpoch, int]], delta: float) 
 def largest_local_together(
     crowd: ShuffledEpoch, epochs: int, central: float, delta: float, most: float
 ) -> float:
-    """The largest local epsilon with which so many such crowds together say `central` at most.
+    """Largest local epsilon with which these epochs together reveal at most `central`.
 
-    Within .002 below it, or of a thousandth of `central`. crowd: of any local epsilon. most: where
-    the search ends. What reports say by themselves is kept in any case: `central` over `epochs`.
+    Up to .002 less, or a thousandth of `central`. The local epsilon of `crowd` is ignored; `most`
+    ends the search. `central` / `epochs` always keeps the promise.
 
     Raises:
         BadParameter: a number out of range.
@@ -143,7 +143,7 @@ def largest_local_together(
 def _losses(
     crowd: ShuffledEpoch, grid: float, left_out: float
 ) -> privacy_loss_distribution.PrivacyLossDistribution:
-    """The distribution of one epoch's loss, in steps of the grid, rounded up."""
+    """Distribution of one epoch's loss, in steps of the grid, rounded up."""
     if crowd.noise_dummies:
         return _losses_of_noise(crowd.noise_dummies, grid)
     if crowd.categories == 2:  # noqa: PLR2004 two values
@@ -182,17 +182,17 @@ def _losses(
 
 
 def _loss_of(noise: CountNoise) -> float:
-    """The loss of one count inside its law: either this, or as much less than nothing."""
+    """Loss of one count inside its law: plus or minus this number."""
     return log(noise.odds / 2**32) * (1 + _LOOSE / 10)
 
 
 def _losses_of_noise(
     noise: CountNoise, grid: float
 ) -> privacy_loss_distribution.PrivacyLossDistribution:
-    """The distribution of one epoch's loss, in steps of the grid, rounded up, if nobody lied.
+    """Distribution of one epoch's loss, in steps of the grid, rounded up, if nobody lied.
 
-    But for `_LOOSE` of a step, which every epoch may say more: weights are whole numbers, so that
-    the loss is no exact multiple of the grid.
+    Too small by up to `_LOOSE` of a step per epoch, which the caller adds: weights are whole
+    numbers, so the loss is not an exact multiple of the grid.
     """
     law = law_of(noise)
     counts = np.append(0.0, law), np.append(law, 0.0)
@@ -214,7 +214,7 @@ def _losses_of_noise(
 def _losses_of_two(
     crowd: ShuffledEpoch, grid: float, left_out: float
 ) -> privacy_loss_distribution.PrivacyLossDistribution:
-    """The same of one count. The profile is the larger of both orders, so it is its own mirror."""
+    """The same for one count. The profile is the larger of both directions, hence symmetric."""
     delta = profile(crowd, left_out)
     ahead = [min(1.0, delta(0.0))]
     while ahead[-1] > left_out and len(ahead) * grid <= crowd.epsilon_local:

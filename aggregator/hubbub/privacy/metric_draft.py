@@ -1,4 +1,4 @@
-"""A question before it is a metric: what is asked, and which mechanisms could answer it."""
+"""A question before it is a metric: its kind and size, and the mechanisms that could answer it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,14 +22,15 @@ MEANS: Final = ("mean", "vector")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricDraft:
-    """What is asked: `size` listed values, or candidate strings, or buckets of a range; or a mean.
+    """A question about listed values, candidate strings, a range, a mean, sets, parts or a vector.
 
-    Of sets, `size` listed values, of which a person tells `most`. Of parts, so many cells of all
-    tables of two, or of as many as `ways` says. Of a vector, so many coordinates, whose range is
-    from -high to high.
-
-    permanent_epsilon: if values are reported again and again, the epsilon for life of each.
-    parts: how many values each part has.
+    Args:
+        size: number of listed values, candidates, buckets, cells of all tables, or coordinates.
+        low, high: range of numbers; of a vector, from -high to high.
+        permanent_epsilon: for values that are reported repeatedly, lifetime epsilon of each.
+        most: for sets, number of values that a person reports.
+        parts: number of values of each part.
+        ways: number of parts in a table.
     """
 
     kind: Kind
@@ -42,7 +43,7 @@ class MetricDraft:
     ways: int = 2
 
     def suitable(self, epsilon: float) -> dict[str, dict[str, Any]]:
-        """The mechanisms that answer it, with parameters for one report at epsilon."""
+        """The mechanisms that can answer it, with parameters for one report at epsilon."""
         ends = {"epsilon": epsilon, "low": self.low, "high": self.high}
         match self.kind:
             case "values":
@@ -59,10 +60,10 @@ class MetricDraft:
                 return {name: {"epsilon": epsilon, **own}}
 
     def values(self) -> Sequence[Any]:
-        """What people hold alike: indices, strings, or the middles of buckets.
+        """Example values with equal shares: indices, strings, or middles of buckets.
 
-        One for each estimate; of sets, one with each value and the next ones, as many as are told;
-        of parts, some that reach every value.
+        One for each estimate; for sets, each value with the next ones, as many as are reported; for
+        parts, some that cover every value.
         """
         match self.kind:
             case "sets":
@@ -84,7 +85,7 @@ class MetricDraft:
                 return range(self.size)
 
     def even(self) -> Floats:
-        """The share of each estimate, if all are held alike."""
+        """Share of each estimate, if all example values are equally frequent."""
         match self.kind:
             case "sets":
                 return np.full(self.size, min(self.most / self.size, 1.0))
@@ -95,7 +96,7 @@ class MetricDraft:
                 return np.full(self.size, 1 / self.size)
 
     def holding(self, place: int, share: float) -> tuple[Sequence[Any], Floats]:
-        """Values and their shares, where the estimate at `place` has one and the rest is even."""
+        """Values and their shares, if the estimate at `place` has `share` and the rest is even."""
         match self.kind:
             case "sets":
                 return [1 << place, 0], np.array([share, 1 - share])
@@ -110,7 +111,7 @@ class MetricDraft:
 
 
 def _sole(draft: MetricDraft, epsilon: float) -> tuple[str, dict[str, Any]]:
-    """The one mechanism of sets, parts or vectors, and what it is built from beside epsilon."""
+    """The only mechanism for sets, parts or vectors, and its parameters besides epsilon."""
     if draft.kind == "sets":
         return PrivSet.NAME, {"categories": draft.size, "most": draft.most}
     if draft.kind == "parts":
@@ -141,7 +142,7 @@ def _of_strings(draft: MetricDraft, epsilon: float) -> dict[str, dict[str, Any]]
 
 
 def _chain(epsilon: float, permanent: float | None) -> dict[str, float]:
-    """RAPPOR's f, p and q, of one hash: a quarter lies for life where that fits, if none is given.
+    """RAPPOR's f, p and q, for one hash; without a permanent epsilon f is a quarter if that fits.
 
     A report loses 2 ln(q* / (1 - q*)), all of them 2 ln((1 - f/2) / (f/2)).
     """

@@ -1,4 +1,4 @@
-"""Facts: what a catalog says of a metric, as pages and cards list it."""
+"""A metric's catalog fields as label and text, for pages and cards."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Fact:
 
 
 def facts(metric: Metric) -> list[Fact]:
-    """Every field that has a label, but for those that hold their default."""
+    """All labelled fields that differ from their default."""
     section: type = type(metric)
     return [
         Fact(field.name, field.entry.label, _text(value))
@@ -32,12 +32,12 @@ def facts(metric: Metric) -> list[Fact]:
 
 
 def _in_force(metric: Metric, field: str) -> Any:
-    """What a field holds; in development a single report leaves, whatever the catalog says."""
+    """The field's effective value; in development the minimum batch is 1."""
     return metric.fewest if field == "min_batch" else getattr(metric, field)
 
 
 def _text(value: Any) -> str:
-    """As people write it: 1,000; 2027-06-30; day; os (linux, macos)."""
+    """The value for people: 1,000; 2027-06-30; day; os (linux, macos)."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name} ({', '.join(members)})" for name, members in value.items())
     return f"{value:,}" if isinstance(value, int | float) else str(value)

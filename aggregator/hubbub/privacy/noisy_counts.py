@@ -1,31 +1,28 @@
-"""Noise dummies: what an epoch says of one person where each value has a secret number of them.
+"""Noise dummies: what an epoch reveals of one person if each value has a secret number of dummies.
 
 Two epochs differ in one report, which names v in one and w in the other. Without lies all other
-reports are known, so their counts are those of the dummies: with x on v and y on w, and P the law
-of a value's number,
+reports are known, so only dummies are uncertain: with x of them on v, y on w, and P the law of a
+value's number,
 
     delta = sum over (x, y) of max(P(x - 1) P(y) - e^epsilon P(x) P(y - 1), 0)
 
-It is the same in either direction, and other values tell nothing.
+It is the same in either direction, and other values reveal nothing.
 
-Where devices lie, each of the m others names v or w, evenly, with chance 2 q, whatever it holds;
-and else something that does not depend on which of both it would have been. Let the adversary know
-of everybody else whether it did, and what all those name who did not. S of them remain,
-Bin(m, 2 q), split evenly over v and w. With N(x, y) the law of that and of the dummies, and p, q
-the chances of a report, v gives
+If devices lie, each of the m others names v or w, evenly, with probability 2 q, whatever it holds,
+and otherwise something independent of that choice. Let the adversary know of everybody else whether
+it did, and what the rest named. S reports remain, Bin(m, 2 q), split evenly over v and w. With
+N(x, y) the joint law of these and the dummies, and p, q the probabilities of a report, v gives
 
     p N(x - 1, y) + q N(x, y - 1) + (d - 2) q g N(x, y)
 
-and w the same with p and q changed. The last term is of a report that names a third value. That
-happens to be g times as likely as on average for the counts of all third values together: of each
-it is P(z - 1) / P(z), and g is their mean, so a number of d - 2 draws that are each above the mean
-of P or not. Where g is small epsilon is large; delta is convex in g, so chords between some g are
-an upper bound. Of two values S would give too much away: there a of the m hold v, and those who lie
-move from one to the other; all a are gone through as in hubbub.privacy.one_count.
-
-Nobody's honesty is needed for what the dummies hide; `honest` counts whose lies are noise too.
+and w the same with p and q exchanged. The last term is a report that names a third value. It is g
+times as likely as on average for the counts of all third values together: for each it is
+P(z - 1) / P(z), and g is their mean, which is a number of d - 2 draws that are above the mean of P
+or not. Where g is small, epsilon is large; delta is convex in g, so chords between some g are an
+upper bound. With two values S would give too much away: there a of the m hold v, and those who lie
+move from one to the other; all a are computed as in hubbub.privacy.one_count.
+What the dummies hide needs nobody's honesty; `honest` counts whose lies are noise too.
 All rounding is up: numbers S are taken in blocks, each as if it were its least.
-
 Sources: Murakami, Sei, Eriguchi (IEEE S&P 2025), section 4, for dummies without lies; the rest is
 hubbub's own, proven above; tests enumerate small epochs.
 """
@@ -60,10 +57,12 @@ _Seen = tuple[Floats, Floats, Floats]
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyCounts:
-    """One epoch.
+    """The account of one epoch.
 
-    cases: what is seen, each of which may be so; none where lies are left out, which rounds up.
-    thirds: some g and their weights. third: the chance that a report names a third value.
+    Args:
+        cases: possible views, of which the worst counts; none if lies are ignored, which rounds up.
+        thirds: some g and their weights.
+        third: probability that a report names a third value.
     """
 
     noise: CountNoise
@@ -74,7 +73,7 @@ class NoisyCounts:
 
     @classmethod
     def of(cls, crowd: ShuffledEpoch, delta: float) -> "NoisyCounts":
-        """Trusted down to `delta`. The crowd has noise dummies."""
+        """The account of a crowd with noise dummies, valid down to `delta`."""
         noise, cut = crowd.noise_dummies, delta * TAILS
         assert noise is not None  # noqa: S101 it is asked of these alone
         if crowd.lie == 0:
@@ -90,7 +89,7 @@ class NoisyCounts:
         )
 
     def delta(self, central: float) -> float:
-        """The hockey-stick divergence at exp(central), rounded up."""
+        """Hockey-stick divergence at exp(central), rounded up."""
         bare = bare_delta(self.noise, central)
         if not self.cases:
             return bare
@@ -111,13 +110,13 @@ class NoisyCounts:
 
 @lru_cache(maxsize=64)
 def law_of(noise: CountNoise) -> Floats:
-    """The chances of 0, 1, 2, ... dummies of one value."""
+    """Probabilities of 0, 1, 2, ... dummies of one value."""
     whole = sum(noise.weights)
     return np.array([weight / whole for weight in noise.weights])
 
 
 def bare_delta(noise: CountNoise, central: float) -> float:
-    """The same where nobody lies: by how much more each number of x is seen than it should be."""
+    """Hockey-stick divergence if nobody lies, rounded up."""
     law, t = law_of(noise), exp(central) * (1 - _ROUNDING)
     one_more, number = np.append(0.0, law), np.append(law, 0.0)
     with np.errstate(divide="ignore"):
@@ -132,7 +131,7 @@ def bare_delta(noise: CountNoise, central: float) -> float:
 
 
 def _thirds(noise: CountNoise, number: int) -> tuple[tuple[float, float], ...]:
-    """Some g, and weights whose sum of a convex function is above its mean over all g."""
+    """Some g, with weights whose sum of a convex function is at least its mean over all g."""
     if number == 0:
         return ((0.0, 1.0),)
     law = law_of(noise)
@@ -156,7 +155,7 @@ def _thirds(noise: CountNoise, number: int) -> tuple[tuple[float, float], ...]:
 
 
 def _of_many(crowd: ShuffledEpoch, noise: CountNoise, cut: float) -> tuple[_Seen, ...]:
-    """Of three values or more: all blocks of S together are one case."""
+    """For three values or more: all blocks of S together are one case."""
     law, q = law_of(noise), crowd.lie
     numbers = likely(crowd.others, 2 * q, cut)
     wide = -(-len(numbers) // _BLOCKS)
@@ -175,7 +174,7 @@ def _of_many(crowd: ShuffledEpoch, noise: CountNoise, cut: float) -> tuple[_Seen
 
 
 def _of_two(crowd: ShuffledEpoch, noise: CountNoise, cut: float) -> tuple[_Seen, ...]:
-    """Of two values: a case for each block of how many of the others hold v."""
+    """For two values: a case for each block of how many of the others hold v."""
     law = law_of(noise)
     pairs = list(zip(*splits(crowd, coarsely=True), strict=True))
     stay, move = (laws(n, crowd.lie, cut) for n in pairs)
@@ -188,7 +187,7 @@ def _of_two(crowd: ShuffledEpoch, noise: CountNoise, cut: float) -> tuple[_Seen,
 
 
 def _seen(crowd: ShuffledEpoch, split: Floats, law: Floats) -> _Seen:
-    """Where v is likelier than w. split: the chances of how many of the others' are on v."""
+    """The view where v is likelier than w; `split` is the law of the others' reports on v."""
     both = _on_both(split, law)
     up, side = both[:-1, 1:], both[1:, :-1]
     p, q = crowd.keep, crowd.lie
@@ -198,7 +197,7 @@ def _seen(crowd: ShuffledEpoch, split: Floats, law: Floats) -> _Seen:
 
 
 def _on_both(split: Floats, law: Floats) -> Floats:
-    """The law of x and of y, where what is not on v is on w, with room for one more of either."""
+    """Joint law of x and y, if reports not on v are on w; with room for one more of either."""
     wide, size = len(split), len(law)
     on_v = np.zeros((wide + size + 1, wide))
     on_w = np.zeros((wide, wide + size + 1))

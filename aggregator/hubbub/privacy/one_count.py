@@ -1,11 +1,10 @@
-"""The one count of two values: what a whole epoch of `grr` reports says about one person, exactly.
+"""The one count of two values: exactly what a whole epoch of `grr` reports reveals of one person.
 
-There is one count and not two, and what the others hold
-matters: those who hold v hide the person by not naming it, those who hold w by naming it, and the
-noise N is Bin(b, q) - Bin(a, q) for a + b others. All splits are gone through, in blocks: a block
-counts as if only those noised whom every split in it has. It is worst, where that was tried, if all
-hold the same. The chances of N are log-concave, as those of all sums of coins are, so who tells v
-from w best looks whether the count passes some k, and
+There is one count instead of two, and it matters what the others hold: those who hold v hide the
+person by not naming it, those who hold w by naming it, and the noise N is Bin(b, q) - Bin(a, q) for
+a + b others. All splits are computed, in blocks: a block counts only the noise that all its splits
+have. The worst case, where this was tried, is that all others hold the same. The law of N is
+log-concave, as of all sums of coins, so for a person who holds v
 
     delta = max over k of (p - t q) P(N = k) - (t - 1) min(P(N > k), P(N < k))
 
@@ -38,9 +37,10 @@ _WIDE_SPLIT: Final = 0.01
 
 @dataclass(frozen=True)
 class OneCount:
-    """One count of two values: per block of splits, the chances of how many others are in it.
+    """One count of two values: for each block of splits, the law of the others' count.
 
-    Of each number its chance, and that of those beyond it, on the side where these are fewer.
+    Args:
+        noises: probability of each number, and of all beyond it, on the side where that is less.
     """
 
     crowd: ShuffledEpoch
@@ -49,7 +49,7 @@ class OneCount:
 
     @classmethod
     def of(cls, crowd: ShuffledEpoch, delta: float, *, coarsely: bool = False) -> "OneCount":
-        """Trusted down to `delta`; coarsely: in fewer blocks of splits."""
+        """The account, valid down to `delta`; `coarsely` with fewer blocks of splits."""
         cut = delta * TAILS
         lie_laws, others = (
             laws(n, crowd.lie, cut) for n in zip(*splits(crowd, coarsely=coarsely), strict=True)
@@ -60,7 +60,7 @@ class OneCount:
         return cls(crowd, tuple((noise, _beyond(noise)) for noise in noises), cut)
 
     def delta(self, central: float) -> float:
-        """The largest of all splits, rounded up."""
+        """The largest delta of all splits, rounded up."""
         t, p, q = exp(central), self.crowd.keep, self.crowd.lie
         worst = wrong = 0.0
         for noise, beyond in self.noises:
@@ -72,9 +72,9 @@ class OneCount:
 
 @dataclass(frozen=True)
 class SeveralCounts:
-    """One count of two values, by how many dummies devices made by chance, which all can see.
+    """One count of two values, for each public number of dummies that devices added by chance.
 
-    In blocks of that number, each as if it were its least.
+    That number is taken in blocks, each as if it were its least.
     """
 
     counts: list[tuple[OneCount, float]]
@@ -82,7 +82,7 @@ class SeveralCounts:
 
     @classmethod
     def of(cls, crowd: ShuffledEpoch, delta: float) -> "SeveralCounts":
-        """Trusted down to `delta`."""
+        """The account, valid down to `delta`."""
         cut = delta * TAILS
         dummy_counts = likely(crowd.others + 1, crowd.each % 1, cut)
         starts = np.arange(0, len(dummy_counts), -(-len(dummy_counts) // _FEW_BLOCKS))
@@ -92,12 +92,12 @@ class SeveralCounts:
         return cls(list(zip(counts, weights.tolist(), strict=True)), cut)
 
     def delta(self, central: float) -> float:
-        """The mean over all numbers, rounded up."""
+        """Mean over all numbers of dummies, rounded up."""
         return sum(weight * count.delta(central) for count, weight in self.counts) + self.cut
 
 
 def splits(crowd: ShuffledEpoch, *, coarsely: bool) -> list[tuple[int, int]]:
-    """Of each block: how many hold v in all its splits, and how many w; half, by symmetry."""
+    """For each block, how many hold v in all its splits, and how many w; half, by symmetry."""
     if crowd.lie == 0:
         return [(0, 0)]
     splits, first = [], 0
@@ -111,7 +111,7 @@ def splits(crowd: ShuffledEpoch, *, coarsely: bool) -> list[tuple[int, int]]:
 
 
 def _beyond(noise: Floats) -> Floats:
-    """Of each number the chance of one above it, or of one below it, which is less."""
+    """For each number, the probability of a larger one or of a smaller one, whichever is less."""
     above, below = (np.append(0.0, np.cumsum(law)[:-1]) for law in (noise[::-1], noise))
     fewer: Floats = np.minimum(above[::-1], below)
     return fewer

@@ -1,10 +1,9 @@
-"""How many dummies a crowd is best padded with: the fewest whose errors are as small as any's.
+"""How many dummies to add to a crowd: the fewest whose errors are about as small as possible.
 
-By the shuffler, which makes a number, or by devices, each of which makes so many on average.
-
-Dummies hide a person as lies do, so devices may lie less; but each is noise, and whoever trusts
-nobody is left with a larger local epsilon. Errors are exact: the variances of a value that nobody
-holds and of one that a tenth hold, added.
+The shuffler adds a number of them, or each device adds some on average. Dummies hide a person as
+lies do, so devices may lie less; but each is noise, and people who do not trust the shuffler are
+left with a larger local epsilon. Errors are exact: the sum of the variances of a value that nobody
+holds and of one that a tenth hold.
 """
 
 from dataclasses import replace
@@ -47,10 +46,10 @@ def best_dummies(
     most: float,
     by_devices: bool = False,
 ) -> int:
-    """The fewest with which the variance is within 5% of the least; 0 where none are worth it.
+    """The fewest dummies whose variance is within 5% of the least; 0 if none are worth it.
 
-    Never more than reports, and than 1,000. most: the largest local epsilon that is allowed.
-    by_devices: whether they are made there, so many of so many reports as are told.
+    At most `reports`, or 1,000 if that is more. `most` is the largest permitted local epsilon. With
+    `by_devices`, devices add that many in total to a crowd of `reports`.
 
     Raises:
         BadParameter: a number out of range.
@@ -83,14 +82,13 @@ def best_noise(
 ) -> Law:
     """Scale and shift of the noise dummies with the least variance that keep a promise.
 
-    crowd: without them, of reports that say as much as they may. epochs: that keep it together, of
-    each of which the person's report is one. (0, 0) where the crowd keeps it by its lies alone.
-
-    ends: the largest chance of either end of the law, which tells all. It is no more than `delta`
-    allows, and less for a person who is in many epochs; it costs dummies and no error.
+    `crowd` has none, and reports at the largest permitted local epsilon; (0, 0) if its lies alone
+    keep the promise. `epochs` keep it together, with a report of the person in each. `ends` bounds
+    the probability of either end of the law, which reveals everything; `delta` bounds it too. A
+    smaller one helps a person who is in many epochs, and costs dummies but no error.
 
     Raises:
-        BadParameter: it takes more of them than may be.
+        BadParameter: more dummies than permitted are needed.
     """
     if _kept(crowd, (0.0, 0), central, delta, epochs):
         return 0.0, 0
@@ -121,12 +119,12 @@ def best_noise(
 
 
 def wins(noisy: ShuffledEpoch, other: ShuffledEpoch) -> bool:
-    """Whether a crowd's noise dummies make its errors smaller than another's, by 5% of variance."""
+    """Whether noise dummies give a crowd less variance than `other`, by more than 5%."""
     return bool(noisy.noise_dummies) and EQUAL * _variance(noisy) < _variance(other)
 
 
 def _law(scale: float, ends: float) -> Law:
-    """With the least shift whose largest and least number have this chance together at most."""
+    """The law with the least shift whose two ends together have at most this probability."""
     scale, end = max(scale, MIN_SCALE), ends / 2
     shift = max(1, ceil(scale * log(tanh(1 / (2 * scale)) / end)))
     while shift > 1 and float(_noise(scale, shift - 1).delta) <= end:
@@ -152,5 +150,5 @@ def _kept(crowd: ShuffledEpoch, law: Law, central: float, delta: float, epochs: 
 
 
 def _variance(crowd: ShuffledEpoch) -> float:
-    """Of a value that nobody holds and of one in ten, added."""
+    """Sum of the variances of a value that nobody holds, and of one that a tenth hold."""
     return crowd.stderr(0.0) ** 2 + crowd.stderr(0.1) ** 2

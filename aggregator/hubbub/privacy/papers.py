@@ -1,7 +1,7 @@
-"""The papers that a catalog needs before an app ships: drafts in the GDPR's and the stores' terms.
+"""Documents that a catalog needs before an app ships: drafts for the GDPR and the app stores.
 
 Every statement comes from the catalog or from what the mechanisms prove, and names its source. What
-neither can contain is a `decision`: a person who answers for it, often a lawyer, must write it.
+neither contains is a `decision`: a responsible person, often a lawyer, must write it.
 Articles are of Regulation (EU) 2016/679. The stores' identifiers are those of Apple's privacy
 manifest and of the file that the Play Console's data-safety form exports and imports.
 """
@@ -38,7 +38,7 @@ _TYPE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One row of a paper. source: where in the catalog or the proofs it comes from, or DECIDE."""
+    """One row of a paper; `source` is the catalog field or proof behind it, or DECIDE."""
 
     subject: str
     text: str
@@ -47,7 +47,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """A document of statements. purpose: what it is for, and what it is not."""
+    """A document of statements; `purpose` states what it is for, and what it is not."""
 
     name: str
     title: str
@@ -83,7 +83,7 @@ def papers(catalog: Catalog) -> list[Paper]:
 
 
 def privacy_manifest() -> bytes:
-    """PrivacyInfo.xcprivacy of what hubbub collects, for Apple: to merge with the app's own."""
+    """PrivacyInfo.xcprivacy for hubbub's own collection, to merge with the app's."""
     collected = {
         "NSPrivacyCollectedDataType": _APPLE_TYPE,
         "NSPrivacyCollectedDataTypeLinked": False,
@@ -100,7 +100,7 @@ def privacy_manifest() -> bytes:
 
 
 def play_answers() -> str:
-    """Rows of Google Play's data-safety file that hubbub answers: to merge with the app's own."""
+    """Rows of Google Play's data-safety file about hubbub, to merge with the app's own."""
     usage = f"PSL_DATA_USAGE_RESPONSES:{_PLAY_TYPE}:"
     rows = [
         ("PSL_DATA_COLLECTION_COLLECTS_PERSONAL_DATA", "", "true", "REQUIRED", "Collects data"),
@@ -289,7 +289,7 @@ def _shared(catalog: Catalog) -> str:
 
 
 def _grouped(subject: str, texts: Mapping[str, str]) -> Sequence[Statement]:
-    """A statement for each different text; texts: by metric."""
+    """A statement for each different text of the metrics."""
     names: dict[str, list[str]] = {}
     for name, text in texts.items():
         names.setdefault(text, []).append(name)
@@ -307,7 +307,7 @@ def _data(metric: Metric) -> str:
 
 
 def _in_a_crowd(metric: Metric) -> str:
-    """What holds besides while the shuffler keeps its part; empty without a central promise."""
+    """Sentence about the guarantee with an honest shuffler; "" without a central promise."""
     promise = metric.central
     if promise is None:
         return ""

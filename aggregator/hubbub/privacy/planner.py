@@ -1,11 +1,11 @@
 """The planner: before launch, which mechanism, how many reports, which epsilon.
 
 For every mechanism that suits a question: the exact standard error of its estimates (its family's
-`expected`), and the smallest share that will be detected. A value is detected if its estimate
-stands out from zero at 5% corrected for the number of values, as the first of a list must; the
-smallest detectable share does so with a chance of 95%. Of few reports of listed values both are by
-the exact law that answers judge by, in whole reports. The recommendation is the rule of `mechanism
-= "auto"`: within 5% of the least variance the shortest payload, then the fewest cells.
+`expected`), and the smallest share that will be detected. A value is detected if its estimate is
+significantly above zero at 5%, corrected for the number of values; the smallest detectable share is
+detected with a probability of 95%. For few reports of listed values both use the exact law by which
+answers are judged, in whole reports. The recommendation is the rule of `mechanism = "auto"`: among
+mechanisms within 5% of the least variance, the shortest payload, then the fewest cells.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -41,12 +41,15 @@ _CUT: Final = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One mechanism for a question. Errors are shares of all reports; of means, of their range.
+    """One mechanism for a question. Errors are shares of all reports, or of a mean's range.
 
-    stderr: root mean square over all values, if all are held alike; of a mean, where it is largest.
-    population: the same of the population's share, with the error of who reports; of a mean, at
-    most. rare: of a value that nobody holds. detectable: the smallest share that is detected with a
-    chance of 95%; of a mean, the half width of the population's 95% interval; infinite if none is.
+    Args:
+        stderr: root mean square over all values, if all are equally frequent; of a mean, the
+            largest.
+        population: the same for the population, with sampling error; of a mean, an upper bound.
+        rare: of a value that nobody holds.
+        detectable: smallest share that is detected with a probability of 95%; of a mean, half the
+            population's 95% interval; infinite if none is.
     """
 
     mechanism: str
@@ -63,7 +66,7 @@ class Row:
 
 
 def plan(question: MetricDraft, epsilon: float, reports: float) -> list[Row]:
-    """A row for every suitable mechanism, the recommended one first, then by standard error.
+    """A row for every suitable mechanism: the recommended one, then by standard error.
 
     Raises:
         BadParameter: a number out of range.
@@ -77,7 +80,7 @@ def plan(question: MetricDraft, epsilon: float, reports: float) -> list[Row]:
 
 
 def ranked(rows: Sequence[Row], cost: Target) -> list[Row]:
-    """The recommended one first, then by cost: of those that cost alike, the shortest payload."""
+    """The recommended row, with the shortest payload among the cheapest; then others by cost."""
     least = min(map(cost, rows))
     equal = [row for row in rows if cost(row) <= EQUAL * least]
     best = min(equal, key=lambda item: (item.payload_bytes, item.cells, cost(item)))
@@ -120,7 +123,7 @@ def row(question: MetricDraft, name: str, parameters: Mapping[str, Any], reports
 def reports_for(
     question: MetricDraft, name: str, parameters: Mapping[str, Any], target: Target, most: float
 ) -> Row:
-    """The fewest reports whose `target` is at most so much; infinitely many if none do.
+    """The fewest reports with which `target` is at most `most`; infinite if none suffice.
 
     Raises:
         BadParameter: `most` is not a share.
@@ -139,10 +142,10 @@ def reports_for(
 def epsilon_for(
     question: MetricDraft, name: str, reports: float, target: Target, most: float
 ) -> Row | None:
-    """The smallest epsilon whose `target` is at most so much; None if there is none up to 16.
+    """The smallest epsilon with which `target` is at most `most`; None if none up to 16 suffices.
 
     Raises:
-        BadParameter: `most` is not a share, or so many reports cannot be.
+        BadParameter: `most` is not a share, or `reports` is out of range.
     """
     _check_reports(reports)
     _check_share(most)
@@ -196,7 +199,7 @@ def _detectable(question: MetricDraft, mechanism: Any, reports: float, place: in
 
 
 def _of_few(channel: Pure, reports: int, tail: Tail, corrected: float) -> float:
-    """The smallest share, in whole reports, by the law of those that support a value."""
+    """The smallest detectable share, in whole reports, by the exact law of supports."""
     p, q = float(channel.p), float(channel.q)
     further = float(tail.reach(np.array([corrected]))[0]) * sqrt(reports * q * (1 - q))
     passing = floor(reports * q + further) + 1

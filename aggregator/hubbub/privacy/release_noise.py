@@ -1,4 +1,4 @@
-"""The noise of releases, drawn by OpenDP on whole numbers: `hubbub[releases]`."""
+"""Noise of releases, drawn by OpenDP on whole numbers: `hubbub[releases]`."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -14,7 +14,7 @@ dp.enable_features("contrib")  # discrete noise and noisy max are in it
 
 
 def largest(numbers: Sequence[int], scale: float) -> int:
-    """The place of the largest, by noisy max with exponential noise of this scale."""
+    """Place of the largest number, by noisy max with exponential noise of this scale."""
     select = dp.m.make_noisy_max(
         dp.vector_domain(dp.atom_domain(T=int)),
         dp.linf_distance(T=int),
@@ -26,7 +26,7 @@ def largest(numbers: Sequence[int], scale: float) -> int:
 
 
 def draw(size: int, l1: int, l2: float, policy: Release) -> tuple[Floats, float]:
-    """Noise for so many whole numbers of this sensitivity, and its variance."""
+    """Noise for `size` whole numbers of this sensitivity, and its variance."""
     zeros = [0] * size
     domain = dp.vector_domain(dp.atom_domain(T=int), size=size)
     if policy.mechanism == "gaussian":
@@ -45,7 +45,7 @@ def draw(size: int, l1: int, l2: float, policy: Release) -> tuple[Floats, float]
 
 @lru_cache(maxsize=256)
 def _sigma(l2: float, epsilon: float, delta: float) -> float:
-    """The least of a discrete Gaussian that keeps epsilon and delta, by its zCDP."""
+    """The smallest sigma of a discrete Gaussian that keeps epsilon and delta, by its zCDP."""
     space = dp.vector_domain(dp.atom_domain(T=int), size=1), dp.l2_distance(T=float)
 
     def gaussian(scale: float) -> dp.Measurement:

@@ -1,19 +1,22 @@
-"""Central releases: noise on totals, for numbers that leave the house.
+"""Central releases: noise on totals, for published numbers.
 
-Totals are of randomized reports already; whoever publishes numbers again and again, to people who
-may join them with others, adds noise of a budget of its own. Two collections are neighbours if one
-person answered otherwise, in all of their reports in the epochs asked; how many reported is known.
+Totals are already sums of randomized reports. Numbers that are published again and again, to people
+who may join them with others, get additional noise from a budget of their own. Two collections are
+neighbours if one person answered differently in all of their reports in the queried epochs; the
+number of reports is public.
 
     count       of one value, or part of a range      sensitivity 1 for a report
-    histogram   of all of them                        as many as one report can change
-    mean        of a number                           as far as one report can move the sum
+    histogram   of all values                         the most that one report can change
+    mean        of a number                           the most that one report can move the sum
     mode        the most common value                 1, for the largest of all scores
 
 Noise is on whole numbers, drawn exactly by OpenDP: discrete Laplace of scale sensitivity / epsilon,
 discrete Gaussian of the least sigma whose zCDP gives (epsilon, delta); the mode by noisy max with
 exponential noise of scale 2 sensitivity / epsilon. Estimating from it is post-processing.
-What left the shuffler as a crowd, under a central promise, is published as it is: its estimates are
-post-processing of what keeps the promise already, and noise on top would hide nobody better.
+
+Reports that left the shuffler as a crowd, under a central promise, are published without noise:
+their estimates are post-processing of data that already keep the promise.
+
 Sources: Dwork, McSherry, Nissim, Smith (TCC 2006); Canonne, Kamath, Steinke (NeurIPS 2020);
 McKenna, Sheldon (NeurIPS 2020) for the noisy max, at least as good as the exponential mechanism.
 """
@@ -55,10 +58,12 @@ _LAPLACE_KURTOSIS: Final = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Released:
-    """One published number: in reports; of a mean, in the metric's own unit.
+    """One published number: in reports; a mean in the metric's own unit.
 
-    stderr: of both noises together. noise: the standard error that the release alone added. Of the
-    most common value there is but its name, and the figures are None.
+    Args:
+        value: for the query mode, the most common value; all numbers are then None.
+        stderr: of randomization and release noise together.
+        noise: standard error that the release alone added.
     """
 
     value: str
@@ -78,14 +83,14 @@ def release(
     policy: Release,
     reports_each: int,
 ) -> list[Released]:
-    """Draw the noise and answer; every call draws anew.
+    """Draws the noise and answers; every call draws anew.
 
-    parts: the metric's mechanism with its totals, and those of its tiers. values: what is listed.
-    value: the one that is counted, "" for the other queries.
-    reports_each: the most reports in these totals that one person made.
+    `parts` are the mechanisms and totals of the metric and its tiers; `values` are the listed
+    values; `value` is the counted one, "" for other queries; `reports_each` is the largest number
+    of one person's reports in these totals.
 
     Raises:
-        BadParameter: a query that the metric or its mechanism of release has no answer to.
+        BadParameter: the metric or its release mechanism cannot answer the query.
     """
     mechanism = parts[0][0]
     labels = _labels(mechanism, values, query, value)
@@ -122,7 +127,7 @@ def _published(
     far: Floats | float,
     ends: tuple[float, float] | None,
 ) -> list[Released]:
-    """A row for each name. far: of an interval's ends. ends: of a mean, between which it lies."""
+    """A row for each name; `far` is the number of errors to an end, `ends` the range of a mean."""
     columns = figures.estimates, figures.absent, figures.growth
     # Of a hidden number of reports there may be more than are expected.
     low, high = held_between(
@@ -150,7 +155,7 @@ def _published(
 
 
 def _name_alone(value: str) -> Released:
-    """The most common value, of which no figure is published."""
+    """The most common value, without any published number."""
     return Released(value=value, estimate=None, stderr=None, noise=None, low=None, high=None)
 
 
@@ -161,10 +166,10 @@ def as_it_is(
     query: ReleaseKind,
     value: str,
 ) -> list[Released]:
-    """The estimates of totals that left as crowds: nothing is added, whoever asks how often.
+    """Estimates of totals that left as crowds, without added noise.
 
     Raises:
-        BadParameter: a query that the metric has no answer to.
+        BadParameter: the metric cannot answer the query.
     """
     labels = _labels(mechanism, values, query, value)
     own = family_for(mechanism)
@@ -182,7 +187,7 @@ def as_it_is(
 def _labels(
     mechanism: AnyMechanism, values: Sequence[str] | None, query: ReleaseKind, value: str
 ) -> Sequence[str]:
-    """What the query is about; refuses what it is not for."""
+    """Names of the released numbers; refuses queries that do not fit."""
     own = family_for(mechanism)
     labels = own.labels(mechanism, values)
     if (own.KIND == "mean") != (query == "mean"):
@@ -214,7 +219,7 @@ def _most_common(
 def _noisy(
     mechanism: AnyMechanism, totals: Totals, place: int | None, policy: Release, reports_each: int
 ) -> tuple[ValueEstimates, Floats]:
-    """The figures with both noises, and the variance of this one: of all values, or of one."""
+    """Estimates with both noises, and the release noise's variance: of all values, or of one."""
     totals.check(mechanism.layout)
     own = family_for(mechanism)
     statistic = own.statistic(mechanism, totals)
@@ -256,10 +261,10 @@ def _noisy(
 
 
 def check_noise(metrics: Iterable[Metric]) -> None:
-    """See, without loading it, that what draws noise is installed, if any metric is released.
+    """Checks, without loading it, that the noise library is installed if any metric is released.
 
     Raises:
-        MissingDependency: it is not.
+        MissingDependency: it is not installed.
     """
     released = [metric.name for metric in metrics if metric.release is not None]
     if released and find_spec("opendp") is None:
@@ -270,7 +275,7 @@ def check_noise(metrics: Iterable[Metric]) -> None:
 
 
 def _noise() -> ModuleType:
-    """Loaded with the first release: OpenDP is larger than all the rest of an aggregator."""
+    """The noise module, loaded with the first release: OpenDP is larger than the aggregator."""
     try:
         return import_module("hubbub.privacy.release_noise")
     except ModuleNotFoundError as error:

@@ -1,7 +1,7 @@
-"""What a reviewer checks of a catalog in an afternoon: ten claims, and how each is tried.
+"""Ten claims about a catalog that a reviewer can check in an afternoon, and how to check each.
 
-Every claim has a command that shows it, the proofs and tests that fail where it does not hold, what
-it rests on, and what is assumed. The figures are those of the privacy card.
+Every claim has a command that shows it, the proofs and tests that fail if it does not hold, what
+it relies on, and what it assumes. The figures are those of the privacy card.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _ACCOUNTS: Final = "test_somebody_with_a_few_accounts_sends_as_many_reports_as_t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """One claim. command: as typed in a terminal. shown: proofs and tests by name."""
+    """One claim; `command` is typed in a terminal, `shown` names proofs and tests."""
 
     says: str
     command: str

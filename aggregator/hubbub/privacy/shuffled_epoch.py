@@ -1,4 +1,4 @@
-"""A shuffled epoch: how many reports of `grr` it has, how they lie, and what else is among them."""
+"""A shuffled epoch: its number of `grr` reports, their lies, and its dummies."""
 
 from dataclasses import dataclass, replace
 from math import exp, floor, inf, sqrt
@@ -24,19 +24,21 @@ FFT_ERROR: Final = 1e-14
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShuffledEpoch:
-    """One epoch of `grr` that leaves the shuffler whole.
+    """One epoch of `grr` reports that leaves the shuffler whole.
 
-    Or of hashed strings, whose reports show by which of so many functions they were hashed.
+    It also stands for hashed strings, whose reports show one of `groups` functions, and for codes
+    of directions, where `categories` is the number of words divided by that of near words.
 
-    Or of codes of directions, where `categories` is how many times as many words there are as near.
-
-    reports: all that it has, without the dummies. categories: how many values there are.
-    epsilon_local: of one report alone, in nats; infinite if nobody lies. honest: the share of the
-    reports that lie as they should; all others are taken for known. dummies: reports that hold a
-    value drawn evenly, added by somebody who is trusted for it; their number is public. groups: of
-    how many a report shows which it is in; then `categories` are those of one group. each: dummies
-    that every honest device adds: the whole of it, and one more with the chance that is left.
-    noise_dummies: the law of how many more each value has; these numbers are secret.
+    Args:
+        reports: all reports, without dummies.
+        categories: number of values; of one group if there are several.
+        epsilon_local: of one report alone, in nats; infinite if nobody lies.
+        honest: share of reports that lie as they should; all others count as known.
+        dummies: public number of reports of a random value, added by a trusted party.
+        groups: number of groups of which a report shows its own.
+        each: dummies of every honest device: the whole part, and one more with the fraction as its
+            probability.
+        noise_dummies: law of the secret number of dummies of each value.
 
     Raises:
         BadParameter: a number out of range.
@@ -82,32 +84,32 @@ class ShuffledEpoch:
 
     @property
     def others(self) -> int:
-        """Honest reports beside the person's own."""
+        """Number of honest reports besides the person's own."""
         return max(floor(self.reports * self.honest * (1 + 1e-12)) - 1, 0)
 
     @property
     def lie(self) -> float:
-        """The chance of naming one given wrong value, rounded down: less noise hides less."""
+        """Probability of naming a given wrong value, rounded down: less noise hides less."""
         if self.epsilon_local == inf:
             return 0.0
         return 1 / (exp(self.epsilon_local) + self.categories - 1) * (1 - 2**-48)
 
     @property
     def hiding(self) -> float:
-        """The chance that one of the others is noise, and in the person's group."""
+        """Probability that another report is noise, and in the person's group."""
         return min(self.categories * self.lie, 1.0) / self.groups
 
     @property
     def keep(self) -> float:
-        """The chance of naming the true one."""
+        """Probability of naming the true value."""
         return 1 - (self.categories - 1) * self.lie
 
     def stderr(self, share: float) -> float:
-        """The standard error of the estimate of a value that this share of people holds, reports.
+        """Standard error, in reports, of the estimate of a value that this share of people holds.
 
-        The estimate is (count - n q - m/d) / (p - q), of n reports and m dummies; n and m are
-        known, or their sum alone is where devices make them. Of a string, in several groups too: of
-        its buckets, before what collisions add.
+        The estimate is (count - n q - m/d) / (p - q), for n reports and m dummies; n and m are
+        known, or only their sum if devices add dummies. For strings, also in several groups, it is
+        that of the buckets, before collisions.
         """
         p, q, n = self.keep, self.lie, self.reports
         lies = n * q * (1 - q) + n * share * (p * (1 - p) - q * (1 - q))
@@ -119,17 +121,17 @@ class ShuffledEpoch:
         return sqrt(lies + drawn + unknown) / (p - q)
 
     def certain(self, dummies: int = 0) -> Self:
-        """The same with dummies whose number is known: those that devices certainly make, and more.
+        """The same with a known number of dummies: those that devices certainly add, and `dummies`.
 
-        dummies: that they make by chance.
+        `dummies` is the number that devices add by chance.
         """
         dummy_count = floor(self.each) * (self.others + 1)
         return replace(self, dummies=self.dummies + dummy_count + dummies, each=0.0)
 
     def noise(self, cut: float) -> tuple[Floats, Floats]:
-        """How many reports are noise, of others and of dummies, and how likely that is.
+        """Probable numbers of noise reports, from others and dummies, with their probabilities.
 
-        All numbers but what they are outside of with the chance 2 `cut` at most.
+        Numbers outside have a probability of at most 2 `cut`.
         """
         numbers = likely(self.others, self.hiding, cut)
         chances = pmf(numbers, self.others, self.hiding)
@@ -142,7 +144,7 @@ class ShuffledEpoch:
 
 
 def convolved(first: Floats, other: Floats) -> Floats:
-    """The law of a sum."""
+    """Law of the sum of two independent numbers."""
     if min(len(first), len(other)) <= DIRECT:
         return np.convolve(first, other)
     length = len(first) + len(other) - 1

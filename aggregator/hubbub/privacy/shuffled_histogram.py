@@ -1,36 +1,33 @@
-"""The shuffled histogram: what a whole epoch of `grr` reports says about one person, exactly.
+"""The shuffled histogram: exactly what a whole epoch of `grr` reports reveals of one person.
 
-Who sees one whole epoch shuffled sees how many reports name each value, and may know what everybody
-else holds. A report of `grr` is the truth with chance p - q and otherwise any of the d values, all
-alike; so of the n - 1 honest others Bin(n - 1, d q) reports are noise, spread evenly. Let the
-adversary know which of the others were not noise, and take those away: T reports remain, the
-person's own among them and all the rest evenly spread, whatever the others hold. With x of them on
-the person's value v, and y on another value w that it might be,
+An observer of a shuffled epoch sees how many reports name each value, and may know what everybody
+else holds. A report of `grr` is the truth with probability p - q and otherwise uniform over the d
+values; so of the n - 1 honest others Bin(n - 1, d q) reports are noise, spread evenly. Let the
+adversary know which of the others were not noise, and remove those: T reports remain, the person's
+own among them and all the rest evenly spread, whatever the others hold. With x of them on the
+person's value v, and y on another value w that it might be,
 
     P(counts | v) / P(counts | w) = ((p - q) x + q T) / ((p - q) y + q T)
 
 and delta at t = exp(epsilon) is a sum over T, over s = x + y, which is Bin(T, 2/d), and over x,
-which is Bin(s, 1/2): in closed form but for two sums. Dummies, evenly spread too, are so many more
-of T. The more of T there are the less is said, so a block of neighbouring T counts as its least.
+which is Bin(s, 1/2): in closed form except for two sums. Dummies, evenly spread too, are added to
+T. A larger T reveals less, so a block of neighbouring T counts as its least.
 
-Who knows which of the others lied knows more than is seen: some percent of epsilon where lies are
-few. There hubbub.privacy.few_lies goes through whatever the others may hold, and gives less away.
+An adversary who knows which of the others lied knows more than the view: some percent of epsilon if
+lies are few. In that case hubbub.privacy.few_lies computes all that the others may hold, and gives
+less away. Two values are a case of their own (hubbub.privacy.one_count).
 
-Two values are a case of their own (hubbub.privacy.one_count).
+If reports show one of several groups, drawn evenly whatever the value is (the hash function of
+`local_hash`), only reports of the person's own group hide it: each of the others is in it, and
+noise, with probability d q / groups, and the rest is unchanged.
 
-Where reports show one of several groups that they are in, drawn evenly whatever the value is (the
-hash function of `local_hash`), only those of the person's own group hide it: each of the others is
-in it, and noise, with chance d q / groups, and all else is as it was.
+For codes of directions v and w are two vectors, and x and y count reports of words near either;
+`even_lies` gives the number of categories, which need not be whole.
 
-Of codes of directions v and w are two vectors, and x and y how many reports are words near either;
-there are as many categories as `even_lies` says, and no whole number of them.
-
-All rounding is up. With one epsilon alone (not knowing that it is `grr`) the bound of
-hubbub.privacy.amplification holds, up to 9 times looser where values are many, and at two values
-twice.
-
-Sources: the decomposition is the privacy blanket of Balle, Bell, Gascon, Nissim (CRYPTO 2019),
-section 4, summed here exactly and not bounded; the ratio of histograms as in Feldman, McMillan,
+All rounding is up. For epsilon alone (without knowing that it is `grr`) the bound of
+hubbub.privacy.amplification holds, which is up to 9 times looser for many values, and twice for
+two. Sources: the decomposition is the privacy blanket of Balle, Bell, Gascon, Nissim (CRYPTO 2019),
+section 4, summed here exactly instead of bounded; the ratio of histograms as in Feldman, McMillan,
 Talwar (FOCS 2021), section 3, for this one mechanism.
 """
 
@@ -67,9 +64,9 @@ _STEP: Final = 0.01
 
 @lru_cache(maxsize=1024)
 def central_epsilon(crowd: ShuffledEpoch, delta: float) -> float:
-    """The least epsilon that is proven for one person of the crowd at `delta`, in nats.
+    """Smallest proven epsilon of one person of the crowd at `delta`, in nats.
 
-    Never above the local one, which holds whoever looks; infinite where nothing is hidden.
+    Never above the local one, which holds for every observer; infinite if nothing is hidden.
 
     Raises:
         BadParameter: a delta out of range.
@@ -81,7 +78,7 @@ def central_epsilon(crowd: ShuffledEpoch, delta: float) -> float:
 
 
 def _by_lies(crowd: ShuffledEpoch) -> ShuffledEpoch | None:
-    """The same without its noise dummies, where its lies hide more than they; None elsewhere."""
+    """The crowd without noise dummies, if its lies hide more than they do; otherwise None."""
     noise = crowd.noise_dummies
     if noise is None or crowd.others * crowd.lie < noise.variance:
         return None
@@ -101,10 +98,10 @@ def _central_epsilon(crowd: ShuffledEpoch, delta: float) -> float:
 
 
 def _least(over: Callable[[float], float], most: float, last: float) -> float:
-    """Where a falling function is 0, from above: `most` if it is not far above.
+    """Root of a decreasing function, from above; `most` if it is not far above.
 
-    By chords, halved where an end stays (the Illinois rule): the logarithm of delta is nearly
-    straight, and bisection would ask three times as often. last: the function at `most`.
+    By chords, halved if an end stays (the Illinois rule): the logarithm of delta is nearly
+    straight, and bisection would need three times as many calls. `last` is the function at `most`.
     """
     low, high = most / 16, most
     while (first := over(low)) <= 0:
@@ -126,17 +123,17 @@ def _least(over: Callable[[float], float], most: float, last: float) -> float:
 
 
 def delta_of(crowd: ShuffledEpoch, central: float) -> float:
-    """The delta that is proven for a central epsilon, in [0, 1]; nearest above the exact one."""
+    """Proven delta for a central epsilon, in [0, 1]; an upper bound on the exact one."""
     return min(1.0, _seen(crowd, _MIN_DELTA).delta(central))
 
 
 def profile(crowd: ShuffledEpoch, least: float) -> Callable[[float], float]:
-    """The delta that is proven for any central epsilon, to be trusted down to `least`."""
+    """Proven delta as a function of the central epsilon, valid down to `least`."""
     return _seen(crowd, least).delta
 
 
 def keeps(crowd: ShuffledEpoch, central: float, delta: float) -> bool:
-    """Whether a crowd is proven to say no more than `central` at `delta`."""
+    """Whether a crowd provably reveals at most `central` at `delta`."""
     _check(delta)
     if crowd.epsilon_local <= central or _seen(crowd, delta).delta(central) <= delta:
         return True
@@ -160,10 +157,10 @@ def largest_local(
     noise_dummies: CountNoise | None = None,
     most: float = MAX_EPSILON,
 ) -> float:
-    """The largest local epsilon whose crowd says `central` at most, within .001 below it.
+    """Largest local epsilon whose crowd reveals at most `central`, up to .001 less.
 
-    Within .01 where lies are few, and every case of what the others hold is gone through.
-    most: where the search ends. `central` itself, where so small a crowd adds nothing.
+    Up to .01 less if lies are few, since every case of what the others hold is computed. `most`
+    ends the search. `central` itself if so small a crowd adds nothing.
 
     Raises:
         BadParameter: a number out of range.
@@ -223,7 +220,7 @@ def _seen(crowd: ShuffledEpoch, delta: float) -> "_Counts | OneCount | SeveralCo
 
 @dataclass(frozen=True)
 class _Counts:
-    """Two counts of three values or more: blocks of T, the fewest of each, and their chances."""
+    """Two counts of three or more values: blocks of T, the least of each, and their weights."""
 
     crowd: ShuffledEpoch
     totals: Floats
@@ -240,7 +237,7 @@ class _Counts:
 
     @cached_property
     def _both(self) -> list[tuple[Floats, Floats, Floats]]:
-        """Of some blocks of T each: T, how many fall on the two values, the chance of both."""
+        """For groups of blocks: T, the number on both values, and the joint probability."""
         share = 2 / self.crowd.categories
         first, last = likely_ends(self.totals - 1, share, self.cut)
         lengths = (last - first + 2).astype(np.intp)  # one more may be the person's own
@@ -257,7 +254,7 @@ class _Counts:
         return laws
 
     def delta(self, central: float) -> float:
-        """The hockey-stick divergence at exp(central), rounded up."""
+        """Hockey-stick divergence at exp(central), rounded up."""
         t, d = exp(central), self.crowd.categories
         q = self.crowd.lie
         truth = 1 - d * q

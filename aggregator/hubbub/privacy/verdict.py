@@ -1,4 +1,4 @@
-"""What an epsilon is worth in one word, and how a catalog's yearly sum comes down."""
+"""One word for an epsilon, and advice on reducing a catalog's yearly sum."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -33,7 +33,7 @@ def verdict(epsilon: float) -> str:
 
 
 def advice(metrics: Sequence[Metric]) -> tuple[str, ...]:
-    """How to say less about one person in a year: nothing where it is fair already."""
+    """Advice on how to reveal less about one person in a year; empty if the sum is fair already."""
     days = SPANS[_YEAR]
     parts = {metric.name: exposure(metric, days) for metric in metrics}
     total = sum(parts.values())
@@ -75,7 +75,7 @@ def year_of_reports(metrics: Sequence[Metric]) -> str:
 
 
 def _of_model(metric: Metric, learning: Learning) -> list[str]:
-    """Of a model, which a device tells one report for life, or some in a crowd."""
+    """Advice for a model, which a device reports once for life, or several times in a crowd."""
     if metric.central and learning.reports > 1:
         text = f"A device tells it {learning.reports} times in all"
         return [f"{text}: with a smaller max_local_epsilon, or fewer rounds_each, it says less."]

@@ -91,8 +91,8 @@ class Change:
         stderr: of the population's difference: randomization, and who reported.
         low, high: the end nearer to 0 accounts for the value's place in the list.
         p_value: two-sided, of this value alone.
-        changed: whether the change is significant, at a false discovery rate of 5% over all values,
-            or at the intervals' error rate if that is less; the interval then excludes 0.
+        changed: significant at a false discovery rate of 5% over all values, or at the intervals'
+            error rate if that is less; the interval then excludes 0.
     """
 
     value: str

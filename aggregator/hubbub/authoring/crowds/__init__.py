@@ -1,1 +1,1 @@
-"""Crowds, planned: the mechanism, local epsilon and dummies that keep a central promise."""
+"""Plans crowds: the mechanism, local epsilon and dummies that keep a central promise."""

@@ -1,4 +1,4 @@
-"""The accountant of crowds: works out the local epsilon that keeps a central promise."""
+"""The accountant of crowds: computes the local epsilon that keeps a central promise."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,10 +9,13 @@ from hubbub.catalog.crowds.central_promise import CentralPromise
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """A mechanism in a crowd, what was chosen for it, and the cells that its lies are spread over.
+    """A planned mechanism in a crowd.
 
-    groups: among how many groups of so many cells (`even_lies` of hubbub.mechanisms). epsilon: the
-    largest that keeps the promise, where that does not follow from those.
+    Args:
+        parameters: what was chosen for it.
+        categories, groups: number of cells over which its lies are spread, and number of groups of
+            that many cells (`even_lies` of hubbub.mechanisms).
+        epsilon: the largest that keeps the promise, if it does not follow from the above.
     """
 
     mechanism: str
@@ -23,10 +26,10 @@ class Planned:
 
 
 class Accountant(Protocol):
-    """Works out what keeps a central promise. It needs numpy, so it is not among the client's.
+    """Computes what keeps a central promise. It needs numpy, so the client does not have it.
 
-    categories: over how many values, ranges or buckets a lie is spread. groups: of how many a
-    report shows which it is in, as the hash functions of strings.
+    In all methods, `categories` is the number of values, ranges or buckets over which a lie is
+    spread, and `groups` the number of groups of which a report shows its own, as hash functions.
     """
 
     def local_epsilon(self, promise: CentralPromise, categories: float, groups: int = 1) -> float:
@@ -36,7 +39,7 @@ class Accountant(Protocol):
     def gaussian(
         self, promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
     ) -> float:
-        """The mu of a crowd whose reports say this local epsilon, as gaussian.py has it."""
+        """The mu of a crowd whose reports have this local epsilon, as in gaussian.py."""
         ...
 
     def keeps(
@@ -48,10 +51,10 @@ class Accountant(Protocol):
     def padded(
         self, promise: CentralPromise, categories: int, dummies: str, *, noisy: bool = True
     ) -> CentralPromise:
-        """The promise with the dummies that serve best, if any are worth it; it has none itself.
+        """The promise, which has no dummies, with the best dummies if any are worth it.
 
-        dummies: "noise" for noise dummies, "devices" for those that devices make, "auto" for the
-            best that the shuffler makes. noisy: whether noise dummies are among these.
+        `dummies` is "noise" for noise dummies, "devices" for those of devices, or "auto" for the
+        best of the shuffler's, which include noise dummies if `noisy`.
         """
         ...
 

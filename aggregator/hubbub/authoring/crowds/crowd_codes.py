@@ -1,4 +1,4 @@
-"""Codes of directions in a crowd, of models and vectors: the largest epsilon for a promise."""
+"""Direction codes of models and vectors in a crowd: the largest epsilon that keeps a promise."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -23,7 +23,7 @@ _WIDE: Final = 32
 
 
 def model_promise(terms: Mapping[str, Any], rounds: int) -> CentralPromise:
-    """The promise that a model's fields make, of the rounds that a device is in."""
+    """The central promise in a model's fields, for the rounds in which a device takes part."""
     delta, honest, most = (float(terms[name]) for name in ("delta", "honest", "max_local_epsilon"))
     epsilon = float(terms["central_epsilon"])
     return CentralPromise(
@@ -39,10 +39,10 @@ def model_promise(terms: Mapping[str, Any], rounds: int) -> CentralPromise:
 def planned_vectors(
     dimensions: int, table: Mapping[str, Any], promise: CentralPromise, accountant: Accountant
 ) -> Planned:
-    """The mean of a vector in a crowd: its pool, as large as its epsilon asks for, or as written.
+    """Plan for the mean of a vector in a crowd; its pool is as written, or follows from epsilon.
 
     Raises:
-        BadParameter: no such mechanism is made, or no epsilon keeps the promise.
+        BadParameter: no such mechanism exists, or no epsilon keeps the promise.
     """
     words, epsilon = table.get("words"), float(table.get("epsilon", promise.max_local_epsilon))
     most = min(promise.max_local_epsilon, epsilon)
@@ -72,14 +72,14 @@ def codes_epsilon(
     judged: bool = False,
     words: int | None = None,
 ) -> float:
-    """What a report may say, so that all of a person's keep the promise, in nats.
+    """Largest epsilon of a report, in nats, with which all of a person's reports keep the promise.
 
-    promise: of as many epochs as a device has reports. dimensions: of a vector, or a gradient.
-    judged: whether devices judge a model, each once; their crowd keeps the promise, too. words: of
-    a book; None for as many as epsilon asks for.
+    `promise` covers as many epochs as a device has reports; `dimensions` are those of a vector or
+    gradient. `judged` means that devices evaluate a model, once each, in a crowd that keeps the
+    promise too. `words` is the size of a book; None if it follows from epsilon.
 
     Raises:
-        BadParameter: it is less than any report says.
+        BadParameter: it is less than the smallest epsilon of a report.
     """
 
     def holds(epsilon: float) -> bool:
@@ -115,10 +115,10 @@ def keeps_promise(
     judged: bool = False,
     words: int | None = None,
 ) -> bool:
-    """Whether all reports of a person keep the promise, if each says so much; as `codes_epsilon`.
+    """Whether all reports of a person keep the promise at this epsilon; as `codes_epsilon`.
 
-    PRIVACY: a smaller epsilon has fewer words, of which relatively more may be near, or bins, and
-        may say more in a crowd.
+    PRIVACY: a smaller epsilon has fewer words, of which relatively more may be near, or fewer bins,
+    and may reveal more in a crowd.
     """
     once = replace(promise, epochs=1)
     if judged and not accountant.keeps(once, 2 * bins_for(epsilon), epsilon):
@@ -132,7 +132,7 @@ def keeps_promise(
 
 
 def _last(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """The last place that holds, by halving; `low` if none was found to."""
+    """The last place that holds, by bisection; `low` if none above it is found."""
     if holds(high):
         return high
     while high - low > 1:

@@ -1,4 +1,4 @@
-"""Reports that are points of a geometry, in a crowd: prefix trees, and parts told together."""
+"""Reports that are points of a geometry, in a crowd: prefix trees and parts."""
 
 from collections.abc import Mapping
 from math import ceil
@@ -23,13 +23,13 @@ def planned_geometry(
     promise: CentralPromise,
     accountant: Accountant,
 ) -> Planned:
-    """A mechanism as written, and the largest local epsilon with which a crowd of it does.
+    """Plan of a mechanism as written, with the largest local epsilon that keeps the promise.
 
-    own: what it is built from beside epsilon. Its geometry follows from the epsilon, so the lies of
-    each that is tried are looked at.
+    `own` are its parameters besides epsilon. Its geometry depends on epsilon, so the lies of each
+    candidate are computed.
 
     Raises:
-        BadParameter: numbers of which no such mechanism is made, or no epsilon keeps the promise.
+        BadParameter: no such mechanism exists, or no epsilon keeps the promise.
     """
 
     def lies_at(epsilon: float) -> EvenLies:

@@ -1,4 +1,4 @@
-"""Numbers in a crowd: parts of a range, or its mean from as many steps as have the least error."""
+"""Numbers in a crowd: parts of a range, or a mean with the number of steps of least error."""
 
 from bisect import bisect_left
 from collections.abc import Mapping
@@ -26,11 +26,11 @@ _PARTS: Final = {"wave": "buckets", "mean.piecewise": "steps"}
 def planned_number(
     table: Mapping[str, Any], promise: CentralPromise, accountant: Accountant
 ) -> Planned:
-    """What a crowd asks a number by: as written, or for `auto` the mean with the least error.
+    """Plan for a number in a crowd: as written, or for `auto` the mean with the least error.
 
     Raises:
-        BadParameter: low and high are no range; or there are so many parts that lies, at the
-            epsilon that the crowd allows, do not spread evenly over them.
+        BadParameter: low and high are not a range; or, at the crowd's epsilon, lies do not spread
+            evenly over that many parts.
     """
     name, ends = table["mechanism"], {key: table.get(key) for key in ("low", "high")}
     parts = _PARTS.get(name)
@@ -50,12 +50,12 @@ def planned_number(
 def noisy_mean(
     table: Mapping[str, Any], promise: CentralPromise, accountant: Accountant, dummies: str
 ) -> CentralPromise:
-    """The promise of a mean with the noise dummies that serve best; as it is if none are worth it.
+    """The promise of a mean with the best noise dummies; unchanged if none are worth it.
 
-    dummies: "noise"; or "auto", for noise dummies where they make the variance smaller by 5%.
+    `dummies` is "noise"; or "auto", for noise dummies that lower the variance by more than 5%.
 
     Raises:
-        BadParameter: as of planned_number.
+        BadParameter: as planned_number.
     """
     # The best number of steps follows from the law, and the law hardly depends on that number: the
     # law of a crowd without lies, which is quickly accounted for, is nearly the same.
@@ -83,7 +83,7 @@ def _built(
 
 
 def worst_variance(mechanism: Any, promise: CentralPromise) -> float:
-    """Of a crowd's mean, times the reports squared, where it is largest; with noise dummies."""
+    """Largest variance of a crowd's mean, with noise dummies, times the reports squared."""
     steps, reports = len(mechanism.contributions) - 1, promise.crowd
     # Halfway between two steps, where rounding adds most: at the end and in the middle.
     places = (0.5 / steps, (steps // 2 + 0.5) / steps)
@@ -97,7 +97,7 @@ def worst_variance(mechanism: Any, promise: CentralPromise) -> float:
 
 
 def _mean(ends: Mapping[str, Any], promise: CentralPromise, accountant: Accountant) -> Planned:
-    """The steps whose worst error is least; where it rises again, more would raise it further."""
+    """The number of steps with the least worst error; stops when the error rises."""
     best, least = None, inf
     for steps in _STEPS:
         own = {"steps": steps} if steps > 1 else {}
@@ -126,7 +126,7 @@ def _too_fine(
     promise: CentralPromise,
     accountant: Accountant,
 ) -> str:
-    """What is wrong with so many parts, and the crowd that would do."""
+    """Error text about too many parts, with the crowd that would suffice."""
     steps = ceil(promise.max_local_epsilon / _GRAIN)
     first = bisect_left(
         range(1, steps + 1),

@@ -1,8 +1,8 @@
-"""Strings in a crowd: hashed to buckets, as many as have the least error.
+"""Strings in a crowd: hashed to the number of buckets with the least error.
 
-More buckets have fewer collisions, and give lies more to name, which costs what is frequent. The
-worst of two errors is made small: of a string that nobody holds, where strings are held as by
-Zipf's law, a thousand of them; and of one that a tenth hold.
+More buckets have fewer collisions, but more cells for lies, which harms frequent strings. The
+larger of two errors is minimized: of a string that nobody holds, among a thousand strings with
+frequencies by Zipf's law, and of a string that a tenth hold.
 """
 
 from collections.abc import Mapping
@@ -32,10 +32,10 @@ _SQUARES: Final = sum(n**-2 for n in range(1, 1001)) / sum(1 / n for n in range(
 def planned_strings(
     table: Mapping[str, Any], promise: CentralPromise, accountant: Accountant
 ) -> Planned:
-    """What a crowd asks strings by: as written, or for `auto` as many buckets as serve best.
+    """Plan for strings in a crowd: as written, or for `auto` the best number of buckets.
 
     Raises:
-        BadParameter: hashes or width are no numbers that can be hashed to.
+        BadParameter: hashes or width are not numbers in range.
     """
     if table["mechanism"] == CROWD_TREE:
         own = {name: table[name] for name in _OF_TREES if name in table}
@@ -62,7 +62,7 @@ def planned_strings(
 
 
 def string_errors(width: int, hashes: int, epsilon: float, reports: int) -> tuple[float, float]:
-    """Standard errors, in reports: of a string that nobody holds, and of one that a tenth hold."""
+    """Standard errors, in reports, of a string that nobody holds and of one that a tenth hold."""
     mechanism = build(CROWD_STRINGS, epsilon=epsilon, hashes=hashes, width=width)
     stretch = width / (width - 1)
 

@@ -1,4 +1,4 @@
-"""The table of a metric in a crowd: its local epsilon, mechanism and dummies, worked out."""
+"""Computes the table of a metric in a crowd: local epsilon, mechanism and dummies."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -45,7 +45,7 @@ PROMISE: Final = CENTRAL_FIELDS[:2]
 
 
 def crowd_mechanisms(table: Mapping[str, Any]) -> tuple[str, ...]:
-    """Whose whole epochs are accounted for, by what a table says of its values."""
+    """Mechanisms whose whole epochs have an exact account, for this table's kind of values."""
     if "parts" in table:
         return (CROWD_PARTS,)
     if own := kind_named(table.get("kind")).CROWD:
@@ -66,13 +66,14 @@ def crowd_table(
     accountant: Accountant | None,
     wrong: Complain,
 ) -> dict[str, Any]:
-    """A metric's table with what follows from its central promise: mechanism, epsilon, min_batch.
+    """A metric's table with what its central promise implies: mechanism, epsilon, min_batch.
 
-    A local epsilon that was written stays, if it keeps the promise. shape: `categories` of listed
-    values, `sizes` and `ways` of parts, `dimensions` of vectors; nothing of numbers and strings.
+    A written local epsilon stays if it keeps the promise. `shape` has `categories` for listed
+    values, `sizes` and `ways` for parts, `dimensions` for vectors; it is empty for numbers and
+    strings.
 
     Raises:
-        BadParameter: the numbers of a range, or of hash functions, are none.
+        BadParameter: the parameters of a range, or of hash functions, are out of range.
     """
     categories = shape.get("categories")
     settings = {**table, "min_batch": promise.crowd, "epsilon": promise.epsilon}
@@ -136,7 +137,7 @@ def _padded(
     accountant: Accountant,
     wrong: Complain,
 ) -> CentralPromise:
-    """The promise with the dummies that are written, or serve best."""
+    """The promise with the written dummies, or with the best ones."""
     word = table.get("dummies")
     by_devices = word == DEVICES
     of_each_epoch = word in (AUTO, DEVICES) and promise.epochs > 1

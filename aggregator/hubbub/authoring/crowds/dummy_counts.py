@@ -1,4 +1,4 @@
-"""How many dummies go with a crowd, and how many of what is counted are reports."""
+"""Converts between counts of reports, of dummies, and of both together in a crowd."""
 
 from math import ceil, floor, log, sqrt
 from typing import Any, Final
@@ -11,70 +11,73 @@ _NEVER: Final = 1e-17
 
 
 def each_of(crowd: int, dummies: int) -> float:
-    """How many a device makes for so many of a crowd, on average, in three digits."""
+    """Mean number of dummies per device, for `dummies` in total in a crowd; in three digits."""
     return float(f"{dummies / crowd:.3g}")
 
 
 def gathered(devices: int, each: float) -> int:
-    """How many reports and dummies are of so many devices at least."""
+    """Number of reports and dummies that surely come from at least this many devices."""
     if not each:
         return devices
     return 1 + ceil((devices - 1) * (1 + each) + _off(devices - 1, each))
 
 
 def devices_at_least(expected: int, each: float) -> int:
-    """How many devices there are at least where so many are expected.
+    """Lower bound on the number of devices, given the expected one.
 
-    expected: reports and dummies, over 1 + `each`.
+    `expected` is the number of reports and dummies divided by 1 + `each`.
     """
     return max(0, floor(expected - _off(expected, each) / (1 + each)) - 1) if each else expected
 
 
 def reports_variance(reports: int, each: float) -> float:
-    """Of how many reports there are, where reports and dummies over 1 + `each` are told as that."""
+    """Variance of the number of reports, if estimated as all that arrived over 1 + `each`."""
     return reports * (each % 1) * (1 - each % 1) / (1 + each) ** 2
 
 
 def _off(devices: int, each: float) -> float:
-    """How many more dummies than expected so many devices make at most (Bernstein 1924)."""
+    """Largest probable excess of dummies from this many devices (Bernstein 1924)."""
     part, reach = each % 1, log(1 / _NEVER)
     return reach / 3 + sqrt(reach**2 / 9 + 2 * reach * devices * part * (1 - part))
 
 
 def minimum(metric: Any) -> int:
-    """What the shuffler holds reports and dummies against: then `crowd` of them are reports."""
+    """Number of reports and dummies from which the shuffler lets an epoch leave.
+
+    Then at least `crowd` of them are reports.
+    """
     noise = count_noise(metric)
     return int(metric.fewest) + (noise.most if noise else 0)
 
 
 def expected_dummies(metric: Any) -> int:
-    """How many dummies of the shuffler's leave with a crowd, on average where that is drawn."""
+    """Number of the shuffler's dummies in a crowd; the mean, if it is random."""
     noise = count_noise(metric)
     return int(metric.dummies) + named_dummies(metric) + (noise.reach if noise else 0)
 
 
 def count_variance(metric: Any, reports: int) -> float:
-    """The variance of how many dummies hide an epoch's number of reports; 0 of none.
+    """Variance of the dummies that hide an epoch's number of reports; 0 if there are none.
 
-    reports: the estimate, by which it is seen how near the epoch was to not leaving at all.
+    `reports` is the estimated number; it shows how near the epoch was to being withheld.
     """
     noise = count_noise(metric)
     return noise.variance_above(reports - metric.fewest - noise.reach) if noise else 0.0
 
 
 def number_variance(metric: Any, reports: int) -> float:
-    """The variance of how many secret dummies an epoch has; 0 of none."""
+    """Variance of an epoch's secret number of dummies; 0 if there are none."""
     noise = value_noise(metric)
     named = noise.variance * int(metric.randomizer.layout.size) if noise else 0.0
     return named + count_variance(metric, reports)
 
 
 def reports_at_least(metric: Any, reports: int) -> int:
-    """How many there are, where so many are left without the dummies that are expected."""
+    """Number of reports, with the expected count-hiding and named dummies subtracted."""
     noise = count_noise(metric)
     return reports - named_dummies(metric) - (noise.reach if noise else 0)
 
 
 def hides_number(metric: Any) -> bool:
-    """Whether the shuffler tells nobody how many dummies a crowd has, and so how many reports."""
+    """Whether the shuffler keeps its number of dummies secret, and so the number of reports."""
     return bool(count_noise(metric) or value_noise(metric))

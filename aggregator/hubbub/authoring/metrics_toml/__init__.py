@@ -1,1 +1,1 @@
-"""metrics.toml: the catalog that people write, read with all its problems, and its schema."""
+"""Reads metrics.toml, the catalog that people write, with all its problems; and its schema."""

@@ -1,4 +1,4 @@
-"""A metric's domain as its table and its kind give it: listed values, strings or numbers."""
+"""A metric's domain, from its table and its kind: listed values, strings or numbers."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +15,7 @@ from hubbub.programs.text_files import read_list
 
 
 def spelled(table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
-    """A metric's table as mechanisms have it: with the values or the domain that its kind means."""
+    """A metric's table with the values or the domain that its kind implies."""
     name = table.get("kind", "rate" if "rate" in table else None)
     # What is wrong with a kind that there is none of is told with all other fields.
     named = KINDS.get(name) if isinstance(name, str) else None
@@ -27,7 +27,7 @@ def spelled(table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
 
 
 def ranges_of(table: Any) -> dict[str, PartRange]:
-    """Of parts as metrics.toml has them, those that are ranges of a number."""
+    """The parts in metrics.toml that are ranges of a number."""
     if not isinstance(table, Mapping):
         return {}
     return {part: RANGE.read(own) for part, own in table.items() if isinstance(own, Mapping)}
@@ -36,7 +36,7 @@ def ranges_of(table: Any) -> dict[str, PartRange]:
 def read_values(
     field: CatalogField, mechanism: str, table: dict[str, Any], folder: Path, wrong: Complain
 ) -> tuple[str, ...] | None:
-    """The listed values; None for a domain, or once something was complained about."""
+    """The listed values; None for a domain, or after a complaint."""
     ways = [name for name in (field.name, *field.entry.others) if name in table]
     kind = _kind_of_auto(table) if mechanism == AUTO else str(REGISTRY[mechanism].VALUES)
     if misfit := _problem_with_ways(mechanism, kind, ways, table):
@@ -65,7 +65,7 @@ def read_values(
 
 
 def _kind_of_auto(table: Mapping[str, Any]) -> str:
-    """Of strings it is left where a crowd is asked for them."""
+    """What AUTO is over; strings only in a crowd, as with_sole_choice replaces it elsewhere."""
     if "domain" not in table:
         return "categories"
     return "strings" if table["domain"] == DOMAINS["strings"] else "numbers"
@@ -74,7 +74,7 @@ def _kind_of_auto(table: Mapping[str, Any]) -> str:
 def _problem_with_ways(
     mechanism: str, kind: str, ways: list[str], table: dict[str, Any]
 ) -> tuple[str, str] | None:
-    """The field that says wrongly what can be reported, and what to write."""
+    """The field that declares the domain wrongly, and the remedy; None if there is no problem."""
     if kind in DOMAINS:
         if ways == ["domain"] and table["domain"] == DOMAINS[kind]:
             return None
@@ -98,7 +98,7 @@ def _problem_with_ways(
 def read_candidates(
     mechanism: str, table: dict[str, Any], folder: Path, wrong: Complain
 ) -> dict[str, Any]:
-    """The table with the strings of the file that its candidates name, without repeats."""
+    """The table with the strings of its candidates' file, without repetition."""
     listed = table.get("candidates")
     if listed is None:
         return table

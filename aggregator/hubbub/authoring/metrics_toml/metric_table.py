@@ -1,4 +1,4 @@
-"""Reading one [metrics.NAME] table: all of its problems, also beside a mechanism that is wrong."""
+"""Reads one [metrics.NAME] table and reports all of its problems, even with a bad mechanism."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -60,9 +60,11 @@ _DECISIVE: Final = (
 
 
 class Around(NamedTuple):
-    """What a metric's table is read with: the catalog's folder, its caps, and who works out.
+    """Context in which a metric's table is read: folder, caps and accountant of the catalog.
 
-    filled: whether the catalog says `cover`. experiments: the catalog's, by name.
+    Args:
+        filled: whether the catalog has `cover`.
+        experiments: the catalog's experiments, by name.
     """
 
     folder: Path
@@ -75,7 +77,7 @@ class Around(NamedTuple):
 def read_metric(
     name: str, table: dict[str, Any], around: Around, complain: Complain
 ) -> Metric | None:
-    """The metric of one table, or None once something was complained about."""
+    """The metric of one table; None after a complaint."""
     complained: set[str] = set()
 
     def wrong(field: str, problem: str) -> None:
@@ -131,7 +133,7 @@ def read_metric(
 
 
 def _in_arms(settings: Mapping[str, Any], experiments: Mapping[str, Experiment]) -> dict[str, Any]:
-    """The experiment that a table names, and the public fields with its arms among them."""
+    """The experiment that a table names, and its public fields together with the arms."""
     if "experiment" not in settings:
         return {}
     try:
@@ -159,7 +161,7 @@ def _built(name: str, around: Around, fields: Mapping[str, Any]) -> Metric:
 
 
 def _found(table: Mapping[str, Any], wrong: Complain) -> dict[str, Any]:
-    """What the fields hold that stand for themselves, and go together."""
+    """Values of the independent fields; complains of those that conflict."""
     fields = read_fields(Metric, table, wrong)
     if {"epsilon", "limits"} <= fields.keys():
         tiers = fields.get("tiers", ())
@@ -173,7 +175,7 @@ def _found(table: Mapping[str, Any], wrong: Complain) -> dict[str, Any]:
 def _look_without_mechanism(
     table: Mapping[str, Any], fields: Mapping[str, CatalogField], wrong: Complain
 ) -> None:
-    """Complain of the mechanism, and of all that is wrong whichever it is."""
+    """Complains of the mechanism, and of everything that is wrong with any mechanism."""
     every = [field for mechanism in (AUTO, *REGISTRY) for field in own_fields(mechanism)]
     names = {*_names(fields), *(field.name for field in every)}
     refuse_unknown(table, names, "for any mechanism", wrong)
@@ -197,7 +199,7 @@ def _with_crowd(
     accountant: Accountant | None,
     wrong: Complain,
 ) -> dict[str, Any]:
-    """The table, with what follows from its central promise, if it makes one."""
+    """The table with everything that its central promise implies, if it has one."""
     if not _makes_promise(table):
         return table
     mechanism = table["mechanism"]
@@ -222,14 +224,14 @@ def _with_crowd(
 
 
 def _makes_promise(table: Mapping[str, Any]) -> bool:
-    """Whether a table makes a central promise, though perhaps half of one."""
+    """Whether a table has a central promise, or a part of one."""
     return any(table.get(name) is not None for name in PROMISE)
 
 
 def _central(
     table: Mapping[str, Any], fields: Mapping[str, CatalogField], wrong: Complain
 ) -> CentralPromise | None:
-    """The central promise that a table makes, if it says it right."""
+    """The central promise of a table, if it is valid."""
     terms = {name: table.get(name, fields[name].default) for name in CENTRAL_FIELDS}
     for name, other in (("central_epsilon", "crowd"), ("crowd", "central_epsilon")):
         if terms[name] is None:
@@ -267,12 +269,12 @@ def _central(
 
 
 def _names(fields: Mapping[str, CatalogField]) -> list[str]:
-    """What stands in a table for these fields, also where one can be said in several ways."""
+    """All table keys for these fields, with alternative ones."""
     return [name for field in fields.values() for name in (field.name, *field.entry.others)]
 
 
 def _problem_with_own(mechanism: str, field: CatalogField, table: Mapping[str, Any]) -> str:
-    """What is wrong with a number of the mechanism's own."""
+    """The problem with one of the mechanism's own numbers; "" if there is none."""
     if field.name not in table and not field.required:
         return ""
     if field.name not in table:
@@ -285,7 +287,7 @@ def _problem_with_own(mechanism: str, field: CatalogField, table: Mapping[str, A
 
 
 def with_none(values: tuple[str, ...] | None, table: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """The listed values, with "none" behind them where that is the default."""
+    """The listed values, with "none" appended if it is the default."""
     if values and table.get("default") == NONE and "parts" not in table and NONE not in values:
         return (*values, NONE)
     return values

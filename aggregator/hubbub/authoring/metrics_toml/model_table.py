@@ -1,4 +1,4 @@
-"""Reading one [models.NAME] table: the metric that its reports are, with all of its problems."""
+"""Reads one [models.NAME] table as the metric of its reports, and reports all of its problems."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -46,7 +46,7 @@ _SHARED: Final = [field for field in fields_of(Metric) if field.name in AS_METRI
 
 
 def read_model(name: str, table: Mapping[str, Any], around: Around, complain: Complain) -> Any:
-    """The metric of one model's table, or None once something was complained about."""
+    """The metric of one model's table; None after a complaint."""
     complained = set()
 
     def wrong(field: str, problem: str) -> None:
@@ -89,7 +89,7 @@ def read_model(name: str, table: Mapping[str, Any], around: Around, complain: Co
 
 
 def _shared(table: Mapping[str, Any], wrong: Complain, *, crowded: bool) -> dict[str, Any]:
-    """What is said as a metric says it. crowded: whether some of it follows from a promise."""
+    """Fields that a model shares with metrics; if `crowded`, some follow from a promise."""
     settings: dict[str, Any] = {}
     for says in _SHARED:
         name = says.name
@@ -109,10 +109,10 @@ def _with_crowd(
     accountant: Accountant | None,
     wrong: Complain,
 ) -> dict[str, Any]:
-    """What follows from a model's central promise: local epsilon and minimum batch.
+    """What a model's central promise implies: local epsilon and minimum batch.
 
     Raises:
-        BadParameter: no report says so little that it is kept.
+        BadParameter: no epsilon of a report keeps the promise.
     """
     usual = {field.name: field.default for field in fields_of(Metric)}
     terms = {name: settings.get(name, usual[name]) for name in CENTRAL_FIELDS}
@@ -144,5 +144,5 @@ def _with_crowd(
 
 
 def _penalty(table: Mapping[str, Any]) -> float:
-    """What ridge has where nothing is said."""
+    """Default penalty: that of ridge, otherwise 0."""
     return 0.01 if table.get("kind") == "ridge" else 0.0

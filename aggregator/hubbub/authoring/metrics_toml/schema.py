@@ -1,7 +1,7 @@
 """The JSON Schema of metrics.toml (draft 2020-12), for editors that complete and check it.
 
-It refuses what stands in one field alone: unknown names, types, ranges. What several fields say
-together, and what files hold, only reading the catalog tells. Dates of TOML are texts to it.
+It refuses problems of single fields: unknown names, types, ranges. Conflicts of several fields, and
+files, are only checked when the catalog is read. TOML dates are texts for it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ _ONE_ANSWERS: Final[Sequence[Schema]] = (
 
 
 def catalog_schema() -> Schema:
-    """The schema of a whole file, for the mechanisms that are registered now."""
+    """Schema of a whole file, for the currently registered mechanisms."""
     top = object_schema(Catalog)
     top["properties"]["metrics"] |= {
         "propertyNames": {"pattern": f"^{NAME.pattern}$"},
@@ -52,7 +52,7 @@ def catalog_schema() -> Schema:
 
 
 def _metric() -> Schema:
-    """A [metrics.NAME] table: all that any mechanism takes, then what each one refuses."""
+    """Schema of a [metrics.NAME] table: all fields, then what each mechanism refuses."""
     mechanisms = (AUTO, *REGISTRY)
     shared, own = _shared(), {name: _own(name) for name in mechanisms}
     for sole in SOLE:
@@ -77,7 +77,7 @@ def _metric() -> Schema:
 
 
 def _model() -> Schema:
-    """A [models.NAME] table."""
+    """Schema of a [models.NAME] table."""
     shared = [field for field in fields_of(Metric) if field.name in AS_METRICS]
     own = object_schema(Learning)
     return own | {
@@ -88,9 +88,9 @@ def _model() -> Schema:
 
 
 def _needed(names: Iterable[str], *, unless: Sequence[Schema] = ()) -> Schema:
-    """What must be there: some of it only without a central promise, from which it follows.
+    """Schema of required fields; some only without a central promise, from which they follow.
 
-    unless: where that need not be there either.
+    `unless` has further cases in which those are not required.
     """
     always = [name for name in names if name not in FOLLOWING]
     alone = [name for name in names if name in FOLLOWING]
@@ -101,7 +101,7 @@ def _needed(names: Iterable[str], *, unless: Sequence[Schema] = ()) -> Schema:
 
 
 def _shared() -> Schema:
-    """What every metric may say."""
+    """Fields that every metric has."""
     properties: Schema = {}
     for field in fields_of(Metric):
         if field.entry.written:
@@ -116,7 +116,7 @@ def _own(mechanism: str) -> Schema:
 
 
 def _branch(mechanism: str, own: Schema, numbers: Iterable[str]) -> Schema:
-    """What holds if this is the mechanism: its numbers, no other's, and what its values are."""
+    """Schema if this is the mechanism: its own numbers, no others, and its kind of values."""
     required = [own_field.name for own_field in own_fields(mechanism) if own_field.required]
     others = {name: False for name in numbers if name not in own}
     needed = _needed(required, unless=_ONE_ANSWERS if mechanism == AUTO else ())
@@ -148,7 +148,7 @@ def _domain(mechanism: str) -> Schema:
 
 
 def _ways_of(mechanism: str) -> set[str]:
-    """How values can be listed."""
+    """Fields by which values can be listed."""
     if mechanism == AUTO:
         return {"values", "values_file", "parts", "coordinates", "steps", "weeks"}
     alone = {"pairs": {"parts"}, "vector": {"coordinates"}}
@@ -156,12 +156,12 @@ def _ways_of(mechanism: str) -> set[str]:
 
 
 def _only(way: str, ways: Iterable[str]) -> Schema:
-    """One way to say what can be reported, and no other."""
+    """Schema for one way to declare the domain, and no other."""
     return {"required": [way], "not": {"anyOf": [{"required": [w]} for w in ways if w != way]}}
 
 
 def _told(meanings: Mapping[str, list[str]]) -> str:
-    """What mechanisms say of a number: once, if all say the same."""
+    """Description of a number: once if all mechanisms agree, otherwise per mechanism."""
     if len(meanings) == 1:
         return next(iter(meanings))
     return "\n".join(f"{', '.join(names)}: {sentence}" for sentence, names in meanings.items())

@@ -1,4 +1,4 @@
-"""`mechanism = "auto"` where one mechanism answers: sets, parts, vectors, any string."""
+"""`mechanism = "auto"` where only one mechanism answers: sets, parts, vectors, any string."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -25,10 +25,10 @@ _WISHES: Final = frozenset({"reports", "max_payload_bytes", "max_cells"})
 
 
 def with_sole_choice(table: dict[str, Any]) -> dict[str, Any]:
-    """The table with that mechanism by its name, and without the wishes that check_wishes reads.
+    """The table with the only possible mechanism, without the wishes that check_wishes reads.
 
-    Strings that are listed as candidates are counted by a sketch, others found by a prefix tree. In
-    a crowd `auto` chooses by the crowd's account.
+    A sketch counts strings that are listed as candidates; a prefix tree discovers others. In a
+    crowd, `auto` chooses by the crowd's account.
     """
     if table.get("mechanism") != AUTO:
         return table
@@ -45,7 +45,10 @@ def with_sole_choice(table: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_wishes(table: Mapping[str, Any], metric: Metric, wrong: Complain) -> None:
-    """Complain of each wish that is none, or that the one mechanism passes. table: as written."""
+    """Complains of each invalid wish, and of limits that the only mechanism exceeds.
+
+    `table` is as written.
+    """
     layout = metric.randomizer.layout
     sizes = {"max_payload_bytes": layout.payload_bytes, "max_cells": layout.size}
     for field in own_fields(AUTO):

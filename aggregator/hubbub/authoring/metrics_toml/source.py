@@ -1,6 +1,6 @@
-"""Reading metrics.toml, the catalog that people write and review.
+"""Reads metrics.toml, the catalog that people write and review.
 
-Every field is checked. All problems are told at once, with file, line, metric, field, remedy.
+Checks every field, and reports all problems at once, with file, line, metric, field, remedy.
 """
 
 import re
@@ -116,8 +116,8 @@ class Catalog:
 def read_catalog(path: Path, accountant: Accountant | None = None) -> Catalog:
     """The catalog in a TOML file.
 
-    accountant: works out the local epsilon of metrics with a central promise, which are refused
-    without.
+    `accountant` computes the local epsilon of metrics with a central promise, which are refused
+    without it.
 
     Raises:
         CatalogInvalid: it cannot be read, is not TOML, or breaks a rule; one line per problem.
@@ -175,7 +175,7 @@ def _asked(
     around: Around,
     complain: Callable[[str, str, str], None],
 ) -> dict[str, Metric]:
-    """The metrics of their tables. defaults: what holds for those that do not say."""
+    """Metrics of the [metrics.NAME] tables; `defaults` are fields that a table may omit."""
     metrics: dict[str, Metric] = {}
     for name, table in tables.items():
         if not isinstance(table, dict):
@@ -201,7 +201,7 @@ def _learned(
     around: Around,
     complain: Callable[[str, str, str], None],
 ) -> dict[str, Metric]:
-    """The metrics that models' reports are."""
+    """Metrics of the models' reports."""
     models = {
         name: read_model(name, {**defaults, **table}, around, partial(complain, name))
         for name, table in tables.items()
@@ -210,7 +210,7 @@ def _learned(
 
 
 def _document(path: Path) -> tuple[str, dict[str, Any]]:
-    """The file's text, and what it says as TOML."""
+    """The file's text, and its content as TOML."""
     try:
         text = read_text(path)
     except ValueError as error:
@@ -226,7 +226,7 @@ def _document(path: Path) -> tuple[str, dict[str, Any]]:
 def _policies(
     document: dict[str, Any], metrics: Mapping[str, Metric], caps: Caps, wrong: Complain
 ) -> Budget | None:
-    """The budget, which there is if anything is released; complains of metrics above the caps."""
+    """The budget, required if anything is released; complains of metrics above the caps."""
     for name, problem in (
         *over_caps(metrics.values(), caps),
         *over_central_cap(metrics.values(), caps),
@@ -247,7 +247,7 @@ def _policies(
 def _misfits(
     document: dict[str, Any], metrics: Mapping[str, Metric]
 ) -> Iterator[tuple[str, str, str]]:
-    """What of metrics does not go together: the metric, the field, and what is wrong with it."""
+    """Conflicts between metrics: the metric, the field, and the problem."""
     for name, problem in misfits(metrics):
         yield name, "supersedes", problem
     for name, problem in clashes(metrics):
@@ -262,7 +262,7 @@ def _misfits(
 def _section(
     whose: str, section: type[Section], document: dict[str, Any], wrong: Complain
 ) -> Section | None:
-    """A table of fields that have names which others have too, so complaints say whose."""
+    """An optional top-level table; complaints name it, since other tables have the same fields."""
     if whose not in document:
         return None
     section_value: Section | None = read_section(
@@ -275,7 +275,7 @@ def _section(
 
 
 def _tables(document: dict[str, Any], wrong: Complain) -> dict[str, Any]:
-    """The metrics' tables, once the rest of the top of the file has been looked at."""
+    """The metrics' tables, after checking the top level of the file."""
     own = {field.name: field for field in fields_of(Catalog)}
     for name in [name for name in document if name not in own]:
         near = get_close_matches(name, own, n=1)
@@ -293,7 +293,7 @@ def _tables(document: dict[str, Any], wrong: Complain) -> dict[str, Any]:
 def _models(
     document: Mapping[str, Any], metrics: Mapping[str, Any], wrong: Complain
 ) -> dict[str, dict[str, Any]]:
-    """The models' tables that can be read, each of a name of its own."""
+    """The valid models' tables, each with a unique name."""
     models = {}
     tables = document.get("models")
     for name, table in tables.items() if isinstance(tables, dict) else ():
@@ -311,7 +311,7 @@ def _models(
 def _experiments(
     document: Mapping[str, Any], complain: Callable[[str, str, str], None]
 ) -> dict[str, Experiment]:
-    """The experiments; with some arms where their own are wrong, which is complained about."""
+    """The experiments; one with invalid arms gets default ones, after a complaint."""
     experiments = {}
     tables = document.get("experiments")
     for name, table in tables.items() if isinstance(tables, dict) else ():
@@ -327,13 +327,13 @@ def _experiments(
 def _unmeasured(
     experiments: Mapping[str, Experiment], metrics: Mapping[str, Metric]
 ) -> Iterator[tuple[str, str]]:
-    """Experiments that no metric names, and what to do."""
+    """Experiments that no metric names, with the remedy."""
     for name in experiments.keys() - {m.experiment.name for m in metrics.values() if m.experiment}:
         yield name, f'no metric names it; write experiment = "{name}" in a metric, or remove it'
 
 
 def _line(text: str, metric: str, field: str) -> int:
-    """Where a field stands; else its metric's header; else the first line."""
+    """Line of a field; otherwise of its metric's header; otherwise the first line."""
     line_number, inside = 1, not metric
     for number, line in enumerate(text.split("\n"), start=1):
         if header := re.match(_TABLE, line):

@@ -1,1 +1,1 @@
-"""The proofs, and what runs them: enumeration, the coin source, attacks, the audit."""
+"""Proofs and their runners: enumeration, the coin source, attacks, the audit."""

@@ -1,15 +1,15 @@
-"""A distinguishing attack: what can be told of two values from what was really drawn.
+"""A distinguishing attack: how well real reports of two values can be told apart.
 
-Of each value so many observations are drawn. On the first half the attacker looks for the event
-that tells the two apart best: a likelihood ratio past a threshold, one payload, one cell, two equal
-reports. On the other half, drawn after the choice, Clopper-Pearson bounds on how often that event
-comes give a lower bound on epsilon:
+The same number of observations is drawn for each value. On the first half, the attacker searches
+for the event that distinguishes the values best: a likelihood ratio above a threshold, one payload,
+one cell, two equal reports. On the other half, which is independent of that choice, Clopper-Pearson
+bounds on the event's frequency give a lower bound on epsilon:
 
     ln( lowest P[event | one] / highest P[event | other] )
 
-It lies above what is true with a chance below `alarm`, whatever the mechanism. So above the claim,
-the claim is false; below it, nothing is proven: enumeration.py proves.
-Source: Jagielski, Ullman, Oprea (NeurIPS 2020), section 4; Clopper and Pearson (1934).
+It exceeds the true epsilon with a probability below `alarm`, whatever the mechanism. So a bound
+above the claim refutes the claim; a bound below it proves nothing: enumeration.py proves. Source:
+Jagielski, Ullman, Oprea (NeurIPS 2020), section 4; Clopper and Pearson (1934).
 """
 
 from collections import Counter
@@ -33,10 +33,11 @@ Draw = Callable[[Any], Reports]
 
 @dataclass(frozen=True, slots=True)
 class Attacked:
-    """What the best attack showed: a lower bound on epsilon, in nats, and by which event.
+    """Result of the best attack: a lower bound on epsilon, in nats, and its event.
 
-    reach: the bound that would have come out had the claim been reached by just that event; far
-    below the claim, too few observations were drawn to say much.
+    Args:
+        reach: the bound that would have resulted if this event alone reached the claim; if it is
+            far below the claim, there were too few observations.
     """
 
     lower: float
@@ -53,10 +54,10 @@ def attack(
     claim: float,
     alarm: float,
 ) -> Iterator[Attacked | None]:
-    """Attack both ways round; yields None after each observation, for progress, then the result.
+    """Attacks in both directions; yields None per observation, for progress, then the result.
 
-    draw: one person's reports if their value is this. observations: of each value, in all.
-    alarm: the chance, at most, of a bound above the truth.
+    `draw` returns one person's reports for a value; `observations` is their number per value;
+    `alarm` bounds the probability of a bound above the truth.
     """
     features: list[list[dict[str, Any]]] = [[], []]
     half = observations // 2
@@ -78,7 +79,7 @@ def attack(
 
 
 class _Score:
-    """The log-likelihood ratio of a payload, remembered: payloads repeat."""
+    """The log-likelihood ratio of a payload, cached since payloads repeat."""
 
     def __init__(self, mechanism: AnyMechanism, values: tuple[Any, Any]) -> None:
         self._mechanism, self._values = mechanism, values
@@ -96,7 +97,7 @@ class _Score:
 
 
 def _features(reports: Reports, layout: Layout, score: _Score) -> dict[str, Any]:
-    """What an attacker may look at, of one person's reports."""
+    """Features of one person's reports that an attacker may use."""
     last = reports[-1]
     trait: set[Hashable] = {("cell", cell) for cell in layout.cells(last)}
     trait.add(("payload", last))
@@ -110,7 +111,7 @@ Event = Callable[[dict[str, Any]], bool]
 
 @dataclass(frozen=True, slots=True)
 class _Tells:
-    """Whether a person's reports have a feature, or have it not."""
+    """The event that a person's reports have a trait, or do not."""
 
     trait: Hashable
     present: bool
@@ -121,7 +122,7 @@ class _Tells:
 
 @dataclass(frozen=True, slots=True)
 class _Scores:
-    """Whether their likelihood ratio is past a threshold."""
+    """The event that a person's likelihood ratio is past a threshold."""
 
     sign: int
     cut: float
@@ -133,7 +134,7 @@ class _Scores:
 def _choose(
     first: list[dict[str, Any]], other: list[dict[str, Any]], sign: int, alarm: float
 ) -> tuple[Event, str]:
-    """The event that tells best on these observations, and its name."""
+    """The event that distinguishes best on these observations, and its name."""
     half = len(first)
     ones, others = (
         Counter(t for features in part for t in features["traits"]) for part in (first, other)
@@ -156,7 +157,7 @@ def _choose(
 
 
 def _bound(hits: int, other: int, trials: int, alarm: float) -> float:
-    """The log ratio of the lowest chance of the one to the highest of the other."""
+    """Log of the lowest probability of the event divided by the highest of the other."""
     if not hits:
         return -inf
     lowest = float(betaincinv(hits, trials - hits + 1, alarm))

@@ -1,16 +1,17 @@
-"""The audit: every proof on what is installed, and every metric of a catalog under attack.
+"""The audit: all proofs on the installed code, and attacks on every metric of a catalog.
 
-Three parts. The coins: the source, digit by digit. The proofs: every mechanism at small sizes, and
-every metric's own parameters where all its outcomes can be walked. The attacks, on real coins:
+Three parts. The coins: the bit source, digit by digit. The proofs: every mechanism at small sizes,
+and every metric's own parameters if all its outcomes can be enumerated. The attacks, with real
+coins:
 
-    one report        may say no more than its claim; of a model, by some books of its pool
-    a second report   of the same person, whose value may have changed: no more than one report says
-    a judge's report  of a model that devices judge: no more than one report says
-    many reports      of one unchanged value: no more than the permanent response
-    a whole epoch     of a metric with a central promise: no more than that, and than its account
-                      says at a delta where an attack comes near
+    one report        at most its claim; for a model, with some books of its pool
+    a second report   of the same person, whose value may have changed: at most one report's claim
+    a judge's report  of a model that devices evaluate: at most one report's claim
+    many reports      of one unchanged value: at most the permanent response's claim
+    a whole epoch     of a metric with a central promise: at most the promise, and at most its
+                      account at a delta where an attack comes close
 
-All attacks together raise a false alarm with a chance below ALARM.
+All attacks together raise a false alarm with a probability below ALARM.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -60,7 +61,7 @@ Devices = Callable[[str], Memo]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One thing that was checked, and whether it held. `lower`, `claim`: of an attack, in nats."""
+    """One check and whether it passed. `lower` and `claim`, in nats, are of an attack."""
 
     what: str
     kind: str
@@ -75,12 +76,12 @@ Step = Check | None
 
 
 def audit_coins(source: BitSource) -> Check:
-    """The coin source, proven."""
+    """Proves the coin source."""
     return _checked("the coin source", "proof", lambda: prove_coins(source))
 
 
 def audit_proofs(mechanisms: Sequence[AnyMechanism]) -> Iterator[Check]:
-    """Every proof on every one of these, which must be small."""
+    """Runs every proof on each of these mechanisms, which must be small."""
     for mechanism in mechanisms:
         for proof in PROOFS:
             name = proof.__name__.replace("_", " ")
@@ -88,7 +89,7 @@ def audit_proofs(mechanisms: Sequence[AnyMechanism]) -> Iterator[Check]:
 
 
 def steps_of(metric: Metric, observations: int) -> int:
-    """How many steps `audit_metric` takes."""
+    """Number of steps that `audit_metric` yields."""
     attacks = [observations, observations // (_FEWER_PEOPLE if metric.memoized else 1)]
     if metric.model and not metric.model.held_out:
         attacks.pop()  # of the second report; in place of it those who judge are attacked
@@ -96,7 +97,7 @@ def steps_of(metric: Metric, observations: int) -> int:
 
 
 def _has_counts(metric: Metric) -> bool:
-    """Whether whole epochs are attacked: where each value has one cell in which it is counted."""
+    """Whether whole epochs are attacked: if each value has one cell for its count."""
     return metric.central is not None and family_for(metric.randomizer).COUNTS_BY_CELL
 
 
@@ -107,10 +108,10 @@ def audit_metric(
     observations: int,
     alarm: float,
 ) -> Iterator[Step]:
-    """The metric's own mechanism: walked where that can be done, and attacked.
+    """Audits the metric's own mechanism: enumerates it if possible, and attacks it.
 
-    observations: people whose reports are drawn, of each of two values.
-    alarm: the chance, at most, that an honest metric fails.
+    `observations` is the number of people whose reports are drawn, per value; `alarm` bounds the
+    probability that an honest metric fails.
     """
     yield _walked(metric)
     if _has_counts(metric):
@@ -172,10 +173,10 @@ def _ordered(codes: VectorCodes, value: tuple[float, ...], number: int) -> list[
 
 
 def _few_books(codes: Any) -> _FewBooks:
-    """The same with as many books as are soon made.
+    """The same codes with few books, which are made quickly.
 
-    A book is drawn alike whatever the vector is, and each has the same two chances: what tells two
-    vectors apart is in each of them, and shows sooner in few.
+    A book is drawn in the same way for all vectors, with the same two probabilities: what
+    distinguishes two vectors is in each of them, and is visible sooner with few.
     """
     return _FewBooks(
         epsilon=codes.epsilon,
@@ -188,7 +189,7 @@ def _few_books(codes: Any) -> _FewBooks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """An attack: on what, by how many observations of each value, against which claim."""
+    """An attack's target, number of observations per value, and the claim to test."""
 
     kind: str
     values: tuple[Any, Any]
@@ -198,7 +199,7 @@ class _Plan:
 
 
 def _remembers(name: str, devices: Devices) -> None:
-    """A device's permanent coins are the same whenever asked, and other than another device's."""
+    """Proves that a device's permanent coins never change, and differ from another device's."""
     purpose, half = b"permanent of the audit", Probability.at_most(Fraction(1, 2))
     device, other = devices(name), devices(name)
     drawn = [memory.coins(purpose).mask(half, 256) for memory in (device, device, other)]
@@ -209,7 +210,7 @@ def _remembers(name: str, devices: Devices) -> None:
 
 
 def _report(metric: Metric, source: BitSource) -> Callable[[Memo, Any], bytes]:
-    """How a device makes one payload, as the client does."""
+    """Function that makes one payload of a device, as the client does."""
     mechanism = metric.randomizer
     if isinstance(mechanism, Memoized):
         return lambda device, value: mechanism.randomize_again(value, device, source)
@@ -217,7 +218,7 @@ def _report(metric: Metric, source: BitSource) -> Callable[[Memo, Any], bytes]:
 
 
 def _judges(metric: Metric, source: BitSource, observations: int, alarm: float) -> Iterator[Step]:
-    """Reports of who judges a model: of the lowest bin without the label, and the highest with."""
+    """Attacks reports of a model's judges: lowest bin without the label, highest with it."""
     mechanism = judging(metric)
     edges = [float(at) for at in range(mechanism.categories // 2 - 1)]
     people = {0: (-1.0, 0.0), mechanism.categories - 1: (edges[-1] + 1, 1.0)}
@@ -240,7 +241,7 @@ def _judges(metric: Metric, source: BitSource, observations: int, alarm: float) 
 def _under_attack(
     metric: Metric, plan: _Plan, draw: Draw, mechanism: AnyMechanism | None = None
 ) -> Iterator[Step]:
-    """mechanism: which drew the payloads, where that is another than the metric's."""
+    """Runs a plan; `mechanism` drew the payloads, if it is not the metric's own."""
     for result in attack(
         mechanism or metric.randomizer,
         plan.values,
@@ -268,7 +269,7 @@ def _shown(metric: Metric, kind: str, result: Attacked, claim: float) -> Check:
 
 
 def _whole_epochs(metric: Metric, source: BitSource, alarm: float) -> Iterator[Step]:
-    """The smallest crowd that ever leaves: its promise, and its account at another delta."""
+    """Attacks the smallest crowd that ever leaves: its promise, and its account at `_NEAR`."""
     crowd, promise = smallest_crowd(metric), metric.central
     assert crowd is not None  # noqa: S101 there is a promise
     assert promise is not None  # noqa: S101 as above
@@ -289,9 +290,9 @@ def _whole_epochs(metric: Metric, source: BitSource, alarm: float) -> Iterator[S
 
 
 def _neighbours(metric: Metric) -> tuple[Any, Any, Any]:
-    """Two values that are told apart, and everybody else's: neither of them, where there are three.
+    """Two distinguishable values, and everybody else's value: a third one if there are three.
 
-    Of strings: which the first hash function tells apart.
+    For strings, values that the first hash function distinguishes.
     """
     mechanism: Any = metric.randomizer
     if mechanism.VALUES == "strings":
@@ -315,7 +316,7 @@ def _neighbours(metric: Metric) -> tuple[Any, Any, Any]:
 
 
 def _walked(metric: Metric) -> Check:
-    """The worst ratio of the metric's own mechanism, where its outcomes are few enough."""
+    """Checks the worst ratio of the metric's own mechanism, if it has few enough outcomes."""
     mechanism = metric.randomizer
     probes = list(mechanism.probes())
     # A pool of words has more outcomes than are walked, and each takes its book.

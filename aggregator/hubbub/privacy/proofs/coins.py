@@ -1,8 +1,8 @@
-"""The proof of the coins: the installed source, fed digits of our choosing, answers as it must.
+"""Proof of the coins: the installed source, given chosen digits, returns the right answers.
 
-What the operating system draws is replaced for the length of a question, and nothing else: the
-comparisons that run are the shipping ones. A source that compares floats, looks at too few digits,
-asks its own generator or repeats itself does not pass.
+Only the operating system's random bits are replaced, for the duration of a call; the comparisons
+are the shipping ones. A source that compares floats, uses too few digits, uses another generator or
+repeats itself does not pass.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ _HALF: Final = Probability.at_most(Fraction(1, 2))
 
 
 def prove_coins(source: BitSource) -> None:
-    """Prove a source that draws from the operating system; raises ProofFailed."""
+    """Proves a source that draws from the operating system; raises ProofFailed."""
     for threshold in _THRESHOLDS:
         for fraction, expected in ((threshold - 1, True), (threshold, False)):
             with _drawing(fraction, DIGITS):
@@ -52,13 +52,13 @@ def prove_coins(source: BitSource) -> None:
 
 
 def _turned(fraction: int) -> int:
-    """Its digits in the order that a mask takes them: the most significant first."""
+    """Its digits in the order in which a mask takes them: most significant first."""
     return int(f"{fraction:0{DIGITS}b}"[::-1], 2)
 
 
 @contextmanager
 def _drawing(supply: int, width: int) -> Iterator[None]:
-    """While it lasts, the operating system draws these bits, the lowest first; and then no more."""
+    """Context in which the operating system returns these bits, lowest first, and no more."""
     stock = [supply, width]
 
     def draw(wanted: int) -> int:

@@ -1,8 +1,8 @@
-"""The proofs: each takes any mechanism and checks one promise by enumerating every outcome.
+"""The proofs: each checks one promise of any mechanism by enumerating every outcome.
 
 They run over the shipping randomizers: in `make test`, on every machine by `hubbub audit`, and on
-mechanisms broken on purpose, which must fail. At small sizes; what is proven of a formula there is
-the same code at every size.
+mechanisms broken on purpose, which must fail. They use small sizes; the same code and formulas run
+at every size.
 """
 
 import math
@@ -34,7 +34,7 @@ SMALL = [build(name, **small) for name in REGISTRY for small in REGISTRY[name].S
 
 @cache
 def rows(mechanism: AnyMechanism) -> list[dict[bytes, Fraction]]:
-    """Per probed value, the exact distribution of its payloads."""
+    """Exact distribution of the payloads of each probed value."""
     return [
         distribution(lambda coins, v=value: mechanism.randomize(v, coins))  # type: ignore[misc]
         for value in mechanism.probes()
@@ -42,12 +42,12 @@ def rows(mechanism: AnyMechanism) -> list[dict[bytes, Fraction]]:
 
 
 def chances_sum_to_one(mechanism: AnyMechanism) -> None:
-    """The chances of all payloads of a value add up to 1."""
+    """Proves that the probabilities of a value's payloads add up to 1."""
     hold(all(sum(row.values()) == 1 for row in rows(mechanism)), "chances do not sum to 1")
 
 
 def payloads_have_one_length_and_fit_the_layout(mechanism: AnyMechanism) -> None:
-    """Every payload is one that the layout reads, of the one length."""
+    """Proves that the layout can read every payload, and that all have the same length."""
     layout = mechanism.layout
     for row in rows(mechanism):
         for payload in row:
@@ -57,7 +57,7 @@ def payloads_have_one_length_and_fit_the_layout(mechanism: AnyMechanism) -> None
 
 
 def worst_ratio_is_within_the_claim(mechanism: AnyMechanism) -> None:
-    """No payload is likelier from one value than from another by more than exp(claim)."""
+    """Proves that no payload is more than exp(claim) times likelier from one value than another."""
     ratios_are_within_the_claim(rows(mechanism), mechanism)
     if hasattr(mechanism, "epsilon"):
         claim = mechanism.privacy_loss()
@@ -67,7 +67,7 @@ def worst_ratio_is_within_the_claim(mechanism: AnyMechanism) -> None:
 def ratios_are_within_the_claim(
     law: Sequence[Mapping[bytes, Fraction]], mechanism: AnyMechanism
 ) -> None:
-    """The same, of distributions of payloads that are given, one for each value."""
+    """The same for given distributions of payloads, one for each value."""
     same = all(row.keys() == law[0].keys() for row in law)
     hold(same, "a payload only some values can send tells them apart")
     loss = log_at_least(_worst_ratio(law))
@@ -76,7 +76,7 @@ def ratios_are_within_the_claim(
 
 
 def claim_is_not_looser_than_a_thousandth(mechanism: AnyMechanism) -> None:
-    """A claim far above the truth wastes accuracy: the peers' mistakes 4 and 5."""
+    """Proves that the claim is tight: a claim far above the truth wastes accuracy."""
     worst = _worst_ratio(rows(mechanism))
     claim = mechanism.privacy_loss()
     hold(math.log(worst) >= claim * 0.999, f"loses {math.log(worst):.6g}, claims {claim:.6g}")
@@ -85,7 +85,7 @@ def claim_is_not_looser_than_a_thousandth(mechanism: AnyMechanism) -> None:
 
 
 def estimate_is_unbiased(mechanism: AnyMechanism) -> None:
-    """The expected estimate is the truth."""
+    """Proves that the expected estimate is the truth."""
     for value, moments in zip(mechanism.probes(), _moments(mechanism), strict=True):
         for truth, (mean, _) in zip(mechanism.row(value), moments, strict=True):
             right = math.isclose(mean, truth / mechanism.groups, abs_tol=CLOSE)
@@ -93,7 +93,7 @@ def estimate_is_unbiased(mechanism: AnyMechanism) -> None:
 
 
 def variance_is_the_variance(mechanism: AnyMechanism) -> None:
-    """One report, put into one of `groups` groups by a fair coin; the law of total variance."""
+    """Proves the variance of one report in a random group, by the law of total variance."""
     groups = mechanism.groups
     for value, moments in zip(mechanism.probes(), _moments(mechanism), strict=True):
         for true, (mean, square) in zip(mechanism.row(value), moments, strict=True):
@@ -104,7 +104,7 @@ def variance_is_the_variance(mechanism: AnyMechanism) -> None:
 
 
 def likelihood_is_the_chance_up_to_a_factor(mechanism: AnyMechanism) -> None:
-    """What `hubbub ledger` tells a person about a payload is Bayes' rule on the true chances."""
+    """Proves that `hubbub ledger` applies Bayes' rule to the true probabilities of a payload."""
     values = list(mechanism.probes())
     first = rows(mechanism)[0]
     for value, row in zip(values, rows(mechanism), strict=True):
@@ -116,7 +116,7 @@ def likelihood_is_the_chance_up_to_a_factor(mechanism: AnyMechanism) -> None:
 
 
 def total_variation_is_within_the_claim(mechanism: AnyMechanism) -> None:
-    """And no looser than it need be, but where values are hashed: there some differ in less."""
+    """Proves the total variation; it is exact unless values are hashed and some differ less."""
     chances = [chance for row in rows(mechanism) for chance in row.values()]
     # Over one denominator they are integers, whose differences need not be reduced.
     whole = math.lcm(*(chance.denominator for chance in chances))
@@ -134,7 +134,7 @@ def total_variation_is_within_the_claim(mechanism: AnyMechanism) -> None:
 
 
 def permanent_response_bounds_every_report(mechanism: AnyMechanism) -> None:
-    """Given the permanent bits a report says nothing more, so their ratio bounds all reports."""
+    """Proves the claim for all reports, which depend on the value only through permanent bits."""
     if not isinstance(mechanism, Memoized):
         hold(not hasattr(mechanism, "permanent_loss"), "claims a permanent response without one")
         return
@@ -149,7 +149,7 @@ def permanent_response_bounds_every_report(mechanism: AnyMechanism) -> None:
 
 
 def permanent_response_is_remembered(mechanism: AnyMechanism) -> None:
-    """What must be permanent comes from the memory: fresh coins are as many for every report."""
+    """Proves that permanent coins come from the memory: fresh coins have the same law each time."""
     if not isinstance(mechanism, Memoized):
         return
     for value in mechanism.probes()[:2]:
@@ -176,13 +176,13 @@ PROOFS = (
 
 
 def hold(holds: bool, otherwise: str) -> None:  # noqa: FBT001 what must hold
-    """Raises ProofFailed, saying what is so otherwise."""
+    """Raises ProofFailed with this message unless `holds`."""
     if not holds:
         raise ProofFailed(otherwise)
 
 
 def _worst_ratio(law: Sequence[Mapping[bytes, Fraction]]) -> Fraction:
-    """Of the chances of one payload from two values that can send it, the largest ratio."""
+    """Largest ratio of a payload's probabilities over two values that can send it."""
     chances = defaultdict(list)
     for row in law:
         for payload, chance in row.items():
@@ -192,7 +192,7 @@ def _worst_ratio(law: Sequence[Mapping[bytes, Fraction]]) -> Fraction:
 
 @cache
 def _moments(mechanism: AnyMechanism) -> list[list[tuple[float, float]]]:
-    """Per probed value and estimate: mean and mean square over one report's payloads."""
+    """Mean and mean square of each estimate over one report's payloads, per probed value."""
     every_payload = {payload for row in rows(mechanism) for payload in row}
     estimates = {
         payload: mechanism.estimate(tally(mechanism.layout, [payload])).values
@@ -215,7 +215,7 @@ def _moments(mechanism: AnyMechanism) -> list[list[tuple[float, float]]]:
 
 
 class _One:
-    """A memory with one supply of coins for everything."""
+    """A memory that takes all permanent coins from one source."""
 
     def __init__(self, source: BitSource) -> None:
         self._source = source
@@ -225,7 +225,7 @@ class _One:
 
 
 class _Truthful:
-    """Every coin for the truth: a value is kept, ones are kept, nothing is flipped."""
+    """A source whose coins always choose the truth: it keeps values and ones, and flips nothing."""
 
     def chance(self, _probability: Probability, /) -> bool:
         return True
@@ -238,10 +238,10 @@ class _Truthful:
 
 
 def _fixed() -> _One:
-    """A memory that answers alike in every report: its coins come from one key."""
+    """A memory that is the same in every report: its coins come from one key."""
     return _One(KeyedBits(bytes(32)))
 
 
 def _permanent(mechanism: Memoized, value: object, coins: Replay) -> bytes:
-    """The report as it would be if the second step told the truth: the permanent bits alone."""
+    """The report if the second step is truthful: only the permanent bits."""
     return mechanism.randomize_again(value, _One(coins), _Truthful())

@@ -1,6 +1,6 @@
-"""Replay: a BitSource that walks every outcome, so that a randomizer yields its exact distribution.
+"""A BitSource that enumerates every outcome, so that a randomizer yields its exact distribution.
 
-The randomizer under test is the shipping one; only its coins are answered from here.
+The randomizer under test is the shipping one; only its coins come from here.
 """
 
 from collections import Counter, defaultdict
@@ -13,7 +13,7 @@ from hubbub.mechanisms.probability import DIGITS
 
 
 class Replay:
-    """Answers the questions of one run along one path, and notes where the path could fork."""
+    """Answers the calls of one run along one path, and records where the path could fork."""
 
     def __init__(self, path: list[int]) -> None:
         self.path = path
@@ -48,11 +48,11 @@ class Replay:
 
 
 class TooMany(Exception):
-    """There are more outcomes than should be walked."""
+    """There are too many outcomes to enumerate."""
 
 
 def distribution(run: Callable[[Replay], bytes], most: int | None = None) -> dict[bytes, Fraction]:
-    """The exact chance of every output that `run` can give; none is zero, for no branch is.
+    """Exact probability of every output of `run`; none is zero.
 
     Raises:
         TooMany: more than `most` runs would be needed.

@@ -1,23 +1,21 @@
-"""A whole epoch under attack: what can be told of one person from counts that were really drawn.
+"""Attack on a whole epoch: how well one person can be told from counts that were really drawn.
 
 Two epochs differ in one person, who holds v in one and w in the other. Everybody else holds a third
-value (of two values: w), which is worst where lies are many, or w too, which is worse where they
-are few; who is not counted on to be honest is known, and taken away. So is, of strings, by which
-hash function the person's was hashed. Of codes v and w are opposite vectors, no word is near
-both, and a report names the one that its word is near.
+value (if there are two values: w), which is worst if lies are many, or w too, which is worse if
+they are few. Reports not counted as honest are known, and removed. So is, for strings, the hash
+function of the person's report. For codes, v and w are opposite vectors, no word is near both, and
+a report names the one that its word is near.
 
-The attacker looks at how many more reports name v than w; where everybody else holds w, at how many
-name v, since the others make w's count a noisy one. On half of the epochs a threshold is chosen,
-and on the other half Clopper-Pearson bounds on how often it is passed give a lower bound on epsilon
-at delta:
+The attacker counts how many more reports name v than w; if everybody else holds w, how many name v,
+since the others make w's count noisy. On half of the epochs a threshold is chosen, and on the other
+half Clopper-Pearson bounds on how often it is reached give a lower bound on epsilon at delta:
 
     ln( (lowest P[passed | v] - delta) / highest P[passed | w] )
 
-It lies above what is true with a chance below `alarm`. At a delta of 1e-8 no number of epochs that
-can be drawn comes near the claim; at one of a hundredth they do, and the account is the same.
-
-The chances are the shipping mechanism's own; numpy draws with them: it protects nobody.
-Source: as hubbub.privacy.proofs.attack; with a delta as in Nasr et al. (IEEE S&P 2021), section 3.
+It exceeds the true epsilon with a probability below `alarm`. At a delta of 1e-8 no feasible number
+of epochs comes near the claim; at one hundredth it does, and the account is the same. The
+probabilities are the shipping mechanism's; numpy draws with them, which protects nobody. Source: as
+hubbub.privacy.proofs.attack; with a delta as in Nasr et al. (IEEE S&P 2021), section 3.
 """
 
 from dataclasses import dataclass
@@ -40,7 +38,7 @@ _EVENT: Final = "how many name the one value"
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """Of as many epochs where the person holds v as where it is w: what the attacker looks at."""
+    """The attacker's counts, for epochs in which the person holds v, and as many with w."""
 
     v: Counts
     w: Counts
@@ -53,9 +51,10 @@ def draw_neighbours(
     epochs: int,
     chance: np.random.Generator,
 ) -> Neighbours:
-    """Draw epochs of a crowd.
+    """Draws epochs of a crowd.
 
-    values: the person's in the one, in the other, and everybody else's. epochs: of each.
+    `values` are the person's in the first kind of epoch, in the second, and everybody else's;
+    `epochs` is the number of each kind.
     """
     near_chances = family_for(mechanism).near_chances
 
@@ -84,9 +83,9 @@ def draw_neighbours(
 
 
 def attack_epochs(drawn: Neighbours, *, delta: float, claim: float, alarm: float) -> Attacked:
-    """Attack both ways round.
+    """Attacks in both directions.
 
-    claim: the epsilon that the account has at `delta`. alarm: the chance, at most, of a lower bound
+    `claim` is the account's epsilon at `delta`; `alarm` bounds the probability of a lower bound
     above the truth.
     """
     half = len(drawn.v) // 2
@@ -108,13 +107,13 @@ def attack_epochs(drawn: Neighbours, *, delta: float, claim: float, alarm: float
 
 
 def _passed(counts: Counts, cuts: Counts | Floats) -> Floats:
-    """How many reach each threshold."""
+    """Number of counts that reach each threshold."""
     below = np.searchsorted(np.sort(counts), cuts, side="left")
     return np.asarray(len(counts) - below, dtype=np.float64)
 
 
 def _bounds(ones: Floats, others: Floats, trials: int, delta: float, alarm: float) -> Floats:
-    """The log ratio of the lowest chance of the one, less delta, to the highest of the other."""
+    """Log of the lowest probability, minus delta, divided by the highest of the other."""
     lowest = np.where(ones > 0, betaincinv(np.maximum(ones, 1), trials - ones + 1, alarm), 0.0)
     min_left = np.maximum(trials - others, 1)
     highest = np.where(others < trials, betaincinv(others + 1, min_left, 1 - alarm), 1.0)
