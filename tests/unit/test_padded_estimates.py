@@ -18,8 +18,10 @@ from hubbub.aggregator.query.cache import TotalsCache, sum_totals
 from hubbub.aggregator.store.contract import Commit, WindowTotals
 from hubbub.analysis import answer, plausibility
 from hubbub.analysis.estimators.vectorized_estimate import estimate
+from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.uncertainty.tails import pure_tail
 from hubbub.bundles import Bundle
+from hubbub.catalog.crowds.noise_dummies import noise_of
 from hubbub.conservation import Window
 from hubbub.errors import BatchTooSmall, ShapeMismatch
 from hubbub.mechanisms import Totals, build
@@ -277,3 +279,18 @@ def test_of_fewer_than_its_crowd_nobody_is_told_anything(tmp_path: Path) -> None
                 await engine.estimate("theme", EstimateQuery(range=EpochRange(epochs="all")))
 
     asyncio.run(body())
+
+
+def test_every_part_of_a_crowd_with_noise_dummies_that_has_arrived_is_answered() -> None:
+    """224 values: a share of the dummies rounded up would name more of them than have arrived."""
+    noise = noise_of(1.9, 58)
+    assert noise
+    mechanism: Any = build("grr", epsilon=8.0, categories=224)
+    dummies = 58 * 224
+    for present in range(97, dummies, 97):
+        cells = np.bincount(np.arange(2 * present) % 224, minlength=224)
+        part = WindowTotals(cells=cells, counted=present, dummies=present, batch_reports=0, at=0)
+        totals = sum_totals([part], 224, dummies=dummies, noise=noise)
+        assert totals.evenly() > -1e-6
+        figures = Listed().figures(mechanism, totals, (), shape=False)
+        assert (figures.stderrs > 0).all()

@@ -19,6 +19,7 @@ from collections.abc import (
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import floor
 from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
@@ -264,7 +265,9 @@ def sum_totals(
     law: Floats = np.ones(1)
     if noise:
         drawn *= 1 - noise.reach * size / dummies
-        law = epochs_law(noise, tuple(round(min(part.dummies / dummies, 1.0), 2) for part in parts))
+        # Rounded down: the law may not name more dummies than have arrived.
+        shares = (floor(100 * min(part.dummies / dummies, 1.0)) / 100 for part in parts)
+        law = epochs_law(noise, tuple(shares))
         hidden += size * float(np.cov(np.arange(len(law)), aweights=law, ddof=0))
     return Totals(
         cells=cells.tolist(),
