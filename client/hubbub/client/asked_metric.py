@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from hubbub.bundles import Notice
-from hubbub.catalog import Metric, days_of_period
+from hubbub.catalog import Metric, days_of_period, grace_seconds
 from hubbub.client.outcome import Outcome
 from hubbub.client.state.secret import DeviceMemo
 from hubbub.epochs import begins, holding
@@ -55,6 +55,12 @@ class AskedMetric:
             self.begins = begins(self.epoch, self.epoch_seconds)
             self.ends = begins(self.epoch + 1, self.epoch_seconds)
         return self.epoch
+
+    def is_late(self, epoch: int, now: float) -> bool:
+        """Whether the shuffler takes no report of an epoch any more."""
+        return now >= begins(epoch + 1, self.epoch_seconds) + grace_seconds(
+            self.catalog_metric.epoch
+        )
 
     def left_out(self, metric: Metric, epoch: int) -> Outcome | None:
         """Why this device takes no part in an epoch: a notice, or its own coin, whatever the value.

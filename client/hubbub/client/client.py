@@ -49,7 +49,7 @@ _EXIT_SECONDS: Final = 2.0
 _STOP_SECONDS: Final = 2.0
 _FAILED: Final = Outcome.FAILED  # which an Enum reads by a call, and there may be no room for one
 _NO_TRIES: Final = 4  # of 5 s each, where other processes write all the time
-_WAKING: Final = frozenset({Outcome.QUEUED, Outcome.AWAITS_STATE, Outcome.COUNTED})
+_WAKING: Final = frozenset({Outcome.QUEUED, Outcome.AWAITS_STATE, Outcome.COUNTED, Outcome.NOTED})
 
 
 class Client:
@@ -188,8 +188,12 @@ class Client:
             client._unopened = partial(state_of, bundle, config, operator)
         return client
 
-    def report(self, metric: str, value: Any) -> Outcome:
+    def report(self, metric: str, value: Any = None) -> Outcome:
         """Randomize one value and queue it. No I/O; raises only in strict mode.
+
+        Args:
+            metric: name in the catalog.
+            value: left out for activity and retention, and for them alone.
 
         Raises:
             UnknownMetric: strict, and the bundle has no such metric.
@@ -395,7 +399,8 @@ class Client:
             return self._mistake(error, Outcome.UNKNOWN_METRIC)
         if isinstance(error, ValueOutOfDomain):
             definition = self._bundle.metric(metric)
-            if self._strict and (values := definition.values) and not definition.other:
+            hinted = not (definition.other or definition.value_kind.VALUELESS)
+            if self._strict and hinted and (values := definition.values):
                 self._diagnostics.outcomes[Outcome.NOT_A_VALUE] += 1
                 # PRIVACY: the hint is near the value; it is raised to a developer, never logged.
                 raise ValueOutOfDomain(f"{error}: {value_hint(values, value)}") from None

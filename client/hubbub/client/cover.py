@@ -63,15 +63,20 @@ def held_back(bundle: Bundle, now: float) -> list[tuple[str, int, int]]:
     return [
         (name, epoch_at(now, stream.epoch), LAST_EPOCH)
         for name, stream in bundle.streams.items()
-        if stream.default is not None
+        if _leaves_later(stream)
     ]
 
 
 def seconds_to_next(bundle: Bundle, now: float) -> float | None:
     """Until the next epoch with something to say of it is over; None if there are none such."""
-    lengths = {metric.epoch for metric in bundle.metrics.values() if metric.default is not None}
+    lengths = {metric.epoch for metric in bundle.metrics.values() if _leaves_later(metric)}
     ends = [epoch_start(epoch_at(now, length) + 1, length) for length in lengths]
     return max(0.0, min(ends) - now) if ends else None
+
+
+def _leaves_later(metric: Metric) -> bool:
+    """Whether its reports leave once their epoch is over."""
+    return metric.default is not None or metric.value_kind.COUNTS
 
 
 def unanswered(account: Account, metric: Metric, now: float) -> list[int]:

@@ -39,7 +39,7 @@ def init(path: str | os.PathLike[str] | None = None, **settings: Any) -> Client 
         return _client
 
 
-def report(metric: str, value: Any) -> Outcome:
+def report(metric: str, value: Any = None) -> Outcome:
     """As `Client.report()`, by the client that init() started.
 
     Raises:

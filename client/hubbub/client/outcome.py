@@ -14,6 +14,8 @@ class Outcome(Enum):
     """The metric's lifetime epsilon would be passed."""
     COUNTED = "counted"
     """In local mode: counted on this device, for its person alone; nothing is sent."""
+    NOTED = "noted"
+    """Counted on this device, which reports once an epoch what follows from all its counts."""
     DECLINED = "declined"
     """The person allows less epsilon than any tier of the metric has."""
     NOT_SAMPLED = "not_sampled"

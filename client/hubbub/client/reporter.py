@@ -15,6 +15,7 @@ from hubbub.catalog.discovery import finder_in, spoken
 from hubbub.catalog.experiments import experiment_named
 from hubbub.catalog.meanings import label_of
 from hubbub.catalog.models.learning import Learning
+from hubbub.catalog.values.past_kind import PastKind
 from hubbub.client.asked_metric import AskedMetric
 from hubbub.client.cover import FILLER, fills, is_filled_up, unanswered
 from hubbub.client.diagnostics import Diagnostics
@@ -23,9 +24,10 @@ from hubbub.client.ledger import Account, charge
 from hubbub.client.no_reentry import NoReentryLock
 from hubbub.client.notices import kept_notice
 from hubbub.client.outcome import Outcome
+from hubbub.client.past import due, settled
 from hubbub.client.public_values import PublicValues
 from hubbub.client.state.contract import DISABLED, Dropped, PendingPayload, State
-from hubbub.client.state.device_state import DeviceState, own_count
+from hubbub.client.state.device_state import DeviceState, Event, own_count
 from hubbub.client.state.secret import SECRET_BYTES, DeviceMemo
 from hubbub.epochs import begins, holding
 from hubbub.errors import StateUnusable, UnknownMetric, ValueOutOfDomain
@@ -68,6 +70,8 @@ class Reporter:
         self._standing = DeviceState(secret=b"")
         self._notice: Notice | None = None
         self._questions: dict[str, AskedMetric] = {}
+        self._past_questions: dict[str, AskedMetric] = {}
+        self._events: Counter[Event] = Counter()
         self._memos: dict[str, DeviceMemo] = {}
         self._arms: dict[str, str] = {}
         self._learner = Learner(bundle.operator, bundle.models)
@@ -94,7 +98,9 @@ class Reporter:
         except Exception:  # noqa: BLE001 an object of the app's in its place may raise anything
             question = None
         if question is None:
-            named_metric(self._bundle, name)
+            name = named_metric(self._bundle, name).name
+            if name in self._past_questions:
+                return self._note_event(name, value)
             return Outcome.UNKNOWN_METRIC  # the person chooses a tier, and `public` a cell
         metric = question.catalog_metric
         try:
@@ -180,6 +186,58 @@ class Reporter:
             self._own[own_count(name, label)] += 1
             return Outcome.COUNTED
 
+    def _note_event(self, name: str, value: Any) -> Outcome:
+        """Count an event, from which a report follows; none that no report may follow from."""
+        metric = self._past_questions[name].catalog_metric
+        kind: Any = metric.value_kind
+        try:
+            event: str = kind.event(metric, value)
+        except ValueOutOfDomain as error:
+            raise ValueOutOfDomain(f'metric "{name}": {error}') from None
+        except Exception as error:  # noqa: BLE001 the app's own may raise anything
+            raise unreadable(f'metric "{name}"', error) from None
+        if self.is_local:
+            return self._count(name, event)
+        if kind.VALUELESS:
+            event = self._cell(metric)
+        if self.lock.is_ours():  # a signal's handler reports in the middle of a report
+            return Outcome.OVERFLOWED
+        with self.lock.within(_LOCK_SECONDS) as is_entered:
+            if not is_entered:
+                return Outcome.OVERFLOWED
+            question, now = self._past_questions[name], self._clock()
+            if question.metric is None:
+                return Outcome.DECLINED if self.is_on else Outcome.DISABLED
+            epoch = question.epoch_of(now)
+            # PRIVACY: nothing is remembered that is not going to be asked.
+            refusal = (
+                self._obstacle(question, question.metric, now, epoch)
+                or question.left_out(question.metric, epoch)
+                or charge(self._standing.accounts, question.metric, epoch, "", enter=False)
+            )
+            if refusal is not None:
+                return refusal
+            self._events[name, epoch, event] += 1
+            return Outcome.NOTED
+
+    def keep_events(self) -> None:
+        """Move events that were noted here into the state, and read there those of all processes.
+
+        Raises StateUnusable: they stay here.
+        """
+        if not self._past_questions or self.is_local:
+            return
+        with self.lock.within():
+            events, self._events = self._events, Counter()
+            standing = self._standing
+            over = settled(self._past_questions, standing, self._clock())
+        try:
+            self._stand(self._state.count_events(events, over, standing.generation))
+        except StateUnusable:
+            with self.lock.within():
+                self._events += events
+            raise
+
     def keep_own(self) -> None:
         """Move what was counted here into the state. Raises StateUnusable: it stays here."""
         with self.lock.within():
@@ -223,16 +281,19 @@ class Reporter:
         return bool(metric and notice and not notice.sampling(metric, epoch))
 
     def cover(self) -> None:
-        """Say the default of every epoch that passed without a word while the device ran."""
+        """Report of past epochs: defaults where the device ran, and what follows from events."""
         now = self._clock()
         with self.lock.within():
             for question, metric in self._covered():
                 account = self._standing.accounts[metric.base_name]
                 for epoch in unanswered(account, metric, now):
                     default = metric.code(metric.default)
-                    outcome = self._report(question, default, metric.base_name, epoch)
+                    last = begins(epoch + 1, question.epoch_seconds) - 1
+                    outcome = self._report(question, default, metric.base_name, last)
                     if is_filled_up(outcome) and fills(self._bundle):
                         self._fill(question, metric, account, epoch)
+            for report in due(self._past_questions, self._standing, now):
+                self._report(report.question, report.code, report.cell, report.moment)
 
     def running(self, moment: float) -> list[tuple[Metric, int]]:
         """Metrics with a default, and the epoch at that moment, if nothing is known of it yet."""
@@ -287,6 +348,7 @@ class Reporter:
         with self.lock.within():
             drawn, self._drawn = self._drawn, []
             self._own.clear()
+            self._events.clear()
         last = drawn[-1][0] if drawn else 0
         return last, [*(Dropped(report.stream, DISABLED) for _, report in drawn), *examples]
 
@@ -313,7 +375,7 @@ class Reporter:
     def after_fork_in_child(self) -> None:
         """After a fork, in the child: what was drawn, and what waits, is the parent's to send."""
         self.lock = NoReentryLock()
-        self._drawn, self._own = [], Counter()
+        self._drawn, self._own, self._events = [], Counter(), Counter()
         self._learner.awaited.clear()
 
     def _stand(self, standing: DeviceState) -> None:
@@ -338,10 +400,21 @@ class Reporter:
                     account.add(metric, drawn.epoch, drawn.tag)
             for metric in self._bundle.metrics.values():
                 standing.account(metric)  # opened, if it has none
-            if not self._questions or _asks(standing) != _asks(self._standing):
-                self._questions = {
+            is_first = not (self._questions or self._past_questions)
+            if is_first or _asks(standing) != _asks(self._standing):
+                questions = {
                     name: self._question(metric, standing)
                     for name, metric in self._bundle.metrics.items()
+                }
+                self._past_questions = {
+                    name: question
+                    for name, question in questions.items()
+                    if isinstance(question.catalog_metric.value_kind, PastKind)
+                }
+                self._questions = {
+                    name: question
+                    for name, question in questions.items()
+                    if name not in self._past_questions
                 }
             # Last: an exception of a signal's handler before it leaves the questions to be renewed.
             self._consents = standing.on
@@ -377,17 +450,17 @@ class Reporter:
         question: AskedMetric,
         code: Any,
         cell: str,
-        past: int | None = None,
+        past: float | None = None,
         *,
         text: str = "",
     ) -> Outcome:
-        """past: the epoch to report of, if that is over. text: the value, for a tree."""
+        """past: a moment of the epoch to report of, if not of now. text: the value, for a tree."""
         metric, now = question.metric, self._clock()
         if metric is None:
             return Outcome.DECLINED if self.is_on else Outcome.DISABLED
-        epoch = question.epoch_of(now) if past is None else past
-        last = now if past is None else begins(past + 1, question.epoch_seconds) - 1
-        obstacle = self._obstacle(question, metric, last, epoch)
+        moment = now if past is None else past
+        epoch = question.epoch_of(moment)
+        obstacle = self._obstacle(question, metric, moment, epoch)
         if obstacle is None and not question.is_asked_on(metric, epoch):
             obstacle = Outcome.NOT_ITS_ROUND if metric.model else Outcome.NOT_ITS_DAY
         obstacle = obstacle or question.left_out(metric, epoch)

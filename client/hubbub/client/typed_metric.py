@@ -1,6 +1,6 @@
 """A metric by name, with the type of its values: what `hubbub catalog codegen` writes for apps."""
 
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, overload
 
 from hubbub.client import default_client
 
@@ -13,7 +13,7 @@ Value_contra = TypeVar("Value_contra", contravariant=True)
 class Reports(Protocol):
     """What reports: a client."""
 
-    def report(self, metric: str, value: Any) -> "Outcome":
+    def report(self, metric: str, value: Any = None) -> "Outcome":
         """As `Client.report()`."""
 
 
@@ -25,7 +25,15 @@ class TypedMetric(Generic[Value_contra]):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def report(self, value: Value_contra, *, client: Reports | None = None) -> "Outcome":
+    @overload
+    def report(
+        self: "TypedMetric[None]", value: None = None, *, client: Reports | None = None
+    ) -> "Outcome": ...
+
+    @overload
+    def report(self, value: Value_contra, *, client: Reports | None = None) -> "Outcome": ...
+
+    def report(self, value: Any = None, *, client: Reports | None = None) -> "Outcome":
         """Report a value by this client, or by the one that `hubbub.client.init()` started.
 
         Raises:

@@ -17,6 +17,9 @@ class Activity(PastKind):
     """A report at the first event of a day. Weeks and 28 days are the epochs of these lengths."""
 
     EPOCH: ClassVar[str] = "day"
+    VALUELESS: ClassVar[bool] = True
+    PYTHON: ClassVar[str] = "None"
+    TYPESCRIPT: ClassVar[str] = "undefined"
     LISTS: ClassVar[str] = "days of use"
 
     def base_values(self, written: None) -> tuple[str, ...]:  # noqa: ARG002 nothing is written

@@ -35,13 +35,11 @@ def without(field: str) -> Mapping[str, str]:
 class PastKind(ValueKind):
     """A kind with base values, of which a device computes one.
 
-    COUNTS: whether the value follows from counts of the epoch's events, and so is reported once the
-    epoch is over. EPOCH: the only permitted epoch; "" for any. FIELD: the field of metrics.toml
+    EPOCH: the only permitted epoch; "" for any. FIELD: the field of metrics.toml
     that the base values follow from, with its entry; None if they are always the same.
     """
 
     TAKES_OTHER: ClassVar[bool] = False
-    COUNTS: ClassVar[bool] = False
     EPOCH: ClassVar[str] = ""
     FIELD: ClassVar[tuple[str, Any] | None] = None
     NOT_ITS: ClassVar[Mapping[str, str]] = _NOT_ITS
@@ -90,9 +88,9 @@ class PastKind(ValueKind):
 
     def event(self, metric: Any, value: Any) -> str:
         """The event that an app reports. Raises ValueOutOfDomain, without the value."""
-        if not self.COUNTS and value is None:
+        if self.VALUELESS and value is None:
             return _USE
-        if not self.COUNTS:
+        if self.VALUELESS:
             raise ValueOutOfDomain(f"a metric of kind {metric.kind} takes no value; leave it out")
         event = as_python(value, metric.values)
         if not (isinstance(event, str) and event in metric.values):
@@ -114,4 +112,4 @@ class PastKind(ValueKind):
 
     def example(self, metric: Any, chance: Any) -> Any:
         """An event, or no value."""
-        return chance.choice(metric.values) if self.COUNTS else None
+        return None if self.VALUELESS else chance.choice(metric.values)

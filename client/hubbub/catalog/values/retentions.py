@@ -26,6 +26,9 @@ class Retention(PastKind):
     """Weeks since the first week, at the first event of a week."""
 
     EPOCH: ClassVar[str] = "week"
+    VALUELESS: ClassVar[bool] = True
+    PYTHON: ClassVar[str] = "None"
+    TYPESCRIPT: ClassVar[str] = "undefined"
     LISTS: ClassVar[str] = "weeks"
     NOT_ITS: ClassVar[Mapping[str, str]] = without("weeks")
     FIELD: ClassVar[tuple[str, Entry] | None] = ("weeks", WEEKS)

@@ -29,6 +29,8 @@ class ValueKind:
     LISTS: what people call its values. CROWD: the mechanism of its crowds; "" for any.
     NOT_ITS: fields that its table has not, with the reason. BESIDE: what its `kind` stands with.
     COLUMN: what a column of a file of values is. MEASURED: whether its values carry a unit.
+    COUNTS: whether a device reports once the epoch is over, by how often what happened in it.
+    VALUELESS: whether the app reports no value.
     PYTHON, TYPESCRIPT: the type of what an app reports, by that of a listed value.
     """
 
@@ -49,6 +51,8 @@ class ValueKind:
     BESIDE: ClassVar[str] = ""
     COLUMN: ClassVar[str] = "a part"
     MEASURED: ClassVar[bool] = False
+    COUNTS: ClassVar[bool] = False
+    VALUELESS: ClassVar[bool] = False
     PYTHON: ClassVar[str] = "{}"
     TYPESCRIPT: ClassVar[str] = "{0}"
 

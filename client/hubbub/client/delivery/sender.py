@@ -106,6 +106,7 @@ class Sender:
                 self._reporter.refresh()
                 return
             self._keep_running(self._clock.now())
+            self._reporter.keep_events()
             standing = self._enter_own(gently=gently)
             orphans = False
             for owner, orphaned in self._state.orphans():

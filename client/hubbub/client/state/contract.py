@@ -12,7 +12,7 @@ from hubbub.catalog import Metric
 from hubbub.client.cover import FILLER, NOTHING, Held
 from hubbub.client.ledger import charge
 from hubbub.client.outcome import Outcome
-from hubbub.client.state.device_state import DeviceState
+from hubbub.client.state.device_state import DeviceState, Event
 from hubbub.client.state.wallet import Result, Wallet
 
 HISTORY = 1000
@@ -204,6 +204,21 @@ class State(Protocol):
         """Keep what local mode counted, by `own_count`; of too many values the most frequent."""
         ...
 
+    def count_events(
+        self, events: Mapping[Event, int], settled: Iterable[tuple[str, int]], generation: int
+    ) -> DeviceState:
+        """Add events that report() noted under this consent, and forget those that are settled.
+
+        Args:
+            events: how often each happened.
+            settled: metrics and epochs whose events are needed no more.
+            generation: number of the consent; under another one the events are lost.
+
+        Returns:
+            Where the device stands then, over all processes of the app.
+        """
+        ...
+
     def wallet(self, change: Callable[[Wallet], Result]) -> Result:
         """What a change of the device's tokens says, once it is kept; alone among processes."""
         ...
@@ -238,6 +253,12 @@ def admit(
         else:
             dropped.append(Dropped(drawn.stream, refusal.value))
     return admissions, dropped
+
+
+def settled_by(entries: Sequence[OutboxEntry], standing: DeviceState) -> set[tuple[str, int]]:
+    """The metrics and epochs whose events these payloads report, or are refused to report."""
+    entered = {(entry.metric.base_name, entry.drawn.epoch) for entry in entries}
+    return entered & {(metric, epoch) for metric, epoch, _ in standing.events}
 
 
 def excess(sizes: Sequence[int], bounds: Bounds) -> int:

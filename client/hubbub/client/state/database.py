@@ -54,6 +54,13 @@ CREATE TABLE IF NOT EXISTS reports (
 CREATE INDEX IF NOT EXISTS waiting ON reports (id) WHERE fate IS NULL;
 """
 
+# Added after version 1 of the file, which it leaves readable for the hubbub of before.
+_EVENTS: Final = """
+CREATE TABLE IF NOT EXISTS events (
+    metric TEXT, epoch INTEGER, event TEXT, number INTEGER, PRIMARY KEY (metric, epoch, event)
+) WITHOUT ROWID
+"""
+
 AS_TEXT: Final = partial(str, encoding="utf-8", errors="replace")
 """Text of the file; a bad letter takes the fact that it is in, not all that was asked."""
 
@@ -210,7 +217,7 @@ class Database:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten
             self._bring_up(connection)
-            for table in ("meta", "ledger", "counts", "journals", "reports"):
+            for table in ("meta", "ledger", "counts", "journals", "reports", "events"):
                 connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone()  # noqa: S608 our own
         except BaseException:
             connection.close()
@@ -225,6 +232,7 @@ class Database:
             )
         if version < _VERSION:
             connection.executescript(f"{_SCHEMA} PRAGMA user_version = {_VERSION};")
+        connection.execute(_EVENTS)
 
     def _start_over(self) -> None:
         """Found damaged in the middle of work: the next transaction starts with a new file.

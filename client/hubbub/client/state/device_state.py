@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -11,6 +11,9 @@ from hubbub.client.ledger import Account
 from hubbub.client.state.consent import Consent, is_on
 
 _OWN: Final = ": "
+Event = tuple[str, int, str]
+"""A metric, an epoch, and what happened then: an event that the app reported, or the cell of a
+breakdown that the report of the epoch goes to."""
 
 
 def own_count(metric: str, label: str) -> str:
@@ -42,6 +45,7 @@ class DeviceState:
         may_send: whether spending can be stored; otherwise nothing may leave.
         counts: dropped payloads by reason, events by name, and local counts (`own_count`).
         max_local: largest local epsilon that the person allows.
+        events: how often each event happened of which no report was made yet.
         notice: the newest signed notice of the operator; empty for none.
     """
 
@@ -52,6 +56,7 @@ class DeviceState:
     may_send: bool = True
     accounts: dict[str, Account] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
+    events: Counter[Event] = field(default_factory=Counter)
     max_local: float = math.inf
     notice: bytes = field(default=b"", repr=False)
 
@@ -64,6 +69,11 @@ class DeviceState:
     def on(self) -> bool:
         """Whether the person lets this device report."""
         return is_on(self.generation)
+
+    def settle(self, settled: Container[tuple[str, int]]) -> None:
+        """Forget the events of these metrics in these epochs."""
+        for event in [event for event in self.events if event[:2] in settled]:
+            del self.events[event]
 
     def account(self, metric: Metric) -> Account:
         """The metric's account, opened if it has none; the epoch running at `since` is over."""

@@ -28,9 +28,10 @@ from hubbub.client.state.contract import (
     PendingPayload,
     admit,
     fitting,
+    settled_by,
 )
 from hubbub.client.state.database import FILE_NAME, Damaged, Database
-from hubbub.client.state.device_state import DeviceState
+from hubbub.client.state.device_state import DeviceState, Event
 from hubbub.client.state.journal import Notes, orphans
 from hubbub.client.state.queries import Rows
 from hubbub.client.state.wallet import Result, Wallet
@@ -117,6 +118,8 @@ class FolderState:
                 fresh = []
             admissions, refused = admit(fresh, standing)
             queries.insert(rows, admissions)
+            queries.count_events(rows, {}, settled := settled_by(fresh, standing))
+            standing.settle(settled)
             sealed_tables.save(
                 rows, {e.metric.base_name: standing.account(e.metric) for e in admissions}
             )
@@ -240,6 +243,15 @@ class FolderState:
         """Keep what local mode counted."""
         with self._transaction() as rows:
             queries.count_own(rows, counts)
+
+    def count_events(
+        self, events: Mapping[Event, int], settled: Iterable[tuple[str, int]], generation: int
+    ) -> DeviceState:
+        """Add events that report() noted under this consent, and forget those that are settled."""
+        with self._transaction() as rows:
+            if queries.meta(rows, "generation") == generation:
+                queries.count_events(rows, events, settled)
+            return self._standing(rows)
 
     def wallet(self, change: Callable[[Wallet], Result]) -> Result:
         """What a change of the device's tokens says, once it is kept."""

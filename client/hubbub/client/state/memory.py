@@ -33,8 +33,9 @@ from hubbub.client.state.contract import (
     admit,
     excess,
     fitting,
+    settled_by,
 )
-from hubbub.client.state.device_state import DeviceState
+from hubbub.client.state.device_state import DeviceState, Event
 from hubbub.client.state.secret import SECRET_BYTES
 from hubbub.client.state.state_moment import StateMoment, agree
 from hubbub.client.state.wallet import Result, Wallet
@@ -73,7 +74,12 @@ class MemoryState:
             self._heed()
             now = self._standing
             now.may_send = self._shared.usable()
-            return replace(now, accounts=deepcopy(now.accounts), counts=Counter(now.counts))
+            return replace(
+                now,
+                accounts=deepcopy(now.accounts),
+                counts=Counter(now.counts),
+                events=Counter(now.events),
+            )
 
     def has_room(self, size_bytes: int) -> bool:  # noqa: ARG002 counted, not measured
         """Whether another payload can be noted."""
@@ -106,6 +112,7 @@ class MemoryState:
             for entry in admissions:
                 self._last += 1
                 self._reports[self._last] = entry, ""
+            self._standing.settle(settled_by(fresh, self._standing))
             self._done = max(self._done, upto)
             for id_ in [id_ for id_, (_, fate) in self._reports.items() if fate][:-HISTORY]:
                 del self._reports[id_]
@@ -223,6 +230,16 @@ class MemoryState:
         with self._lock:
             self._standing.counts.update(counts)
 
+    def count_events(
+        self, events: Mapping[Event, int], settled: Iterable[tuple[str, int]], generation: int
+    ) -> DeviceState:
+        """Add events that report() noted under this consent, and forget those that are settled."""
+        with self._lock:
+            if self._standing.generation == generation:
+                self._standing.events.update(events)
+                self._standing.settle({*settled})
+            return self.device_state()
+
     def wallet(self, change: Callable[[Wallet], Result]) -> Result:
         """What a change of the tokens says; kept with this process."""
         with self._lock:
@@ -233,6 +250,7 @@ class MemoryState:
         self._lock = threading.RLock()
         self._wallet = Wallet()
         self._reports = {}
+        self._standing.events.clear()
         self._noted = self._done = 0
 
     def close(self) -> None:
@@ -258,6 +276,7 @@ class MemoryState:
             self._reports.clear()
             self._wallet = Wallet()
         if standing.generation != before.generation:
+            standing.events.clear()
             self.record_results(dict.fromkeys(self._left(), DISABLED))
 
     def _heed(self) -> None:

@@ -23,6 +23,7 @@ from hubbub.client.state.contract import (
     PayloadRecord,
     excess,
 )
+from hubbub.client.state.device_state import Event
 
 Rows = sqlite3.Connection
 
@@ -75,6 +76,32 @@ def count_own(rows: Rows, counts: Mapping[str, int]) -> None:
     )
 
 
+def count_events(
+    rows: Rows, counts: Mapping[Event, int], settled: Iterable[tuple[str, int]]
+) -> None:
+    """Add events, and forget those of metrics in epochs that are settled."""
+    rows.executemany(
+        "INSERT INTO events VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (metric, epoch, event) DO UPDATE SET number = number + excluded.number",
+        [(*event, number) for event, number in counts.items()],
+    )
+    rows.executemany("DELETE FROM events WHERE metric = ? AND epoch = ?", [*settled])
+
+
+def events(rows: Rows) -> dict[Event, int]:
+    """How often each event happened that is remembered."""
+    return {
+        (metric, epoch, event): number
+        for metric, epoch, event, number in rows.execute("SELECT * FROM events")
+        if isinstance(metric, str)
+        and type(epoch) is int
+        and 0 <= epoch < _MAX_WHOLE
+        and isinstance(event, str)
+        and type(number) is int
+        and number > 0
+    }
+
+
 def insert(rows: Rows, entries: Iterable[OutboxEntry]) -> None:
     """Let reports wait to be sent."""
     rows.executemany(
@@ -125,7 +152,8 @@ def waiting(rows: Rows, exclusions: Held = NOTHING) -> int:
 
 
 def purge(rows: Rows, fate: str) -> list[Dropped]:
-    """Give up everything that waits."""
+    """Give up everything that waits, and forget the events of which there is no report yet."""
+    rows.execute("DELETE FROM events")
     reports = rows.execute("SELECT id, stream FROM reports WHERE fate IS NULL").fetchall()
     record_results(rows, dict.fromkeys((id_ for id_, _ in reports), fate))
     return [Dropped(_text(stream), fate) for _, stream in reports]

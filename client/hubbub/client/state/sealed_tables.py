@@ -17,7 +17,7 @@ from hubbub.client.state.consent import Consent, agreed
 from hubbub.client.state.contract import DISABLED, OPERATOR_CHANGED
 from hubbub.client.state.database import Damaged
 from hubbub.client.state.device_state import DeviceState
-from hubbub.client.state.queries import Rows, count, meta, purge, read_facts, set_meta
+from hubbub.client.state.queries import Rows, count, events, meta, purge, read_facts, set_meta
 from hubbub.client.state.secret import SECRET_BYTES
 from hubbub.client.state.state_moment import StateMoment, merged
 
@@ -122,6 +122,7 @@ def _device_state(
         max_local=consent.local,
         accounts=accounts,
         counts=Counter({name: number for name, number in counts if str(name).isprintable()}),
+        events=Counter(events(rows)),
         notice=_notice(facts),
     )
 
@@ -203,7 +204,7 @@ def forget(rows: Rows, now: float) -> None:
     What runs at `now` stays reported.
     """
     sums = forgotten(device_state(rows).accounts, now)
-    for table in ("reports", "ledger", "counts", "journals"):
+    for table in ("reports", "ledger", "counts", "journals", "events"):
         rows.execute(f"DELETE FROM {table}")  # noqa: S608 our own names
     set_meta(rows, tokens=b"")
     facts = read_facts(rows)

@@ -30,11 +30,11 @@ class Captured:
     reports: list[Report] = field(default_factory=list)
 
     def values(self, metric: str) -> list[Any]:
-        """What was queued for one metric."""
+        """What was queued, or noted for a later report, for one metric."""
         return [
             report.value
             for report in self.reports
-            if report.metric == metric and report.outcome is Outcome.QUEUED
+            if report.metric == metric and report.outcome in {Outcome.QUEUED, Outcome.NOTED}
         ]
 
 
@@ -48,7 +48,7 @@ def capture() -> Iterator[Captured]:
     captured = Captured()
     report = Client.report
 
-    def recording(self: Client, metric: str, value: Any) -> Outcome:
+    def recording(self: Client, metric: str, value: Any = None) -> Outcome:
         outcome = report(self, metric, value)
         captured.reports.append(Report(metric, value, outcome))
         return outcome

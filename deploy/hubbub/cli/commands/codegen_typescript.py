@@ -17,11 +17,14 @@ _REPORT: Final = """
 export function report<Name extends keyof Metrics>(
   client: Client,
   metric: Name,
-  value: Metrics[Name],
-): Outcome {
+  {value},
+): Outcome {{
   return client.report(metric, value);
-}
+}}
 """
+_VALUE: Final = "value: Metrics[Name]"
+# Of a catalog with metrics that take no value.
+_PERHAPS_VALUE: Final = "...[value]: Metrics[Name] extends undefined ? [] : [value: Metrics[Name]]"
 
 
 _LEARN: Final = """
@@ -60,7 +63,8 @@ def _lines(catalog: Catalog) -> Iterator[str]:
     every = catalog.metrics.values()
     yield from _fields((metric, _type(metric)) for metric in every if not metric.model)
     yield "}"
-    yield _REPORT
+    valueless = any(metric.value_kind.VALUELESS for metric in every)
+    yield _REPORT.format(value=_PERHAPS_VALUE if valueless else _VALUE)
     if experiments := experiments_of(catalog.metrics):
         yield "/** The arms of each experiment. */"
         yield "export interface Experiments {"

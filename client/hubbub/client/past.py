@@ -1,0 +1,63 @@
+"""Reports that follow from a device's past: events are counted, and reported once an epoch.
+
+report() counts an event in memory, the sender moves the counts into the state, and reports from
+there: of a kind that counts events once the epoch is over, of the others at once. What an epoch's
+report was follows from the ledger, which decides that there is one report and one charge.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from hubbub.catalog.breakdown import streams_of
+from hubbub.client.asked_metric import AskedMetric
+from hubbub.client.state.device_state import DeviceState
+from hubbub.epochs import begins
+
+
+class Due(NamedTuple):
+    """A report that is due: of a metric, for a stream but for tier and list, of an epoch."""
+
+    question: AskedMetric
+    code: Any
+    cell: str
+    moment: float
+    """The epoch's first second since 1970."""
+
+
+def settled(
+    questions: Mapping[str, AskedMetric], standing: DeviceState, now: float
+) -> set[tuple[str, int]]:
+    """Metrics and epochs whose events are of no more use: too late, reported, or not asked.
+
+    Another process with a newer bundle may ask what this one does not: its counts begin anew.
+    """
+    return {
+        (name, epoch)
+        for name, epoch, _ in standing.events
+        if name not in questions
+        or questions[name].is_late(epoch, now)
+        or standing.account(questions[name].catalog_metric).reported(epoch) != 0
+    }
+
+
+def due(questions: Mapping[str, AskedMetric], standing: DeviceState, now: float) -> Iterator[Due]:
+    """The reports that follow from remembered events, once an epoch, the earliest first."""
+    over = settled(questions, standing, now)
+    epochs: dict[tuple[str, int], dict[str, int]] = {}
+    for (name, epoch, event), number in sorted(standing.events.items()):
+        if (name, epoch) not in over:
+            epochs.setdefault((name, epoch), {})[event] = number
+    for (name, epoch), events in sorted(epochs.items(), key=lambda pair: pair[0][1]):
+        question = questions[name]
+        metric = question.catalog_metric
+        kind: Any = metric.value_kind
+        cells = streams_of(name, metric.breakdown)
+        permitted = {*(cells if kind.VALUELESS else metric.values or ())}
+        known = {event: n for event, n in events.items() if event in permitted}
+        if not known or (kind.COUNTS and epoch >= question.epoch_of(now)):
+            continue
+        epochs_reported = standing.accounts[name].epochs.items()
+        reported = [other for other, reports in epochs_reported if reports and other != epoch]
+        code = metric.code(kind.computed(metric, epoch, known, reported))
+        cell = next(iter(known)) if kind.VALUELESS else metric.name
+        yield Due(question, code, cell, begins(epoch, question.epoch_seconds))

@@ -1,0 +1,404 @@
+"""Funnels, rates, activity and retention: one report an epoch of what a device remembers."""
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hubbub.authoring import read_catalog
+from hubbub.bundles import Bundle
+from hubbub.catalog.values.activities import AGAIN, FIRST_OF_28, FIRST_OF_WEEK
+from hubbub.cli.commands.catalog_codegen import python_module
+from hubbub.cli.commands.codegen_typescript import typescript_module
+from hubbub.client import Client, FolderState, MemoryState, Outcome
+from hubbub.client.state.contract import State
+from hubbub.client.state.database import FILE_NAME
+from hubbub.client.testing import FakeClock, FakeShuffler, capture
+from hubbub.errors import CatalogInvalid, ValueOutOfDomain
+from tests.support.bundles import DAY, Signed, make_signed
+from tests.support.moment import now
+
+HOUR = 3600
+CATALOG = """
+shuffler = "127.0.0.1:1"
+"""
+METRIC = """
+[metrics.{name}]
+description = "What devices do: {name}"
+owner = "desktop@example.org"
+expires = 2099-06-30
+epoch = "{epoch}"
+mechanism = "{mechanism}"
+epsilon = 4.0
+min_batch = 20
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 5000.0 }}
+{more}
+"""
+FUNNEL = 'kind = "funnel"\nsteps = ["visit", "cart", "paid"]'
+RATE = 'rate = { of = "crashed", per = "started", most = 5 }'
+RETENTION = 'kind = "retention"\nweeks = 2'
+SMALL_RATE = f"{RATE}\nwords = 8\nbooks = 2"
+
+
+def _table(name: str, more: str, epoch: str = "day", mechanism: str = "grr") -> str:
+    return METRIC.format(name=name, more=more, epoch=epoch, mechanism=mechanism)
+
+
+EVERY = CATALOG + "".join(
+    (
+        _table("checkout", FUNNEL),
+        _table("crashes", SMALL_RATE, mechanism="vector.codes"),
+        _table("use", 'kind = "activity"'),
+        _table("back", RETENTION, "week"),
+    )
+)
+
+
+@pytest.fixture(scope="module")
+def signed(tmp_path_factory: pytest.TempPathFactory) -> Signed:
+    start = (int(now()) // (28 * DAY) - 1) * 28 * DAY
+    return make_signed(tmp_path_factory.mktemp("past"), EVERY, start=start)
+
+
+@pytest.fixture
+def clock(signed: Signed) -> FakeClock:
+    """At ten o'clock of the first day of 28."""
+    return FakeClock(signed.bundle.keys[0].start + 28 * DAY + 10 * HOUR)
+
+
+@pytest.fixture(params=["memory", "folder"])
+def state(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[State]:
+    product = MemoryState() if request.param == "memory" else FolderState(tmp_path / "state")
+    yield product
+    product.close()
+
+
+@pytest.fixture
+def drawn(signed: Signed, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
+    """What randomizers receive: metrics and values."""
+    values: list[tuple[str, Any]] = []
+    names = {id(metric.randomizer): metric for metric in signed.bundle.metrics.values()}
+    for mechanism in {type(metric.randomizer) for metric in names.values()}:
+        monkeypatch.setattr(mechanism, "randomize", _recording(mechanism, names, values))
+    return values
+
+
+def _recording(
+    mechanism: type, metrics: dict[int, Any], values: list[tuple[str, Any]]
+) -> Callable[..., bytes]:
+    randomize = mechanism.randomize  # type: ignore[attr-defined]
+
+    def recording(self: Any, value: Any, coins: Any) -> bytes:
+        metric = metrics[id(self)]
+        text = [*map(round, value)] if metric.rate else metric.values[value]
+        values.append((metric.name, text))
+        payload: bytes = randomize(self, value, coins)
+        return payload
+
+    return recording
+
+
+def _client(bundle: Bundle, state: State, clock: FakeClock, **more: Any) -> Client:
+    shuffler = more.pop("shuffler", FakeShuffler())
+    return Client(bundle, state, shuffler, hold_seconds=None, clock=clock, **more)
+
+
+def _reports(client: Client, metric: str) -> int:
+    return sum(1 for payload in client.ledger().payloads if payload.metric == metric)
+
+
+def test_a_funnel_reports_the_furthest_step_once_its_epoch_is_over(
+    signed: Signed, state: State, clock: FakeClock, drawn: list[tuple[str, Any]]
+) -> None:
+    shuffler = FakeShuffler()
+    client = _client(signed.bundle, state, clock, shuffler=shuffler)
+    for steps in (["visit"], ["cart", "visit"], [], ["paid", "visit", "visit"]):
+        assert {client.report("checkout", step) for step in steps} <= {Outcome.NOTED}
+        client.flush()
+        client.flush()
+        clock.advance(DAY)
+    client.flush()
+    assert drawn == [("checkout", "visit"), ("checkout", "cart"), ("checkout", "paid")]
+    first = signed.bundle.keys[0].start // DAY + 28
+    assert [report.epoch - first for report in shuffler.reports()] == [0, 1, 3]
+    [spent] = [m.spent for m in client.ledger().metrics if m.name == "checkout"]
+    assert spent == pytest.approx(3 * signed.bundle.metrics["checkout"].report_loss)
+    assert state.device_state().events == {}
+
+
+def test_a_rate_reports_both_counts_up_to_the_most(
+    signed: Signed, state: State, clock: FakeClock, drawn: list[tuple[str, Any]]
+) -> None:
+    client = _client(signed.bundle, state, clock)
+    for events in (["started", "crashed", "started"], ["crashed"], ["started"] * 9):
+        assert {client.report("crashes", event) for event in events} == {Outcome.NOTED}
+        clock.advance(DAY)
+        client.flush()
+    assert drawn == [("crashes", [1, 2]), ("crashes", [1, 0]), ("crashes", [0, 5])]
+
+
+def test_activity_reports_whether_a_day_is_the_first_of_its_week_and_of_its_28_days(
+    signed: Signed, state: State, clock: FakeClock, drawn: list[tuple[str, Any]]
+) -> None:
+    client = _client(signed.bundle, state, clock)
+    day, firsts = 0, []
+    for active in (0, 1, 6, 7, 20, 27, 28, 35, 36):
+        clock.advance((active - day) * DAY)
+        day = active
+        firsts.append(client.report("use"))
+        client.flush()
+        assert client.report("use") is Outcome.ALREADY_REPORTED
+    assert {*firsts} == {Outcome.NOTED}
+    week = [FIRST_OF_28, AGAIN, AGAIN, FIRST_OF_WEEK, FIRST_OF_WEEK, FIRST_OF_WEEK]
+    assert drawn == [("use", text) for text in [*week, FIRST_OF_28, FIRST_OF_WEEK, AGAIN]]
+
+
+def test_retention_reports_the_week_since_the_first(
+    signed: Signed, state: State, clock: FakeClock, drawn: list[tuple[str, Any]]
+) -> None:
+    client = _client(signed.bundle, state, clock)
+    for weeks in (1, 1, 4):
+        assert [client.report("back") for _ in range(2)] == [Outcome.NOTED] * 2
+        client.flush()
+        assert client.report("back") is Outcome.ALREADY_REPORTED
+        clock.advance(weeks * 7 * DAY)
+    client.report("back")
+    client.flush()
+    assert drawn == [("back", text) for text in ("week 0", "week 1", "week 2", "later")]
+    assert _reports(client, "back") == 4
+
+
+def test_a_restart_and_a_kill_between_note_and_entry_report_once(
+    signed: Signed, tmp_path: Path, clock: FakeClock, drawn: list[tuple[str, Any]]
+) -> None:
+    first = FolderState(tmp_path / "state")
+    killed = _client(signed.bundle, first, clock)
+    killed.report("checkout", "cart")
+    killed.flush()
+    clock.advance(DAY)
+    killed._reporter.keep_events()
+    killed._reporter.cover()  # drawn and noted in the journal, and never entered
+    assert drawn == [("checkout", "cart")]
+    killed._reporter.stop()
+    first.close()
+    for _ in range(2):
+        client = _client(signed.bundle, FolderState(tmp_path / "state"), clock)
+        client.flush()
+        assert _reports(client, "checkout") == 1
+        client.close()
+    assert FolderState(tmp_path / "state").device_state().events == {}
+
+
+def test_processes_add_up_and_report_once(
+    signed: Signed, tmp_path: Path, clock: FakeClock, drawn: list[tuple[str, Any]]
+) -> None:
+    states = [FolderState(tmp_path / "state") for _ in range(2)]
+    clients = [_client(signed.bundle, state, clock) for state in states]
+    for client in clients:
+        client.report("crashes", "started")
+        client.report("use")
+        client.flush()
+    assert drawn == [("use", FIRST_OF_28)]
+    clock.advance(DAY)
+    for client in reversed(clients):
+        client.report("use")
+        client.flush()
+    assert drawn[1:] == [("crashes", [0, 2]), ("use", AGAIN)]
+    for client in clients:
+        client.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_leaves_what_its_parent_noted_to_it(
+    signed: Signed, tmp_path: Path, clock: FakeClock
+) -> None:
+    client = _client(signed.bundle, FolderState(tmp_path / "state"), clock)
+    client.report("crashes", "started")
+    if (child := os.fork()) == 0:
+        client.report("crashes", "crashed")
+        client.flush()
+        os._exit(0)
+    os.waitpid(child, 0)
+    client.flush()
+    events = FolderState(tmp_path / "state").device_state().events
+    assert {event: number for (_, _, event), number in events.items()} == {
+        "started": 1,
+        "crashed": 1,
+    }
+    client.close()
+
+
+def test_an_opt_out_forgets_the_events_and_none_is_remembered_after(
+    signed: Signed, state: State, clock: FakeClock, drawn: list[tuple[str, Any]]
+) -> None:
+    client = _client(signed.bundle, state, clock)
+    client.report("checkout", "paid")
+    client.flush()
+    client.report("crashes", "crashed")
+    client.disable()
+    assert client.report("checkout", "visit") is Outcome.DISABLED
+    assert state.device_state().events == {}
+    client.enable()
+    client.flush()
+    assert state.device_state().events == {}
+    client.report("checkout", "visit")
+    client.flush()
+    client.disable(forget=True)
+    client.enable()
+    clock.advance(DAY)
+    client.flush()
+    assert drawn == []
+
+
+def test_events_of_another_process_noted_before_an_opt_out_are_lost(
+    signed: Signed, tmp_path: Path, clock: FakeClock
+) -> None:
+    states = [FolderState(tmp_path / "state") for _ in range(2)]
+    clients = [_client(signed.bundle, state, clock) for state in states]
+    clients[0].report("checkout", "paid")
+    clients[1].disable()
+    clients[1].enable()
+    clients[0].flush()
+    assert states[1].device_state().events == {}
+    for client in clients:
+        client.close()
+
+
+def test_a_late_epoch_is_forgotten_and_a_clock_set_back_changes_no_report(
+    signed: Signed, state: State, clock: FakeClock, drawn: list[tuple[str, Any]]
+) -> None:
+    client = _client(signed.bundle, state, clock)
+    client.report("checkout", "visit")
+    client.flush()
+    clock.advance(DAY)
+    client.flush()
+    clock.set(clock.now() - DAY)
+    assert client.report("checkout", "paid") is Outcome.ALREADY_REPORTED
+    clock.advance(DAY)
+    client.report("checkout", "cart")
+    client.flush()
+    clock.advance(3 * DAY)
+    client.flush()
+    assert drawn == [("checkout", "visit")]
+    assert state.device_state().events == {}
+
+
+def test_a_folder_of_an_earlier_version_gets_its_table(
+    signed: Signed, tmp_path: Path, clock: FakeClock
+) -> None:
+    FolderState(tmp_path).close()
+    with sqlite3.connect(tmp_path / FILE_NAME) as rows:
+        rows.execute("DROP TABLE events")
+    rows.close()
+    client = _client(signed.bundle, FolderState(tmp_path), clock)
+    assert client.report("checkout", "cart") is Outcome.NOTED
+    client.close()
+    state = FolderState(tmp_path)
+    assert [event for _, _, event in state.device_state().events] == ["cart"]
+    assert state.device_state().counts == {}
+    state.close()
+
+
+def test_local_mode_counts_events_and_reports_nothing(signed: Signed, clock: FakeClock) -> None:
+    client = _client(signed.bundle, MemoryState(), clock, local=True)
+    for metric, value in (("checkout", "cart"), ("crashes", "crashed"), ("use", None)):
+        assert client.report(metric, value) is Outcome.COUNTED
+    clock.advance(DAY)
+    client.flush()
+    view = client.ledger()
+    assert view.own_counts == {
+        "checkout": {"cart": 1},
+        "crashes": {"crashed": 1},
+        "use": {"use": 1},
+    }
+    assert view.payloads == ()
+
+
+def test_mistakes_are_refused_without_the_value(signed: Signed, clock: FakeClock) -> None:
+    client = _client(signed.bundle, MemoryState(), clock)
+    for metric, value, message in (
+        ("checkout", "secret", 'not one of its 3 values: "visit"'),
+        ("crashes", "secret", 'not one of its 2 values: "crashed", "started"'),
+        ("checkout", None, "not one of its 3 values"),
+        ("use", "secret", "takes no value"),
+        ("back", 3, "takes no value"),
+    ):
+        with pytest.raises(ValueOutOfDomain, match=message) as caught:
+            client.report(metric, value)
+        assert "secret" not in str(caught.value)
+
+
+def test_what_an_app_reports_is_captured(signed: Signed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HUBBUB_BUNDLE", str(signed.path))
+    with capture() as captured:
+        client = Client.from_bundle()
+        client.report("checkout", "cart")
+        client.report("use")
+    assert captured.values("checkout") == ["cart"]
+    assert captured.values("use") == [None]
+
+
+@pytest.mark.parametrize(
+    ("more", "epoch", "problem"),
+    [
+        ('kind = "funnel"', "day", '"steps": must be a list of 2 to 20 texts'),
+        ('kind = "funnel"\nsteps = ["visit"]', "day", "must be a list of 2 to 20 texts"),
+        ('kind = "funnel"\nsteps = ["a", "b", "a"]', "day", "holds a value twice"),
+        ('values = ["a", "b"]\nsteps = ["a", "b"]', "day", 'write kind = "funnel" beside them'),
+        (f'{FUNNEL}\ndefault = "visit"', "day", "leave it out"),
+        (f'{FUNNEL}\nvalues = ["visit", "cart"]', "day", "leave it out"),
+        (f'{FUNNEL}\nbreakdown = {{ os = ["linux", "mac"] }}', "day", '"breakdown": does not go'),
+        ('rate = { of = "a", per = "a", most = 2 }', "day", "must be two events"),
+        ('rate = { of = "a", per = "b", most = 0 }', "day", r"most must be a whole number in \[1"),
+        ('rate = { of = "a" }', "day", "must hold of, per and most"),
+        (f'{RATE}\nkind = "count"', "day", "is a kind of its own"),
+        (f"{RATE}\nmax_length = 3.0", "day", "follows from `most`"),
+        ('kind = "activity"', "week", '"epoch": must be "day"'),
+        ('kind = "activity"\nsampling = 0.5', "day", '"sampling": does not go'),
+        ('kind = "activity"\nperiod = "30d"\nreport_on = "one day"', "day", "leave it out"),
+        ('kind = "retention"\nweeks = 0', "week", r"must be a whole number in \[1, 52\]"),
+        ('kind = "retention"', "week", "write weeks = 8"),
+        (RETENTION, "day", '"epoch": must be "week"'),
+        (RETENTION.replace("retention", "count"), "week", 'write kind = "retention" beside them'),
+    ],
+)
+def test_bad_input_is_refused_where_it_stands(
+    tmp_path: Path, more: str, epoch: str, problem: str
+) -> None:
+    path = tmp_path / "metrics.toml"
+    mechanism = "vector.codes" if "rate" in more.split(" ", maxsplit=1)[0] else "grr"
+    path.write_text(CATALOG + _table("it", more, epoch, mechanism))
+    with pytest.raises(CatalogInvalid, match=problem):
+        read_catalog(path)
+
+
+def test_limits_and_mechanisms_of_other_values_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.toml"
+    path.write_text(
+        CATALOG + _table("it", FUNNEL).replace("reports_per_epoch = 1", "reports_per_epoch = 2")
+    )
+    with pytest.raises(CatalogInvalid, match='"limits": reports_per_epoch must be 1'):
+        read_catalog(path)
+    path.write_text("cover = true\n" + CATALOG + _table("it", FUNNEL))
+    with pytest.raises(CatalogInvalid, match="does not go with cover"):
+        read_catalog(path)
+    path.write_text(CATALOG + _table("it", FUNNEL, mechanism="privset").replace("grr", "privset"))
+    with pytest.raises(CatalogInvalid, match="privset"):
+        read_catalog(path)
+
+
+def test_codegen_knows_the_events(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.toml"
+    path.write_text(EVERY)
+    catalog = read_catalog(path)
+    python = python_module(catalog)
+    assert "checkout: Final = TypedMetric[Literal['visit', 'cart', 'paid']]('checkout')" in python
+    assert "crashes: Final = TypedMetric[Literal['crashed', 'started']]('crashes')" in python
+    assert "use: Final = TypedMetric[None]('use')" in python
+    typescript = typescript_module(catalog)
+    assert '"crashes": "crashed" | "started";' in typescript
+    assert '"back": undefined;' in typescript
+    assert "...[value]: Metrics[Name] extends undefined" in typescript
