@@ -157,7 +157,7 @@ async def _serve(settings: Settings) -> None:
 def _totals(
     settings: Settings, store: RedisStore, bundle: Callable[[], Bundle]
 ) -> tuple[TotalsStore, FileTotals | None]:
-    """The totals to be asked about, and their files, if they are asked for."""
+    """The totals for queries, and their files if the settings request any."""
     if not settings.outlets.totals:
         return store, None
     files = FileTotals(Place.at(settings.outlets.totals), bundle, fresh_seconds=LISTED_SECONDS)
@@ -167,14 +167,14 @@ def _totals(
 def _writers(
     settings: Settings, query: QueryEngine, store: RedisStore, files: FileTotals | None
 ) -> list[Loop]:
-    """What writes files of totals, if they are asked for."""
+    """Loops that write files of totals, if the settings request any."""
     if files is None:
         return []
     return [TotalsWriter(query.collected, store, files, settings.outlets.redis_days).run]
 
 
 def _of_analysts(server: RedisServer) -> dict[str, Any]:
-    """What analysts keep, and rounds of models, by the names of the query engine's parameters."""
+    """Analysts' lists and marks, and models' rounds, as arguments of the query engine."""
     return {
         "lists": CandidateLists(server),
         "marks": Marks(server),
@@ -189,7 +189,7 @@ def _access(settings: Settings, server: RedisServer) -> Access:
 
 
 async def _watched(server: RedisServer) -> tuple[Clocks, Memory]:
-    """Redis' clock beside ours, and its memory, each looked at once."""
+    """Monitors of Redis' clock and memory, each after a first reading."""
     clocks, memory = Clocks(beside=server.times), Memory(server)
     await clocks.look()
     await memory.look()
@@ -216,7 +216,7 @@ def _gauges(
 
 
 def _told(settings: Settings, bundle: Bundle) -> dict[str, Any]:
-    """What the start's line says."""
+    """Fields of the log line at the start."""
     return {
         "shufflers": settings.listen,
         "http": settings.http.listen or "off",
@@ -246,7 +246,7 @@ def _http(
     *,
     refusals: Counter[str],
 ) -> "HttpServer | None":
-    """The HTTP face, if it is asked for."""
+    """The HTTP server, if the settings request it."""
     if not settings.http.listen:
         return None
     from hubbub.aggregator.web.server import HttpServer  # noqa: PLC0415 a web framework
@@ -263,7 +263,7 @@ def _http(
 
 
 def _audit(settings: Settings, query: QueryEngine) -> AuditTrail | None:
-    """What writes who asked what, if it is asked for."""
+    """The audit trail, if the settings request it."""
     if not settings.http.audit:
         return None
     path = None if settings.http.audit == "-" else Path(settings.http.audit)
@@ -271,12 +271,12 @@ def _audit(settings: Settings, query: QueryEngine) -> AuditTrail | None:
 
 
 def _notice(settings: Settings) -> str:
-    """What every page says first."""
+    """Text above every page."""
     return f"{notice(development=settings.common.development)} {settings.http.notice}".strip()
 
 
 def _outlets(settings: Settings, query: QueryEngine, server: RedisServer) -> list[Loop]:
-    """What passes finished epochs on, if it is asked for."""
+    """Loops that publish finished epochs, if the settings request any."""
     loops: list[Loop] = []
     sinks: list[Sink] = []
     if settings.export_dir:

@@ -1,7 +1,7 @@
-"""How far time has surely come, by the epochs of counted reports: evidence beside our own clocks.
+"""Evidence of time, besides our own clocks, from the epochs of counted reports.
 
-Reports carry the epoch that their device was in, and thousands of devices have a clock each: that
-reports of an epoch were counted shows that it has begun.
+Reports carry their device's epoch, and thousands of devices each have a clock: counted reports of
+an epoch show that it has begun.
 """
 
 from collections.abc import Sequence
@@ -12,17 +12,17 @@ from hubbub.catalog import EPOCH_SECONDS, closing_time, epoch_at, epoch_start
 
 
 async def begun(bundle: Bundle, store: TotalsStore) -> list[int]:
-    """The beginning of each epoch of which reports were counted, ascending; seconds since 1970."""
+    """Beginnings of the epochs with counted reports, ascending, in seconds since 1970."""
     counted = await store.counted(bundle.streams)
     return sorted({epoch_start(w.epoch, bundle.asked_in(w.stream).epoch) for w in counted})
 
 
 def moved_past(starts: Sequence[int], end: int, longest: str) -> bool:
-    """Whether epochs that began before `end` take no more, by a collection that went on from there.
+    """Whether counted reports show that epochs that began before `end` are closed.
 
-    Of the epochs that began afterwards the last did so when those before `end` were closed, and
-    they stretch over two of the longest: a clock that was ahead for a while leaves a gap instead.
-    longest: the length of the longest epochs that there are.
+    The last of the later epochs must have begun when those before `end` were closed, and they must
+    span two of the longest: a clock that was temporarily ahead leaves a gap instead. `longest` is
+    the length of the longest epochs.
     """
     after = [start for start in starts if start >= end]
     closed = closing_time(epoch_at(end - 1, longest), longest)

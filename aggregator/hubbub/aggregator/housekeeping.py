@@ -1,7 +1,7 @@
-"""Housekeeping: deletes keys and tags that no epoch needs any more, warns before keys run out.
+"""Housekeeping: deletes keys and tags that no epoch needs, and warns before keys run out.
 
-Private keys and tags are gone for good, so no clock alone decides (decision 0224): the clocks ran
-alike for an hour, and the collection went on to epochs that came after.
+Deleted private keys and tags are lost, so no clock alone decides (decision 0224): the clocks must
+have agreed for an hour, and reports of later epochs must have been counted.
 """
 
 import asyncio
@@ -28,9 +28,10 @@ _SOON_DAYS: Final = 21
 
 
 class Housekeeping:
-    """Looks after the opening keys, in the file at `path` and in the opener's processes, and tags.
+    """Maintains tags, and the opening keys in the file at `path` and in the opener's processes.
 
-    served: of every key when it last opened a report, in seconds of `clocks.elapsed()`.
+    Args:
+        served: time of each key's last opened report, in seconds of `clocks.elapsed()`.
     """
 
     def __init__(
@@ -53,23 +54,23 @@ class Housekeeping:
         self._said: set[str] = set()
 
     def use(self, bundle: Bundle) -> None:
-        """Look after the keys of this bundle."""
+        """Maintains the keys of this bundle."""
         self._bundle = bundle
         self._end = max((key.end for key in bundle.keys), default=0)
 
     @property
     def days_left(self) -> float:
-        """For how many more days there is a key."""
+        """Days for which there are still opening keys."""
         return (self._end - self._clocks.now()) / _DAY
 
     async def run(self) -> None:
-        """Look, for ever."""
+        """Runs `look` repeatedly, until cancelled."""
         while True:
             await self.look()
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def look(self) -> None:
-        """Delete what is surely not needed any more; warn once if keys run out soon."""
+        """Deletes what is certainly no longer needed; warns once if keys run out soon."""
         if self._clocks.settled:
             try:
                 await self._forget_a_key()
@@ -85,7 +86,7 @@ class Housekeeping:
             )
 
     async def _forget_a_key(self) -> None:
-        """One at most, and one an hour."""
+        """Deletes at most one key, at most once an hour."""
         elapsed, key_ids = self._clocks.elapsed(), set(self._opener.key_ids)
         if self._forgot is not None and elapsed - self._forgot < BELIEVED_SECONDS:
             return
@@ -122,7 +123,7 @@ class Housekeeping:
         )
 
     async def _forget_tags(self) -> None:
-        """Those of windows that were closed for an hour, when one that began since was counted."""
+        """Deletes tags of windows closed for an hour, once a later epoch has reports."""
         now = self._clocks.earliest() - BELIEVED_SECONDS
         over = {w: until for w, until in (await self._store.remembered()).items() if until <= now}
         starts = await begun(self._bundle, self._store) if over else []

@@ -1,4 +1,4 @@
-"""What the aggregator tells Prometheus at --metrics-listen, beside what every service does."""
+"""Prometheus metrics of the aggregator, besides those of every service."""
 
 from typing import Final
 

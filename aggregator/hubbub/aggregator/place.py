@@ -1,6 +1,6 @@
-"""A place for files that other programs read: a folder, or a prefix of an object store.
+"""Storage for files that other programs read: a folder, or a prefix of an object store.
 
-A file is there whole or not at all, whoever is killed while it is written.
+Writes are atomic: a file is complete or absent, even if a process is killed.
 """
 
 import os
@@ -35,7 +35,11 @@ def arrow(what: str) -> tuple[ModuleType, ModuleType]:
 
 
 class Entry(NamedTuple):
-    """A file or folder of a place. modified: seconds since 1970; 0 if that is not known."""
+    """A file or folder of a place.
+
+    Args:
+        modified: seconds since 1970; 0 if unknown.
+    """
 
     name: str
     is_file: bool
@@ -45,7 +49,7 @@ class Entry(NamedTuple):
 class Place:
     """Files by their paths below one root. Every method raises StoreUnavailable.
 
-    A path is of names joined by "/". Whoever asks for a missing file gets FileNotFoundError.
+    A path consists of names joined by "/". A missing file raises FileNotFoundError.
     """
 
     def __init__(self, files: Any, root: str, name: str) -> None:
@@ -91,20 +95,20 @@ class Place:
         return bool(self._files.type_name == "local")
 
     def shown(self, path: str = "") -> str:
-        """A path below it as messages have it."""
+        """A path below it, for messages."""
         return f"{self.name.rstrip('/')}/{path}" if path else self.name
 
     def read(self, path: str) -> bytes:
-        """A file's content. Raises FileNotFoundError where there is none."""
+        """Content of a file. Raises FileNotFoundError if it is missing."""
         with self._refusing(path, "read"), self._files.open_input_file(self._path(path)) as file:
             content: bytes = file.read()
             return content
 
     def write(self, path: str, content: bytes, *, owner_only: bool = False) -> None:
-        """Write a file, in place of any other of its name: whole, and safe from a power cut.
+        """Writes a file atomically and durably, replacing any file of this name.
 
-        owner_only: in a folder of this machine nobody else may read it, nor the folders made for
-            it. Who may read an object is up to its bucket.
+        With `owner_only`, in a local folder nobody else may read it, nor folders created for it.
+        For an object store, the bucket's own rules apply.
         """
         target = self._path(path)
         with self._refusing(path, "written"):
@@ -116,9 +120,9 @@ class Place:
                 stream.write(content)
 
     def entries(self, folder: str = "") -> list[Entry]:
-        """What is in a folder, by name; nothing where there is no such folder.
+        """Entries of a folder, by name; empty if it does not exist.
 
-        A file whose name is not UTF-8 is left out: it is none of ours.
+        Files whose names are not UTF-8 are left out, since hubbub did not write them.
         """
         from pyarrow import fs  # noqa: PLC0415 installed, as `at` needed it
 
@@ -134,7 +138,7 @@ class Place:
         return sorted(entries)
 
     def delete(self, path: str) -> None:
-        """Delete a file; nothing where there is none."""
+        """Deletes a file, if it exists."""
         with suppress(FileNotFoundError), self._refusing(path, "deleted"):
             self._files.delete_file(self._path(path))
 
@@ -159,11 +163,10 @@ def _reason(error: Exception) -> str:
 
 
 def _replace(target: Path, content: bytes, withheld: int) -> None:
-    """Write beside the target and move it there, both synchronized to the disk.
+    """Writes beside the target and renames, with both synchronized to the disk.
 
-    Two processes that write the same file each have a part of their own.
-
-    withheld: mode bits that neither the file nor a folder made for it has.
+    Two processes that write the same file use different temporary files. `withheld` are mode bits
+    that neither the file nor a folder created for it gets.
     """
     for parent in reversed(target.parents):
         if not parent.exists():

@@ -1,6 +1,6 @@
-"""What the aggregator takes anew while it runs: bundle, keys, certificates, limits, access.
+"""Reloads bundle, keys, certificates, limits and access of a running aggregator.
 
-Tokens are read again by who asks for them (access.tokens).
+Tokens are read again by their own user (access.tokens).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class Parts:
-    """What of a running aggregator a reload changes. bundle: the one in use now."""
+    """The parts of a running aggregator that a reload changes; `bundle` is the one in use."""
 
     bundle: Bundle
     intake: Intake
@@ -52,7 +52,7 @@ class Parts:
 
 
 def files(settings: Settings) -> list[Path]:
-    """What is looked at for changes."""
+    """Files that are watched for changes."""
     folders = dict.fromkeys(folder for folder in (settings.common.tls, settings.http.tls) if folder)
     return [
         settings.bundle,
@@ -64,7 +64,7 @@ def files(settings: Settings) -> list[Path]:
 
 
 def describe(settings: Settings, bundle: Bundle) -> dict[str, Any]:
-    """What the log says of what is in use."""
+    """Log fields about the configuration in use."""
     return {
         "streams": len(bundle.streams),
         "keys_until": day_of(max(key.end for key in bundle.keys)) if bundle.keys else "none",
@@ -76,8 +76,8 @@ def bundle_of(settings: Settings) -> Bundle:
     """The bundle, if this aggregator may and can serve it.
 
     Raises:
-        BundleRefused: it cannot be read, or is of development and this is not, or the reverse.
-        MissingDependency: it has a release, and what draws noise is not installed.
+        BundleRefused: it cannot be read; or only one of bundle and aggregator is for development.
+        MissingDependency: it has a release, but the noise library is not installed.
     """
     bundle = read_bundle(settings.bundle)
     bundle.refuse_elsewhere(development=settings.common.development, path=str(settings.bundle))
@@ -86,12 +86,12 @@ def bundle_of(settings: Settings) -> Bundle:
 
 
 def access_file(settings: Settings) -> AccessFile | None:
-    """What the file of access says, if there is one. Raises BadParameter as `read_access` does."""
+    """The access file, if there is one. Raises BadParameter as `read_access` does."""
     return read_access(settings.http.access) if settings.http.access else None
 
 
 def reading(settings: Settings, parts: Parts) -> Callable[[], Take]:
-    """What reads and checks all of it, and answers what takes it into use."""
+    """Function that reads and checks everything, and returns a function that puts it into use."""
 
     def read() -> Take:
         bundle, keys = bundle_of(settings), read_opening_keys(settings.keys)
@@ -141,7 +141,7 @@ def _let_in(access: AccessFile, parts: Access) -> None:
 
 
 def _check_follows(bundle: Bundle, former: Bundle, path: Path) -> None:
-    """Raises BundleRefused unless a bundle goes on with what the former one counted."""
+    """Raises BundleRefused unless a bundle is compatible with what the former one counted."""
     if former.operator not in line_of(bundle.handovers, bundle.operator):
         raise BundleRefused(
             f"{path}: another operator's, which ours never handed over to; hand over with: hubbub "
@@ -155,7 +155,7 @@ def _check_follows(bundle: Bundle, former: Bundle, path: Path) -> None:
 
 
 def check_fits(bundle: Bundle, keys: Sequence[OpeningKey], now: float, path: Path) -> None:
-    """Raises KeysUnusable unless the private keys are those of the bundle."""
+    """Raises KeysUnusable unless the private keys match the bundle."""
     private = {key.id: key for key in keys}
     for key in bundle.keys:
         private_key = private.get(key.id)

@@ -1,10 +1,9 @@
-"""Retention: totals are deleted when the catalog's `keep` is over, or an operator says so.
+"""Retention: deletes totals when the catalog's `keep` is over, or on an operator's command.
 
-Whole epochs, closed ones alone. What they counted stays in the law, as counted:deleted; what was
-released or exported of them stays, and is not ours to take back. What was promised while an epoch's
-reports came in holds whatever the catalog says later, so the store remembers it (decision 0224).
-
-In the hash `aggregator:retention`: metric -> what `promise` was given, whatever bundle is in use.
+It deletes whole closed epochs only. Their reports stay in the law, as counted:deleted; releases and
+exports stay, and cannot be taken back. The promise made while an epoch's reports came in remains
+valid whatever the catalog says later, so the store remembers it (decision 0224): the hash
+`aggregator:retention` maps each metric to its promise, whatever bundle is in use.
 """
 
 import asyncio
@@ -25,7 +24,7 @@ from hubbub.runtime import Clocks, Hashes, facts
 
 
 class Promises:
-    """For how long totals are kept, by metric, also of one that no catalog has any more.
+    """How long totals are kept, by metric, including metrics that no catalog has any more.
 
     Both methods raise StoreUnavailable without Redis.
     """
@@ -34,12 +33,12 @@ class Promises:
         self._server = server
 
     async def promises(self) -> Mapping[str, bytes]:
-        """What `promise` was given last, by metric."""
+        """The last stored promise of each metric."""
         reply = await self._server.ask("HGETALL", "aggregator:retention")
         return {name.decode(errors="replace"): text for name, text in reply.items()}
 
     async def promise(self, metric: str, text: str) -> None:
-        """Remember this of a metric."""
+        """Stores a metric's promise."""
         await self._server.durable([("HSET", "aggregator:retention", metric, text)])
 
 
@@ -50,24 +49,25 @@ _DAY: Final = 86_400
 
 
 def days_of(keep: str) -> int:
-    """How many days "400d" or "57w" is; 0 for what is kept for ever."""
+    """Number of days in "400d" or "57w"; 0 for totals that are kept for ever."""
     return int(keep[:-1]) * (7 if keep.endswith("w") else 1) if keep else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Promised:
-    """What a metric's totals were said to be kept for, also once it is in no catalog any more.
+    """A metric's promised retention, which outlives its removal from the catalog.
 
-    days: every length that its epochs ever had, the one that was served last at the end -> every
-    number of days that `keep` was -> the last epoch of this length that it holds for; None while
-    the catalog says it.
+    Args:
+        days: for every epoch length that the metric has had, the current one last: each value of
+            `keep`, in days -> the last epoch of this length to which it applies; None while it is
+            in the catalog.
     """
 
     days: Mapping[str, Mapping[int, int | None]]
 
     @classmethod
     def load(cls, raw: bytes) -> Self:
-        """From what the store holds. Raises ValueError for anything else."""
+        """Reads a stored promise. Raises ValueError if it is invalid."""
         match json.loads(raw):
             case {"epoch": str(epoch), "days": dict(days), **more}:
                 # A record of one length is as versions wrote it that knew of no other.
@@ -78,13 +78,13 @@ class Promised:
         raise ValueError("no promise")
 
     def data(self) -> str:
-        """As the store holds it."""
+        """The promise as stored."""
         *former, epoch = self.days
         others = {"former": {name: self.days[name] for name in former}} if former else {}
         return json.dumps({"epoch": epoch, "days": self.days[epoch], **others})
 
     def with_keep(self, metric: Metric) -> Self:
-        """With what the catalog says now, of epochs of every length."""
+        """The promise, extended by the catalog's current `keep`, for epochs of every length."""
         number = days_of(metric.keep)
         own: dict[int, int | None] = {number: None} if number else {}
         lengths = [*(length for length in self.days if length != metric.epoch), metric.epoch]
@@ -93,7 +93,7 @@ class Promised:
         )
 
     def until(self, moment: float, metric: Metric) -> Self:
-        """Where what the catalog says no more holds for the epochs begun by this moment alone."""
+        """The promise, with former values of `keep` applied only to epochs begun by this moment."""
         own = days_of(metric.keep)
         ended = {
             length: {
@@ -105,14 +105,14 @@ class Promised:
         return replace(self, days=ended)
 
     def is_over(self, epoch: int, now: float) -> bool:
-        """Whether this epoch's totals were kept for as long as they were said to be, at most."""
+        """Whether the shortest promise for this epoch's totals is over."""
         length = length_of(epoch, self.days, now)
         day_counts = [n for n, last in self.days[length].items() if last is None or epoch <= last]
         return bool(day_counts) and epoch_start(epoch + 1, length) <= now - min(day_counts) * _DAY
 
 
 def _days(length: str, value: object) -> dict[int, int | None]:
-    """The numbers of days of one length, as the store holds them. Raises ValueError."""
+    """The stored numbers of days of one length. Raises ValueError."""
     match value:
         case dict(days) if length in EPOCH_SECONDS and all(
             last is None or is_whole(last) for last in days.values()
@@ -122,11 +122,11 @@ def _days(length: str, value: object) -> dict[int, int | None]:
 
 
 def length_of(epoch: int, lengths: Collection[str], now: float) -> str:
-    """The length of an epoch of this number, of a name whose epochs had one of these lengths.
+    """Length of the epoch with this number, if the metric's epochs have had several lengths.
 
-    The numbers of hours, days and weeks of one time are far apart, and no epoch counts long before
-    it begins. Where a number could be of two lengths, as of a month and of 28 days years before, it
-    is taken for the later one, so that nothing is deleted too early.
+    The numbers of hours, days and weeks at the same time are far apart, and no epoch counts long
+    before it begins. If a number fits two lengths, as of a month and of 28 days years earlier, the
+    later one is assumed, so that nothing is deleted too early.
     """
     # The next epoch, too: a device's clock may be ahead.
     begun = [length for length in lengths if epoch_start(epoch - 1, length) <= now]
@@ -134,7 +134,7 @@ def length_of(epoch: int, lengths: Collection[str], now: float) -> str:
 
 
 async def promised(promises: Promises) -> dict[str, Promised]:
-    """What is remembered of every metric that was ever served, by name."""
+    """The promises of all metrics that were ever served, by name."""
     result = {}
     for name, text in (await promises.promises()).items():
         try:
@@ -145,9 +145,9 @@ async def promised(promises: Promises) -> dict[str, Promised]:
 
 
 def windows_of(name: str, counts: Mapping[Window, Mapping[str, int]]) -> dict[Window, int]:
-    """The windows that hold totals of a metric, or of a cell or tier of one: of how many reports.
+    """Windows with totals of a metric, cell or tier, with their numbers of reports.
 
-    Of a metric those, too, of tiers that it has no more. counts: of the store.
+    For a metric this includes removed tiers. `counts` are the store's terms of the law.
     """
     return {
         window: count
@@ -157,7 +157,7 @@ def windows_of(name: str, counts: Mapping[Window, Mapping[str, int]]) -> dict[Wi
 
 
 def _names_of(stream: str) -> set[str]:
-    """What a stream can be asked by: itself, its metric, cell of all tiers, tier of all cells."""
+    """Names that include a stream: itself, its metric, a cell of all tiers, a tier of all cells."""
     cell, slash, tier = stream.partition("/")
     metric = metric_name_of(stream)
     return {stream, metric, cell, f"{metric}{slash}{tier}"}
@@ -166,9 +166,9 @@ def _names_of(stream: str) -> set[str]:
 def ended_before(
     windows: Collection[Window], lengths: Collection[str], before: float, *, now: float
 ) -> list[Window]:
-    """Those of these windows whose epochs were over by then and are closed now.
+    """The windows whose epochs ended before this time and are closed now.
 
-    lengths: one that every epoch has, or of a name that had several, all of them.
+    `lengths` are all lengths that the metric's epochs have had.
     """
 
     def ended(epoch: int) -> bool:
@@ -181,7 +181,7 @@ def ended_before(
 async def delete_totals(
     windows: Sequence[Window], store: TotalsStore, answer_store: AnswerStore
 ) -> int:
-    """Delete these totals, and the estimates that were kept of them: of how many reports."""
+    """Deletes these totals, with stored answers about them; returns the number of reports."""
     remembered = await store.remembered()
     number = 0
     for window in windows:
@@ -194,9 +194,10 @@ async def delete_totals(
 
 
 class Retention:
-    """Looks every hour which totals need not be kept any longer.
+    """Deletes expired totals every hour.
 
-    changed: is told the metrics whose answers are to be kept anew.
+    Args:
+        changed: set to which it adds metrics whose answers must be updated.
     """
 
     def __init__(
@@ -218,12 +219,12 @@ class Retention:
         self._other = asyncio.Event()
 
     def use(self, bundle: Bundle) -> None:
-        """From now on this one is in use."""
+        """Uses this bundle from now on."""
         self._bundle = bundle
         self._other.set()
 
     async def run(self) -> None:
-        """Look, for ever."""
+        """Runs `look` repeatedly, until cancelled."""
         while True:
             self._other.clear()
             try:
@@ -236,7 +237,7 @@ class Retention:
                 continue
 
     async def look(self) -> None:
-        """Remember what is promised; delete what is over, if the clocks are sure of the time."""
+        """Stores the promises, and deletes expired totals if the time is certain."""
         settled = self._clocks.settled
         now = self._clocks.earliest()
         every = await self._remembered(self._clocks.latest() if settled else None)
@@ -260,9 +261,9 @@ class Retention:
                 )
 
     async def _remembered(self, latest: float | None) -> dict[str, Promised]:
-        """What is promised of every metric, once the store knows what the bundle says.
+        """Promises of all metrics, after storing what the bundle adds.
 
-        latest: the time, at most. Until it is known, what was said before holds for every epoch.
+        `latest` is an upper bound on the time; without it, former promises apply to every epoch.
         """
         every = await promised(self._promises)
         for name, metric in self._bundle.metrics.items():

@@ -1,4 +1,4 @@
-"""The aggregator's gRPC face: Ingest, for the shuffler."""
+"""The aggregator's gRPC service Ingest, for the shuffler."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -34,13 +34,13 @@ _CODES: Final[Mapping[type, grpc.StatusCode]] = {
 
 
 class IngestService:
-    """Takes batches from the shuffler."""
+    """Receives batches from the shuffler."""
 
     def __init__(self, intake: Intake) -> None:
         self._intake = intake
 
     async def Apply(self, request: wire.Batch, context: Context) -> wire.BatchOutcome:
-        """Count one batch; answered only once it is committed."""
+        """Counts one batch; answers only after the commit."""
         try:
             if len(request.batch_id) != _BATCH_ID_BYTES:
                 raise BadParameter("a batch id has 16 bytes")
@@ -59,6 +59,6 @@ class IngestService:
 
 
 def _texts(context: Context) -> dict[str, str]:
-    """The call's headers that are text."""
+    """The text headers of a call."""
     metadata = context.invocation_metadata() or ()
     return {name: value for name, value in metadata if isinstance(value, str)}

@@ -26,7 +26,7 @@ _LIMITS: Final = ("http_rate", "max_window")
 
 
 def _processors() -> int:
-    """How many this process may run on: fewer than there are, in a container bound to some."""
+    """Number of processors that this process may use, which in a container may be fewer."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -62,7 +62,7 @@ def _secret(name: str, path: Path) -> bytes:
 
 @options
 class HttpSettings:
-    """How analysts ask. listen: "" for no such door."""
+    """Settings of analysts' HTTP access; with an empty `listen` there is none."""
 
     listen: str = address_option(
         "HTTP address for analysts: the web page, HTTP/JSON and exports; without it HTTP is off",
@@ -120,7 +120,7 @@ class HttpSettings:
 
 @options
 class Outlets:
-    """Where closed epochs go, for years and for other programs."""
+    """Destinations of closed epochs, for long-term storage and other programs."""
 
     totals: str = option(
         "folder, or address such as s3://BUCKET/PREFIX, for the totals of every epoch that has "
@@ -152,7 +152,7 @@ class Outlets:
 
 @options
 class Settings:
-    """Everything the aggregator is told."""
+    """All settings of the aggregator."""
 
     bundle: Path = option(
         "bundle of the operator (operator.hubbub), or the bundle of the apps, which "
@@ -213,17 +213,17 @@ class Settings:
 
 
 def parse(arguments: Sequence[str] | None = None) -> Settings:
-    """The settings on a command line. Exits with a message if it is wrong.
+    """The settings on a command line. Exits with a message if it is invalid.
 
     Raises:
-        BadParameter: HUBBUB_REDIS_URL is not set, a number is out of range, or an address is none.
+        BadParameter: HUBBUB_REDIS_URL is not set, a number is out of range, or an invalid address.
     """
     settings = read_options(Settings, parser().parse_args(arguments))
     return replace(settings, common=settings.common.of("aggregator"))
 
 
 def limited(settings: Settings) -> Settings:
-    """The settings with what the file of limits says now. Raises BadParameter."""
+    """The settings, updated from the limits file. Raises BadParameter."""
     if settings.limits is None:
         return settings
     limits = read_limits(settings.limits, _LIMITS, Settings, HttpSettings)
@@ -232,7 +232,7 @@ def limited(settings: Settings) -> Settings:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Knows every setting of the command line."""
+    """The parser of the command line."""
     parser = Parser(
         prog="hubbub aggregator",
         description="Open shuffled batches, add them up exactly once, answer queries.",

@@ -1,4 +1,4 @@
-"""Texts from people, before they are kept or shown: refused or mended where a reader would fail."""
+"""Rules for texts from people: refuse or repair them before they are stored or shown."""
 
 import unicodedata
 from typing import Final
@@ -14,10 +14,10 @@ _TURNS: Final = frozenset(
 
 
 def check_words(what: str, text: str, longest: int) -> None:
-    """Refuse a text that cannot be kept.
+    """Refuses a text that cannot be stored.
 
     Raises:
-        BadParameter: it is too long, or has a character that cannot be encoded or is none.
+        BadParameter: it is too long, or has a control character or one that cannot be encoded.
     """
     if len(text) > longest:
         raise BadParameter(f"{what} has {len(text)} characters; {longest} at most")

@@ -1,1 +1,1 @@
-"""Who may ask over HTTP, and what: tokens, a provider's logins, rights by group, the audit."""
+"""Access over HTTP: tokens, logins at an identity provider, rights by group, the audit trail."""

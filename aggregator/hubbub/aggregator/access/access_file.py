@@ -30,14 +30,19 @@ _FILES: Final = "secret_file", "session_keys", "authority"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Oidc:
-    """A provider of OpenID Connect, and this service as its client.
+    """An OpenID Connect provider, and this service as its client.
 
-    issuer: its address, as its discovery document says it. client: what it calls this service.
-    secret: "" of a public client. audience: whom tokens of programs must be for. groups_claim: in
-    which claim groups are; with dots, of claims within claims. session_seconds: after which people
-    log in anew. session_keys: seal what browsers keep, the newest first; none: drawn at the start,
-    so that a new start logs everybody out. authority: a PEM file that the provider's certificate
-    chains to; None for the system's. title: what the button says after "Log in with".
+    Args:
+        issuer: address of the provider, as in its discovery document.
+        client: client id of this service.
+        secret: client secret; "" for a public client.
+        audience: audience that programs' tokens must have.
+        groups_claim: claim that contains groups; with dots, a claim within claims.
+        session_seconds: time after which people must log in again.
+        session_keys: keys that encrypt sessions, the newest first; without any, one is drawn at the
+            start, so that a restart logs everybody out.
+        authority: PEM file to which the provider's certificate chains; None for the system's.
+        title: text of the login button after "Log in with".
     """
 
     issuer: str
@@ -55,17 +60,17 @@ class Oidc:
 
 @dataclass(frozen=True, slots=True)
 class AccessFile:
-    """All of it. groups: what each may."""
+    """The content of an access file; `groups` has the grant of each group."""
 
     groups: Mapping[str, Grant]
     oidc: Oidc | None
 
 
 def read_access(path: Path) -> AccessFile:
-    """What a file of access says.
+    """Reads an access file.
 
     Raises:
-        BadParameter: it cannot be read, or says what it may not.
+        BadParameter: it cannot be read, or is invalid.
     """
     text = _read(path, "it")
     try:
@@ -85,7 +90,7 @@ def read_access(path: Path) -> AccessFile:
 
 
 def files_of(path: Path) -> list[Path]:
-    """A file of access, and those that it names, whether or not they or it can be used."""
+    """An access file and the files that it names, even if some are unusable."""
     try:
         toml = parse_toml(read_text(path)).get("oidc")
     except ValueError:
@@ -97,7 +102,7 @@ def files_of(path: Path) -> list[Path]:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A table of the file, read field by field; `name` is how errors call it."""
+    """A table of the file, read field by field; error messages call it `name`."""
 
     path: Path
     name: str
@@ -146,7 +151,7 @@ class _Table:
 
 
 def _groups(groups: _Table) -> dict[str, Grant]:
-    """What each may."""
+    """Grant of each group."""
     grants = {}
     for name in groups.held:
         if not name.strip():

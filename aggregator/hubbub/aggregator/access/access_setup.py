@@ -1,4 +1,4 @@
-"""Opening the doors: the tokens and the way in by a provider that settings name."""
+"""Creates the access rules from the token file and the access file in the settings."""
 
 import time
 from collections.abc import Callable
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 def access_of(
     tokens: Path | None, access: AccessFile | None, ended: EndedSessions | None = None
 ) -> Access:
-    """Who may ask, by two files. ended: what people logged out of; None: in this process alone.
+    """Access rules from two files; `ended` has ended sessions, None means only this process's.
 
     Raises:
-        KeysUnusable: the file of tokens is none.
-        MissingDependency: it names a provider, and what speaks with one is not installed.
+        KeysUnusable: the token file is invalid.
+        MissingDependency: a provider is named, but its client library is not installed.
     """
     access_file = access or AccessFile({}, None)
     login = login_of(access_file, ended=ended)
@@ -38,7 +38,7 @@ def login_of(
     clock: Callable[[], float] = time.time,
     ended: EndedSessions | None = None,
 ) -> "Login | None":
-    """The way in by the file's provider, going on from the former one; None where it has none."""
+    """Login at the file's provider, continuing the former one; None without a provider."""
     if access.oidc is None:
         return None
     try:

@@ -1,8 +1,7 @@
-"""The audit: a line for every question of people, of who asked what and what came of it.
+"""The audit trail: a line for every query by a person, with who asked what and the result.
 
-A line never has a string that somebody looked for, nor one that they typed to find a value: of
-those it has how many there were. It goes to a file of its own, or into the service's log, and
-never to Redis.
+A line never contains a string that somebody looked for or typed to find a value; it contains how
+many there were. Lines go to a separate file or to the service's log, and never to Redis.
 """
 
 import json
@@ -43,9 +42,12 @@ _ANSWERED: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class AuditedQuestion:
-    """What is asked. method: of HTTP. name: the question, without names of any kind.
+    """The audited part of a request.
 
-    parameters: what of it is of a known grammar or of the catalog, if it was answered.
+    Args:
+        method: HTTP method.
+        name: path without names of any kind.
+        parameters: those with a known grammar, or from the catalog.
     """
 
     method: str
@@ -56,10 +58,13 @@ class AuditedQuestion:
 
 @dataclass(slots=True)
 class Seen:
-    """What a request turned out to be about, as its route says it.
+    """What a route found out about a request.
 
-    metric: where the address does not have it. candidates: how many strings are looked for.
-    release: the question of a release. why: of what was refused.
+    Args:
+        metric: if the address does not contain it.
+        candidates: number of strings that are looked for.
+        release: the query of a release.
+        why: reason for a refusal.
     """
 
     metric: str = ""
@@ -69,10 +74,12 @@ class Seen:
 
 
 class AuditTrail:
-    """Writes lines.
+    """Writes the audit lines.
 
-    path: a file, opened for each line, so that it may be moved away; None for the service's log.
-    metrics: the names that there are now, tiers among them. clock: seconds since 1970.
+    Args:
+        path: file, opened for each line so that it may be moved away; None for the service's log.
+        metrics: returns the current names of metrics and tiers.
+        clock: seconds since 1970.
     """
 
     def __init__(
@@ -95,7 +102,7 @@ class AuditTrail:
         status: int,
         access: Seen,
     ) -> None:
-        """One request. status: of HTTP.
+        """Writes the line of one request; `status` is its HTTP status.
 
         Raises ServiceUnavailable if its line cannot be written.
         """
@@ -152,18 +159,18 @@ class AuditTrail:
 
 
 def is_question(path: str) -> bool:
-    """Whether a request is one that the audit has: not a page's, nor of whether we serve."""
+    """Whether a request is audited: not a page's files, nor a health check."""
     return path.startswith(("/v1/", "/login", "/logout")) or path == "/metrics"
 
 
 def question_of(scope: Mapping[str, Any]) -> AuditedQuestion:
-    """What a request of HTTP asks."""
+    """The audited part of an HTTP request."""
     metric, name = _question(scope["path"])
     return AuditedQuestion(scope["method"], name, metric, _asked(scope))
 
 
 def _question(path: str) -> tuple[str, str]:
-    """The metric that a path names, and the path without names."""
+    """The metric in a path, and the path without names."""
     parts = path.split("/")
     if tuple(parts[:3]) == _METRICS and len(parts) > 3:  # noqa: PLR2004 the metric's place
         rest = "/".join(parts[4:5])

@@ -1,4 +1,4 @@
-"""Callers: who asks, by a token, a provider's token or a session."""
+"""Identifies the caller of a request by our token, a provider's token, or a session."""
 
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
@@ -17,11 +17,13 @@ SESSION: Final = "__Host-hubbub"
 
 
 class Access:
-    """Who may ask.
+    """Access rules. Without tokens and login, everyone on this machine has access.
 
-    tokens: the file of our own; None for none. rights: what groups may. login: the way in by a
-    provider; None for none. ended: what people logged out of. With neither of tokens and login,
-    everyone on this machine may ask.
+    Args:
+        tokens: our own token file; None for none.
+        rights: grants by group.
+        login: login at a provider; None for none.
+        ended: ended sessions.
     """
 
     def __init__(
@@ -38,20 +40,20 @@ class Access:
 
     @property
     def asks(self) -> bool:
-        """Whether anybody is asked who they are."""
+        """Whether callers must identify themselves."""
         return self.tokens is not None or self.login is not None
 
     def use(self, access_file: "AccessFile", login: "Login | None") -> None:
-        """From now on by these."""
+        """Replaces the rights and the login."""
         self.rights, self.login = access_file.groups, login
 
     async def caller(self, authorization: str, cookie: str) -> Caller | None:
-        """Who asks, by two headers of a request; None of somebody unknown.
+        """The caller, from two headers of a request; None if unknown.
 
         Raises:
-            AccessRefused: a provider's token that does not let in; the message says why.
-            ServiceUnavailable: the provider has to be asked, and does not answer.
-            StoreUnavailable: Redis has to be asked whether a session was ended.
+            AccessRefused: a provider's token without access; the message states why.
+            ServiceUnavailable: the provider is needed, and does not answer.
+            StoreUnavailable: Redis is needed to check whether a session has ended.
         """
         if not self.asks:
             return EVERYONE
@@ -68,7 +70,7 @@ class Access:
 
 
 def cookies_of(header: str) -> dict[str, str]:
-    """A request's cookies by name."""
+    """The cookies of a request, by name."""
     try:
         return {name: morsel.value for name, morsel in SimpleCookie(header).items()}
     except CookieError:

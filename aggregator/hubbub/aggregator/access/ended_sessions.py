@@ -1,7 +1,7 @@
-"""Sessions that were ended before their time: known to every aggregator, until they would end.
+"""Sessions that were ended early, known to every aggregator until they would have expired.
 
-In Redis they are keys of their own, `aggregator:ended:HASH`, of a random name's hash: nothing in
-them says whose session it was.
+Each is a Redis key, `aggregator:ended:HASH`, with the hash of a random name: it does not show whose
+session it was.
 """
 
 import hashlib
@@ -16,20 +16,20 @@ _APART_SECONDS: Final = 3600
 
 
 class EndedSessions:
-    """Those that were ended in any aggregator of a Redis; StoreUnavailable where it is away."""
+    """Sessions ended in any aggregator of a Redis; methods raise StoreUnavailable without it."""
 
     def __init__(self, server: Hashes, clock: Callable[[], float]) -> None:
         self._server = server
         self._clock = clock
 
     async def end(self, session: str, until: int) -> None:
-        """Nobody asks by it any more. until: when it would end by itself, seconds since 1970."""
+        """Ends a session; `until` is when it would expire, in seconds since 1970."""
         key, seconds = _key(session), max(0, until - int(self._clock())) + _APART_SECONDS
         # Of the commands that users.acl of every version grants.
         await self._server.durable([("HSET", key, "until", until), ("EXPIRE", key, seconds)])
 
     async def has(self, session: str) -> bool:
-        """Whether it was ended."""
+        """Whether the session was ended."""
         return bool(await self._server.ask("EXISTS", _key(session)))
 
 

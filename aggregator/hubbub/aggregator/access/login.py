@@ -1,8 +1,8 @@
-"""Login: people by the provider's page and a session, programs by its tokens.
+"""Login: of people by the provider's page and a session, of programs by the provider's tokens.
 
-Authlib speaks OAuth 2.0 (authorization code, PKCE with S256: RFC 6749, RFC 7636). The provider is
-asked when somebody logs in, and for keys that are not known yet; never at the start, so that one
-that is down keeps nobody out who is in.
+Authlib implements OAuth 2.0 (authorization code, PKCE with S256: RFC 6749, RFC 7636). The service
+contacts the provider when somebody logs in, and for unknown keys; never at the start, so that an
+unreachable provider does not affect people who are logged in.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ from hubbub.runtime.oidc import Claims, ProviderKeys, check_address, check_claim
 def check_id_token(
     claims: Claims, header: Claims, *, client: str, nonce: str, access_token: str
 ) -> None:
-    """Raises AccessRefused unless it answers the login that was begun, for this client."""
+    """Raises AccessRefused unless the token answers the begun login, for this client."""
     parameters = {"nonce": nonce, "client_id": client, "access_token": access_token}
     checked = CodeIDToken(claims, header, None, parameters)
     try:
@@ -43,9 +43,9 @@ def check_id_token(
 
 
 def groups_of(claims: Claims, claim: str) -> tuple[str, ...] | None:
-    """The groups of a claim, by its name or by a path of names with dots; None where there is none.
+    """Groups in a claim, by its name or by a dotted path; None if the claim is missing.
 
-    A claim that holds one text is one group.
+    A claim that is a single text is one group.
     """
     value: Any = claims
     if claim in claims:
@@ -61,13 +61,18 @@ def groups_of(claims: Claims, claim: str) -> tuple[str, ...] | None:
 
 
 def name_of(claims: Claims) -> str:
-    """What people call who it is about."""
+    """The name of the person for display."""
     named = (claims.get(claim) for claim in ("email", "preferred_username", "name", "sub"))
     return short(next(name for name in named if isinstance(name, str) and name))
 
 
 class Login:
-    """The way in by a provider. clock: seconds since 1970. ended: what people logged out of."""
+    """Login at a provider.
+
+    Args:
+        clock: seconds since 1970.
+        ended: ended sessions.
+    """
 
     def __init__(
         self,
@@ -84,7 +89,7 @@ class Login:
         self._sessions = Sessions(oidc.session_keys, clock)
 
     def renewed(self, access: AccessFile) -> "Login | None":
-        """The same by another file: sessions go on where provider, client and keys are the same."""
+        """The login by another file; sessions continue if provider, client and keys are equal."""
         if access.oidc is None:
             return None
         login = Login(access.oidc, access.groups, self._clock, self._ended)
@@ -93,18 +98,18 @@ class Login:
         return login
 
     async def begin(self, to: str, *, anew: bool = False) -> tuple[str, Begun, str]:
-        """Where to go; the login; and the same as a cookie. Raises ServiceUnavailable.
+        """Address to visit, the begun login, and its cookie. Raises ServiceUnavailable.
 
-        anew: the provider is to ask who it is, though it may know.
+        With `anew`, the provider must ask who it is, even if it knows.
         """
         url, begun = await self._provider.begin(to, anew=anew)
         return url, begun, self._sessions.seal_login(begun)
 
     def begun(self, cookie: str, state: str) -> Begun:
-        """The login that an answer is to.
+        """The login that an answer belongs to.
 
         Raises:
-            AccessRefused: there is none in this browser.
+            AccessRefused: this browser has no such login.
         """
         login = self._sessions.open_login(cookie) if cookie else None
         if login is None or login.state != state:
@@ -115,10 +120,10 @@ class Login:
         return login
 
     async def finish(self, begun: Begun, answer: Mapping[str, str]) -> tuple[Caller, str]:
-        """Who logged in, and their session as a cookie.
+        """The person who logged in, and their session as a cookie.
 
         Raises:
-            AccessRefused: nobody did, or somebody who may see nothing.
+            AccessRefused: the login failed, or the person has no access.
             ServiceUnavailable: the provider does not answer.
         """
         claims = await self._provider.finish(begun, answer)
@@ -136,10 +141,10 @@ class Login:
         return caller, self._sessions.seal(session)
 
     async def session(self, cookie: str) -> Caller | None:
-        """Who asks by a session, with the rights that its groups have now; None if it is over.
+        """The caller of a session, with the current rights of its groups; None if it is over.
 
         Raises:
-            StoreUnavailable: nobody can say whether it was ended.
+            StoreUnavailable: it is unknown whether the session was ended.
         """
         login_session = self._sessions.open(cookie)
         if login_session is None or (login_session.issuer, login_session.client) != (
@@ -160,15 +165,15 @@ class Login:
         )
 
     async def script(self, token: str) -> Caller:
-        """Who a program asks for. Raises AccessRefused, ServiceUnavailable."""
+        """The caller of a program's token. Raises AccessRefused, ServiceUnavailable."""
         claims = await self._provider.read(token)
         return self._caller(claims, "script", int(claims["exp"]))
 
     async def end(self, cookie: str) -> str | None:
-        """End a session, and every copy; where to log out at the provider, if it has such a place.
+        """Ends a session with all its copies; the provider's logout address, if it has one.
 
         Raises:
-            StoreUnavailable: it goes on.
+            StoreUnavailable: the session continues.
         """
         if session := self._sessions.open(cookie):
             await self._ended.end(session.id, session.until)
@@ -205,7 +210,11 @@ _REMEDY: Final = "try again, or use a token of hubbub keys token"
 
 
 class Provider:
-    """One provider. clock: seconds since 1970."""
+    """An identity provider.
+
+    Args:
+        clock: seconds since 1970.
+    """
 
     def __init__(self, settings: Oidc, clock: Callable[[], float]) -> None:
         self.settings = settings
@@ -213,12 +222,12 @@ class Provider:
         self._keys = ProviderKeys(settings.issuer, settings.authority, clock, _REMEDY)
 
     async def begin(self, to: str, *, anew: bool = False) -> tuple[str, Begun]:
-        """Where a browser goes to log in, and what the answer must match.
+        """Address to which a browser goes to log in, and what the answer must match.
 
-        anew: as somebody else, perhaps, than whom the provider knows.
+        With `anew`, the provider asks for a login even if it knows the person.
 
         Raises:
-            ServiceUnavailable: the provider does not answer, or not as one.
+            ServiceUnavailable: the provider does not answer, or not as a provider.
         """
         described = await self._keys.description()
         state, nonce, verifier = (generate_token(_SECRET_LENGTH) for _ in range(3))
@@ -234,11 +243,11 @@ class Provider:
         return url, begun
 
     async def finish(self, begun: Begun, answer: Mapping[str, str]) -> Claims:
-        """Who logged in, by what the provider answered to the browser.
+        """Claims about the person who logged in, from the provider's answer to the browser.
 
         Raises:
-            AccessRefused: it let nobody in, or its answer is not to this login.
-            ServiceUnavailable: the provider does not answer, or not as one.
+            AccessRefused: the login failed, or the answer belongs to another login.
+            ServiceUnavailable: the provider does not answer, or not as a provider.
         """
         described = await self._keys.description()
         issuer = described["issuer"]
@@ -263,18 +272,18 @@ class Provider:
             return await self._with_more(described, claims, access_token)
 
     async def read(self, token: str) -> Claims:
-        """Who a program's token is about.
+        """Claims of a program's token.
 
         Raises:
-            AccessRefused: it is not the provider's, not for us, or not of now.
-            ServiceUnavailable: the provider's keys are not known, and it does not answer.
+            AccessRefused: it is not the provider's, not for us, or expired.
+            ServiceUnavailable: the provider's keys are unknown, and it does not answer.
         """
         claims, _ = await self._keys.opened(token)
         self._check(claims, self.settings.audience)
         return claims
 
     async def logout_url(self) -> str | None:
-        """Where a browser goes to log out there too; None where there is no such place."""
+        """Address at which a browser logs out of the provider; None if there is none."""
         try:
             described = await self._keys.description()
         except ServiceUnavailable:
@@ -314,7 +323,7 @@ class Provider:
         return tokens
 
     async def _with_more(self, described: Mapping[str, Any], claims: Claims, token: str) -> Claims:
-        """The claims, with those that the provider tells at its userinfo endpoint alone."""
+        """The claims, together with those that only the userinfo endpoint has."""
         first = self.settings.groups_claim.partition(".")[0]
         has_claims = self.settings.groups_claim in claims or first in claims
         where = described.get("userinfo_endpoint")

@@ -1,4 +1,4 @@
-"""Rights: who asks, as what, and which metrics they may see. What is not granted does not exist."""
+"""Rights: a caller's roles, and the metrics that they may see; others do not exist for them."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,26 +19,29 @@ token of the provider's that a program shows."""
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A role for some metrics. metrics: patterns of their names, as of files: "*", "browser.*"."""
+    """A role for some metrics; `metrics` are patterns of names as for files: "*", "browser.*"."""
 
     role: Role
     metrics: tuple[str, ...] = ("*",)
 
     def covers(self, metric: str) -> bool:
-        """Whether it is for this metric; its tiers and cells ("theme/0.5") are its own."""
+        """Whether it includes this metric; tiers and cells ("theme/0.5") belong to their metric."""
         name = metric_name_of(metric)
         return any(fnmatchcase(name, pattern) for pattern in self.metrics)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who asks.
+    """The caller of a request.
 
-    name: for people. subject: the provider's own name of them, "" of tokens. groups: those that
-    rights know, of all that somebody is in. until: seconds since 1970; 0 for no end.
-    role: the highest they have for anything; None of who may nothing.
-    sees_all: whether no metric is hidden from them, whatever it is called. may_all: whether they
-    may everything with all of them.
+    Args:
+        name: for display.
+        subject: the provider's identifier; "" for tokens.
+        groups: the person's groups that have rights.
+        until: end of access in seconds since 1970; 0 for no end.
+        role: highest role for any metric; None without any.
+        sees_all: whether no metric is hidden.
+        may_all: whether everything is allowed for all metrics.
     """
 
     name: str
@@ -52,7 +55,7 @@ class Caller:
     may_all: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Decide once what every question asks."""
+        """Precomputes the answers to frequent checks."""
         roles = [grant.role for grant in self.grants]
         unlimited = [grant.role for grant in self.grants if "*" in grant.metrics]
         object.__setattr__(self, "role", max(roles, key=ROLES.index, default=None))
@@ -60,24 +63,24 @@ class Caller:
         object.__setattr__(self, "may_all", ROLES[-1] in unlimited)
 
     def is_a(self, role: Role) -> bool:
-        """Whether they have a role, or a higher one, for anything."""
+        """Whether the caller has this role, or a higher one, for any metric."""
         return self.role is not None and ROLES.index(self.role) >= ROLES.index(role)
 
     def may(self, role: Role, metric: str) -> bool:
-        """Whether they have a role, or a higher one, for a metric."""
+        """Whether the caller has this role, or a higher one, for a metric."""
         least = ROLES.index(role)
         return any(
             ROLES.index(grant.role) >= least and grant.covers(metric) for grant in self.grants
         )
 
     def sees(self, metric: str) -> bool:
-        """Whether a metric exists for them."""
+        """Whether a metric exists for the caller."""
         return any(grant.covers(metric) for grant in self.grants)
 
     def check(self, role: Role, metric: str = "") -> None:
-        """Raises AccessRefused unless they have a role for anything, and for this metric.
+        """Raises AccessRefused unless the caller has the role, and has it for this metric.
 
-        Of a metric that does not exist for them nothing is said here.
+        Does not raise for a metric that does not exist for the caller.
         """
         if not self.is_a(role):
             raise AccessRefused(f"this needs the role {role}")
@@ -90,10 +93,10 @@ EVERYONE: Final = Caller(name="this machine", way="machine", grants=(Grant(ROLES
 
 
 def granted(groups: Collection[str], rights: Mapping[str, Grant]) -> tuple[Grant, ...]:
-    """What members of these groups may, all together."""
+    """All grants of these groups together."""
     return tuple(grant for group, grant in rights.items() if group in groups)
 
 
 def within(grants: Iterable[Grant], role: Role) -> tuple[Grant, ...]:
-    """The same, with no role above this one."""
+    """The grants, with roles lowered to at most this one."""
     return tuple(Grant(min(grant.role, role, key=ROLES.index), grant.metrics) for grant in grants)

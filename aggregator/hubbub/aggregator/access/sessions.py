@@ -1,9 +1,9 @@
-"""Sessions: what a browser keeps of who logged in, sealed so that it can neither read nor write it.
+"""Sessions: a browser's encrypted cookie about who logged in, which it can neither read nor change.
 
-There is no table of them, but of those that were ended early (ended_sessions.py), so that any
-aggregator answers to a session that another began, if both have the same keys; and nothing about
-people stands beside devices' data. Fernet (AES-128-CBC and HMAC-SHA256; Fernet specification, 2013)
-seals; its keys are those of the access file.
+There is no table of sessions, except of those ended early (ended_sessions.py): any aggregator with
+the same keys accepts a session of another, and no data about people is stored beside devices' data.
+Fernet (AES-128-CBC and HMAC-SHA256; Fernet specification, 2013) encrypts; its keys are those of the
+access file.
 """
 
 import json
@@ -25,7 +25,7 @@ _LARGEST_BYTES: Final = 3_600
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A login on its way: what its answer must match, and where it goes on to."""
+    """A begun login: what its answer must match, and where it continues."""
 
     state: str
     nonce: str
@@ -35,7 +35,12 @@ class Begun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """Who logged in. issuer, client: by whom, for whom. until: seconds since 1970."""
+    """A logged-in person.
+
+    Args:
+        issuer, client: of the login.
+        until: seconds since 1970.
+    """
 
     id: str
     issuer: str
@@ -47,9 +52,11 @@ class Session:
 
 
 class Sessions:
-    """Seals and opens.
+    """Encrypts and decrypts sessions.
 
-    keys: the newest first; others still open what they sealed. clock: seconds since 1970.
+    Args:
+        keys: the newest first; the others only decrypt.
+        clock: seconds since 1970.
     """
 
     def __init__(self, keys: Sequence[bytes], clock: Callable[[], float]) -> None:
@@ -57,7 +64,7 @@ class Sessions:
         self._clock = clock
 
     def seal(self, session: Session) -> str:
-        """As a cookie. Raises AccessRefused if a browser would not keep it."""
+        """The session as a cookie. Raises AccessRefused if it is too long for browsers."""
         sealed = self._sealed("session", {**_held(session), "groups": list(session.groups)})
         if len(sealed) > _LARGEST_BYTES:
             raise AccessRefused(
@@ -67,7 +74,7 @@ class Sessions:
         return sealed
 
     def open(self, cookie: str) -> Session | None:
-        """The session, if it is one and is not over; whether somebody ended it is asked of all."""
+        """The session, if valid and not expired; EndedSessions has those that were ended."""
         body = self._opened("session", cookie)
         if body is None:
             return None
@@ -75,11 +82,11 @@ class Sessions:
         return session if self._clock() < session.until else None
 
     def seal_login(self, begun: Begun) -> str:
-        """A login on its way, as a cookie."""
+        """A begun login, as a cookie."""
         return self._sealed("login", _held(begun))
 
     def open_login(self, cookie: str) -> Begun | None:
-        """The same, if it did not take too long."""
+        """The begun login, unless it took too long."""
         body = self._opened("login", cookie, LOGIN_SECONDS)
         return None if body is None else Begun(**body)
 
@@ -103,7 +110,7 @@ class Sessions:
 
 
 def new_id() -> str:
-    """A session's own name."""
+    """A new random name of a session."""
     return secrets.token_urlsafe(16)
 
 

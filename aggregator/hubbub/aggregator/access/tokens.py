@@ -1,8 +1,8 @@
-"""Tokens: who may ask what over HTTP, told by secrets whose hashes stand in a file.
+"""Tokens: access over HTTP by secrets, whose hashes are in a file.
 
-A viewer reads estimates; a publisher also makes releases; an admin also sees who has tokens. The
-file is written by `hubbub keys token` and read again when it has changed, so a token can be taken
-back while the service runs.
+A viewer reads estimates; a publisher also makes releases; an admin also sees who has tokens.
+`hubbub keys token` writes the file, and the service reads it again when it changes, so that a token
+can be revoked while the service runs.
 """
 
 import hashlib
@@ -31,9 +31,11 @@ _LONGEST_NAME: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """One token, of which only the hash is kept. expires: seconds since 1970.
+    """One token, stored as a hash.
 
-    groups: whose metrics it sees, by the rights of these groups; of none, all metrics.
+    Args:
+        expires: seconds since 1970.
+        groups: it sees the metrics of these groups; without groups, all metrics.
     """
 
     name: str
@@ -43,7 +45,7 @@ class Token:
     groups: tuple[str, ...] = ()
 
     def caller(self, rights: Mapping[str, Grant]) -> Caller:
-        """Who shows it."""
+        """The caller who presents it."""
         grants = within(granted(self.groups, rights), self.role)
         if not self.groups:
             grants = (Grant(self.role),)
@@ -53,7 +55,7 @@ class Token:
 
 
 class Tokens:
-    """The tokens of a file, as it is now."""
+    """The current tokens of a file."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
         self._path = path
@@ -65,14 +67,14 @@ class Tokens:
         self._look()
 
     def find(self, secret: str) -> Token | None:
-        """The token, if it is one and has not expired."""
+        """The token of a secret, if it exists and has not expired."""
         if self._clock() - self._looked >= _LOOK_SECONDS:
             self._look()
         token = self._known.get(_hash(secret))
         return token if token and token.expires > self._clock() else None
 
     def all(self) -> list[Token]:
-        """Every token of the file, expired ones too."""
+        """All tokens of the file, including expired ones."""
         self._look()
         return sorted(self._known.values(), key=lambda token: token.name)
 
@@ -97,7 +99,7 @@ def read_tokens(path: Path) -> list[Token]:
     """The tokens of a file.
 
     Raises:
-        KeysUnusable: it cannot be read, or is no such file.
+        KeysUnusable: it cannot be read, or is not a token file.
     """
     try:
         return [_token(**token) for token in json.loads(path.read_bytes())["tokens"]]
@@ -114,12 +116,12 @@ def _token(*, groups: Sequence[str] = (), **values: Any) -> Token:
 def add_token(
     path: Path, name: str, role: Role, days: int, now: float, *, groups: Sequence[str] = ()
 ) -> str:
-    """Make a token and put its hash into the file: the token, which is told this once.
+    """Creates a token, stores its hash, and returns the secret, which is shown only once.
 
-    groups: whose metrics it sees; all without.
+    `groups` limits it to the metrics of these groups.
 
     Raises:
-        BadParameter: a name that is taken or none.
+        BadParameter: an invalid name, or one that is taken.
         KeysUnusable: the file cannot be read or written.
     """
     tokens = read_tokens(path) if path.exists() else []
@@ -138,10 +140,10 @@ def add_token(
 
 
 def remove_token(path: Path, name: str) -> None:
-    """Take a token back: within a second nobody gets in by it.
+    """Revokes a token, effective within a second.
 
     Raises:
-        BadParameter: there is none of this name.
+        BadParameter: there is no such token.
         KeysUnusable: the file cannot be read or written.
     """
     tokens = read_tokens(path)

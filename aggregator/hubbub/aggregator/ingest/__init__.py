@@ -1,1 +1,1 @@
-"""From a shuffled batch to totals: opened, checked, folded, counted exactly once."""
+"""Ingest: opens a shuffled batch, checks it, folds it and counts it exactly once."""

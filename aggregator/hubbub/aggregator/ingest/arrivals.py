@@ -1,6 +1,6 @@
-"""Arrivals: what the reports were that were just counted, kept in memory, in development alone.
+"""The newest counted reports, kept in memory in development only.
 
-PRIVACY: a production aggregator has none of these, and remembers no single report.
+PRIVACY: a production aggregator does not have this, and remembers no single report.
 """
 
 from collections import deque
@@ -16,7 +16,12 @@ _MOST: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """One report that was counted. number: from 1, as they came. at: seconds since 1970."""
+    """One counted report.
+
+    Args:
+        number: from 1, in the order of arrival.
+        at: seconds since 1970.
+    """
 
     number: int
     at: float
@@ -25,17 +30,17 @@ class Arrival:
 
 
 class Arrivals:
-    """The newest of them."""
+    """The newest arrivals."""
 
     def __init__(self) -> None:
         self._held: deque[Arrival] = deque(maxlen=_MOST)
         self._numbers = count(1)
 
     def add(self, window: Window, payloads: Iterable[bytes], at: float) -> None:
-        """Remember what was counted."""
+        """Remembers counted payloads."""
         self._held.extend(Arrival(next(self._numbers), at, window, payload) for payload in payloads)
 
     def after(self, number: int) -> list[Arrival]:
-        """Those that came after this one, the oldest first; all, where it is of another run."""
+        """Arrivals after this number, the oldest first; all if the number is from another run."""
         latest = self._held[-1].number if self._held else 0
         return [arrival for arrival in self._held if arrival.number > number or number > latest]

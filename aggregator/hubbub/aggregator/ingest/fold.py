@@ -1,4 +1,4 @@
-"""Folds: payloads into totals, with numpy. One per layout, tested equal to its `cells`."""
+"""Folds payloads into totals, with numpy, by layout; tests compare with the layouts' `cells`."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -25,15 +25,15 @@ _ROOM: Final = 4
 
 
 def count_ones(rows: Payloads) -> Cells:
-    """Per bit of a row (lowest of the first byte first), in how many rows it is 1.
+    """Number of rows in which each bit is 1, lowest bit of the first byte first.
 
-    rows: shape (rows, bytes); answers shape (8 * bytes,).
+    `rows` has shape (rows, bytes); the result has shape (8 * bytes,).
     """
     return _count(_words(rows))
 
 
 def count_ones_in_groups(rows: Payloads, groups: Cells, number: int) -> Cells:
-    """The same per group: shape (number, 8 * bytes). groups: of each row, in [0, number)."""
+    """As `count_ones` for each group: shape (number, 8 * bytes); `groups` has each row's group."""
     counts = np.zeros((number, 8 * rows.shape[1]), dtype=np.int64)
     step = max(_BLOCK_BYTES // rows.shape[1], _ROWS_A_GROUP * number)
     for first in range(0, len(rows), step):
@@ -64,7 +64,7 @@ def _count_in_groups(rows: Payloads, groups: Cells, number: int) -> Cells:
 
 
 def weigh(rows: Payloads) -> Cells:
-    """Per row, how many of its bits are 1."""
+    """Number of 1 bits in each row."""
     weights: Cells = np.bitwise_count(_words(rows)).sum(axis=1, dtype=np.int64)
     return weights
 
@@ -83,7 +83,7 @@ def _count(words: Words) -> Cells:
 
 
 def _add(rows: Words, levels: list[list[Words]]) -> None:
-    """Adds the rows up; what remains of each weight (1, 2, 4, ...) goes to `left`."""
+    """Adds rows bitwise; appends what remains of each weight (1, 2, 4, ...) to `levels`."""
     weight = 0
     while len(rows):
         carries: list[Words] = []
@@ -102,26 +102,26 @@ def _add(rows: Words, levels: list[list[Words]]) -> None:
 
 
 def _words(rows: Payloads) -> Words:
-    """The rows in the longest words that divide them."""
+    """The rows as the longest words that divide them."""
     length = rows.shape[1]
     size = next(size for size in (8, 4, 2, 1) if length % size == 0)
     return np.ascontiguousarray(rows).view(np.dtype(f"<u{size}"))
 
 
 def well_formed(layout: Layout, payloads: Payloads) -> Mask:
-    """Which payloads an honest client could have sent: those that `layout.cells` takes."""
+    """Which payloads an honest client could have sent: those that `layout.cells` accepts."""
     mask: Mask = _FOLDS[type(layout)][0](layout, payloads)
     return mask
 
 
 def fold(layout: Layout, payloads: Payloads) -> Cells:
-    """The sum of all payloads' cells; they must all be honest. Shape (layout.size,)."""
+    """Sum of all payloads' cells, shape (layout.size,); all must be well formed."""
     cells: Cells = _FOLDS[type(layout)][1](layout, payloads)
     return cells
 
 
 def _indices(payloads: Payloads) -> npt.NDArray[np.int64]:
-    """Little-endian numbers, one a payload."""
+    """The payloads as little-endian numbers."""
     indices = payloads[:, 0].astype(np.int64)
     for byte in range(1, payloads.shape[1]):
         indices |= payloads[:, byte].astype(np.int64) << 8 * byte
@@ -158,7 +158,7 @@ def _fold_subset(layout: Subset, payloads: Payloads) -> Cells:
 
 
 def _sampled(layout: Samples, payloads: Payloads) -> npt.NDArray[np.int64]:
-    """Shape (reports, sampled): the index of each answer."""
+    """Index of each answer; shape (reports, sampled)."""
     width = OneHot(layout.size).payload_bytes
     return _indices(payloads.reshape(-1, width)).reshape(len(payloads), layout.sampled)
 

@@ -1,4 +1,4 @@
-"""Intake: one shuffled batch in, counted exactly once. Every report ends as one term of the law."""
+"""Intake: counts each shuffled batch exactly once. Every report ends as one term of the law."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ _OF_ALL: Final = frozenset({"expired", "wrong_key"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """Of a batch what belongs to one shard: the reports to count, and what became of the others."""
+    """One shard's part of a batch: the reports to count, and the fates of the others."""
 
     tags: list[bytes]
     payloads: npt.NDArray[np.uint8]
@@ -53,10 +53,13 @@ class _Part:
 class Intake:
     """Opens, checks, folds and commits batches.
 
-    changed: metrics that reports were counted of, for whoever looks after their answers.
-    counts: batches by outcome, and those that wait by reason. served: of every opening key when it
-    last opened a report, in seconds of `clocks.elapsed()`. arrivals: in development, of what was
-    counted.
+    Args:
+        arrivals: in development, collects counted reports.
+
+    Attributes:
+        changed: metrics with newly counted reports.
+        counts: batches by outcome, and waiting ones by reason.
+        served: time of each key's last opened report, in seconds of `clocks.elapsed()`.
     """
 
     def __init__(
@@ -83,7 +86,7 @@ class Intake:
         self.changed: set[str] = set()
 
     def use(self, bundle: Bundle) -> None:
-        """Count what this bundle has, from the next batch on."""
+        """Counts by this bundle, from the next batch on."""
         self._bundle = bundle
 
     async def apply(
@@ -94,16 +97,16 @@ class Intake:
         sealed: Sequence[bytes],
         dummies: int = 0,
     ) -> Outcome:
-        """Count a batch: APPLIED, or ALREADY_APPLIED if an earlier delivery was.
+        """Counts a batch: APPLIED, or ALREADY_APPLIED if an earlier delivery was.
 
-        dummies: its share of those of its crowd.
+        `dummies` is the batch's share of its crowd's dummies.
 
         Raises:
             UnknownMetric: the bundle does not have the stream.
-            BadParameter: the epoch has not begun, by our clock; deliver it then. Or there are
-                dummies where the bundle has none.
+            BadParameter: the epoch has not begun by our clock, so deliver it then; or there are
+                dummies although the bundle has none.
             ServiceUnavailable: the clocks differ on whether the window is over; deliver it later.
-            StoreFull: the window holds as many as it may; at most whole shards changed.
+            StoreFull: the window is full; at most whole shards changed.
             StoreUnavailable: at most whole shards changed; deliver it again.
         """
         # Known, and begun, or nothing of it gets into Redis. One bundle for all of a batch.
@@ -145,7 +148,7 @@ class Intake:
         return outcome
 
     async def _is_over(self, window: Window, metric: Metric) -> bool:
-        """Whether a window takes no more; what it is sent then is refused for good, so be sure."""
+        """Whether a window accepts no more; must be certain, since such reports are lost."""
         closes = closing_time(window.epoch, metric.epoch)
         if self._clocks.latest() < closes:
             return False
@@ -161,7 +164,7 @@ class Intake:
         )
 
     def _refuse_full(self, window: Window) -> None:
-        """Refuse what was full a moment ago."""
+        """Refuses a window that was full a moment ago."""
         until = self._full.get(window)
         if until is None:
             return
@@ -182,7 +185,7 @@ class Intake:
         *,
         over: bool,
     ) -> _Part:
-        """What belongs to one shard, opened and checked."""
+        """Opens and checks one shard's part."""
         metric = bundle.asked_in(window.stream)
         length = metric.sealed_bytes
         rejected: Counter[str] = Counter()
@@ -220,11 +223,12 @@ class Intake:
         max_reports: int | None,
         dummies: int,
     ) -> tuple[Outcome, int]:
-        """Count one shard's part: all of it ends in that shard's terms of the law.
+        """Counts one shard's part: all of it ends in that shard's terms of the law.
 
-        batch_reports: how many of the whole batch are counted, as far as known. dummies: the
-            part's share of its crowd's, of whom none was counted before.
-        Answers the outcome, and how many they are after all.
+        `batch_reports` is the number of counted reports in the whole batch, as far as known;
+        `dummies` is the part's share of the dummies, none of which was counted before.
+
+        Returns the outcome, and the final number of counted reports.
         """
         tags, payloads = part.tags, part.payloads
         duplicates, rejected = part.duplicates, +part.rejected
@@ -277,9 +281,9 @@ class Intake:
         sealed: Sequence[bytes],
         rejected: Counter[str],
     ) -> tuple[npt.NDArray[np.uint8], list[int], int]:
-        """The honest payloads, where in `sealed` they come from, and how many were fillers.
+        """The honest payloads, their places in `sealed`, and the number of fillers.
 
-        Counts the others.
+        Adds the others to `rejected`.
         """
         with self._stages.of("open", len(sealed)):
             info = seal_info(*window)
@@ -300,7 +304,7 @@ class Intake:
     async def _fillers(
         self, metric: Metric, window: Window, key_id: int, closed: Sequence[bytes]
     ) -> int:
-        """How many of those that did not open as reports are sealed as fillers."""
+        """How many of the reports that did not open are fillers."""
         if not closed:
             return 0
         _, did_open = await self._opener.open(filler_info(*window), key_id, closed, metric.kem)
@@ -313,7 +317,7 @@ def _key_fits(bundle: Bundle, metric: Metric, window: Window, key_id: int) -> bo
 
 
 def _by_shard(sealed: Sequence[bytes], shards: int) -> list[list[bytes]]:
-    """The reports of each shard, as their tags say: the same at every delivery."""
+    """The reports of each shard, by their tags: the same at every delivery."""
     parts: list[list[bytes]] = [[] for _ in range(shards)]
     for report in sealed:
         parts[report[0] % shards if report else 0].append(report)
@@ -321,7 +325,7 @@ def _by_shard(sealed: Sequence[bytes], shards: int) -> list[list[bytes]]:
 
 
 def _check_dummies(metric: Metric, dummies: int, reports: int) -> None:
-    """Raises BadParameter where more are said to be dummies than may be."""
+    """Raises BadParameter if the batch claims more dummies than possible."""
     expected = expected_dummies(metric)
     if dummies > (reports if expected else 0):
         raise BadParameter(
@@ -332,7 +336,7 @@ def _check_dummies(metric: Metric, dummies: int, reports: int) -> None:
 
 
 def _shares(dummies: int, sizes: Sequence[int]) -> list[int]:
-    """Of a batch's dummies those of each shard, by its size: the same at every delivery."""
+    """Each shard's number of the batch's dummies, by its size: the same at every delivery."""
     edges = [0, *accumulate(sizes)]
     upto = [dummies * edge // max(edges[-1], 1) for edge in edges]
     return [after - before for before, after in pairwise(upto)]

@@ -1,4 +1,4 @@
-"""The opener: processes that open sealed reports, since HPKE holds the interpreter's lock."""
+"""Opens sealed reports in several processes, since HPKE holds the interpreter's lock."""
 
 import asyncio
 import logging
@@ -36,8 +36,8 @@ class Opener:
     ) -> tuple[Payloads, npt.NDArray[np.bool_]]:
         """Payloads of shape (reports, payload bytes), and which reports did open.
 
-        info: what they are bound to. sealed: reports of one length. One that does not open has a
-        payload of zeros.
+        `info` is the context to which reports are bound; `sealed` reports have the same length. A
+        report that does not open has a payload of zeros.
         """
         loop = asyncio.get_running_loop()
         # End to end: one copy of the bytes on each side, where a list would be an object a report.
@@ -67,27 +67,27 @@ class Opener:
         return payloads.reshape(len(sealed), length - more), did_open
 
     def forget(self, ids: Collection[int]) -> None:
-        """Hold these keys no more: other processes take over, without them."""
+        """Replaces the processes by others without these keys."""
         self.use([key for key in self._keys if key.id not in ids])
 
     def use(self, keys: Sequence[OpeningKey]) -> None:
-        """Hold these keys: other processes take over."""
+        """Replaces the processes by others with these keys."""
         self._keys = list(keys)
         former, self._executor = self._executor, self._start()
         former.shutdown(wait=False)  # they end what they are at
 
     @property
     def keys(self) -> tuple[OpeningKey, ...]:
-        """Those held."""
+        """The keys in use."""
         return tuple(self._keys)
 
     @property
     def key_ids(self) -> list[int]:
-        """Of the keys held."""
+        """Ids of the keys in use."""
         return [key.id for key in self._keys]
 
     def close(self) -> None:
-        """Stop the processes."""
+        """Stops the processes."""
         self._executor.shutdown(cancel_futures=True)
 
     def _start(self) -> ProcessPoolExecutor:

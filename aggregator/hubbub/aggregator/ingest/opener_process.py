@@ -1,6 +1,6 @@
-"""An opener: the process that opens sealed reports, and loads nothing else.
+"""A process that opens sealed reports, and imports as little as possible.
 
-Beside keys and the catalog that is the library: 31 MB, where all that the aggregator runs on is 72.
+It needs only keys, the catalog and its library: 31 MB, compared with 72 for the whole aggregator.
 """
 
 import multiprocessing
@@ -17,7 +17,7 @@ _keys: dict[tuple[int, Kem], PrivateKey] = {}  # set once when it starts
 
 
 def hold_keys(keys: Sequence[OpeningKey]) -> None:
-    """Begin: open with these, until the aggregator ends."""
+    """Initializes the process with these keys, until the aggregator ends."""
     # The terminal's Ctrl-C reaches every process; it is the parent that decides when to stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -28,7 +28,7 @@ def hold_keys(keys: Sequence[OpeningKey]) -> None:
 def open_chunk(
     info: bytes, key_id: tuple[int, Kem], sealed: bytes, length: int
 ) -> tuple[bytes, bytes]:
-    """Payloads end to end, and a byte per report: 1 if it did open."""
+    """Concatenated payloads, and a byte per report: 1 if it did open."""
     key = _keys.get(key_id)
     nothing = bytes(length - SEAL_BYTES[key_id[1]])
     payloads, did_open = [], bytearray()
@@ -45,7 +45,7 @@ def open_chunk(
 
 
 def end_with_parent() -> None:
-    """End this process when the process that started it is gone, killed included."""
+    """Ends this process when its parent ends, even if the parent is killed."""
     parent = multiprocessing.parent_process()
     if parent is None:
         raise AssertionError("only a process of multiprocessing has a parent to end with")

@@ -1,7 +1,7 @@
-"""Room: how many reports a window may hold, so that no flood of one stops the counting of others.
+"""How many reports a window may hold, so that a flood of one stream does not stop the others.
 
-What a stream's windows hold together may be twice what they leave to all others, and grows ever
-slower; so however many streams are flooded, there is some left, and one alone may have two thirds.
+All windows of a stream together may hold twice what remains for all others, and so grow ever more
+slowly; however many streams are flooded, some room is left, and one alone may take two thirds.
 Source: the dynamic thresholds by which packet switches share a buffer, Choudhury and Hahne 1998.
 """
 
@@ -25,9 +25,10 @@ _LOOK_SECONDS: Final = 0.5
 
 
 class Room:
-    """Looks at what is left, a few times a second at most.
+    """Limits windows by the free memory, which it checks a few times a second at most.
 
-    max_reports: that a window may hold however much is left; 0 for any number.
+    Args:
+        max_reports: fixed limit per window; 0 for none.
     """
 
     def __init__(
@@ -45,11 +46,11 @@ class Room:
         self._warned: set[Window] = set()
 
     def allow(self, max_reports: int) -> None:
-        """Change how many reports a window may hold."""
+        """Changes the fixed limit per window."""
         self._most = max_reports
 
     async def of_window(self, window: Window) -> int | None:
-        """How many reports a window may hold; None for any number. Raises StoreUnavailable."""
+        """Number of reports that a window may hold; None for any. Raises StoreUnavailable."""
         now = self._monotonic()
         if self._looked is None or now - self._looked > _LOOK_SECONDS:
             free_room = await self._store.room()
@@ -68,9 +69,9 @@ class Room:
         return min(fitting, self._most) if self._most else fitting
 
     def _warn(self, window: Window) -> None:
-        """Say once that a window as large as the one before will not fit.
+        """Warns once if a window as large as the previous epoch's will not fit.
 
-        What epochs before that one hold is free by then.
+        By then, the room of earlier epochs' windows is free.
         """
         stream, epoch = window
         needed = self._held[Window(stream, epoch - 1)] - self._held[window] if epoch else 0

@@ -1,1 +1,1 @@
-"""Learning: the rounds of models as they end, one step each."""
+"""Learning: takes one step per finished round of each model."""

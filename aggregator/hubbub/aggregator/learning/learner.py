@@ -1,4 +1,4 @@
-"""The learner: looks whether a round of a model is over, and takes its step."""
+"""The learner: takes a model's step when a round is over."""
 
 import asyncio
 import logging
@@ -30,7 +30,7 @@ _DEVELOPMENT_TRAVEL_SECONDS: Final = 3
 
 
 class ModelLearner:
-    """Steps of all models of a bundle. Several processes may look: each step is written once."""
+    """Takes the steps of a bundle's models. Several may run it: a step is written once."""
 
     def __init__(
         self, bundle: Callable[[], Bundle], store: TotalsReader, rounds: Rounds, clocks: Clocks
@@ -42,14 +42,14 @@ class ModelLearner:
         self._failing: dict[str, str] = {}
 
     async def run(self) -> None:
-        """Look, for ever."""
+        """Runs `look` repeatedly, until cancelled."""
         while True:
             await self.look()
             development = self._bundle().development
             await asyncio.sleep(_DEVELOPMENT_LOOK_SECONDS if development else _LOOK_SECONDS)
 
     async def look(self) -> int:
-        """Take the steps of all rounds that are over: how many. What fails now waits."""
+        """Takes the steps of all finished rounds, and returns their number. Failed steps wait."""
         count = 0
         for name, metric in list(self._bundle().metrics.items()):
             if metric.model is None:
@@ -89,7 +89,7 @@ class ModelLearner:
         return count
 
     def _over(self, metric: Metric, learning: Learning, before: list[FinishedRound]) -> int | None:
-        """The epoch of the next round, once that is over; None until then, and after the last."""
+        """The epoch of the next round, once it is over; None before, and after the last round."""
         number, now = len(before), self._clocks.earliest()
         if number > learning.last or due_at(metric, learning, before, now) > now:
             return None
@@ -97,7 +97,7 @@ class ModelLearner:
 
 
 def due_at(metric: Metric, learning: Learning, before: list[FinishedRound], now: float) -> int:
-    """When the step of the round after those `before` may be taken, in seconds since 1970."""
+    """When the step of the next round may be taken, in seconds since 1970."""
     first = _first(metric, learning, before, now)
     travel = _DEVELOPMENT_TRAVEL_SECONDS if metric.development else _TRAVEL_SECONDS
     return learning.complete_at(len(before), metric.epoch, first) + travel
@@ -117,10 +117,9 @@ def step(
     epoch: int,
     at: int,
 ) -> FinishedRound:
-    """The round after those before, from the totals of its epoch.
+    """The next round, from the totals of its epoch.
 
-    cells: empty, or of fewer reports than the metric's minimum batch: then it teaches nothing, and
-    the state stays as it was.
+    If `cells` is empty, or has fewer reports than the minimum batch, the state does not change.
     """
     number, reports = len(before), int(cells.sum())
     last = before[-1] if before else None

@@ -1,7 +1,7 @@
-"""Finished rounds of models: what each taught, written once.
+"""Finished rounds of models, each written once.
 
-They are a hash of Redis a model, `aggregator:model:NAME`: number of the round -> its JSON. A round
-that is written is never written again, whoever works it out, so that each is one step.
+A Redis hash per model, `aggregator:model:NAME`, maps the number of a round to its JSON. A written
+round is never overwritten, whoever computes it, so that each is one step.
 """
 
 import json
@@ -27,14 +27,18 @@ _LARGEST: Final = 256
 class FinishedRound:
     """One round, and the state after it.
 
-    number: 0 of where columns lie. epoch: that it was. reports: that were in when it ended; too few
-    teach nothing. noise: of its mean direction, whose length is at most 1; 0 where it taught
-    nothing. rate: how long its step was. centre: where columns lie, in [0, 1]. weights: of columns
-    about the centre, then of the intercept; of softmax so for each contrast. outer: how its
-    people's directions lie, the lower triangle as float32 in base64; "" where that is not known, or
-    would be too long. at: when it was worked out, in seconds since 1970. judged: of the round of
-    those who judge, how often each bin
-    and label was told.
+    Args:
+        number: 0 for the round that estimates the columns' centre.
+        epoch: of the round.
+        reports: at its end; too few do not change the state.
+        noise: of its mean direction, whose length is at most 1; 0 if the state did not change.
+        rate: length of its step.
+        centre: mean of the columns, in [0, 1].
+        weights: of centred columns, then of the intercept; for softmax, of each contrast.
+        outer: mean outer product of directions: lower triangle as float32 in base64; "" if unknown
+            or too long.
+        at: time of the computation, in seconds since 1970.
+        judged: in an evaluation round, the count of each bin and label.
     """
 
     number: int
@@ -50,7 +54,7 @@ class FinishedRound:
 
     @classmethod
     def load(cls, text: bytes) -> Self:
-        """The round that was written. Raises ValueError, TypeError or KeyError for another."""
+        """Reads a written round. Raises ValueError, TypeError or KeyError if it is invalid."""
         table: dict[str, Any] = json.loads(text)
         result = cls(**{**table, "judged": tuple(table.get("judged", ()))})
         numbers = [*result.centre, *result.weights, result.noise, result.rate]
@@ -60,7 +64,7 @@ class FinishedRound:
         return result
 
     def state(self) -> Round:
-        """It as what its step is worked out from. Raises ValueError where outer is of no size."""
+        """The state for the next step. Raises ValueError if `outer` has a wrong size."""
         size, outer = len(self.weights), None
         if self.outer:
             outer = np.zeros((size, size))
@@ -81,7 +85,7 @@ class FinishedRound:
 
 
 def as_text(outer: Floats) -> str:
-    """How directions lie, as a round keeps it."""
+    """The mean outer product of directions, as stored in a round."""
     if len(outer) > _LARGEST:
         return ""
     return b64encode(outer[np.tril_indices(len(outer))].astype("<f4").tobytes()).decode()
@@ -94,10 +98,10 @@ class Rounds:
         self._server = server
 
     async def finished(self, model: str) -> list[FinishedRound]:
-        """Every round that is written, by its number, from 0 on without a gap.
+        """All written rounds, by number from 0 on without a gap.
 
         Raises:
-            TotalsUnreadable: one is there that nobody can read.
+            TotalsUnreadable: a stored round is unreadable.
         """
         rounds = {}
         for number, text in (await self._server.ask("HGETALL", _KEY + model)).items():
@@ -114,7 +118,7 @@ class Rounds:
         return sequence
 
     async def write(self, model: str, finished: FinishedRound) -> bool:
-        """Write a round, unless it is written, whole or not at all; whether this was the first."""
+        """Atomically writes a round unless it exists; returns whether this was the first write."""
         document = asdict(finished)
         if not finished.judged:
             del document[

@@ -1,1 +1,1 @@
-"""Estimates of closed epochs, to folders and webhooks, as files that other programs read."""
+"""Publishes estimates of closed epochs to folders, webhooks and collectors."""

@@ -1,4 +1,4 @@
-"""Publishes alerts: epochs that the catalog calls for, to the webhook, each judged once."""
+"""Publishes alerts of the catalog to the webhook; each epoch is judged once."""
 
 import asyncio
 import logging
@@ -18,14 +18,14 @@ _EPOCHS: Final = 7
 
 
 class AlertPublisher:
-    """Looks for epochs that are over, judges them, and sends what is to be called for."""
+    """Judges epochs that are over, and sends the alerts."""
 
     def __init__(self, query: QueryEngine, webhook: Webhook) -> None:
         self._query = query
         self._webhook = webhook
 
     async def run(self) -> None:
-        """Until cancelled. What cannot be sent now is sent later."""
+        """Publishes repeatedly, until cancelled. What cannot be sent now is sent later."""
         while True:
             try:
                 await self.publish_due()
@@ -34,7 +34,7 @@ class AlertPublisher:
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def publish_due(self) -> int:
-        """Judge what is due: how many calls were sent."""
+        """Judges the due epochs, and returns the number of sent alerts."""
         sent = 0
         for metric in self._query.collected.bundle.metrics.values():
             if metric.alert:
@@ -44,7 +44,7 @@ class AlertPublisher:
         return sent
 
     async def _publish(self, metric: Metric, epoch: int, date: str) -> bool:
-        """Whether there was an alarm of this epoch, and it was sent now."""
+        """Sends the alert of this epoch, if there is one; returns whether it was sent now."""
         name = f"alert:{metric.name}"
         if not await self._webhook.wants(name, epoch, date):
             return False

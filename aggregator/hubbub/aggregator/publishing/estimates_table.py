@@ -3,8 +3,8 @@
     estimates/METRIC/DATE.parquet     a file per metric and closed epoch, a row per value
 
 All files have the same columns, so `read_parquet('PLACE/estimates/*/*.parquet')` is the table.
-A file without rows is of an epoch without estimates: of too few reports, of strings that nobody
-listed, or of a model.
+A file without rows means an epoch without estimates: too few reports, strings without a list, or a
+model.
 """
 
 import asyncio
@@ -50,7 +50,8 @@ _DIGITS: Final = 16
 class EstimatesTable:
     """A Sink that appends a file per metric and epoch to the table.
 
-    collected: has the bundle in use.
+    Args:
+        collected: contains the bundle in use.
     """
 
     def __init__(self, place: Place, collected: TotalsByEpoch) -> None:
@@ -59,7 +60,7 @@ class EstimatesTable:
         self._written: dict[str, set[str]] = {}
 
     async def wants(self, metric: str, epoch: int, date: str) -> bool:
-        """Whether there is no file of it."""
+        """Whether the epoch has no file yet."""
         del epoch
         if metric not in self._written:
             try:
@@ -70,7 +71,7 @@ class EstimatesTable:
         return f"{file_name(date)}.parquet" not in self._written[metric]
 
     async def take(self, closed: Closed) -> None:
-        """Write its file. Raises ConnectionError if it cannot be written."""
+        """Writes the epoch's file. Raises ConnectionError if it cannot be written."""
         name = f"{file_name(closed.date)}.parquet"
         metric = self._collected.bundle.metric(closed.metric)
         content = table_of(closed.document, definition_of(metric)[:_DIGITS])
@@ -83,7 +84,7 @@ class EstimatesTable:
 
 
 def table_of(document: dict[str, Any], definition: str) -> bytes:
-    """A closed epoch's rows as Parquet. definition: of the metric, of which they are."""
+    """A closed epoch's rows as Parquet; `definition` is a digest of the metric's definition."""
     pa, parquet = arrow("the table of estimates")
     types = {
         "string": pa.string(),

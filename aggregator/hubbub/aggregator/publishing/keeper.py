@@ -1,6 +1,6 @@
-"""Keeps finished answers up to date: of what was just counted within seconds, of all else hourly.
+"""Keeps stored answers up to date: within seconds for newly counted metrics, hourly for all.
 
-Each process looks after what it counted itself, and leaves out what another one has just written.
+Each process handles the metrics that it counted itself, and skips answers that another has written.
 """
 
 import asyncio
@@ -33,9 +33,11 @@ _RANGES: Final = {
 
 
 class EstimateKeeper:
-    """Looks at every metric of `changed`, which whoever counts adds to.
+    """Updates the answers of the metrics in `changed`, to which the intake adds.
 
-    epochs: how many of a metric's newest ones are kept one by one. clock: seconds since 1970.
+    Args:
+        epochs: number of a metric's newest epochs that get separate answers.
+        clock: seconds since 1970.
     """
 
     def __init__(
@@ -55,7 +57,7 @@ class EstimateKeeper:
         self._failing: dict[str, str] = {}
 
     async def run(self) -> None:
-        """Look, for ever."""
+        """Runs `look` repeatedly, until cancelled."""
         whole = 0.0
         while True:
             if time.monotonic() >= whole:
@@ -65,7 +67,7 @@ class EstimateKeeper:
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def look(self) -> int:
-        """Write what changed: how many answers. What cannot be written now waits."""
+        """Writes the changed answers; returns their number. Those that cannot be written wait."""
         number = 0
         for name in sorted(self._changed):
             began = time.monotonic()
@@ -85,7 +87,7 @@ class EstimateKeeper:
         return number
 
     async def _keep(self, name: str) -> int:
-        """Of one metric every range that holds the minimum batch."""
+        """Updates every range of one metric that has the minimum batch."""
         every = await self._query.collected.find(name, EpochRange(epochs="all"))
         metric, reports = every.metric, every.by_epoch()
         if metric.model:

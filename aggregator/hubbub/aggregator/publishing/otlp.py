@@ -1,8 +1,8 @@
 """Estimates as OpenTelemetry metrics, sent to a collector over OTLP/HTTP.
 
-Of every closed epoch, a gauge for each figure: hubbub.estimate, hubbub.estimate.low, .high and
-.stderr, and hubbub.share, a data point per value with the attributes `metric`, `value` and `unit`;
-and hubbub.reports per metric. The times of a point are those of its epoch.
+Every closed epoch yields a gauge per figure: hubbub.estimate, hubbub.estimate.low, .high and
+.stderr, and hubbub.share, with a data point per value and the attributes `metric`, `value` and
+`unit`; and hubbub.reports per metric. The times of a point are those of its epoch.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,9 +24,10 @@ _FIGURES: Final = {
 
 
 class Collector:
-    """A Sink: an OpenTelemetry collector, sent every closed epoch until it answers.
+    """A Sink: an OpenTelemetry collector, to which every closed epoch is sent until it is accepted.
 
-    url: of its metrics, such as http://127.0.0.1:4318/v1/metrics.
+    Args:
+        url: of its metrics, such as http://127.0.0.1:4318/v1/metrics.
 
     Raises:
         BadParameter: no http or https address.
@@ -40,12 +41,12 @@ class Collector:
         export_request({})  # fails now, if OpenTelemetry is missing
 
     async def wants(self, metric: str, epoch: int, date: str) -> bool:
-        """Whether it is ours to send."""
+        """Claims the epoch; returns whether this process must send it."""
         del date
         return await self._deliveries.claim(f"{metric}:{epoch}")
 
     async def take(self, closed: Closed) -> None:
-        """Send it. Raises OSError, which says why, unless it is answered 2xx."""
+        """Sends it. Raises OSError with the reason, unless the answer is 2xx."""
         if "values" not in closed.document:
             await self._deliveries.pass_over(closed.id)
             return
@@ -88,7 +89,7 @@ def export_request(document: Mapping[str, Any]) -> bytes:
 def _gauges(
     document: Mapping[str, Any],
 ) -> Iterator[tuple[str, list[tuple[float, dict[str, str]]]]]:
-    """Each gauge's name, and its points: a figure and its attributes."""
+    """Each gauge's name and points, each a figure with its attributes."""
     head = {"metric": document["metric"]}
     if document["notice"]:
         head["notice"] = document["notice"]

@@ -1,8 +1,8 @@
-"""Publishes the estimates of every epoch that has closed, to a folder or to a webhook.
+"""Publishes the estimates of every closed epoch, to a folder or to a webhook.
 
-An epoch is published once its totals change no more, so that no sink needs it twice. A file is
-there whole or not at all. A webhook is sent an epoch until it answers 2xx, by one aggregator at a
-time: at least once, so it should go by `id`.
+An epoch is published once its totals are final, so that no sink needs it twice. Files are written
+atomically. A webhook receives an epoch until it answers 2xx, from one aggregator at a time: at
+least once, so it should deduplicate by `id`.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ _CLAIM_SECONDS: Final = 600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closed:
-    """One epoch as it is published. id: the same whenever it is published again."""
+    """One epoch as published; `id` is the same whenever it is published again."""
 
     id: str
     metric: str
@@ -47,26 +47,26 @@ class Closed:
     document: dict[str, Any]
 
     def json(self) -> bytes:
-        """As it is written and sent."""
+        """The document as it is written and sent."""
         return json.dumps(self.document, indent=1, ensure_ascii=False).encode() + b"\n"
 
 
 class Sink(Protocol):
-    """Where closed epochs go."""
+    """A destination of closed epochs."""
 
     async def wants(self, metric: str, epoch: int, date: str) -> bool:
-        """Whether it has not taken this one yet, and nobody else is about to give it."""
+        """Whether it does not have this epoch yet, and nobody else is about to publish it."""
         ...
 
     async def take(self, closed: Closed) -> None:
-        """Take it. Raises OSError if it cannot now: ConnectionError if nothing can be taken now."""
+        """Accepts it. Raises OSError if it cannot; ConnectionError if it can accept nothing now."""
         ...
 
 
 class Folder:
-    """Files FOLDER/METRIC/DATE.json, and .csv where there are values.
+    """Files FOLDER/METRIC/DATE.json, and .csv if there are values.
 
-    Until 2026-11 they had the epoch's number in place of its date; those count as written.
+    Until 2026-11 the epoch's number was used instead of its date; such files count as written.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -77,12 +77,12 @@ class Folder:
             raise StateUnusable(f"--export-dir {folder}: {error.strerror}") from error
 
     async def wants(self, metric: str, epoch: int, date: str) -> bool:
-        """Whether there is no file of it."""
+        """Whether the epoch has no file yet."""
         own = self._folder / metric
         return not any((own / f"{name}.json").exists() for name in (file_name(date), epoch))
 
     async def take(self, closed: Closed) -> None:
-        """Write them, the JSON last: it says that all is there."""
+        """Writes the files; the JSON last, as the sign that all are complete."""
         await asyncio.to_thread(self._write, closed)
 
     def _write(self, closed: Closed) -> None:
@@ -95,23 +95,23 @@ class Folder:
 
 
 def file_name(date: str) -> str:
-    """A date as part of a file's name everywhere: an hour's without its colon."""
+    """A date as part of a file name: an hour's without its colon."""
     return date.replace(":", "")
 
 
 class DeliveryLog(Protocol):
-    """Which epochs a webhook has heard of, shared by all aggregators."""
+    """The delivered epochs, shared by all aggregators."""
 
     async def claim(self, name: str) -> bool:
-        """Whether it is ours to send: not sent yet, and no other aggregator is at it."""
+        """Claims an epoch; False if it was sent, or another aggregator is sending it."""
         ...
 
     async def release(self, name: str) -> None:
-        """It was claimed, and could not be sent: whoever looks next may try."""
+        """Gives up a claim after a failure, so that anyone may try next."""
         ...
 
     async def done(self, name: str) -> None:
-        """It was told."""
+        """Records the delivery."""
         ...
 
 
@@ -123,7 +123,7 @@ class RedisDeliveryLog:
         self._clock = clock
 
     async def claim(self, name: str) -> bool:
-        """Whether it is ours to send. Raises StoreUnavailable."""
+        """Claims an epoch. Raises StoreUnavailable."""
         ask, now = self._server.ask, str(int(self._clock()))
         if await ask("HSETNX", "aggregator:told", name, now):
             return True
@@ -136,19 +136,21 @@ class RedisDeliveryLog:
         return True
 
     async def release(self, name: str) -> None:
-        """It is nobody's. Raises StoreUnavailable."""
+        """Gives up a claim. Raises StoreUnavailable."""
         await self._server.ask("HDEL", "aggregator:told", name)
 
     async def done(self, name: str) -> None:
-        """It was sent. Raises StoreUnavailable."""
+        """Records the delivery. Raises StoreUnavailable."""
         await self._server.ask("HSET", "aggregator:told", name, "told")
 
 
 class Deliveries:
-    """POSTs to one address, each until it is answered 2xx, by one aggregator at a time.
+    """POSTs to one address, each until the answer is 2xx, by one aggregator at a time.
 
-    setting: that has the address, for errors. whom: who answers there. kind: goes before ids in the
-    delivery log, where several addresses are sent the same epochs.
+    Args:
+        setting: option that contains the address, for errors.
+        whom: name of the receiver, for errors.
+        kind: prefix of ids in the delivery log, since several addresses get the same epochs.
 
     Raises:
         BadParameter: no http or https address.
@@ -173,15 +175,15 @@ class Deliveries:
         self._calls = HttpCalls(seconds)
 
     async def claim(self, name: str) -> bool:
-        """Whether it is ours to send."""
+        """Claims a delivery; returns whether this process must send it."""
         return await self._log.claim(self._kind + name)
 
     async def pass_over(self, name: str) -> None:
-        """Send nothing of it, now or later."""
+        """Marks it as done without sending it."""
         await self._log.done(self._kind + name)
 
     async def send(self, name: str, headers: Mapping[str, str], body: bytes) -> None:
-        """Send it. Raises OSError, which says why, unless it is answered 2xx."""
+        """Sends it. Raises OSError with the reason, unless the answer is 2xx."""
         try:
             await asyncio.to_thread(self._post, dict(headers), body)
         except OSError:
@@ -202,9 +204,10 @@ class Deliveries:
 
 
 class Webhook:
-    """An HTTP POST of the JSON, signed where there is a secret: X-Hubbub-Signature, HMAC-SHA-256.
+    """An HTTP POST of the JSON; with a secret, signed: X-Hubbub-Signature, HMAC-SHA-256.
 
-    seconds: that a call may take, whole.
+    Args:
+        seconds: time limit of a call.
 
     Raises:
         BadParameter: no http or https address.
@@ -219,12 +222,12 @@ class Webhook:
         )
 
     async def wants(self, metric: str, epoch: int, date: str) -> bool:
-        """Whether it is ours to send."""
+        """Claims the epoch; returns whether this process must send it."""
         del date  # its number tells it apart, as it did before there were dates
         return await self._deliveries.claim(f"{metric}:{epoch}")
 
     async def take(self, closed: Closed) -> None:
-        """Send it. Raises OSError, which says why, unless it is answered 2xx."""
+        """Sends it. Raises OSError with the reason, unless the answer is 2xx."""
         body = closed.json()
         headers = {"Content-Type": "application/json", "X-Hubbub-Id": closed.id}
         if self._secret:
@@ -233,14 +236,15 @@ class Webhook:
         await self._deliveries.send(closed.id, headers, body)
 
     async def pass_over(self, name: str) -> None:
-        """Send nothing of it, now or later."""
+        """Marks it as done without sending it."""
         await self._deliveries.pass_over(name)
 
 
 class EpochPublisher:
-    """Looks for epochs that have closed, and gives them to every sink.
+    """Publishes closed epochs to every sink.
 
-    at_once: how many metrics' epochs are given at the same time, each metric's in their order.
+    Args:
+        at_once: number of metrics published in parallel; each metric's epochs go in order.
     """
 
     def __init__(self, query: QueryEngine, sinks: list[Sink], at_once: int = 1) -> None:
@@ -249,7 +253,7 @@ class EpochPublisher:
         self._at_once = at_once
 
     async def run(self) -> None:
-        """Until cancelled. What cannot be taken now is given again later."""
+        """Publishes repeatedly, until cancelled. Epochs not accepted are published later."""
         while True:
             try:
                 await self.publish_closed()
@@ -258,7 +262,7 @@ class EpochPublisher:
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def publish_closed(self) -> int:
-        """Give what is due, and log what was not taken: how many were."""
+        """Publishes due epochs, logs failures, and returns the number of successes."""
         count, missed = await self.give_closed()
         if missed:
             _log.warning(
@@ -269,7 +273,7 @@ class EpochPublisher:
         return count
 
     async def give_closed(self) -> tuple[int, list[str]]:
-        """Give what is due: how many were taken; which were not and why, a sentence each."""
+        """Publishes due epochs: the number of successes, and a sentence for each failure."""
         missed: list[str] = []
         away: set[Sink] = set()
         turns = asyncio.Semaphore(self._at_once)
@@ -289,7 +293,7 @@ class EpochPublisher:
     async def _give(
         self, selection: EpochSelection, epoch: int, away: set[Sink], missed: list[str]
     ) -> int:
-        """How many sinks took an epoch. away, missed: sinks and sentences, which are added to."""
+        """Number of sinks that accepted an epoch; extends `away` and `missed` by failures."""
         name, date, count = selection.metric.name, selection.date(epoch), 0
         for sink in self._sinks:
             if sink in away or not await sink.wants(name, epoch, date):

@@ -1,4 +1,4 @@
-"""Tables: rows as files that other programs read. CSV and Parquet."""
+"""Rows as CSV and Parquet files, for other programs."""
 
 import csv
 import io
@@ -18,9 +18,9 @@ _FORMULA: Final = frozenset("=+-@\N{MINUS SIGN}")
 
 
 def to_csv(table: Sequence[Row]) -> str:
-    """As RFC 4180 has it, with a header; numbers to the last digit.
+    """Rows as CSV (RFC 4180) with a header; numbers with all digits.
 
-    A text that a spreadsheet would run as a formula has a ' in front: values are what people said.
+    A ' precedes a text that a spreadsheet would run as a formula, since devices supply the values.
     """
     lines = _Rows()
     writer = csv.DictWriter(lines, list(table[0]) if table else [], lineterminator="\r\n")
@@ -31,17 +31,17 @@ def to_csv(table: Sequence[Row]) -> str:
 
 
 class _Rows(list[str]):
-    """What csv writes, a row an entry.
+    r"""The output of csv, one entry per row.
 
-    It puts in quotes what holds a character that ends its rows: told that a carriage return does,
-    too, it lets no value begin a row of its own.
+    With "\r\n" as line end, csv quotes values that contain either character, so that no value can
+    begin a row of its own.
     """
 
     write = list.append
 
 
 def to_parquet(table: Sequence[Row]) -> bytes:
-    """As Apache Parquet has it.
+    """Rows as Apache Parquet.
 
     Raises:
         MissingDependency: pyarrow is not installed.
@@ -53,9 +53,9 @@ def to_parquet(table: Sequence[Row]) -> bytes:
 
 
 def inert(text: str) -> str:
-    """A text as a cell of CSV that no spreadsheet runs: with a ' in front if one might.
+    """A text that no spreadsheet runs as a formula: a ' precedes it if one might.
 
-    What programs skip before they look (spaces, line ends, what is not seen) is skipped here too.
+    Ignores what programs skip before they look: spaces, line ends, and invisible characters.
     """
     if text[:1] in _CONTROLS:
         return "'" + text

@@ -1,9 +1,9 @@
-"""Writes the totals of every window that has closed to files, and drops them from Redis in time.
+"""Writes the totals of every closed window to files, and later drops them from Redis.
 
-A window is written once its totals change no more. Should they grow after all, the file follows; a
-file of more reports than Redis has stays, since Redis may have been restored from an old backup.
-Several aggregators write the same bytes to the same name. A deletion is Redis's: its file goes
-afterwards.
+A window is written once its totals are final. If they grow nevertheless, the file is updated; a
+file with more reports than Redis stays, since Redis may have been restored from an old backup.
+Several aggregators write the same bytes to the same name. After a deletion in Redis, the file is
+deleted.
 """
 
 import asyncio
@@ -26,10 +26,12 @@ _DAY: Final = 86_400
 
 
 class Comparison(NamedTuple):
-    """What files have beside Redis.
+    """Result of comparing files with Redis.
 
-    windows: how many closed ones Redis counts. whole: files that could be read. differences: a
-    sentence each, with the remedy.
+    Args:
+        windows: number of closed windows in Redis.
+        whole: number of readable files.
+        differences: a sentence for each, with the remedy.
     """
 
     windows: int
@@ -38,13 +40,13 @@ class Comparison(NamedTuple):
 
 
 class TotalsWriter:
-    """Looks every minute which windows have closed.
+    """Writes closed windows every minute.
 
     Args:
-        collected: has the bundle in use, and knows which epochs are closed.
-        store: of Redis alone.
-        files: where they are written.
-        redis_days: for how many days after its epoch Redis keeps a window's cells; 0 for ever.
+        collected: contains the bundle in use, and decides which epochs are closed.
+        store: the totals in Redis alone.
+        files: destination.
+        redis_days: days after its epoch for which Redis keeps a window's cells; 0 for ever.
     """
 
     def __init__(
@@ -59,7 +61,7 @@ class TotalsWriter:
         self._dropped: set[Window] = set()
 
     async def run(self) -> None:
-        """Look, for ever. What cannot be written now is written later."""
+        """Runs `look` repeatedly, until cancelled. What cannot be written now is written later."""
         while True:
             try:
                 await self.look()
@@ -68,7 +70,7 @@ class TotalsWriter:
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def look(self) -> int:
-        """Write what is due, and delete what was deleted: how many windows were written."""
+        """Writes due windows, deletes files of deleted ones, and returns the number written."""
         number = 0
         self._written_bundle = b""
         listed = await self._files.listed(self._collected.bundle.streams)
@@ -90,14 +92,14 @@ class TotalsWriter:
         return number
 
     async def closed(self) -> AsyncIterator[tuple[Window, Counted]]:
-        """Every closed window of the bundle that Redis counts, and how much it holds."""
+        """Yields every closed window of the bundle in Redis, with its count."""
         bundle = self._collected.bundle
         for window, count in sorted((await self._store.counted(bundle.streams)).items()):
             if self._collected.is_closed(bundle.asked_in(window.stream), window.epoch):
                 yield window, count
 
     async def first_closing(self) -> str:
-        """Which epoch closes first, as a sentence; for where none is closed."""
+        """Sentence about the epoch that closes first, for when none is closed."""
         streams = self._collected.bundle.streams
         moments = [
             (closing_time(window.epoch, streams[window.stream].epoch), window)
@@ -112,7 +114,7 @@ class TotalsWriter:
         )
 
     async def compare(self) -> Comparison:
-        """Compare every file with Redis; reads every file."""
+        """Compares every file with Redis; reads every file."""
         sentences, whole = [], 0
         absent: dict[tuple[str, str], list[int]] = {}
         counted = dict([item async for item in self.closed()])
@@ -163,14 +165,14 @@ class TotalsWriter:
         return is_new
 
     def _is_over(self, window: Window) -> bool:
-        """Whether Redis need not have its cells any longer, if the clocks are sure of the time."""
+        """Whether Redis may drop the cells, with certainty about the time."""
         clocks, metric = self._collected.clocks, self._collected.bundle.asked_in(window.stream)
         ended = epoch_start(window.epoch + 1, metric.epoch)
         until = ended + self._redis_days * _DAY
         return bool(self._redis_days) and clocks.settled and until <= clocks.earliest()
 
     async def _drop(self, window: Window) -> None:
-        """Drop the cells from Redis, once the file is read back and the tags are forgotten."""
+        """Drops the cells from Redis, after reading the file back and once its tags are deleted."""
         if window in await self._store.remembered():
             return
         [totals], [filed] = await self._store.read([window]), await self._files.content([window])
@@ -181,7 +183,7 @@ class TotalsWriter:
         self._dropped.add(window)
 
     async def _delete(self) -> None:
-        """Delete the files of windows whose totals were deleted in Redis."""
+        """Deletes the files of windows whose totals were deleted in Redis."""
         laws = await self._store.report_counts()
         gone = {window for window, terms in laws.items() if terms.get(DELETED)}
         # Also where they were deleted before: another writer may have had them still.
@@ -190,6 +192,6 @@ class TotalsWriter:
 
 
 def _agree(own: WindowTotals, filed: WindowTotals) -> bool:
-    """Whether a file has what Redis has, as far as Redis has it."""
+    """Whether a file agrees with everything that Redis still has."""
     same = (own.counted, own.dummies, own.last) == (filed.counted, filed.dummies, filed.last)
     return same and (not own.cells.size or own.cells.tolist() == filed.cells.tolist())

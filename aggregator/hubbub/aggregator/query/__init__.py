@@ -1,7 +1,7 @@
-"""The query core: what analysts ask, answered in one place for every face.
+"""The query core: answers analysts' queries in one place, for every interface.
 
-epoch_range says which epochs are meant; totals and cache read them; estimating, trends and
-report_counts say what follows; answers has the shape of it all; engine puts it together.
+epoch_range parses the requested epochs; totals and cache read them; estimating, trends and
+report_counts compute results; answers defines their shape; engine combines all of it.
 """
 
 from hubbub.aggregator.query.engine import QueryEngine

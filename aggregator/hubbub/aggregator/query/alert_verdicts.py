@@ -1,8 +1,8 @@
-"""Verdicts of alerts: whether an epoch that is over is one that the catalog's alert is for.
+"""Verdicts of alerts: whether a finished epoch meets the condition of the catalog's alert.
 
-Of a change the smallest p-value counts, times how many values there are; of a share, mean or
-percentile that the catalog names, the end of its one-sided interval. So of the epochs in which it
-is not so, 1 less the confidence are called for at most, for every metric.
+For a change, the smallest p-value counts, times the number of values; for a share, mean or
+percentile that the catalog names, the end of its one-sided interval. So among epochs that do not
+meet the condition, at most a share 1 - confidence raise an alert, for every metric.
 """
 
 from collections.abc import Sequence
@@ -38,15 +38,15 @@ class AlertVerdict:
 
 
 def surely_changed(changes: Sequence[Change], confidence: float) -> list[Change]:
-    """Those that differ, where every value was looked at: if none does, none with this confidence.
+    """Significant changes over all values: without any true change, none with this confidence.
 
-    Bonferroni: the p-values are of one answer, and depend on each other in ways nobody knows.
+    By Bonferroni, since the p-values of one answer depend on each other in unknown ways.
     """
     return [change for change in changes if change.p_value * len(changes) <= 1 - confidence]
 
 
 async def judged_epochs(query: QueryEngine, metric: Metric, newest: int = 1) -> EpochSelection:
-    """The newest epochs of a metric that can be judged: over, and with the minimum batch."""
+    """The newest epochs of a metric that can be judged: closed, and with the minimum batch."""
     every = await query.collected.find(metric.name, EpochRange(epochs="all"))
     reports = every.by_epoch()
     over = [
@@ -58,7 +58,7 @@ async def judged_epochs(query: QueryEngine, metric: Metric, newest: int = 1) -> 
 
 
 async def judge(query: QueryEngine, metric: Metric, epoch: int) -> AlertVerdict | None:
-    """Whether an epoch is one to call for; None without an alert, or an epoch to compare with."""
+    """The verdict on an epoch; None without an alert, or without an epoch to compare with."""
     alert = metric.alert
     if alert is None:
         return None
@@ -98,7 +98,7 @@ async def judge(query: QueryEngine, metric: Metric, epoch: int) -> AlertVerdict 
 
 
 def _looked_for(metric: Metric, rule: Rule) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Of strings, the rule's own beside the catalog's."""
+    """For strings, the rule's own, beside the catalog's list."""
     if metric.values is not None or rule.of != "share":
         return (), ()
     return (rule.value,), ("catalog",) if metric.candidates else ()

@@ -2,12 +2,12 @@
 
 Keys:
 
-    aggregator:estimates             hash: METRIC -> JSON, which RANGEs of it there are
-    aggregator:estimates:METRIC:RANGE  hash: every field of an answer -> JSON; version, what it came
-                                     from; written, when that was last found so, ISO 8601, UTC
+    aggregator:estimates             hash: METRIC -> JSON list of its RANGEs
+    aggregator:estimates:METRIC:RANGE  hash: every field of an answer -> JSON; version, a digest of
+                                     its inputs; written, last confirmation, ISO 8601, UTC
 
-RANGE is an epoch's date, "newest", or what `last` of a question takes: "7d". One command writes an
-answer whole, so none is ever mixed of two.
+RANGE is an epoch's date, "newest", or a value of `last`: "7d". One command writes a whole answer,
+so that none is a mixture of two.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ class Written:
 
 
 class AnswerStore:
-    """Finished answers by metric and range, those that were read last at hand.
+    """Finished answers by metric and range, with a cache of those read last.
 
     Every method raises StoreUnavailable without Redis.
     """
@@ -49,7 +49,7 @@ class AnswerStore:
         self._read: LruCache[str, tuple[str, Estimated]] = LruCache(_MAX_VALUES)
 
     async def find(self, metric: str, range_: str, version: str) -> Estimated | None:
-        """The answer of exactly this version, whole."""
+        """The complete answer of exactly this version; None otherwise."""
         key = _key(metric, range_)
         current = await self._server.ask("HGET", key, "version")
         if current is None or _text(current) != version:
@@ -66,29 +66,29 @@ class AnswerStore:
         return answer
 
     async def written(self, metric: str, range_: str) -> Written | None:
-        """What stands there, of whichever version."""
+        """The stored state of the range, of any version."""
         version, at = await self._server.ask("HMGET", _key(metric, range_), "version", "written")
         return Written(_text(version), _text(at)) if version and at else None
 
     async def keep(self, answer: Estimated, range_: str, record: Written) -> None:
-        """Keep an answer in place of what stands there."""
+        """Stores an answer, replacing the current one."""
         key = _key(answer.metric, range_)
         document = {"version": record.version, "written": record.at, **asdict(answer)}
         pairs = [part for name, value in document.items() for part in (name, _json(value))]
         await self._server.execute([("HSET", key, *pairs), ("EXPIRE", key, _SECONDS)])
 
     async def confirm(self, metric: str, range_: str, record: Written) -> None:
-        """Say that what stands there was found right once more."""
+        """Records that the stored answer is still right."""
         key = _key(metric, range_)
         when = ("HSET", key, "written", _json(record.at))
         await self._server.execute([when, ("EXPIRE", key, _SECONDS)])
 
     async def ranges(self, metric: str, ranges: Sequence[str]) -> None:
-        """Say which ranges of a metric there are."""
+        """Stores the list of a metric's ranges."""
         await self._server.ask("HSET", _INDEX, metric, _json(list(ranges)))
 
     async def drop(self, metric: str) -> None:
-        """Keep none of a metric."""
+        """Deletes all answers of a metric."""
         listed = await self._server.ask("HGET", _INDEX, metric)
         ranges = json.loads(listed) if listed else []
         for name in ranges:
@@ -97,7 +97,7 @@ class AnswerStore:
 
 
 def range_name(selection: EpochSelection, query: EstimateQuery) -> str:
-    """What the answer to a question is kept as: its one epoch's date, or the question's range."""
+    """Name under which an answer is stored: its only epoch's date, or the query's range."""
     if query.range.last:
         return query.range.last
     return selection.dates if len(selection.epochs) == 1 else query.range.epochs
@@ -106,7 +106,7 @@ def range_name(selection: EpochSelection, query: EstimateQuery) -> str:
 def version_of(
     definition: str, selection: EpochSelection, query: EstimateQuery, *, final: bool
 ) -> str:
-    """A digest of everything that an answer depends on; `definition` is program and metric."""
+    """Digest of everything on which an answer depends; `definition` covers program and metric."""
     came_from: tuple[object, ...] = (
         definition,
         query.confidence,
@@ -121,7 +121,7 @@ def version_of(
 
 
 def _answer(hash_fields: Mapping[bytes, bytes], version: str) -> Estimated | None:
-    """The answer that stands in a hash; None of another version, or of other fields."""
+    """The answer in a hash; None if it has another version or other fields."""
     document = {name.decode(): json.loads(value) for name, value in hash_fields.items()}
     if document.pop("version", None) != version or document.pop("written", None) is None:
         return None

@@ -1,14 +1,13 @@
-"""Answers: their one shape, for every face. gRPC's messages have the same names and fields.
+"""Answers: their only shape, for every interface. gRPC's messages have the same names and fields.
 
-What is said of a single value is analysis' own: ValueAnswer, Mean, TopValue, Change, Cell.
-
-whose: an answer is about those who reported, or about the population that they are from; then its
-errors cover the choice of who reported, too.
-notice: what stands before all of it: of a development installation that it protects nobody; of
-numbers of reports, where devices send dummies too, that they are estimates, and their errors.
-Times are ISO 8601, UTC. `date` is an epoch as people say it, 2026-11-22; of hours 2026-11-22T14:00,
-of weeks the first day. `dates` are several, as `epochs` of a question takes them.
-None stands for what is not known or does not apply.
+Rows about single values come from analysis: ValueAnswer, Mean, TopValue, Change, Cell.
+whose: an answer is about the reporters, or about the population from which they come; then its
+errors include sampling.
+notice: precedes the answer: in development, that nobody is protected; if devices send dummies, that
+numbers of reports are estimates.
+Times are ISO 8601, UTC. `date` is an epoch for people, 2026-11-22; for hours 2026-11-22T14:00, for
+weeks the first day. `dates` are several, in the form of a query's `epochs`.
+None means unknown or not applicable.
 """
 
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Breaking down: a metric by what is public of devices, each value beside all others."""
+"""Breakdowns: a metric by a public field of devices, each value compared with all others."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -95,12 +95,12 @@ class Part(NamedTuple):
 
     @property
     def is_answered(self) -> bool:
-        """Whether it holds what an answer takes."""
+        """Whether it has the minimum batch."""
         return self.own.reports >= self.own.metric.fewest
 
 
 def field_of(metric: Metric, by: str) -> str:
-    """The public field that is meant. Raises BadParameter with those that there are."""
+    """The public field named `by`, or the first. Raises BadParameter with the list of fields."""
     wanted = by or next(iter(metric.breakdown), "")
     if wanted in metric.breakdown:
         return wanted
@@ -138,7 +138,7 @@ def parts_by(bundle: Bundle, whole: EpochSelection, by: str = "") -> list[Part]:
 
 
 def _within(whole: EpochSelection, part: Metric) -> EpochSelection:
-    """What is held of some cells in the epochs that are asked for."""
+    """The selection of the same epochs for some cells of the metric."""
     streams = set(part.streams)
     own = {window: count for window, count in whole.counted.items() if window.stream in streams}
     return EpochSelection(part, whole.epochs, own)
@@ -156,7 +156,7 @@ def _named(metric: Metric, where: str) -> str:
 def broken_down(
     parts: Sequence[Part], answers: Sequence[tuple[Answer, Answer | None]]
 ) -> list[PartRow]:
-    """The rows of the table, from the answers to each answered part and to its others."""
+    """Rows of the table, from the answers to each answered part and to its others."""
     answered = [part.name for part in parts if part.is_answered]
     rows: list[PartRow] = []
     for name, (own, rest) in zip(answered, answers, strict=True):
@@ -200,7 +200,7 @@ def _row(part: str, own: Answer, value: ValueAnswer, other: Change | None) -> Pa
 
 
 def _marked(rows: Sequence[PartRow]) -> list[PartRow]:
-    """The rows with marks that hold over all of them: those of each part held over it alone."""
+    """The rows with marks that hold over all rows; they first held over each part alone."""
     compared = [place for place, row in enumerate(rows) if row.p_value is not None]
     result = list(rows)
     beyond = stand_out(np.array([rows[place].p_value for place in compared], dtype=np.float64))

@@ -1,7 +1,7 @@
-"""What is kept at hand: totals that have not changed, and answers made from them.
+"""Caches unchanged totals, and answers computed from them.
 
-Every change of a window's totals is named by the batch that made it, so a window whose last change
-is the same still has the same totals: nothing here is ever out of date, and nothing expires.
+Every change of a window's totals is named by its batch, so a window with the same last change has
+the same totals: nothing cached is ever out of date, and nothing expires.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ Value = TypeVar("Value")
 
 
 class LruCache(Generic[Key, Value]):
-    """What was used last, up to so much in all; each entry says how much it is."""
+    """The most recently used entries, up to a total size; each entry has its own size."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -57,14 +57,14 @@ class LruCache(Generic[Key, Value]):
         self.size = 0
 
     def get(self, key: Key) -> Value | None:
-        """What is kept under a key; it is the most recent now."""
+        """The entry of a key, which becomes the most recent; None if absent."""
         if key not in self._kept:
             return None
         self._kept.move_to_end(key)
         return self._kept[key][0]
 
     def keep(self, key: Key, value: Value, size: int) -> None:
-        """Keep it, in place of what was used longest ago; not at all if it is too much."""
+        """Stores an entry, evicting the least recent ones; does nothing if it is too large."""
         _, old = self._kept.pop(key, (None, 0))
         self.size -= old
         if size > self._most:
@@ -78,7 +78,7 @@ class LruCache(Generic[Key, Value]):
 
 @dataclass(frozen=True, slots=True)
 class _Made(Generic[Value]):
-    """An answer, what it was made of, and its number in the order in which they were begun."""
+    """A result, the version of its inputs, and its number in the order of starts."""
 
     begun: int
     version: tuple[Hashable, ...]
@@ -86,11 +86,11 @@ class _Made(Generic[Value]):
 
 
 class SingleFlightCache(Generic[Value]):
-    """The latest answer to each question, made once.
+    """The latest result of each question, computed once.
 
-    Who asks for one that is being made waits for it; who leaves does not take it from the others.
-    What was made of former totals is asked for by nobody, so it goes as soon as there is a newer,
-    and is not kept if that was ready before it.
+    Callers that request a result in progress wait for it; a caller that leaves does not cancel it
+    for the others. A result of former totals is replaced by a newer one, and is not stored if the
+    newer one was ready first.
     """
 
     def __init__(self, most: int) -> None:
@@ -136,7 +136,7 @@ class SingleFlightCache(Generic[Value]):
 
 
 class CoalescedRead(Generic[Value]):
-    """One reading for all who ask meanwhile, begun after each of them asked: never out of date."""
+    """One read for all callers who wait, begun after each of their calls: never out of date."""
 
     def __init__(self, fetch: Callable[[], Awaitable[Value]]) -> None:
         self._read = fetch
@@ -144,7 +144,7 @@ class CoalescedRead(Generic[Value]):
         self._next: asyncio.Task[Value] | None = None
 
     async def get(self) -> Value:
-        """What is read once the reading that is under way is done."""
+        """The result of the next read, after the current one."""
         if self._next is None:
             self._next = _begun(self._after(self._under_way))
         return await asyncio.shield(self._next)
@@ -157,7 +157,7 @@ class CoalescedRead(Generic[Value]):
 
 
 def _begun(work: Coroutine[Any, Any, Value]) -> "asyncio.Task[Value]":
-    """A task whose failure is for who waits, and for nobody's log if all of them have left."""
+    """A task whose failure reaches only its waiters, and is not logged if all have left."""
     task = asyncio.create_task(work)
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return task
@@ -184,7 +184,7 @@ class TotalsCache:
         self._counting: dict[frozenset[str], CoalescedRead[Mapping[Window, Counted]]] = {}
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
-        """What every window of these streams holds, where it holds any report."""
+        """Count of every window of these streams that has a report."""
         key = frozenset(streams)
         if key not in self._counting:
             self._counting[key] = CoalescedRead(lambda: self._counted(key))
@@ -195,7 +195,7 @@ class TotalsCache:
         return {window: self._apart(window, count) for window, count in counts.items()}
 
     def _apart(self, window: Window, count: Counted) -> Counted:
-        """Reports and dummies, where devices make them: by what is expected."""
+        """The estimated split into reports and dummies, if devices add dummies."""
         each = self._dummies_each(window.stream)
         reports = round(count.reports / (1 + each))
         return Counted(reports, count.tags - reports, count.last) if each else count
@@ -203,7 +203,7 @@ class TotalsCache:
     async def read(
         self, windows: Sequence[Window], counted: Mapping[Window, Counted]
     ) -> list[WindowTotals]:
-        """What these windows hold; `counted`: as just told."""
+        """Totals of these windows; `counted` is a fresh result of `counted()`."""
         totals: dict[Window, WindowTotals] = {}
         for window in windows:
             window_totals = self._recent.get(window)
@@ -295,7 +295,7 @@ _MAX_WAITING: Final = 4
 
 
 class Turns:
-    """One for all callers of a process."""
+    """A queue for expensive questions, shared by all callers of a process."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()

@@ -1,4 +1,4 @@
-"""What one caller sees: the same answers, of their metrics alone. Others do not exist for them."""
+"""One caller's view: the same answers for their metrics only; others do not exist for them."""
 
 from collections.abc import Callable, MutableMapping, Sequence
 from copy import copy
@@ -15,7 +15,7 @@ Sees = Callable[[str], bool]
 
 
 class Viewer(Protocol):
-    """Who asks."""
+    """The caller, as the query core sees them."""
 
     @property
     def sees_all(self) -> bool:
@@ -23,7 +23,7 @@ class Viewer(Protocol):
 
     @property
     def may_all(self) -> bool:
-        """Whether they may everything with all metrics."""
+        """Whether everything is allowed for all metrics."""
 
     def sees(self, metric: str) -> bool:
         """Whether a metric of this name, or a tier, exists for them."""
@@ -55,7 +55,7 @@ def caller_view(
 
 
 def _visible_bundle(bundle: Bundle, sees: Sees) -> Bundle:
-    """The bundle without what is hidden, which nothing that is left names."""
+    """The bundle without hidden metrics, and without references to them."""
     metrics = {name: metric for name, metric in bundle.metrics.items() if sees(name)}
     for name, metric in metrics.items():
         if metric.supersedes and metric.supersedes not in metrics:
@@ -64,7 +64,7 @@ def _visible_bundle(bundle: Bundle, sees: Sees) -> Bundle:
 
 
 def _visible_status(status: PipelineStatus, sees: Sees) -> PipelineStatus:
-    """The law over the windows that are left, added up anew."""
+    """The law over the visible windows, with new sums."""
     windows = [window for window in status.windows if sees(window.stream)]
     return replace(
         status,

@@ -1,7 +1,7 @@
-"""Strings to look for: the catalog's own, lists that analysts saved, and those of a question.
+"""Candidate strings: the catalog's own, lists that analysts saved, and those of a query.
 
-Saved lists are two hashes of Redis: `aggregator:candidates`, NAME -> the strings, packed, and
-`aggregator:candidate_lists`, NAME -> how many and since when.
+Saved lists are two Redis hashes: `aggregator:candidates`, NAME -> the packed strings, and
+`aggregator:candidate_lists`, NAME -> how many, and since when.
 """
 
 import gzip
@@ -77,15 +77,15 @@ async def with_candidates(
     lists: "CandidateLists",
     estimate: Callable[[str, EstimateQuery], Awaitable[Estimated]],
 ) -> EstimateQuery:
-    """The question with all strings that it looks for, and with the names of where they are from.
+    """The query with all of its candidate strings, and with the names of their sources.
 
-    Without any the catalog's own are, and what the metric's tree found, if some of its devices feed
-    one; either among the lists adds them to others. A metric that finds its strings looks for none,
-    where none are named.
+    Without a list or a string, the catalog's list is used, and what the metric's tree discovered,
+    if some of its devices feed one; either can also be named among the lists. A metric that
+    discovers strings needs none.
 
     Raises:
-        BadParameter: lists for a metric that is not over strings, or likely strings of one that
-            finds none.
+        BadParameter: lists for a metric that is not over strings, or likely strings of a metric
+            that discovers none.
         NothingToLookFor: no list, no string, and none in the catalog.
         UnknownList: a list that is not saved.
     """
@@ -128,7 +128,7 @@ async def with_candidates(
 
 
 def _finds_none(metric: Metric) -> str:
-    """What is said where likely strings are asked of what finds none, and what to ask instead."""
+    """Error text about likely strings of a metric that discovers none, with the remedy."""
     why = f'metric "{metric.name}" is answered by {metric.randomizer.NAME}, which finds no strings'
     if metric.discover:
         tree = f"{metric.base_name}/{FINDER}"
@@ -144,7 +144,7 @@ async def _discovered(
     query: EstimateQuery,
     estimate: Callable[[str, EstimateQuery], Awaitable[Estimated]],
 ) -> list[str]:
-    """What the metric's tree found in the same epochs, by other devices than those that count."""
+    """Strings that the metric's tree discovered in the same epochs, with other devices."""
     try:
         answer = await estimate(f"{metric.base_name}/{FINDER}", EstimateQuery(range=query.range))
     except BatchTooSmall:
@@ -153,7 +153,7 @@ async def _discovered(
 
 
 def looks_for_strings(metric: Metric) -> bool:
-    """Whether it answers for the strings alone that it is asked for."""
+    """Whether it answers only for candidate strings."""
     if metric.model:
         return False
     family = family_for(metric.randomizer)
@@ -169,13 +169,13 @@ class CandidateLists:
         self._viewer: Viewer | None = None
 
     def seen_by(self, viewer: Viewer) -> Self:
-        """The same for one caller: everybody reads every list, and publishers write them."""
+        """The same for one caller: everybody reads all lists, and publishers write them."""
         own = copy(self)
         own._viewer = viewer  # noqa: SLF001 of the same class
         return own
 
     async def all(self) -> list[SavedList]:
-        """Every list, by name; those that nobody can read are left out."""
+        """All readable lists, by name."""
         reply = await self._server.ask("HGETALL", _LISTS_KEY)
         saved_lists = (_saved(name, text) for name, text in reply.items())
         return sorted(
@@ -184,7 +184,7 @@ class CandidateLists:
         )
 
     async def find(self, name: str) -> tuple[str, ...]:
-        """The strings of one. Raises UnknownList."""
+        """The strings of a list. Raises UnknownList."""
         packed = (
             await self._server.ask("HGET", _STRINGS_KEY, name) if NAME.fullmatch(name) else None
         )
@@ -199,10 +199,10 @@ class CandidateLists:
             ) from error
 
     async def save(self, name: str, strings: Sequence[str], *, add: bool = False) -> SavedList:
-        """Save a list under a name, in place of one or added to it.
+        """Saves a list under a name, replacing a former list or, with `add`, extending it.
 
         Raises:
-            BadParameter: no such name may be, a string cannot be, or there are too many.
+            BadParameter: an invalid name, an invalid string, or too many.
             AccessRefused: the caller is not a publisher.
         """
         if self._viewer:
@@ -223,7 +223,7 @@ class CandidateLists:
         return new_list
 
     async def remove(self, name: str) -> None:
-        """Forget one. Raises UnknownList, or AccessRefused for who is not a publisher."""
+        """Deletes a list. Raises UnknownList, or AccessRefused if the caller is not a publisher."""
         if self._viewer:
             self._viewer.check("publisher")
         saved_lists = await self.all()
@@ -242,7 +242,7 @@ def _saved(name: bytes, text: bytes) -> SavedList | None:
 
 
 def _checked(name: str, strings: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    """The strings without repeats, if they may be kept under this name."""
+    """The strings without repetition, if they may be saved under this name."""
     if not NAME.fullmatch(name) or name in {CATALOG, GIVEN, DISCOVERED}:
         raise BadParameter(
             f"a list's name must match {NAME.pattern}, and not be "

@@ -1,6 +1,6 @@
-"""The query engine: answers what analysts ask, once for every face.
+"""The query engine: answers all queries, for every interface.
 
-Nothing is worked out twice while totals are what they were, and what takes long is done in threads:
+It computes nothing twice while totals are unchanged, and runs long computations in threads, so that
 batches keep coming meanwhile.
 """
 
@@ -152,7 +152,7 @@ class QueryEngine:
         self._law = CoalescedRead(lambda: status(store, upstream, self.collected.date_of))
 
     def use(self, bundle: Bundle) -> None:
-        """Answer by this bundle, with nothing that was worked out by another."""
+        """Answers by this bundle, and drops everything computed by another."""
         self.collected.bundle = bundle
         self._definitions: dict[str, tuple[Metric, str]] = {}
         self._answers: SingleFlightCache[RangeEstimate] = SingleFlightCache(_MAX_VALUES)
@@ -162,7 +162,7 @@ class QueryEngine:
         self._visible: dict[frozenset[str], Bundle] = {}
 
     def seen_by(self, viewer: Viewer) -> "QueryEngine":
-        """The same for one caller: with what they see alone, and stored by those who may write."""
+        """The same for one caller: with their metrics only, and with their right to write."""
         if viewer.may_all:
             return self
         engine = copy(self)
@@ -174,7 +174,7 @@ class QueryEngine:
         return engine
 
     async def metrics(self) -> list[MetricLine]:
-        """Every metric, with what is held of it."""
+        """All metrics, with their reports."""
         terms = await self._terms()
         every = await self.collected.all()
         return [
@@ -188,7 +188,7 @@ class QueryEngine:
         return await detail(self.collected, selection, terms, self._reserve())
 
     async def estimate(self, name: str, query: EstimateQuery, page: Page = WHOLE) -> Estimated:
-        """Estimates over the epochs that are meant, added up."""
+        """Estimates over the requested epochs, added up."""
         query = await self._resolved(name, query)
         selection = await self.collected.find(name, query.range)
         version = self._version(selection, query)
@@ -200,7 +200,7 @@ class QueryEngine:
         return replace(whole, waiting=waiting, withheld=withheld, total=total, values=values)
 
     async def refresh(self, name: str, query: EstimateQuery, range_: str, at: str) -> bool:
-        """Keep the answer to a question as this range, or find that it is kept: if so, False."""
+        """Stores the answer of a range, or confirms the stored one; returns whether it was new."""
         query = await self._resolved(name, query)
         selection = await self.collected.find(name, query.range)
         record = Written(self._version(selection, query), at)
@@ -216,7 +216,7 @@ class QueryEngine:
         return version_of(self._definition(selection.metric), selection, query, final=final)
 
     def _definition(self, metric: Metric) -> str:
-        """A metric as its bundle defines it; who asked before another bundle has the former one."""
+        """Text of a metric's definition; it differs between bundles that define it differently."""
         entry = self._definitions.get(metric.name)
         if entry is None or entry[0] != metric:
             entry = metric, repr((VERSION, metric))  # of this version alone
@@ -229,7 +229,7 @@ class QueryEngine:
     def _envelope(
         self, query: EstimateQuery, answer: Answer, *selections: EpochSelection
     ) -> dict[str, Any]:
-        """What every answer has. selections: of one metric, all that the answer comes from."""
+        """Fields of every answer; `selections`, of one metric, are all that the answer covers."""
         whole = together(selections) if selections[1:] else selections[0]
         return {
             "metric": selections[0].metric.name,
@@ -245,13 +245,13 @@ class QueryEngine:
         }
 
     async def _made(self, selection: EpochSelection, query: EstimateQuery) -> Estimated:
-        """The whole answer, but for what the shuffler alone knows."""
+        """The whole answer, without the shuffler's terms."""
         estimate = await self._work(selection, query)
         envelope = self._envelope(query, estimate.answer, selection)
         return await asyncio.to_thread(whole_answer, envelope, selection, query, estimate)
 
     async def top(self, name: str, query: EstimateQuery, number: int) -> TopList:
-        """The most frequent values, and how sure their order is."""
+        """The most frequent values, and the confidence in their order."""
         query = await self._resolved(name, query)
         selection = await self.collected.find(name, query.range)
         answer = (await self._work(selection, query)).answer
@@ -398,7 +398,7 @@ class QueryEngine:
     async def _arm_estimates(
         self, arms: Arms, arm: str, confidence: float
     ) -> tuple[ArmEstimate, ArmEstimate]:
-        """The control arm's and another's, with intervals of a confidence."""
+        """Estimates of the control arm and of another arm, at this confidence."""
         query = EstimateQuery(confidence=confidence)
         control, other = [await self._work(part, query) for part in arms.pair(arm)]
         return (
@@ -409,7 +409,7 @@ class QueryEngine:
     async def compare(
         self, name: str, query: EstimateQuery, after: EpochRange, page: Page = WHOLE
     ) -> Compared:
-        """What differs between two ranges: that of `query`, before, and `after`.
+        """The change between two ranges: that of `query`, before, and `after`.
 
         Raises:
             TooFewEpochs: there is no epoch to compare with.
@@ -445,8 +445,8 @@ class QueryEngine:
     ) -> Trended:
         """Epoch by epoch: these values, or the `number` most frequent ones of the whole range.
 
-        Metrics that this one goes on from are joined where they asked for the value. Percentiles of
-        the query are followed in place of values, of this metric alone.
+        Metrics that this one supersedes are joined where they listed the value. If the query has
+        percentiles, they are followed instead of values, for this metric alone.
         """
         if query.percentiles and values:
             raise BadParameter("a trend follows values or percentiles: leave one of the two out")
@@ -493,7 +493,7 @@ class QueryEngine:
         return replace(await self._law.get(), notice=self._notice())
 
     async def watch(self, after: int) -> Watched:
-        """Reports that were counted after the one of this number; of production none."""
+        """Reports counted after this number; none in production."""
         bundle = self.collected.bundle
         new = self._arrivals.after(after) if self._arrivals else []
         return Watched(await asyncio.to_thread(arrived, bundle, new), self._notice())
@@ -502,7 +502,7 @@ class QueryEngine:
         return notice(development=self.collected.bundle.development)
 
     async def _resolved(self, name: str, query: EstimateQuery) -> EstimateQuery:
-        """The question with all strings that it looks for."""
+        """The query with all of its candidate strings."""
         metric = self.collected.bundle.metric(name)
         if metric.values is not None and not (query.lists or query.likely):
             return query  # which are listed
@@ -515,12 +515,12 @@ class QueryEngine:
         return self._beyond.reserve if self._beyond else None
 
     def _turn(self, query: EstimateQuery, points: int = 0) -> AbstractAsyncContextManager[None]:
-        """The one turn of expensive questions; others go on beside it."""
+        """The queue for expensive questions; cheap ones do not wait."""
         large = len(query.candidates) > _MANY_CANDIDATES or points > _MANY_POINTS
         return self._turns.turn() if query.likely or large else nullcontext()
 
     async def _work(self, selection: EpochSelection, query: EstimateQuery) -> RangeEstimate:
-        """What the totals of these epochs say."""
+        """The estimates of these epochs."""
 
         async def make() -> tuple[RangeEstimate, int]:
             with self._stages.of("answer"):
@@ -541,7 +541,7 @@ class QueryEngine:
 
 
 def arrived(bundle: Bundle, arrivals: Sequence[Arrival]) -> list[Arrived]:
-    """Those whose metric this bundle has, in its words."""
+    """Arrivals of this bundle's streams, in its words."""
     return [
         _told(bundle, arrival) for arrival in arrivals if arrival.window.stream in bundle.streams
     ]

@@ -1,15 +1,15 @@
-"""Which epochs are meant, in words: one grammar for every face.
+"""Selects epochs by text: one grammar for every interface.
 
 last:
   N            the newest N epochs, counted back from the current one
-  12h 7d 4w    those that began within so many hours, days, weeks up to now
+  12h 7d 4w    those that began within this many hours, days, weeks up to now
 epochs:
-  newest       the newest that holds a report; what is meant where nothing is said
-  closed       the newest that holds a report and takes no more
-  all          every one that holds a report
+  newest       the newest with a report; the default
+  closed       the newest with a report that is closed
+  all          every epoch with a report
   A            one, by its day (2026-11-22, today, yesterday), its month (2026-11), its moment
                (2026-11-22T14:00) or its number
-  A..B         from A through B, a day or a month being all of its epochs
+  A..B         from A through B; a day or a month stands for all of its epochs
   A,B,C..D     several
 """
 
@@ -94,7 +94,7 @@ def _range(text: str, length: str, now: float) -> tuple[int, int]:
 
 
 def _ends(text: str, length: str, now: float) -> tuple[int, int]:
-    """The first and the last epoch of what one side names."""
+    """The first and the last epoch that one side names."""
     text = text.strip()
     if text in _DAYS_AGO:
         day = datetime.fromtimestamp(now, UTC) - timedelta(days=_DAYS_AGO[text])

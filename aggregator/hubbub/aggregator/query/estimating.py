@@ -1,4 +1,4 @@
-"""What totals say: estimates, whether honest reports made them, what one report reveals."""
+"""Computes from totals: estimates, their plausibility, and what one report reveals."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -57,7 +57,7 @@ class Page:
     find: str = ""
 
     def of(self, rows: Sequence[Row], rank: Callable[[Row], Any]) -> tuple[list[Row], int]:
-        """The rows of this page, and how many there are on all pages.
+        """The rows of this page, and the number of rows on all pages.
 
         Raises:
             BadParameter: the order is by a field that these rows do not have.
@@ -112,7 +112,7 @@ class EstimateQuery:
     below: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check candidates, percentiles, and what cannot be asked for together."""
+        """Checks candidates, percentiles, and combinations."""
         if self.percentiles:
             object.__setattr__(self, "percentiles", check_percentiles(self.percentiles))
         if self.asks_ranks and self.anytime:
@@ -132,7 +132,7 @@ class EstimateQuery:
 
     @property
     def asks_ranks(self) -> bool:
-        """Whether it asks for percentiles, or shares below a number, which not every metric has."""
+        """Whether it requests percentiles or shares below a number, which not all metrics have."""
         return bool(self.percentiles or self.below)
 
 
@@ -158,7 +158,7 @@ class RangeEstimate:
 
     @property
     def size(self) -> int:
-        """How many values an answer of them alone has that takes as much memory."""
+        """Memory of the answer, in numbers of values."""
         numbers = sum(ranks.size for ranks in (self.ranks, self.population) if ranks)
         return len(self.answer.values) + numbers // _NUMBERS_A_VALUE
 
@@ -201,10 +201,10 @@ def estimate_range(
 
 
 def ranks_for(metric: Metric, query: EstimateQuery, ranks: Ranks | None) -> Ranks | None:
-    """The ranks; None where nobody asks for them and there are none.
+    """The ranks; None if there are none and the query does not need them.
 
     Raises:
-        BadParameter: percentiles are asked of a metric without parts of a range.
+        BadParameter: percentiles of a metric without parts of a range.
     """
     if ranks is None and query.asks_ranks:
         raise BadParameter(
@@ -221,7 +221,7 @@ def _answer(
     confidence: float,
     repeats: int,
 ) -> Answer:
-    """lists: of each list of values the tiers, and how many values it has."""
+    """The answer; `lists` has the tiers and the number of values of each list."""
     if not metric.grown or metric.values is None:
         return answer_tiers(lists[0][0], metric.values, query.candidates, confidence, repeats)
     if query.candidates:
@@ -231,14 +231,14 @@ def _answer(
 
 
 def one_look(metric: Metric) -> str:
-    """Why intervals of this metric hold at one look alone; "" where they can at every one."""
+    """Why intervals of this metric are valid for one look only; "" if for every look."""
     if why := family_for(metric.randomizer).ONE_LOOK:
         return why
     return "values were appended, which fewer reports are of" if metric.grown else ""
 
 
 def _surer(metric: Metric, answer: Answer) -> float:
-    """The confidence of plain intervals that hold at every look.
+    """Confidence of plain intervals that are valid at every look.
 
     Raises:
         BadParameter: estimates whose errors do not add up report by report.
@@ -262,9 +262,9 @@ def _surer(metric: Metric, answer: Answer) -> float:
 
 
 def _weakest(bundle: Bundle, totals: Mapping[Window, WindowTotals]) -> Amplified | None:
-    """The central guarantee of a report in the smallest batch, at the tier that hides least.
+    """The central guarantee of a report in the smallest batch, of the least private tier.
 
-    Of a metric with a central promise, in the smallest epoch.
+    For a metric with a central promise, in the smallest epoch.
     """
     sizes: dict[str, int] = {}
     dummies: dict[str, int] = {}

@@ -1,7 +1,7 @@
 """Experiments: each metric by its arms, the effect of every arm, and a verdict in words.
 
-An answer is of all epochs that there are: its intervals hold at every look, as long as each look
-takes in what the one before did.
+An answer covers all epochs so far: its intervals are valid at every look, as long as each look
+includes the reports of the one before.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -97,12 +97,12 @@ class Arms:
 
     @property
     def repeats(self) -> int:
-        """How many of the reports of an arm one device may have made."""
+        """Largest number of an arm's reports from one device."""
         return max(reports_of_one(self.metric, self.selections[self.experiment.control].epochs), 1)
 
     @property
     def sizes(self) -> list[ArmReports]:
-        """How many reports each arm has."""
+        """Number of reports of each arm."""
         name = self.metric.name
         return [
             ArmReports(metric=name, arm=arm, weight=weight, reports=self.selections[arm].reports)
@@ -110,7 +110,7 @@ class Arms:
         ]
 
     def pair(self, arm: str) -> tuple[EpochSelection, EpochSelection]:
-        """The control arm, and another."""
+        """The selections of the control arm and of another."""
         return self.selections[self.experiment.control], self.selections[arm]
 
     def why_not(self, arm: str) -> str:
@@ -127,7 +127,7 @@ class Arms:
         return ""
 
     def ratio(self) -> float | None:
-        """The p-value of the arms' sizes; None where no epoch is large enough to judge."""
+        """P-value of the arms' sizes; None if no epoch is large enough to judge."""
         weights = list(self.experiment.arms.values())
         by_epoch = [selection.by_epoch() for selection in self.selections.values()]
         least = min(weight for weight in weights if weight) / sum(weights)
@@ -162,7 +162,7 @@ def row_of(arms: Arms, arm: str, effect: Effect) -> EffectRow:
 
 
 def _verdict(arm: str, effect: Effect, unit: str) -> str:
-    """What the interval says, in words."""
+    """The meaning of the interval, in words."""
     scale, unit = (100, "points") if effect.measure.startswith("share") else (1, unit)
     low, high = (scale * end for end in (effect.low, effect.high))
     unit = f" {unit}" if unit else ""
@@ -184,7 +184,7 @@ def verdict(
     ratios: Sequence[float],
     unanswered: Sequence[Unanswered],
 ) -> str:
-    """The whole experiment in words: first whether its figures can be believed at all."""
+    """The whole experiment in words, beginning with whether its numbers can be trusted."""
     return " ".join(_sentences(experiment, rows, ratios, unanswered))
 
 
@@ -211,7 +211,7 @@ def _sentences(
 
 
 def sizes_sentence(every: Sequence[Arms], p_value: float | None, *, fits: bool) -> str:
-    """How many reports each arm has, and whether that is as the weights say."""
+    """Sentence with the number of reports of each arm, and whether it fits the weights."""
     parts = (
         f"{arms.metric.name}: " + ", ".join(f"{row.arm} {row.reports:,}" for row in arms.sizes)
         for arms in every

@@ -1,8 +1,8 @@
-"""Marks: days on which something happened, set by analysts, for every face that draws a trend.
+"""Marks: days of events, set by analysts, for every interface that draws a trend.
 
-They are a hash of Redis, `aggregator:marks`: METRIC/NAME -> its JSON, where METRIC is empty for a
-mark of all metrics. Earlier versions wrote NAME as the field; saving such a mark anew moves it.
-A name is free in every metric, so that no name is refused because of a metric that is hidden.
+A Redis hash, `aggregator:marks`, maps METRIC/NAME to its JSON, where METRIC is empty for a mark of
+all metrics. Earlier versions wrote NAME as the field; saving such a mark moves it. Each metric has
+its own names, so that no name is refused because of a hidden metric.
 """
 
 import json
@@ -35,11 +35,11 @@ class Mark:
 
 
 def check_mark(mark: Mark, bundle: Bundle) -> None:
-    """Refuse a mark that cannot be.
+    """Checks a mark.
 
     Raises:
-        BadParameter: its name, day or text is none.
-        UnknownMetric: it is of a metric that the bundle does not have.
+        BadParameter: an invalid name, day or text.
+        UnknownMetric: the bundle does not have its metric.
     """
     if not NAME.fullmatch(mark.name):
         raise BadParameter(f"a mark's name must match {NAME.pattern}")
@@ -82,13 +82,13 @@ class Marks:
         self._viewer: Viewer | None = None
 
     def seen_by(self, viewer: Viewer) -> Self:
-        """The same for one caller: without marks of hidden metrics, and publishers write them."""
+        """The same for one caller: without marks of hidden metrics; publishers write marks."""
         own = copy(self)
         own._viewer = viewer  # noqa: SLF001 of the same class
         return own
 
     async def all(self, metric: str = "") -> list[Mark]:
-        """Every mark, or those that a metric's trend has, by date; no unreadable or hidden ones."""
+        """All readable and visible marks, or those in a metric's trend, by date."""
         viewer = self._viewer
         own_marks = [
             mark
@@ -99,7 +99,7 @@ class Marks:
         return sorted(own_marks, key=lambda mark: (mark.date, mark.name))
 
     async def save(self, mark: Mark) -> Mark:
-        """Save a mark, in place of the metric's mark of that name.
+        """Saves a mark, replacing the metric's mark of that name.
 
         Raises:
             BadParameter: there are too many.
@@ -117,7 +117,7 @@ class Marks:
         return mark
 
     async def remove(self, name: str, metric: str = "") -> None:
-        """Remove the mark that `_mark_named` finds: UnknownMark, BadParameter or AccessRefused."""
+        """Removes what `_mark_named` finds. Raises UnknownMark, BadParameter, AccessRefused."""
         self._check("")
         mark = _mark_named(await self.all(), name, metric)
         self._check(mark.metric)
@@ -130,7 +130,7 @@ class Marks:
             self._viewer.check("publisher", metric)
 
     async def _read(self) -> dict[str, Mark]:
-        """Marks by the hash's field."""
+        """Marks by field of the hash."""
         reply = await self._server.ask("HGETALL", _KEY)
         marks = ((field.decode(errors="replace"), _mark(text)) for field, text in reply.items())
         return {field: mark for field, mark in marks if mark}

@@ -1,4 +1,4 @@
-"""Models as they are asked for: coefficients with intervals, and how the rounds went."""
+"""Answers about models: coefficients with intervals, and the progress of the rounds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -133,7 +133,7 @@ class LearnedModel:
 
 
 async def learned_models(query: QueryEngine, confidence: float) -> list[LearnedModel]:
-    """Every model of the bundle."""
+    """All models of the bundle."""
     names = [name for name, metric in query.collected.bundle.metrics.items() if metric.model]
     return [await learned_model(query, name, confidence) for name in names]
 
@@ -143,7 +143,7 @@ async def learned_model(query: QueryEngine, name: str, confidence: float) -> Lea
 
     Raises:
         UnknownMetric: the bundle has no such model.
-        BadParameter: a confidence that is none.
+        BadParameter: a confidence out of range.
     """
     metrics = query.collected.bundle.metrics
     metric = metrics.get(name)
@@ -200,7 +200,7 @@ def _learned(
 def _judged_by(
     metric: Metric, learning: Learning, done: list[FinishedRound]
 ) -> tuple[list[float], list[float]] | None:
-    """The finished model as it is judged: its weights about the centre, and edges of bins."""
+    """The finished model for its evaluation: centred weights, and edges of bins."""
     if not learning.held_out or len(done) <= learning.rounds:
         return None
     weights = averaged_weights([round_.state() for round_ in done[1:]])
@@ -217,7 +217,7 @@ def _held_out(
     *,
     confidence: float,
 ) -> HeldOut | None:
-    """What those who judge have found, in the round of `line`; judged: () until it is over."""
+    """The evaluation in the round of `line`; `judged` is () until that is over."""
     if not learning.held_out:
         return None
     judgement = None

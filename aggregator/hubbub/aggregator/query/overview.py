@@ -1,4 +1,4 @@
-"""Overview: the metrics there are, what is held of each, and what one person's report reveals."""
+"""Overview: all metrics, their reports, and what one person's report reveals."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -95,7 +95,7 @@ async def detail(
     terms: Terms | None,
     reserve: float | None = None,
 ) -> MetricDetail:
-    """The same with the privacy card's line."""
+    """The metric with the figures of its privacy card."""
     card = await asyncio.to_thread(metric_card, selection.metric)
     return MetricDetail(
         metric=await line(collected, selection, terms, reserve),
@@ -113,7 +113,7 @@ async def detail(
 def shown_epochs(
     collected: TotalsByEpoch, selection: EpochSelection, epochs: Sequence[int]
 ) -> list[Epoch]:
-    """Epochs with what they hold."""
+    """Epochs with their numbers of reports."""
     metric, reports = selection.metric, selection.by_epoch()
     return [
         Epoch(
@@ -128,7 +128,7 @@ def shown_epochs(
 
 
 def shuffled(metric: Metric, guarantee: Amplified) -> Shuffled:
-    """A central guarantee with what it rests on."""
+    """A central guarantee with its assumption."""
     return Shuffled(
         epsilon=guarantee.epsilon,
         delta=guarantee.delta,
@@ -139,7 +139,7 @@ def shuffled(metric: Metric, guarantee: Amplified) -> Shuffled:
 
 
 def number_range(metric: Metric) -> tuple[float, float] | None:
-    """The ends of what numbers are reported; None where no numbers are."""
+    """The range of reported numbers; None if the metric has no numbers."""
     if metric.model:
         return None
     if metric.edges:
@@ -148,12 +148,12 @@ def number_range(metric: Metric) -> tuple[float, float] | None:
 
 
 def part_edges(metric: Metric) -> list[float]:
-    """Where the parts of a number begin, and where the last one ends; none where it has none."""
+    """Edges of the parts of a number's range; empty without parts."""
     return [*(metric.edges or family_for(metric.randomizer).edges(metric.randomizer))]
 
 
 def notes(metric: Metric, answer: Answer) -> list[str]:
-    """What an answer does not tell, or seems to, in a sentence each."""
+    """Sentences about what an answer does not show, or seems to show."""
     sentences = _of_its_kind(metric, answer)
     if shares := family_for(metric.randomizer).SHARES:
         sentences.append(shares)
@@ -171,7 +171,7 @@ def notes(metric: Metric, answer: Answer) -> list[str]:
 
 
 def _of_its_kind(metric: Metric, answer: Answer) -> list[str]:
-    """What a mean, an open end or an appended value does not tell."""
+    """Sentences about means, open ends and appended values."""
     if answer.reports_asked:
         sentences = list(_appended(answer))
         if metric.other:
@@ -205,7 +205,7 @@ def _of_its_kind(metric: Metric, answer: Answer) -> list[str]:
 
 
 def _appended(answer: Answer) -> Iterator[str]:
-    """Which values not all reports could say."""
+    """Sentences about values that some reports could not contain."""
     for number in sorted(
         {count for count in answer.reports_asked if count < answer.reports}, reverse=True
     ):
@@ -220,7 +220,7 @@ def _appended(answer: Answer) -> Iterator[str]:
 
 
 def _at_the_ends(metric: Metric, answer: Answer) -> str:
-    """Where numbers outside the edges are counted, and how many are there, as estimated."""
+    """Sentence about numbers outside the edges: where they count, and their estimated share."""
     ends = [metric.values[0], metric.values[-1]] if metric.values else []
     end_shares = {value.value: value.estimate / max(answer.reports, 1) for value in answer.values}
     shares = ", ".join(f"{end} {end_shares[end]:.1%}" for end in ends if end in end_shares)
@@ -231,7 +231,7 @@ def _at_the_ends(metric: Metric, answer: Answer) -> str:
 
 
 def iso_time(seconds: float) -> str:
-    """ISO 8601 in UTC; past the last year that it has, the end of that."""
+    """ISO 8601 in UTC; capped at the end of year 9999."""
     return datetime.fromtimestamp(min(seconds, _LATEST), UTC).isoformat().replace("+00:00", "Z")
 
 
@@ -285,7 +285,7 @@ def whole_answer(
 def shifts_between(
     metric: Metric, query: EstimateQuery, before: RangeEstimate, after: RangeEstimate
 ) -> list[PercentileShift]:
-    """How far percentiles of the population moved from one range of epochs to another."""
+    """Shifts of the population's percentiles between two ranges of epochs."""
     if query.below:
         raise BadParameter("a comparison has no share below a number: leave below out")
     old, new = (ranks_for(metric, query, work.population) for work in (before, after))
@@ -329,10 +329,9 @@ def _said(metric: Metric, window: Window, pooled: int, reserve: float | None) ->
 
 
 def notice_of(*selections: EpochSelection) -> str:
-    """Of development that it protects nobody; of reports of a metric that they are estimated.
+    """Notice of development without protection, or of estimated numbers of reports; "" for none.
 
-    selections: of one metric, each with a number of reports that the answer has. "" where there is
-    nothing to say.
+    `selections`, of one metric, are those whose numbers of reports the answer shows.
     """
     metric = selections[0].metric
     if metric.central is None:  # its reports are counted
@@ -356,7 +355,7 @@ def notice_of(*selections: EpochSelection) -> str:
 
 
 def reports_stderr(selection: EpochSelection) -> float:
-    """The standard error of a number of reports; 0 where they are counted."""
+    """Standard error of the number of reports; 0 if they are counted exactly."""
     metric = selection.metric
     if metric.central is None:
         return 0.0

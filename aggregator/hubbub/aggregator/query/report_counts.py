@@ -1,4 +1,4 @@
-"""The conservation law as the aggregator can tell it: its own terms, and the shuffler's too."""
+"""The conservation law: the aggregator's own terms, together with the shuffler's."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -40,14 +40,14 @@ class UpstreamCounts(Protocol):
     total: Mapping[str, int]
 
     async def terms(self, *, fresh: bool = False) -> Terms | None:
-        """Per window; `fresh`: as of now, and not of a second ago."""
+        """Terms per window; with `fresh`, current ones instead of up to a second old."""
         ...
 
 
 class Shuffler:
-    """The shuffler's Operator service, asked for counts and nothing else, once a second at most.
+    """Client of the shuffler's Operator service, which reads counts once a second at most.
 
-    While it is slow to answer, who need not know what is so now gets what was told last.
+    While a call is slow, callers that do not need fresh terms get the previous ones.
     """
 
     def __init__(self, address: str, tls: TlsFolder | None) -> None:
@@ -59,7 +59,7 @@ class Shuffler:
         self._asking = asyncio.Lock()
 
     async def terms(self, *, fresh: bool = False) -> Terms | None:
-        """Per window, or None if it does not answer."""
+        """Terms per window; None if the shuffler does not answer."""
         if not fresh and self._told and self._asking.locked():
             return self._told[1]
         async with self._asking:
@@ -82,7 +82,7 @@ class Shuffler:
             return terms
 
     def renew(self) -> None:
-        """Show what the folder of certificates holds now. Raises KeysUnusable."""
+        """Uses the current certificates in the folder. Raises KeysUnusable."""
         former, self._channel = (
             self._channel,
             channel(self._address, "shuffler", tls=self._tls),
@@ -90,7 +90,7 @@ class Shuffler:
         self._former = asyncio.create_task(former.close(_CALL_SECONDS))
 
     async def close(self) -> None:
-        """Close the channel."""
+        """Closes the channel."""
         await self._channel.close()
 
 
@@ -99,7 +99,7 @@ async def status(
     upstream: UpstreamCounts | None,
     date_of: Callable[[Window], str | None] = lambda _: None,
 ) -> PipelineStatus:
-    """The law over every window, looked at again for a second if it seems not to balance."""
+    """The law over every window; reads again for a second if it seems not to balance."""
     for _ in range(_TRIES):
         # The aggregator first: what is counted in between shows as still in flight, not twice.
         own = await store.report_counts()
@@ -136,10 +136,10 @@ async def status(
 def upstream_reports(
     selection: EpochSelection, terms: Terms | None
 ) -> tuple[int | None, int | None]:
-    """Of a metric's epochs: reports that wait at the shuffler, and reports that it withholds.
+    """For a metric's epochs, reports that wait at the shuffler, and reports that it withheld.
 
-    None where the shuffler does not tell: what waits of one metric in production, and of a hidden
-    number of reports what was withheld too.
+    None if the shuffler does not show it: in production the waiting reports of a metric, and for
+    hidden numbers of reports also the withheld ones.
     """
     if terms is None or hides_number(selection.metric):
         return None, None

@@ -1,4 +1,4 @@
-"""What is held of a metric, and its totals by epoch. Too few reports together are refused."""
+"""A metric's totals by epoch. Refuses too few reports together."""
 
 import time
 from collections import Counter
@@ -22,7 +22,7 @@ from hubbub.runtime import Clocks
 
 @dataclass(frozen=True, slots=True)
 class EpochRange:
-    """Which epochs are meant, as epoch_range.py reads it; neither: the newest with a report."""
+    """The requested epochs, in the grammar of epoch_range.py; by default the newest reported."""
 
     last: str = ""
     epochs: str = ""
@@ -33,7 +33,7 @@ NEWEST: Final = EpochRange()
 
 @dataclass(frozen=True, slots=True)
 class EpochSelection:
-    """A metric, some of its epochs, and what each of their windows has counted."""
+    """A metric, some of its epochs, and the count of each of their windows."""
 
     metric: Metric
     epochs: tuple[int, ...]
@@ -41,39 +41,39 @@ class EpochSelection:
 
     @property
     def reports(self) -> int:
-        """How many in all."""
+        """Total number of reports."""
         return sum(count.reports for count in self.counted.values())
 
     @property
     def dates(self) -> str:
-        """Its epochs, as people say them."""
+        """The epochs, as text for people."""
         return epoch_dates(self.epochs, EPOCH_SECONDS[self.metric.epoch])
 
     def date(self, epoch: int) -> str:
-        """An epoch of this metric, as people say it."""
+        """An epoch of this metric, as text for people."""
         return epoch_date(epoch, EPOCH_SECONDS[self.metric.epoch])
 
     def by_epoch(self) -> Mapping[int, int]:
-        """How many in each epoch; 0 in any other."""
+        """Number of reports in each epoch; 0 in any other."""
         reports: Counter[int] = Counter()
         for window, count in self.counted.items():
             reports[window.epoch] += count.reports
         return reports
 
     def only(self, epochs: Sequence[int]) -> "EpochSelection":
-        """The part of it in some epochs."""
+        """The selection reduced to these epochs."""
         wanted = set(epochs)
         own = {window: count for window, count in self.counted.items() if window.epoch in wanted}
         return EpochSelection(self.metric, tuple(epochs), own)
 
     @property
     def windows(self) -> tuple[Window, ...]:
-        """What it is of, in order."""
+        """The windows, in order."""
         return tuple(sorted(self.counted))
 
     @property
     def version(self) -> tuple[tuple[Window, Counted], ...]:
-        """A key that stays the same as long as the totals do."""
+        """A key that stays the same while the totals do."""
         return tuple(sorted(self.counted.items()))
 
 
@@ -105,20 +105,20 @@ class TotalsByEpoch:
         return self._clock()
 
     def date_of(self, window: Window) -> str | None:
-        """A window's epoch as people say it; None of a stream that the bundle does not have."""
+        """A window's epoch as text for people; None if the bundle does not have its stream."""
         metric = self.bundle.streams.get(window.stream)
         return epoch_date(window.epoch, EPOCH_SECONDS[metric.epoch]) if metric else None
 
     def is_closed(self, metric: Metric, epoch: int) -> bool:
-        """Whether an epoch's totals surely change no more: what is told then is final."""
+        """Whether an epoch's totals are certainly final."""
         return closing_time(epoch, metric.epoch) <= self.clocks.earliest()
 
     async def check(self) -> None:
-        """Ask Redis, and nothing of it."""
+        """Checks that Redis answers."""
         await self._shelf.counted(())
 
     async def all(self) -> list[EpochSelection]:
-        """Every metric with every epoch that holds a report."""
+        """Every metric with all epochs that have a report."""
         counted = await self._shelf.counted(self.bundle.streams.keys())
         return [_holding(metric, counted) for metric in self.bundle.metrics.values()]
 
@@ -132,9 +132,9 @@ class TotalsByEpoch:
         return (await self._chosen([self.bundle.metric(name)], epoch_range))[0]
 
     async def joined(self, name: str, epoch_range: EpochRange) -> list[EpochSelection]:
-        """As `find`, and then the same of each metric that it goes on from, the latest first.
+        """As `find`, followed by the metrics that this one supersedes, the latest first.
 
-        A range is of the epochs in which any of them holds a report.
+        A range refers to the epochs in which any of them has a report.
         """
         metric = self.bundle.metric(name)
         return await self._chosen(
@@ -164,12 +164,11 @@ class TotalsByEpoch:
     async def pair(
         self, name: str, before: EpochRange, after: EpochRange
     ) -> tuple[EpochSelection, EpochSelection, str]:
-        """Two ranges to compare, and in a sentence why these, where a range was left out.
+        """Two ranges to compare, and a sentence about the choice if the caller left one out.
 
-        Without either, the newest epoch that takes no more reports, and the one before it. Without
-        `before`, the epoch before those of `after`; without `after`, the newest. Epochs that nobody
-        named hold the minimum batch. Where devices report once a period, and no range is named, the
-        same of whole periods.
+        Without either, the newest closed epoch and the one before it. Without `before`, the epoch
+        before those of `after`; without `after`, the newest. Epochs chosen here have the minimum
+        batch. If devices report once a period and no range is given, two whole periods are chosen.
 
         Raises:
             TooFewEpochs: there is no epoch to compare with.
@@ -198,7 +197,7 @@ class TotalsByEpoch:
         return every.only(earlier[-1:]), newer, why
 
     def _open(self, every: EpochSelection) -> str:
-        """Which epoch is the first that late reports are still counted in, and until when."""
+        """Text about the first epoch that still accepts late reports; "" if there is none."""
         for epoch in every.epochs:
             if not self.is_closed(every.metric, epoch):
                 closes = minute(closing_time(epoch, every.metric.epoch))
@@ -206,7 +205,7 @@ class TotalsByEpoch:
         return ""
 
     def _last_periods(self, every: EpochSelection) -> tuple[EpochSelection, EpochSelection, str]:
-        """The two newest periods that take no more reports and hold the minimum batch."""
+        """The two newest closed periods that have the minimum batch."""
         metric = every.metric
         periods: dict[range, list[int]] = {}
         for epoch in every.epochs:
@@ -226,7 +225,7 @@ class TotalsByEpoch:
         return found[-2], found[-1], why + self._open(every)
 
     def _lacking(self, every: EpochSelection, newer: EpochSelection) -> str:
-        """What a comparison waits for."""
+        """Error text about what a comparison is waiting for."""
         metric = every.metric
         newer_text = f"and there is {newer.dates} alone" if newer.epochs else "and there is none"
         return (
@@ -268,7 +267,7 @@ class TotalsByEpoch:
         return every.only(wanted)
 
     async def read(self, selection: EpochSelection) -> dict[Window, WindowTotals]:
-        """What all its windows hold.
+        """Totals of all windows of a selection.
 
         Raises:
             BatchTooSmall: fewer reports than the metric's minimum batch.
@@ -286,7 +285,7 @@ class TotalsByEpoch:
         return dict(zip(windows, await self._shelf.read(windows, selection.counted), strict=True))
 
     async def _deleted(self, metric: Metric) -> str:
-        """Which epochs had reports once, for who asks for them."""
+        """Text about epochs whose totals were deleted; "" if there are none."""
         every = await self._store.report_counts()
         streams = set(metric.streams)
         gone = sorted(
@@ -299,7 +298,7 @@ class TotalsByEpoch:
         return f"; deleted ({why}hubbub forget) are the totals of {dates}"
 
     async def updated(self, selection: EpochSelection) -> int:
-        """When the last report of these epochs was counted; 0 if it is not known."""
+        """When the last report of these epochs was counted; 0 if unknown."""
         windows = list(selection.counted)
         try:
             totals = await self._shelf.read(windows, selection.counted)
@@ -310,9 +309,9 @@ class TotalsByEpoch:
     def tiers(
         self, metric: Metric, totals: Mapping[Window, WindowTotals], epochs: Sequence[int]
     ) -> list[tuple[AnyMechanism, Totals]]:
-        """Of every tier its mechanism, and its totals over these epochs and its cells added up.
+        """The mechanism of each tier, with its totals over these epochs and all cells.
 
-        Where values were appended, of those alone who were asked for all of them.
+        If values were appended, only reports to the newest list.
         """
         wanted = set(epochs)
         cells: dict[str, list[str]] = {}
@@ -344,13 +343,13 @@ class TotalsByEpoch:
 
 
 def _large(selection: EpochSelection) -> list[int]:
-    """Those of its epochs that hold the minimum batch."""
+    """The selection's epochs that have the minimum batch."""
     reports = selection.by_epoch()
     return [epoch for epoch in selection.epochs if reports[epoch] >= selection.metric.fewest]
 
 
 def _holding(metric: Metric, counted: Mapping[Window, Counted]) -> EpochSelection:
-    """All that is held of a metric."""
+    """The selection of all epochs of a metric that have reports."""
     streams = set(metric.streams)
     own = {window: count for window, count in counted.items() if window.stream in streams}
     return EpochSelection(metric, tuple(sorted({window.epoch for window in own})), own)

@@ -1,4 +1,4 @@
-"""Trends: a metric's values epoch by epoch, also of the metrics that it goes on from."""
+"""Trends: a metric's values epoch by epoch, including those of metrics that it supersedes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -39,24 +39,24 @@ _MAX_EPOCHS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a trend is made of: one metric's epochs and their totals."""
+    """Input of a trend: one metric's epochs and their totals."""
 
     selection: EpochSelection
     totals: Mapping[Window, WindowTotals]
 
     @property
     def metric(self) -> Metric:
-        """Whose they are."""
+        """The metric of the part."""
         return self.selection.metric
 
     def followed(self, collected: TotalsByEpoch, epoch: int, places: Sequence[int]) -> Followed:
-        """Its reports of an epoch, and the places of the values that are followed."""
+        """Reports of an epoch, and the places of the followed values."""
         tiers = collected.tiers(self.metric, self.totals, [epoch])
         return Followed(tiers, places, self.metric.limits.reports_per_epoch)
 
 
 def by_list(selection: EpochSelection, totals: Mapping[Window, WindowTotals]) -> Iterator[Part]:
-    """A metric's reports by the list of values that they were asked with, the latest first."""
+    """A metric's reports by version of its list of values, the latest first."""
     newest, *former = reversed(list(versions_of(selection.metric)))
     for metric, version in ((selection.metric, newest), *zip(former, former, strict=True)):
         own = set(version.own_streams)
@@ -66,7 +66,7 @@ def by_list(selection: EpochSelection, totals: Mapping[Window, WindowTotals]) ->
 
 
 def together(selections: Sequence[EpochSelection]) -> EpochSelection:
-    """All reports of metrics that go on from one another, as the first one's."""
+    """All reports of metrics that supersede one another, as a selection of the first."""
     epochs = sorted({epoch for selection in selections for epoch in selection.epochs})
     counted = {window: n for selection in selections for window, n in selection.counted.items()}
     return EpochSelection(selections[0].metric, tuple(epochs), counted)
@@ -180,7 +180,7 @@ def _lined(
     parts: Sequence[Part],
     answer: Answer,
 ) -> Series:
-    """A series of all its points, with the line through them."""
+    """A series of these points, with the line through them."""
     metrics = [part.metric for part in parts]
     missing = epoch_dates(not_asked, EPOCH_SECONDS[metrics[0].epoch])
     ends = answer.span or (0.0, 1.0)
@@ -190,9 +190,9 @@ def _lined(
 
 
 def _places(metric: Metric) -> dict[str, int]:
-    """Where in a former answer each value stands; of numbers, the mean.
+    """Place of each value in the list of a former metric, or of the mean for numbers.
 
-    What was "other" then is not what it is now: it held what is listed since.
+    Without "other", which then included values that are listed now.
     """
     if metric.values is None:
         return {MEAN: 0}
@@ -203,7 +203,7 @@ def _places(metric: Metric) -> dict[str, int]:
 def _by_asking(
     enough: Sequence[int], place_maps: Sequence[Mapping[str, int]], names: Sequence[str]
 ) -> dict[tuple[int, ...], list[int]]:
-    """The names that each set of parts asked for, of those with enough reports in an epoch."""
+    """Groups the names by the parts, among those with enough reports, that list them."""
     groups: dict[tuple[int, ...], list[int]] = {}
     for index, name in enumerate(names) if enough else ():
         asking = tuple(n for n in enough if name in place_maps[n])
@@ -227,7 +227,7 @@ def _point(whole: EpochSelection, epoch: int, reports: int, mean: Mean) -> Point
 def _check(
     selection: EpochSelection, answer: Answer, names: Sequence[str], values: Sequence[str]
 ) -> None:
-    """Raises BadParameter for what cannot be followed."""
+    """Raises BadParameter for values that cannot be followed."""
     metric, numbers = selection.metric, _is_of_one_mean(answer)
     if len(selection.epochs) > _MAX_EPOCHS:
         raise BadParameter(f"a trend over more than {_MAX_EPOCHS} epochs: ask for fewer")
@@ -250,7 +250,7 @@ def _check(
 
 
 def _is_of_one_mean(answer: Answer) -> bool:
-    """Whether the mean of numbers is all that there is to follow."""
+    """Whether only the mean of numbers can be followed."""
     return answer.span is not None and answer.kind != "vector"
 
 
@@ -306,7 +306,7 @@ def with_line(
 
 
 def _drawn(metric: Metric, points: Sequence[Point], ends: tuple[float, float]) -> float:
-    """The variance of who reports at all: the same people every day, or once a period."""
+    """Variance from who reports at all: the same people every day, or once a period."""
     people = max(point.reports for point in points)
     if metric.report_on:
         by_period: dict[int, int] = {}

@@ -1,1 +1,1 @@
-"""Numbers for outside: noise of their own, a yearly budget, a record that only grows."""
+"""Published numbers: with additional noise, a yearly budget, and an append-only record."""

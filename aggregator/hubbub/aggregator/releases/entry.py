@@ -1,4 +1,4 @@
-"""An entry of the record of releases, checked where it is born; and what is left of a bad one."""
+"""Entries of the record of releases, validated on construction; and remains of unreadable ones."""
 
 import json
 import re
@@ -19,14 +19,16 @@ _MAX: Final = 1e300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One release as it is kept.
+    """One recorded release.
 
-    id: what was asked, digested: the same question has the same. at: seconds since 1970.
-    promised, promised_delta: of what is published as it is, the central promise that each of its
-        epochs was collected with; 0 of what is paid for by `epsilon` and `delta`.
+    Args:
+        id: digest of the query: the same query has the same id.
+        at: seconds since 1970.
+        promised, promised_delta: for a release without added noise, the central promise of each of
+            its epochs; 0 for a release paid for by `epsilon` and `delta`.
 
     Raises:
-        BadParameter: of what cannot be kept, or is no such thing.
+        BadParameter: a field is invalid.
     """
 
     id: str
@@ -46,7 +48,7 @@ class Entry:
     promised_delta: float = 0.0
 
     def __post_init__(self) -> None:
-        """Check it: whatever passes, every face can tell."""
+        """Validates it, so that every interface can show it."""
         for name in _NAMES:
             check_words(name, _text(name, getattr(self, name)), LONGEST_NAME)
         check_words("value", _text("value", self.value), LONGEST_VALUE)
@@ -69,11 +71,11 @@ class Entry:
                 raise BadParameter("an answer of a release is not a number")
 
     def text(self) -> str:
-        """As JSON."""
+        """The entry as JSON."""
         return json.dumps(asdict(self), separators=(",", ":"), allow_nan=False)
 
     def record(self) -> dict[str, Any]:
-        """All of it that is told beside the answer."""
+        """Fields shown beside the answer."""
         table = asdict(self)
         del table["answer"], table["year"]
         return table
@@ -81,7 +83,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """What can be told of an entry that is none: None where nothing can; costs then are 0."""
+    """Readable remains of a broken entry: None for unknown fields; unknown costs are 0."""
 
     purpose: str | None
     year: int | None
@@ -89,12 +91,12 @@ class Unreadable:
     delta: float
 
     def may_be(self, purpose: str, year: int) -> bool:
-        """Whether this purpose may have spent it, in this year."""
+        """Whether this purpose may have spent it in this year."""
         return self.purpose in {None, purpose} and self.year in {None, year}
 
 
 def read_entry(text: bytes) -> tuple[Entry | Unreadable, bool]:
-    """The entry of a text, or what is left of it; and whether it was mended to be readable."""
+    """The entry in a text, or its remains; and whether characters were replaced."""
     try:
         document = json.loads(text)
         whole = _mended(document)
@@ -127,7 +129,7 @@ def _after(name: str, text: bytes) -> bytes:
 
 
 def _mended(document: Any) -> Any:
-    """With every text in it as it may be kept."""
+    """The document with unprintable characters replaced in every text."""
     if isinstance(document, str):
         return mended(document)
     if isinstance(document, list):

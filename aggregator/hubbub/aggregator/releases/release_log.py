@@ -1,9 +1,9 @@
-"""The record of releases: what was spent, by whom, on what; append-only, with the answers given.
+"""The record of releases: costs, purposes and answers; append-only.
 
-One Redis list, "aggregator:releases", of JSON. A release is looked up and its budget checked by one
-who has read the whole list; the script appends if nobody did since. What was spent is never kept
-apart from the record that says so. An entry that nobody can read is read round, said, and what
-it may have spent is counted for every purpose and year that it may have been of.
+One Redis list, "aggregator:releases", of JSON. A caller that has read the whole list looks up a
+release and checks its budget; the script appends if nobody else has appended since. Spent budget is
+never stored apart from its entries. An unreadable entry is skipped and logged, and its possible
+cost counts for every purpose and year that it may belong to.
 """
 
 import logging
@@ -26,23 +26,28 @@ _APPEND: Final = lua(__package__, "append")
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """What was read of a record, oldest first. mended: how many of `read` are not as written."""
+    """The entries of a record, oldest first.
+
+    Args:
+        lost: remains of unreadable entries.
+        mended: number of entries in `read` with replaced characters.
+    """
 
     read: Sequence[Entry]
     lost: Sequence[Unreadable] = ()
     mended: int = 0
 
     def __iter__(self) -> Iterator[Entry]:
-        """The entries that could be read."""
+        """The readable entries."""
         return iter(self.read)
 
     @property
     def unreadable(self) -> int:
-        """How many entries could not be read as they stand."""
+        """Number of entries that could not be read exactly."""
         return len(self.lost) + self.mended
 
     def spent(self, purpose: str, year: int) -> tuple[float, float]:
-        """Epsilon and delta that a purpose has spent in a year, at most."""
+        """Upper bounds on the epsilon and delta that a purpose has spent in a year."""
         own = [entry for entry in self.read if (entry.purpose, entry.year) == (purpose, year)]
         maybe = [entry for entry in self.lost if entry.may_be(purpose, year)]
         return (
@@ -51,7 +56,7 @@ class Entries:
         )
 
     def check(self, entry: Entry, allowance: tuple[float, float]) -> None:
-        """Raises BudgetExhausted if the entry's purpose has not as much left in its year."""
+        """Raises BudgetExhausted if the entry's purpose does not have enough left in its year."""
         used, costs = self.spent(entry.purpose, entry.year), (entry.epsilon, entry.delta)
         for before, more, most in zip(used, costs, allowance, strict=True):
             if not before + more <= most * (1 + _ROUNDING):
@@ -64,10 +69,10 @@ class Entries:
 
 
 class ReleaseLog(Protocol):
-    """Releases, each entered once, within what its purpose may spend in a year."""
+    """Releases, each entered once, within the yearly budget of its purpose."""
 
     async def spend(self, entry: Entry, allowance: tuple[float, float]) -> tuple[Entry, bool]:
-        """Enter a release: the entry that holds, and whether it was there before.
+        """Enters a release; returns the valid entry, and whether it already existed.
 
         Raises:
             BudgetExhausted: its purpose would spend more than this epsilon or delta in its year.
@@ -75,19 +80,19 @@ class ReleaseLog(Protocol):
         ...
 
     async def entries(self) -> Entries:
-        """All of them."""
+        """All entries."""
         ...
 
 
 class RedisReleaseLog:
-    """The record in the aggregator's Redis. Raises StoreUnavailable if it cannot be asked."""
+    """The record in the aggregator's Redis. Raises StoreUnavailable if Redis does not answer."""
 
     def __init__(self, server: RedisServer) -> None:
         self._server = server
         self._said = 0
 
     async def spend(self, entry: Entry, allowance: tuple[float, float]) -> tuple[Entry, bool]:
-        """Enter a release: the entry that holds, and whether it was there before."""
+        """Enters a release; returns the valid entry, and whether it already existed."""
         texts: list[bytes] = await self._texts()
         while True:
             entries = self._read(texts)
@@ -103,7 +108,7 @@ class RedisReleaseLog:
             texts += more
 
     async def entries(self) -> Entries:
-        """All of them."""
+        """All entries."""
         return self._read(await self._texts())
 
     async def _texts(self) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""Releases: numbers for outside, with noise of their own, paid from a purpose's yearly budget."""
+"""Releases: published numbers with additional noise, paid from a purpose's yearly budget."""
 
 import asyncio
 import hashlib
@@ -31,12 +31,17 @@ from hubbub.privacy.releases import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseQuery:
-    """What is asked: of which metric, which query, of which closed epochs; for what, by whom.
+    """A request for a release.
 
-    epochs: by number. dates: more of them, as `epochs` of a question has them.
+    Args:
+        query: count, histogram, mean or mode.
+        epochs: numbers of closed epochs.
+        dates: further epochs, in the grammar of `epochs` in queries.
+        purpose: which part of the budget pays.
+        by: who makes the release.
 
     Raises:
-        BadParameter: a text that cannot be kept in the record.
+        BadParameter: a text that cannot be recorded.
     """
 
     metric: str
@@ -48,7 +53,7 @@ class ReleaseQuery:
     dates: str = ""
 
     def __post_init__(self) -> None:
-        """Check the texts, whichever face they came through."""
+        """Validates the texts, from whichever interface."""
         for name in ("metric", "query", "purpose", "by"):
             check_words(name, getattr(self, name), LONGEST_NAME)
         check_words("value", self.value, LONGEST_VALUE)
@@ -72,7 +77,7 @@ class BudgetLeft:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseResult:
-    """A release. again: it was made before, and nothing was spent now."""
+    """A release; `again` means that it existed, and that nothing was spent now."""
 
     entry: Entry
     again: bool
@@ -95,18 +100,18 @@ class Releases:
         self._viewer = viewer
 
     def seen_by(self, viewer: Viewer, collected: TotalsByEpoch) -> "Releases":
-        """The same for one caller and the totals that they see; all callers share the budgets."""
+        """The same for one caller and their visible totals; all callers share the budgets."""
         return Releases(collected, self._record, self._clock, viewer)
 
     async def release(self, ask: ReleaseQuery) -> ReleaseResult:
-        """Answer from the record, or draw, enter and answer.
+        """Answers from the record, or draws noise, records and answers.
 
         Raises:
             UnknownMetric: the bundle does not have it.
-            BadParameter: it is not released, or has no answer to this; an epoch not closed; all
-                of it is development.
+            BadParameter: it is not released, or cannot answer the query; an epoch is not closed; it
+                is a development installation.
             BatchTooSmall: fewer reports than the metric's minimum batch.
-            BudgetExhausted: the purpose has not as much left.
+            BudgetExhausted: the purpose does not have enough left.
             ServiceUnavailable: the clocks differ on which year it is.
         """
         metric = self._collected.bundle.metric(ask.metric)
@@ -162,7 +167,7 @@ class Releases:
     async def _as_it_is(
         self, metric: Metric, promise: CentralPromise, ask: ReleaseQuery
     ) -> ReleaseResult:
-        """Of what left as a crowd: post-processing of its promise, entered, and charged nothing."""
+        """Release of a crowd's estimates: post-processing of its promise, recorded without cost."""
         if ask.purpose and self._collected.bundle.budget is None:
             raise BadParameter(
                 f'purpose "{ask.purpose}": the catalog has no [budget], and what leaves as a crowd '
@@ -211,7 +216,7 @@ class Releases:
         )
 
     async def record(self) -> tuple[Entries, list[BudgetLeft]]:
-        """The releases that the caller sees, and what every purpose has left this year."""
+        """The releases that the caller sees, and the remaining budget of every purpose."""
         entries = await self._record.entries()
         budget = self._collected.bundle.budget
         purposes = budget.purposes if budget else ()
@@ -226,13 +231,13 @@ class Releases:
         return self._viewer is None or self._viewer.sees_all
 
     def dated(self, entry: Entry) -> dict[str, Any]:
-        """All that is told of a release beside its answer; its dates, if its metric is known."""
+        """A release's fields beside its answer, with dates if its metric is known."""
         metric = self._collected.bundle.streams.get(entry.metric)
         dates = epoch_dates(sorted(entry.epochs), EPOCH_SECONDS[metric.epoch]) if metric else ""
         return {**entry.record(), "dates": dates}
 
     def _budget(self, metric: Metric, ask: ReleaseQuery) -> Budget:
-        """The budget, if the question is one that can be put."""
+        """The budget, if it can pay for the query."""
         budget = self._known_purpose(ask)
         if metric.release and metric.release.delta > budget.allowance(ask.purpose)[1]:
             raise BadParameter(
@@ -276,7 +281,7 @@ class Releases:
         """The year whose budget pays.
 
         Raises:
-            ServiceUnavailable: the clocks differ on it, and the next one's is not spent early.
+            ServiceUnavailable: the clocks differ on it; the next year's budget is not spent early.
         """
         clocks = self._collected.clocks
         years = {
@@ -291,7 +296,7 @@ class Releases:
 
 
 def _refuse_former_lists(metric: Metric, selection: EpochSelection) -> None:
-    """Raises BadParameter where some reports could not say what is in the list now."""
+    """Raises BadParameter if some reports were made with a former list of values."""
     former = [w.epoch for w in selection.counted if w.stream not in metric.own_streams]
     if former:
         raise BadParameter(
@@ -302,7 +307,7 @@ def _refuse_former_lists(metric: Metric, selection: EpochSelection) -> None:
 
 
 def _digest(metric: Metric, ask: ReleaseQuery, epochs: Sequence[int]) -> str:
-    """The same for the same question of the same totals at the same cost, whoever asks."""
+    """Digest of a query: the same for the same query, totals and cost, whoever makes it."""
     release = metric.release
     cost = [release.mechanism, release.epsilon, release.delta] if release else []
     question = [metric.name, metric.digest(), ask.query, ask.value, list(epochs), cost]

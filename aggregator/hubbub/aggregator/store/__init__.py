@@ -1,1 +1,1 @@
-"""Where totals live: a contract with its fake in memory, and Redis."""
+"""Storage of totals: a contract, with Redis and files as implementations."""

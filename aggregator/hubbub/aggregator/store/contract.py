@@ -1,4 +1,4 @@
-"""Where totals live: the contract, which redis.py and filed.py keep; files.py that of reading."""
+"""Contract of the storage of totals: redis.py and filed.py implement it; files.py reads only."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ DUMMIES: Final = "counted:dummies"
 
 
 def settled(terms: Mapping[str, int]) -> Mapping[str, int]:
-    """A window's terms of the law over all shards, where no more are dummies than were counted.
+    """A window's terms of the law over all shards, without more dummies than counted reports.
 
-    While its crowd comes in its reports may stand below zero: of a part that was mostly counted
-    before, more are said to be dummies than are left of it, and other parts make it up.
+    While a crowd arrives, its number of reports may be below zero: a part that was mostly counted
+    before has fewer reports left than its share of dummies, which other parts make up for.
     """
     below = min(terms.get("counted", 0), 0)
     if not below:
@@ -32,7 +32,7 @@ def settled(terms: Mapping[str, int]) -> Mapping[str, int]:
 
 
 class Outcome(Enum):
-    """What became of a commit."""
+    """Result of a commit."""
 
     APPLIED = "applied"
     ALREADY_APPLIED = "already_applied"
@@ -47,22 +47,23 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """All that one batch changes in one shard of a window.
+    """All changes of one batch in one shard of a window.
 
-    A report's tag says which shard it belongs to; a window has one unless it is hot.
+    A report's tag determines its shard; a window has one shard unless it is busy.
 
-    tags: of the reports that `cells` sums up, 16 bytes each, all different.
-    cells: what they add, shape (layout.size,); empty if there is nothing to add.
-    duplicates: how many of the batch's reports were counted before.
-    rejected: how many were refused, by reason.
-    batch_reports: how many reports of the whole batch are counted, at most as many as truly are; 0
-        if that is not known: they are the crowd that each of them hides in.
-    seen_until: when tags may be forgotten, in seconds since 1970; somebody has to (forget).
-    at: when this is, in whole seconds since 1970; 0 if it is not known.
-    max_reports: tags that the shard may hold afterwards; None for any number.
-    dummies: how many reports less are counted than there are tags: a crowd's dummies, by its share.
-        More than there are tags, if most of the part was counted before (decision 0209).
-    fillers: how many of the batch's reports were none, and only hid that there was none.
+    Args:
+        tags: of the reports that `cells` sums up, 16 bytes each, all different.
+        cells: sum of their payloads, shape (layout.size,); empty if there is nothing to add.
+        duplicates: number of the batch's reports that were counted before.
+        rejected: number of refused reports, by reason.
+        batch_reports: number of the whole batch's counted reports, rounded down, which is the crowd
+            of each; 0 if unknown.
+        seen_until: when tags may be deleted, in seconds since 1970; `forget` deletes them.
+        at: current time, in whole seconds since 1970; 0 if unknown.
+        max_reports: limit of the shard's tags afterwards; None for any number.
+        dummies: the part's share of the crowd's dummies, which are not counted as reports. It is
+            more than the tags if most of the part was counted before (decision 0209).
+        fillers: number of reports without an answer.
     """
 
     batch_id: bytes
@@ -80,7 +81,7 @@ class Commit:
 
     @property
     def terms(self) -> dict[str, int]:
-        """What the law has of it."""
+        """Its terms of the law."""
         counts = {"counted": len(self.tags) - self.dummies, DUMMIES: self.dummies}
         counts |= {"duplicate": self.duplicates, "fillers": self.fillers}
         counts |= {f"rejected:{reason}": number for reason, number in self.rejected.items()}
@@ -88,10 +89,11 @@ class Commit:
 
 
 class Counted(NamedTuple):
-    """How many reports a window holds, and how many dummies: one grows with every change of it.
+    """Numbers of reports and dummies in a window; every change increases one of them.
 
-    last: of what changed its cells last, as WindowTotals has it. Totals that were put back, and
-    then counted as many reports as before, are others.
+    Args:
+        last: last change of its cells, as in WindowTotals. It distinguishes restored totals with
+            the same number of reports.
     """
 
     reports: int
@@ -100,25 +102,27 @@ class Counted(NamedTuple):
 
     @property
     def tags(self) -> int:
-        """How many both are."""
+        """Number of reports and dummies together."""
         return self.reports + self.dummies
 
     @classmethod
     def of(cls, terms: Mapping[str, int], last: bytes = b"") -> "Counted":
-        """From a window's terms of the law."""
+        """The counts in a window's terms of the law."""
         return cls(terms.get("counted", 0), terms.get(DUMMIES, 0), last)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowTotals:
-    """What a window holds.
+    """The totals of a window.
 
-    cells: shape (layout.size,), or empty if nothing was counted, or a file has them. counted: how
-    many reports they sum up. batch_reports: counted of the smallest batch, 0 if that is not known.
-    at: when the last reports were counted, in seconds since 1970; 0 if it is not known.
-    dummies: how many the cells hold beside the reports.
-    last: 8 bytes of the id of the batch that changed the cells last, or random ones, of every
-    shard; empty if that is not known.
+    Args:
+        cells: shape (layout.size,); empty if nothing was counted, or a file has them.
+        counted: number of reports in the cells.
+        batch_reports: counted reports of the smallest batch; 0 if unknown.
+        at: when the last reports were counted, in seconds since 1970; 0 if unknown.
+        dummies: number of dummies in the cells.
+        last: for every shard, 8 bytes of the id of the batch that changed the cells last, or random
+            ones; empty if unknown.
     """
 
     cells: Integers
@@ -130,19 +134,19 @@ class WindowTotals:
 
     @property
     def totals(self) -> Totals:
-        """As mechanisms take them."""
+        """The totals as an input of mechanisms."""
         return Totals(cells=self.cells.tolist(), reports=self.counted, dummies=self.dummies)
 
 
 class TotalsReader(Protocol):
-    """Totals per window, to be asked about."""
+    """Read access to totals per window."""
 
     async def read(self, windows: Sequence[Window]) -> list[WindowTotals]:
-        """What each of these windows holds, in their order."""
+        """Totals of these windows, in their order."""
         ...
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
-        """What every window of these streams holds, where it holds any report."""
+        """Counts of all windows of these streams that have a report."""
         ...
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
@@ -154,40 +158,40 @@ class TotalsStore(TotalsReader, Protocol):
     """Totals per window, changed by whole batches, each exactly once in every shard."""
 
     async def shards(self, window: Window) -> int:
-        """How many shards a window has: decided once, when it is first asked about."""
+        """Number of a window's shards, which the first call decides."""
         ...
 
     async def add(self, window: Window, commit: Commit) -> tuple[Outcome, frozenset[bytes]]:
-        """Apply a commit whole or not at all; with SEEN, the tags that were counted before."""
+        """Applies a commit atomically; with SEEN, returns the tags that were counted before."""
         ...
 
     async def remembered(self) -> Mapping[Window, int]:
-        """Every window whose tags are held, and until when they are needed."""
+        """Windows whose tags are stored, and until when they are needed."""
         ...
 
     async def forget(self, window: Window) -> None:
-        """Forget a window's tags, and ids but the newest: it counts no report any more."""
+        """Deletes a window's tags, and ids except the newest: it counts no more reports."""
         ...
 
     async def delete(self, window: Window, filed: int = 0) -> int:
-        """Delete a closed window's totals; the law has their reports as counted:deleted.
+        """Deletes a closed window's totals, and returns the number of reports.
 
-        Answers how many they are. Its tags are forgotten before. filed: of how many reports a file
-        has the totals, where the store has lost the window.
+        The law then has them as counted:deleted. Its tags are deleted before. `filed` is the number
+        of reports in its file, if the store has lost the window.
         """
         ...
 
     async def drop_cells(self, window: Window) -> None:
-        """Drop a closed window's cells, which a file has; all that is counted of it stays.
+        """Drops a closed window's cells, which a file has; its counts stay.
 
-        Its tags are forgotten before.
+        Its tags are deleted before.
         """
         ...
 
     async def counted_by_window(self) -> Mapping[Window, int]:
-        """How many tags every window holds that holds any."""
+        """Number of tags of every window that has any."""
         ...
 
     async def room(self) -> float:
-        """How many bytes more there is room for."""
+        """Number of bytes that can still be stored."""
         ...

@@ -2,10 +2,10 @@
 
     index/SUM.json      {"version": 1, "windows": {STREAM: {EPOCH: [REPORTS, DUMMIES]}}}
 
-null in place of the numbers: the window was deleted. SUM: the first 16 digits of the content's
-SHA-256. A writer joins all files of the index with what it adds, writes the result under its own
-name, and then deletes the files that it has read. So writers at the same time lose nothing of each
-other, and an interrupted one leaves a file more.
+null instead of the numbers means that the window was deleted. SUM: the first 16 digits of the
+content's SHA-256. A writer merges all files of the index with its additions, writes the result
+under its own name, and then deletes the files that it has read. So concurrent writers lose nothing
+of each other, and an interrupted one only leaves an additional file.
 """
 
 import json
@@ -33,14 +33,14 @@ Entries = Mapping[Window, Counted | None]
 
 
 class FileIndex:
-    """The index of one place. Its methods raise StoreUnavailable where that cannot be read."""
+    """The index of one place. Its methods raise StoreUnavailable if that cannot be read."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
         self._files: dict[str, Entries] = {}
 
     def entries(self) -> Entries:
-        """All entries; none where an earlier version has written the totals.
+        """All entries; none if an earlier version has written the totals.
 
         Raises:
             TotalsUnreadable: a file of the index is damaged.
@@ -59,7 +59,7 @@ class FileIndex:
         )
 
     def update(self, changes: Entries) -> None:
-        """Join the index with these entries. A damaged file of it is replaced, and logged."""
+        """Merges these entries into the index. Replaces a damaged file of it, and logs that."""
         names = self._names()
         try:
             entries = self.entries()

@@ -1,8 +1,7 @@
-"""Redis for what is new, files for what Redis no longer has: one store of both.
+"""One store from Redis for new totals, and files for totals that Redis no longer has.
 
-Redis has the last word of every window that it knows: of a window whose cells it has dropped it
-still has the terms of the law, and of one that was deleted that it was. Where the files cannot be
-read, Redis alone answers.
+Redis decides about every window that it knows: it still has the terms of the law after dropping a
+window's cells, and remembers a deletion. If the files cannot be read, Redis alone answers.
 """
 
 import logging
@@ -27,7 +26,7 @@ Result = TypeVar("Result")
 
 
 class FiledStore:
-    """A TotalsStore. Whatever changes, changes in Redis; a deletion also in the files."""
+    """A TotalsStore. All changes go to Redis; deletions also go to the files."""
 
     def __init__(self, redis: TotalsStore, files: FileTotals) -> None:
         self._redis = redis
@@ -35,10 +34,10 @@ class FiledStore:
         self._is_place_away = False
 
     async def read(self, windows: Sequence[Window]) -> list[WindowTotals]:
-        """What each of these windows holds, in their order.
+        """Totals of these windows, in their order.
 
         Raises:
-            TotalsUnreadable: a file that Redis counts on is missing, damaged, or of another state.
+            TotalsUnreadable: a file that Redis relies on is missing, damaged, or of another state.
         """
         every = dict(zip(windows, await self._redis.read(windows), strict=True))
         moved = [w for w, own in every.items() if not own.cells.size and own.counted + own.dummies]
@@ -58,7 +57,7 @@ class FiledStore:
         return [every[window] for window in windows]
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
-        """What every window of these streams holds, where it holds any report."""
+        """Counts of all windows of these streams that have a report."""
         own = await self._redis.counted(streams)
         filed = await self._unless_away(self._files.counted(streams), {})
         return {**await self._only_filed(own, filed), **own}
@@ -70,9 +69,9 @@ class FiledStore:
         return {**{w: terms for w, terms in counts.items() if not own.get(w)}, **own}
 
     async def delete(self, window: Window, filed: int = 0) -> int:
-        """Delete a closed window's totals in Redis, which hides them at once, and in files.
+        """Deletes a closed window's totals in Redis, which hides them at once, and in files.
 
-        Files that cannot be reached now are deleted by the next look of a TotalsWriter.
+        A TotalsWriter later deletes files that cannot be reached now.
         """
         counts = await self._unless_away(self._files.counted([window.stream]), {})
         filed += counts[window].tags if window in counts else 0
@@ -81,35 +80,35 @@ class FiledStore:
         return number
 
     async def shards(self, window: Window) -> int:
-        """How many shards a window has."""
+        """Number of a window's shards."""
         return await self._redis.shards(window)
 
     async def add(self, window: Window, commit: Commit) -> tuple[Outcome, frozenset[bytes]]:
-        """Apply a commit whole or not at all."""
+        """Applies a commit atomically."""
         return await self._redis.add(window, commit)
 
     async def remembered(self) -> Mapping[Window, int]:
-        """Every window whose tags are held, and until when they are needed."""
+        """Windows whose tags are stored, and until when they are needed."""
         return await self._redis.remembered()
 
     async def forget(self, window: Window) -> None:
-        """Forget a window's tags."""
+        """Deletes a window's tags."""
         await self._redis.forget(window)
 
     async def drop_cells(self, window: Window) -> None:
-        """Drop the cells of a window that a file has."""
+        """Drops the cells of a window that a file has."""
         await self._redis.drop_cells(window)
 
     async def counted_by_window(self) -> Mapping[Window, int]:
-        """How many tags every window holds that holds any."""
+        """Number of tags of every window that has any."""
         return await self._redis.counted_by_window()
 
     async def room(self) -> float:
-        """How many bytes more there is room for."""
+        """Number of bytes that can still be stored."""
         return await self._redis.room()
 
     async def _unless_away(self, call: Awaitable[Result], otherwise: Result) -> Result:
-        """What the files answer, or something else where they cannot be reached: warned of once."""
+        """Result of a call of the files, or `otherwise` if they are unreachable; warns once."""
         try:
             result = await call
         except StoreUnavailable as error:
@@ -128,13 +127,13 @@ class FiledStore:
     async def _only_filed(
         self, own: Mapping[Window, Counted], filed: Mapping[Window, Counted]
     ) -> dict[Window, Counted]:
-        """Of the files, the windows that Redis does not know, or lost."""
+        """Windows of the files that Redis does not know, or has lost."""
         only = {window: count for window, count in filed.items() if window not in own}
         forgotten = await self._forgotten() if only else frozenset()
         return {window: count for window, count in only.items() if window not in forgotten}
 
     async def _forgotten(self) -> frozenset[Window]:
-        """The windows whose totals were deleted, whatever files there are still."""
+        """Windows whose totals were deleted, even if files still exist."""
         laws = await self._redis.report_counts()
         return frozenset(window for window, terms in laws.items() if terms.get(DELETED))
 

@@ -1,4 +1,4 @@
-"""Totals in files, to be asked about as those in Redis are: a TotalsReader of a place.
+"""Totals in files of a place: a TotalsReader, as Redis is.
 
 bundles/SERIAL.SUM.hubbub         every bundle whose reports were written, newest serial last
 totals/STREAM/NAME.parquet        a file per closed window (window_file.py)
@@ -50,7 +50,7 @@ Result = TypeVar("Result")
 
 
 def newest_bundle(place: Place) -> Bundle:
-    """The bundle of the highest serial that was written beside the totals and is not damaged.
+    """The undamaged bundle of the highest serial beside the totals.
 
     Raises:
         BundleRefused: there is none, or every one is damaged.
@@ -78,15 +78,14 @@ def newest_bundle(place: Place) -> Bundle:
 
 
 class FileTotals:
-    """Every method raises StoreUnavailable where the place cannot be read.
+    """Totals in files. Every method raises StoreUnavailable if the place cannot be read.
 
     Args:
-        place: what has the files.
-        bundle: returns the bundle in use, whose definitions the files must be of.
-        fresh_seconds: for how long a listing is taken for true; for readers that learn from
-            elsewhere which windows there are.
-        left_out: epochs by their metrics that are not answered from. `read` adds the epochs whose
-            files it cannot read; None to leave none out.
+        place: location of the files.
+        bundle: returns the bundle in use, to whose definitions the files must belong.
+        fresh_seconds: how long a listing is used; for readers that know the windows from elsewhere.
+        left_out: epochs, by metric, that are not answered. `read` adds the epochs whose files it
+            cannot read; None to leave none out.
     """
 
     def __init__(
@@ -107,9 +106,9 @@ class FileTotals:
         self._listed: dict[str, tuple[float, dict[Window, list[FileName]]]] = {}
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
-        """What every window of these streams holds, where it holds any report.
+        """Counts of all windows of these streams that have a report.
 
-        Also of a window whose file is missing, which `read` refuses.
+        Includes a window whose file is missing, which `read` refuses.
         """
         return {
             window: count
@@ -118,7 +117,7 @@ class FileTotals:
         }
 
     async def windows(self, streams: Collection[str]) -> dict[Window, Counted]:
-        """What every window of these streams holds that has a file, or should have one."""
+        """Counts of all windows of these streams that have a file, or should have one."""
         listed, wanted = await self.listed(streams), set(streams)
         every = {window: names[-1].counted for window, names in listed.items()}
         for window, count in (await self._entries()).items():
@@ -127,7 +126,7 @@ class FileTotals:
         return every
 
     async def read(self, windows: Sequence[Window]) -> list[WindowTotals]:
-        """What each of these windows holds, in their order; `last` is that of `counted`.
+        """Totals of these windows, in their order; `last` is that of `counted`.
 
         Raises:
             TotalsUnreadable: a file is missing, damaged, foreign, or of another definition.
@@ -144,14 +143,14 @@ class FileTotals:
         ]
 
     async def content(self, windows: Sequence[Window]) -> list[WindowTotals]:
-        """As `read`, with `last` as it was in Redis when the file was written.
+        """As `read`, with `last` as in Redis when the file was written.
 
-        Of a window without a file nothing, also where its file is missing.
+        A window without a file is empty, even if its file is missing.
         """
         return await self._decoded(windows, await self._listed_or_new(windows))
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
-        """Per window, as much of the aggregator's terms of the conservation law as files have."""
+        """The aggregator's terms of the conservation law per window, as far as files have them."""
         folders = await asyncio.to_thread(self.place.entries, _TOTALS)
         streams = {window.stream for window in await self._entries()}
         for folder in folders:
@@ -164,7 +163,7 @@ class FileTotals:
         }
 
     async def listed(self, streams: Collection[str]) -> dict[Window, list[FileName]]:
-        """The files of every window of these streams; several where a writer was interrupted."""
+        """Files of every window of these streams; several if a writer was interrupted."""
         now = self._clock()
         fresh = {
             stream: listing
@@ -182,7 +181,7 @@ class FileTotals:
         }
 
     async def _listed_or_new(self, windows: Sequence[Window]) -> dict[Window, list[FileName]]:
-        """As `listed`, and anew where these windows are not in a former listing."""
+        """As `listed`, with a new listing if a window is not in the former one."""
         streams = list(dict.fromkeys(window.stream for window in windows))
         listed = await self.listed(streams)
         if stale := {window.stream for window in windows if window not in listed}:
@@ -197,20 +196,20 @@ class FileTotals:
         return self._indexed[1]
 
     def forget_listing(self, streams: Iterable[str]) -> None:
-        """List these streams anew when somebody asks next."""
+        """Discards the listings of these streams."""
         for stream in streams:
             self._listed.pop(stream, None)
 
     async def write(self, window: Window, totals: WindowTotals) -> bool:
-        """Write a closed window: False if it was there, or a file of more reports of it.
+        """Writes a closed window; False if the file, or one with more reports, already exists.
 
-        Such a file stays: Redis may have been restored from a backup of before the window closed.
-        Files of other states go.
+        A larger file stays: Redis may have been restored from a backup made before the window
+        closed. Files of other states are deleted.
         """
         return await asyncio.to_thread(self._write, window, totals)
 
     async def write_bundle(self, bundle: Bundle) -> None:
-        """Keep the bundle beside the totals of its reports."""
+        """Writes the bundle beside the totals of its reports."""
 
         def write() -> None:
             name = f"{bundle.serial}.{sha256(bundle.signed).hexdigest()[:_SUM_DIGITS]}.hubbub"
@@ -220,12 +219,12 @@ class FileTotals:
         await asyncio.to_thread(write)
 
     async def index(self, streams: Collection[str]) -> None:
-        """Enter every file of these streams in the index."""
+        """Enters all files of these streams in the index."""
         listed = await self.listed(streams)
         await self._update({window: names[-1].counted for window, names in listed.items()})
 
     async def delete(self, windows: Collection[Window]) -> None:
-        """Delete the files of these windows, once the index has that they are gone."""
+        """Deletes the files of these windows, after recording that in the index."""
         entries = await self._entries()
         await self._update({window: None for window in windows if entries.get(window)})
         by_stream: dict[str, set[Window]] = {}
@@ -271,7 +270,7 @@ class FileTotals:
         listed: Mapping[Window, list[FileName]],
         absent: Collection[Window] = (),
     ) -> list[WindowTotals]:
-        """What the files of these windows have. absent: windows whose files are missing."""
+        """Content of the files of these windows; `absent` are windows whose files are missing."""
         definitions = {window.stream: self._definition(window.stream) for window in windows}
 
         def load(window: Window) -> WindowTotals | TotalsUnreadable:
@@ -327,7 +326,7 @@ class FileTotals:
     def _place_calls(
         self, call: Callable[[Subject], Result], subjects: Iterable[Subject]
     ) -> list[Result]:
-        """Ask the place for each: a folder one after the other, an object store at once."""
+        """Calls for each subject: a folder sequentially, an object store in parallel."""
         if self.place.is_local:
             return [call(subject) for subject in subjects]
         with ThreadPoolExecutor(_CALLS, "totals") as calls:
@@ -344,5 +343,5 @@ _NOTHING: Final = WindowTotals(cells=np.zeros(0, dtype=np.int64), counted=0, bat
 
 
 def _epoch_of(window: Window) -> tuple[str, int]:
-    """The epoch of the whole metric that a window is a part of."""
+    """The metric and epoch to which a window belongs."""
     return metric_name_of(window.stream), window.epoch

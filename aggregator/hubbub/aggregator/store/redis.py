@@ -79,10 +79,14 @@ _NOT_READ: Final = (ValueError, TypeError, AttributeError, OverflowError, Recurs
 
 
 class RedisStore:
-    """The aggregator's Redis. Every method raises StoreUnavailable if it cannot be asked.
+    """Totals in Redis. Every method raises StoreUnavailable if Redis does not answer.
 
-    shards: of windows to come; those that exist keep theirs. unreadable: what was found in Redis
-    that nobody can read; it is left out of every answer, whole, and said once.
+    Args:
+        shards: number of shards of new windows; existing windows keep theirs.
+
+    Attributes:
+        unreadable: names of unreadable entries in Redis; answers leave them out, and each is logged
+            once.
     """
 
     def __init__(self, server: RedisServer, shards: int = 1) -> None:
@@ -93,13 +97,13 @@ class RedisStore:
         self.unreadable: set[str] = set()
 
     async def check(self) -> None:
-        """Raises StoreUnavailable if our Redis user may not all that we need."""
+        """Raises StoreUnavailable if our Redis user lacks a right."""
         rights = "+hdel +hkeys +sadd +sismember +smismember +persist +expire +unlink"
         trial = "SMISMEMBER", "aggregator:nothing", "0"
         await self._server.check_rights("aggregator", trial, rights)
 
     async def shards(self, window: Window) -> int:
-        """How many shards a window has: decided once, when it is first asked about."""
+        """Number of a window's shards, which the first call decides."""
         first = ("HSETNX", "aggregator:windows", window.name, str(self._shards))
         _, shards = await self._server.durable([first, ("HGET", *first[1:3])])
         try:
@@ -108,7 +112,7 @@ class RedisStore:
             raise self._unreadable(window) from error
 
     async def add(self, window: Window, commit: Commit) -> tuple[Outcome, frozenset[bytes]]:
-        """Apply a commit whole or not at all; with SEEN, tags that were counted before."""
+        """Applies a commit atomically; with SEEN, returns the tags that were counted before."""
         keys = [_key(what, window, commit.shard) for what in ("totals", "seen", "batches", "tags")]
         head = [
             commit.batch_id[:_ID_BYTES],
@@ -132,7 +136,7 @@ class RedisStore:
             self._salts[keys[-1]] = more[0]
 
     async def restore(self, window: Window, totals: WindowTotals) -> None:
-        """Put totals made elsewhere into a window that nothing was counted in: it takes no reports.
+        """Stores totals made elsewhere in an empty window, which then accepts no reports.
 
         Raises:
             BadParameter: reports were counted in it.
@@ -157,11 +161,11 @@ class RedisStore:
         )
 
     async def remembered(self) -> Mapping[Window, int]:
-        """Every window whose tags are held, and until when they are needed."""
+        """Windows whose tags are stored, and until when they are needed."""
         return self._numbers(await self._server.ask("HGETALL", "aggregator:remembered"), 0, _MAX)
 
     async def forget(self, window: Window) -> None:
-        """Forget a window's tags, and ids but the newest: it counts no report any more."""
+        """Deletes a window's tags, and ids except the newest: it counts no more reports."""
         for shard in range(await self.shards(window)):
             tags = _key("tags", window, shard)
             # First of all it says so: what is half forgotten must not count either.
@@ -178,7 +182,7 @@ class RedisStore:
         await self._server.durable([("HDEL", "aggregator:remembered", window.name)])
 
     async def delete(self, window: Window, filed: int = 0) -> int:
-        """Delete a closed window's totals; the law has their reports as counted:deleted."""
+        """Deletes a closed window's totals; the law has their reports as counted:deleted."""
         commands = [
             script(_FORGET, [_key("totals", window, shard)], [0 if shard else filed])
             for shard in range(await self.shards(window))
@@ -186,9 +190,9 @@ class RedisStore:
         return sum(map(int, await self._server.durable(commands)))
 
     async def drop_cells(self, window: Window) -> None:
-        """Drop a closed window's cells, which a file has; all that is counted of it stays.
+        """Drops a closed window's cells, which a file has; its counts stay.
 
-        One command a shard: Redis brings back either all of its chunks or none.
+        One command per shard: Redis restores either all of its chunks or none.
         """
         for shard in range(await self.shards(window)):
             key = _key("totals", window, shard)
@@ -198,7 +202,7 @@ class RedisStore:
                 await self._server.durable([("HDEL", key, *cells)])
 
     async def _expect(self, window: Window) -> int:
-        """How many tags a shard will hold, as far as the epoch before says."""
+        """Expected number of tags in a shard, from the epoch before."""
         if window not in self._expected:
             former = Window(window.stream, max(window.epoch - 1, 0))
             law = await self._server.ask("HGET", _key("totals", former, 0), "law")
@@ -209,7 +213,7 @@ class RedisStore:
         return self._expected[window]
 
     async def counted_by_window(self) -> Mapping[Window, int]:
-        """How many tags every window holds that holds any."""
+        """Number of tags of every window that has any."""
         names = [window.name for window in await self.remembered()]
         if not names:
             return {}
@@ -220,12 +224,12 @@ class RedisStore:
         return {window: terms["counted"] + terms[DUMMIES] for window, terms in laws.items()}
 
     async def room(self) -> float:
-        """How many bytes more Redis may take; endless without a maxmemory."""
+        """Number of bytes that Redis may still use; infinite without a maxmemory."""
         _, free_room = await self._server.room()
         return free_room
 
     async def read(self, windows: Sequence[Window]) -> list[WindowTotals]:
-        """What each of these windows holds, in their order."""
+        """Totals of these windows, in their order."""
         if not windows:
             return []
         shard_counts = await self._known()
@@ -244,7 +248,7 @@ class RedisStore:
         ]
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
-        """What every window of these streams holds, where it holds any report."""
+        """Counts of all windows of these streams that have a report."""
         shard_counts = await self._known()
         laws = await self._changed({w: n for w, n in shard_counts.items() if w.stream in streams})
         every = {window: Counted.of(*law) for window, law in laws.items()}
@@ -255,7 +259,7 @@ class RedisStore:
         return await self._laws(await self._known())
 
     async def _known(self) -> dict[Window, int]:
-        """Every window, and the number of its shards."""
+        """All windows, and the numbers of their shards."""
         reply = await self._server.ask("HGETALL", "aggregator:windows")
         return self._numbers(reply, 1, _MAX_SHARDS)
 
@@ -265,7 +269,7 @@ class RedisStore:
     async def _changed(
         self, shard_counts: Mapping[Window, int]
     ) -> dict[Window, tuple[Counter[str], bytes]]:
-        """Of each window the terms of the law, and what changed its cells last."""
+        """Each window's terms of the law, and the last change of its cells."""
         shards = [
             (window, shard)
             for window, number in sorted(shard_counts.items())
@@ -305,7 +309,7 @@ class RedisStore:
         )
 
     def _numbers(self, reply: Mapping[bytes, bytes], low: int, high: int) -> dict[Window, int]:
-        """Windows and a number of each in [low, high], as Redis has them in a hash."""
+        """Windows and their numbers in [low, high], from a Redis hash."""
         numbers: dict[Window, int] = {}
         for name, number in reply.items():
             try:
@@ -321,7 +325,7 @@ class RedisStore:
 
 
 def _held(shards: Sequence[Mapping[bytes, bytes]]) -> WindowTotals:
-    """A window from the totals of each of its shards."""
+    """A window's totals from those of its shards."""
     laws = [_law(shard.get(b"law")) for shard in shards]
     counts = [Counted.of(law).tags for law in laws]
     cells = [_cells(shard) for shard in shards]
@@ -352,7 +356,7 @@ def _held(shards: Sequence[Mapping[bytes, bytes]]) -> WindowTotals:
 
 
 def _cells(shard: Mapping[bytes, bytes]) -> Integers:
-    """All cells of a shard: from chunks, or whole as version 0.1 kept them."""
+    """All cells of a shard: from chunks, or whole as version 0.1 stored them."""
     if b"size" not in shard:
         return np.frombuffer(shard.get(b"cells", b""), dtype="<i8")
     size = _number(shard[b"size"], 0, _MAX_CELLS)
@@ -369,7 +373,7 @@ def _cells(shard: Mapping[bytes, bytes]) -> Integers:
 
 
 def _chunks(cells: Integers) -> list[Any]:
-    """What the script takes: size, cells a chunk, how many follow, and those that are not zeros."""
+    """Arguments of the script: size, cells per chunk, number of chunks, and the non-zero chunks."""
     length = _chunk(cells.size)
     starts = range(0, cells.size, length)
     parts = [(place, cells[start : start + length]) for place, start in enumerate(starts)]
@@ -393,7 +397,7 @@ def _law(text: bytes | None) -> dict[str, int]:
 
 
 def _number(value: bytes | float, low: int, high: int) -> int:
-    """A whole number, as Redis or its Lua tells it. Raises ValueError or OverflowError."""
+    """A whole number from Redis or its Lua. Raises ValueError or OverflowError."""
     number = int(value)
     if not low <= number <= high:
         raise ValueError(f"outside [{low}, {high}]")
@@ -405,9 +409,9 @@ def _key(what: str, window: Window, shard: int) -> str:
 
 
 def in_places(tags: bytes, salt: bytes) -> list[Any]:
-    """Tags in the order of their places, with their ends, and places.
+    """Tags in the order of their places, the ends of tags, and the places.
 
-    A place is a hash that is strongly universal whatever the tags, which nobody guesses without the
+    A place is a hash that is strongly universal for all tags and cannot be guessed without the
     salt. Source: Dietzfelbinger 1996, Universal hashing and k-wise independent random variables.
     """
     multipliers = np.frombuffer(salt, dtype="<u8")
@@ -420,7 +424,7 @@ def in_places(tags: bytes, salt: bytes) -> list[Any]:
 
 
 def bucket_keys(tags: str, generations: bytes) -> list[str]:
-    """The keys of all buckets, from how many each generation has."""
+    """Keys of all buckets, from the number of buckets of each generation."""
     keys = []
     for generation, part in enumerate(generations.split(), start=1):
         packed = b"=" in part

@@ -1,12 +1,12 @@
-"""The totals of one closed window as a Parquet file: cells, and what they are of.
+"""The totals of one closed window as a Parquet file: cells and metadata.
 
-The column `count` has the cells in their order. The schema's metadata has, under "hubbub.totals",
-a JSON object: the window, its reports and dummies, the digest of the definition that its reports
-were randomized by, and a SHA-256 of all that. A file's name has the numbers that an overview needs:
+The column `count` has the cells in their order. The schema's metadata has, under "hubbub.totals", a
+JSON object: the window, its reports and dummies, the digest of the definition by which its reports
+were randomized, and a SHA-256 of everything. A file's name has the numbers that an overview needs:
 
     DATE.EPOCH.REPORTS.DUMMIES.SUM.parquet      SUM: the first 16 digits of the SHA-256
 
-So a listing shows what is held, and two states of one window are two files.
+So a listing shows the counts, and two states of one window are two files.
 """
 
 import hashlib
@@ -41,20 +41,24 @@ def folder_of(stream: str) -> str:
 
 
 def stream_of(folder: str) -> str | None:
-    """The stream of a folder's last name; None for that of any other folder, as lost+found."""
+    """The stream of a folder's name; None for other folders, such as lost+found."""
     stream = urllib.parse.unquote(folder)
     return stream if folder_of(stream) == f"totals/{folder}" else None
 
 
 def definition_of(metric: Metric) -> str:
-    """SHA-256 of what decides how totals are read: mechanism, parameters, values, epoch."""
+    """SHA-256 of what determines how to read totals: mechanism, parameters, values, epoch."""
     text = json.dumps(metric.definition(), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileName:
-    """What a file's name says of a window. sum: of the file's content."""
+    """The window's data in a file's name.
+
+    Args:
+        sum: digits of the content's SHA-256.
+    """
 
     window: Window
     reports: int
@@ -64,7 +68,7 @@ class FileName:
 
     @classmethod
     def parse(cls, stream: str, name: str) -> Self | None:
-        """The name of a file in a stream's folder; None for that of any other file."""
+        """The name of a file in a stream's folder; None for other files."""
         match = _NAME.fullmatch(name)
         if match is None:
             return None
@@ -74,12 +78,12 @@ class FileName:
 
     @property
     def counted(self) -> Counted:
-        """How much its window holds; another state of it has another `last`."""
+        """Counts of its window; another state of it has another `last`."""
         return Counted(self.reports, self.dummies, bytes.fromhex(self.sum))
 
     @property
     def path(self) -> str:
-        """Below the root of the place."""
+        """Path below the root of the place."""
         return f"{folder_of(self.window.stream)}/{self.name}"
 
 
@@ -121,16 +125,16 @@ def encode(window: Window, totals: WindowTotals, metric: Metric) -> tuple[FileNa
 
 
 def decode(content: bytes, own: FileName, definition: str, place: str) -> WindowTotals:
-    """What a file holds.
+    """Content of a file.
 
     Args:
         content: of the whole file.
         own: its name.
-        definition: that its reports must be of, as definition_of has it; "" for any.
-        place: what errors call the file.
+        definition: digest that it must have, by definition_of; "" for any.
+        place: name of the file in errors.
 
     Raises:
-        TotalsUnreadable: it is damaged, none of ours, another window's, or of another definition.
+        TotalsUnreadable: it is damaged, foreign, another window's, or of another definition.
     """
     pa, parquet = arrow("a file of totals")
     try:

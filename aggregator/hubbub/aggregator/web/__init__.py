@@ -1,1 +1,1 @@
-"""The HTTP face: JSON, exports and pages, over one ASGI application."""
+"""The HTTP interface: JSON, exports and pages, in one ASGI application."""

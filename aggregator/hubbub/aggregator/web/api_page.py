@@ -1,4 +1,4 @@
-"""`/docs`: the OpenAPI document as a page of plain HTML, which loads nothing and runs nothing."""
+"""`/docs`: the OpenAPI document as a page of plain HTML, without scripts or external resources."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
@@ -30,7 +30,7 @@ _HEAD: Final = """<!doctype html>
 
 
 def api_page(document: Mapping[str, Any]) -> str:
-    """The page."""
+    """The HTML page of an OpenAPI document."""
     parts = [_HEAD]
     for path, methods in document["paths"].items():
         parts += [_operation(path, name, methods[name]) for name in _METHODS if name in methods]

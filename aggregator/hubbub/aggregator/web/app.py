@@ -1,4 +1,4 @@
-"""The application: routes, errors, pages, put together."""
+"""The application: combines routes, errors and pages."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -124,7 +124,7 @@ def _serve_pages(app: FastAPI, notice: str) -> None:
 
 
 def _page(path: Path, notice: str) -> Callable[[], Response]:
-    """What serves a page, which says the notice first, if there is any."""
+    """Route function that serves a page, with the notice first if there is one."""
     if not notice:
         return lambda: FileResponse(path)
     text_of = escape(visible(notice))
@@ -134,7 +134,7 @@ def _page(path: Path, notice: str) -> Callable[[], Response]:
 
 
 def _document(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI document, with our problem in place of FastAPI's own validation error."""
+    """The OpenAPI document, with our Problem instead of FastAPI's validation error."""
     if not app.openapi_schema:
         openapi = get_openapi(
             title=app.title, version=app.version, summary=app.summary, routes=app.routes
@@ -149,7 +149,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
 
 
 def _counted(app: App, requests: Counter[int]) -> App:
-    """Counts answers by status."""
+    """The application, with its answers counted by status."""
 
     async def counting(scope: Scope, receive: Receive, send: Send) -> None:
         async def sending(message: Message) -> None:
@@ -163,7 +163,7 @@ def _counted(app: App, requests: Counter[int]) -> App:
 
 
 async def check_parameters(request: Request) -> None:
-    """Raises BadParameter for one in the address of a question that the document does not have."""
+    """Raises BadParameter for a query parameter that the OpenAPI document does not have."""
     path: str = request.scope["route"].path
     if not (request.query_params and path.startswith(_QUESTIONS)):
         return

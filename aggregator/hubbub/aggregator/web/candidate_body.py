@@ -1,4 +1,4 @@
-"""The body of a request that has strings to look for: up to 32 MiB, read beside other requests."""
+"""Request body with candidate strings: up to 32 MiB, read without blocking other requests."""
 
 import asyncio
 import json
@@ -45,7 +45,7 @@ async def _read(request: Request) -> Candidates:
     """The strings of a request's body.
 
     Raises:
-        RequestValidationError: it is not a JSON object of `candidates`, a list of texts, alone.
+        RequestValidationError: it is not a JSON object with only `candidates`, a list of texts.
         ServiceUnavailable: too many large bodies wait already.
     """
     try:
@@ -62,10 +62,10 @@ async def _read(request: Request) -> Candidates:
 
 
 def parse(raw: bytes) -> Candidates:
-    """The strings of a body, text by text.
+    """The strings of a body, one at a time.
 
-    A parser of whole documents would hold the interpreter's lock until its end, and make whatever
-    else is nested there. Raises RequestValidationError.
+    A parser of whole documents would hold the interpreter's lock until its end, and build any
+    nested data. Raises RequestValidationError.
     """
     try:
         text = raw.decode()
@@ -119,7 +119,7 @@ class ListPage:
 
 
 def saved_lists() -> APIRouter:
-    """The routes."""
+    """Routes for saved lists of candidates."""
     router = APIRouter(prefix="/v1/candidates", responses=PROBLEMS, dependencies=[needs("viewer")])
 
     @router.get("")

@@ -1,6 +1,6 @@
-"""Gauges: estimates for Prometheus, with the bounds of their intervals; and what was asked of us.
+"""Estimates for Prometheus, with the bounds of their intervals; and counts of requests.
 
-Of every metric the newest epoch that holds a minimum batch, and of its values the most frequent.
+For every metric, the most frequent values in the newest epoch that has a minimum batch.
 """
 
 from collections import Counter
@@ -69,7 +69,7 @@ HTTP_REQUESTS: Final = MetricDeclaration(
 
 
 def estimate_columns() -> dict[str, MetricDeclaration]:
-    """Those of a value: of every field of an estimate that is a gauge, as it is called there."""
+    """Gauges of a value, by field of an estimate."""
     return {
         field: MetricDeclaration(
             f"hubbub_{field}" if field == "estimate" else f"hubbub_estimate_{field}",
@@ -106,7 +106,7 @@ async def exposition(query: QueryEngine, requests: Mapping[int, int]) -> bytes:
 
 
 async def _newest(query: QueryEngine, line: MetricLine) -> Estimated | None:
-    """Of the newest epoch that can be told; strings are not, where the catalog lists none."""
+    """Estimates of the newest epoch with enough reports; None for strings without a list."""
     large = [epoch.epoch for epoch in line.epochs if epoch.reports >= line.min_batch]
     metric = query.collected.bundle.metrics[line.name]
     if not large or metric.model or (line.kind == "strings" and not metric.candidates):
@@ -119,7 +119,7 @@ async def _newest(query: QueryEngine, line: MetricLine) -> Estimated | None:
 
 
 async def _verdict(query: QueryEngine, metric: Metric) -> AlertVerdict | None:
-    """What is judged of the newest epoch that is final, if the catalog has an alert."""
+    """The alert's verdict on the newest final epoch; None without an alert."""
     if metric.alert is None:
         return None
     try:
@@ -141,11 +141,11 @@ class _Estimates(Collector):
         self._requests = requests
 
     def describe(self) -> Iterator[Series]:
-        """Nothing: registering asks for nothing."""
+        """Nothing, so that registering needs no query."""
         return iter(())
 
     def collect(self) -> Iterator[Series]:
-        """The series, from what was just asked."""
+        """The series of the queried estimates."""
         report_counts, waiting = METRIC_REPORTS.family(), METRIC_WAITING_REPORTS.family()
         epoch, of = EPOCH.family(), EPOCH_REPORTS.family()
         info = METRIC_INFO.family()
@@ -179,7 +179,7 @@ class _Estimates(Collector):
         yield answered
 
     def _percentiles(self) -> Iterator[Series]:
-        """Of numbers in parts, the usual ones."""
+        """The usual percentiles of numbers in parts."""
         families = {field: declared.family() for field, declared in PERCENTILES.items()}
         for line, estimate in self._found:
             for row in estimate.percentiles if estimate else ():

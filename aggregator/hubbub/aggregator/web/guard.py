@@ -1,11 +1,11 @@
-"""Guard: between the network and the application. Who asks, how often, and what a browser may do.
+"""Guard between the network and the application: identifies callers, limits rates, sets headers.
 
-Without tokens whoever can connect may ask, so the service is for this machine alone; then a request
-must name it so, or a page of somebody else's could have its browser ask under a name that suddenly
-means this machine (DNS rebinding).
+Without tokens everybody who can connect may query, so the service is for this machine alone; then a
+request must use a name of this machine, or another's page could make its browser send requests
+under a name that suddenly means this machine (DNS rebinding).
 
-What a session asks for is asked by a page of ours: its cookie goes along with nothing that begins
-elsewhere (SameSite=Strict), and what changes something must say that it does not (CSRF).
+A session's requests come from our own pages: browsers send its cookie with no request from
+elsewhere (SameSite=Strict), and a request that changes something must declare its origin (CSRF).
 """
 
 import hashlib
@@ -90,7 +90,7 @@ class Guard:
         self._audit = audit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Handles one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -106,7 +106,7 @@ class Guard:
             log_fault(_log, f"{scope['method']} of HTTP", error)
 
     async def _refusal(self, scope: Scope) -> App | None:
-        """What is answered to who may not ask; None to who may."""
+        """The refusal of a request; None if it is permitted."""
         headers = Headers(scope=scope)
         return self._misplaced(scope, headers) or await self._unknown(scope, headers)
 
@@ -142,7 +142,7 @@ class Guard:
         return None
 
     def _too_many(self, asking: str) -> App | None:
-        """The answer to a caller past its rate; None to any other."""
+        """The refusal of a caller above its rate; None otherwise."""
         wait_seconds = self._limiter.wait_seconds(asking)
         if not wait_seconds:
             return None
@@ -151,7 +151,7 @@ class Guard:
         return problem(429, "TooManyRequests", f"wait {wait_seconds:.1f} seconds", after)
 
     async def _known(self, headers: Headers) -> tuple[Caller | None, App | None]:
-        """Who asks, or what is answered to who has to be known."""
+        """The caller, or the refusal if a route requires one."""
         login = self._access.login
         way = {"login": login.oidc.title} if login else {}
         detail, title = "send a token: Authorization: Bearer hubbub_...", "NoToken"
@@ -171,7 +171,7 @@ class Guard:
 
 
 def shared(app: App, origins: Collection[str]) -> App:
-    """The application, telling browsers that pages of these origins may read its answers (CORS)."""
+    """The application, with CORS headers that let pages of these origins read its answers."""
     return CORSMiddleware(
         app,
         allow_origins=list(origins),
@@ -191,13 +191,13 @@ def _from_elsewhere(headers: Headers, origins: Collection[str]) -> bool:
 
 
 def _is_ours(headers: Headers) -> bool:
-    """Whether a browser says that a page of this service asks; silence is no such word."""
+    """Whether headers show that a page of this service sent the request; required, not assumed."""
     own = (headers.get("origin") or "").partition("://")[2] == headers.get("host")
     return own or headers.get("sec-fetch-site") == "same-origin"
 
 
 def _noted(send: Send, scope: Scope, audit: "AuditTrail") -> Send:
-    """Nothing is answered before its line is written; if it cannot be, that is the answer."""
+    """Writes the audit line before the answer; if that fails, answers with the failure."""
     unwritten: list[str] = []
 
     async def sending(message: Message) -> None:
@@ -223,7 +223,7 @@ async def _nothing() -> Message:
 
 
 def _with_headers(send: Send, scope: Scope) -> Send:
-    """Security headers on everything; an ETag on what was read, and nothing where it is known."""
+    """Adds security headers to all answers, and ETags to GET answers; 304 if the ETag matches."""
     started: list[Message] = []
     etags = Headers(scope=scope).get("if-none-match", "")
 

@@ -1,4 +1,4 @@
-"""Logging in and out by a provider, and who one is."""
+"""Routes to log in and out at a provider, and to read the caller's rights."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ class LoggedOut:
 
 
 def logging_in(access: Access, pages: Collection[str]) -> APIRouter:
-    """The routes; a login may continue to `pages`."""
+    """Routes for logins, which may continue to `pages`."""
     router = APIRouter(responses=PROBLEMS)
 
     @router.get("/v1/me", dependencies=[needs("viewer")])
@@ -115,7 +115,7 @@ def _refused(request: Request, error: HubbubError, to: str) -> Response:
 
 
 def _own(to: str, pages: Collection[str]) -> str:
-    """A page of ours with its question, or the first one: nobody is sent elsewhere."""
+    """The requested page if it is ours, otherwise the first one: never an address elsewhere."""
     parts = urlsplit(to)
     if parts.scheme or parts.netloc or parts.path not in pages or "\\" in to:
         return "/"

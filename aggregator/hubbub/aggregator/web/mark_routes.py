@@ -1,4 +1,4 @@
-"""Marks over HTTP: days on which something happened. Viewers read, publishers write them."""
+"""Routes for marks, days of events: viewers read them, publishers write them."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -42,7 +42,7 @@ class MarkPage:
 
 
 def marking() -> APIRouter:
-    """The routes."""
+    """Routes for marks."""
     router = APIRouter(prefix="/v1/marks", responses=PROBLEMS, dependencies=[needs("viewer")])
 
     @router.get("")

@@ -1,7 +1,7 @@
-"""Questions over HTTP answered in this process, from files of totals: no service, no Redis.
+"""Answers HTTP queries in this process, from files of totals: without service or Redis.
 
-The routes are those of the aggregator, so every number is theirs. What only Redis has (saved lists,
-marks, rounds of models, releases) is not there.
+The routes are those of the aggregator, so all numbers are equal. Data that only Redis has (saved
+lists, marks, rounds of models, releases) are missing.
 """
 
 import asyncio
@@ -39,18 +39,18 @@ def totals_at(
     left_out: set[tuple[str, int]] | None = None,
     fresh_seconds: float = 0.0,
 ) -> tuple[FileTotals, Bundle]:
-    """The totals in a folder or object store, and the bundle that they are read by.
+    """The totals in a folder or object store, and the bundle to read them by.
 
     Args:
-        place: that `hubbub aggregator --totals` writes.
-        bundle: its file; None for the newest that was written beside the totals.
-        left_out: as FileTotals has it.
-        fresh_seconds: as FileTotals has it.
+        place: destination of `hubbub aggregator --totals`.
+        bundle: its file; None for the newest beside the totals.
+        left_out: as in FileTotals.
+        fresh_seconds: as in FileTotals.
 
     Raises:
-        BadParameter: an address that is none.
+        BadParameter: an invalid address.
         TotalsUnreadable: the place has no totals.
-        BundleRefused: the place has no bundle, or that in the file is none.
+        BundleRefused: the place has no bundle, or the file is invalid.
         StoreUnavailable: the place cannot be read.
         MissingDependency: pyarrow is not installed.
     """
@@ -98,12 +98,12 @@ class FileAnswers:
         self._apart = ThreadPoolExecutor(1, "answers")
 
     def answer(self, request: urllib.request.Request, max_bytes: int) -> Answer:
-        """Answer one request of any size; `max_bytes` is for services elsewhere."""
+        """Answers one request of any size; `max_bytes` is for remote services."""
         del max_bytes
         return self._apart.submit(asyncio.run, self._readable(request)).result()
 
     async def _readable(self, request: urllib.request.Request) -> Answer:
-        """The answer without the epochs that cannot be read, where they may be left out."""
+        """The answer, without unreadable epochs if these may be left out."""
         self._left_out.clear()
         while True:
             before = len(self._left_out)
@@ -112,7 +112,7 @@ class FileAnswers:
                 return self._with_left_out(answer) if self._left_out else answer
 
     def _with_left_out(self, answer: Answer) -> Answer:
-        """The answer with a sentence that names the epochs that were left out."""
+        """The answer with a sentence that names the omitted epochs."""
         epochs: dict[str, list[int]] = {}
         for name, epoch in sorted(self._left_out):
             epochs.setdefault(name, []).append(epoch)

@@ -1,4 +1,4 @@
-"""Parameters: what a request may say, typed, as the OpenAPI document tells it."""
+"""Typed parameters of requests, as in the OpenAPI document."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -61,7 +61,7 @@ Percentiles = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class RankParameters:
-    """Which percentiles, and below which numbers."""
+    """The requested percentiles, and numbers for shares below."""
 
     percentile: Percentiles = None
     below: Annotated[
@@ -73,7 +73,7 @@ class RankParameters:
     ] = None
 
     def of(self, query: EstimateQuery) -> EstimateQuery:
-        """The question with them."""
+        """The query with these parameters."""
         return replace(
             query, percentiles=tuple(self.percentile or ()), below=tuple(self.below or ())
         )
@@ -81,7 +81,7 @@ class RankParameters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateParameters:
-    """Which tier, which epochs, how sure the intervals."""
+    """Tier, epochs, confidence and lists of a query."""
 
     last: Last = None
     epochs: Epochs = None
@@ -113,14 +113,14 @@ class ParsedQuery:
 
 
 def listed(metric: Metric, question: Annotated[EstimateParameters, Depends()]) -> ParsedQuery:
-    """A question about listed values, numbers, or the strings of the catalog or of lists."""
+    """A query about listed values, numbers, or the strings of the catalog or of lists."""
     return parsed_query(metric, question, ())
 
 
 def parsed_query(
     metric: str, question: EstimateParameters, candidates: tuple[str, ...]
 ) -> ParsedQuery:
-    """A question as its parameters have it, about these strings where there are any."""
+    """The query with these parameters, and with these candidate strings, if any."""
     name = f"{metric}/{question.tier}" if question.tier else metric
     lists = tuple(dict.fromkeys(question.lists or ()))
     epochs = EpochRange(question.last or "", question.epochs or "")
@@ -134,7 +134,7 @@ def parsed_query(
 
 @dataclass(frozen=True, slots=True)
 class Paged:
-    """Which rows: `number` of them from `first` on."""
+    """The requested rows: `number` of them from `first` on."""
 
     first: Annotated[int, Query(ge=0, le=10_000_000, description="rows before the page")] = 0
     number: Annotated[int, Query(ge=1, le=_MAX_ROWS, description="rows of the page")] = 100
@@ -151,19 +151,19 @@ class Paged:
 
     @property
     def page(self) -> Page:
-        """As the query has it."""
+        """The page as the query core represents it."""
         return Page(self.first, self.number, self.order, self.find)
 
 
 class Paging:
-    """Tells where the next page is (RFC 8288)."""
+    """Adds the link to the next page (RFC 8288)."""
 
     def __init__(self, request: Request, response: Response) -> None:
         self._url = request.url
         self._headers = response.headers
 
     def link(self, first: int, number: int, total: int) -> None:
-        """Of `total` rows, `number` were asked for from `first` on."""
+        """Adds the link if more than the `number` rows from `first` on exist."""
         if first + number < total:
             url = self._url.include_query_params(first=first + number, number=number)
             self._headers["link"] = f'<{url.path}?{url.query}>; rel="next"'
@@ -176,7 +176,7 @@ Bearer = Annotated[object, Depends(_bearer)]
 
 
 def needs(role: Role) -> Any:
-    """A dependency: who asks has this role or more, for some metric."""
+    """A dependency that requires this role, or a higher one, for some metric."""
 
     async def check(request: Request, _bearer: Bearer) -> None:
         _caller(request).check(role)
@@ -185,7 +185,7 @@ def needs(role: Role) -> Any:
 
 
 def about(request: Request) -> Seen:
-    """What the audit is told of a request beside its address."""
+    """What routes add to a request's audit line."""
     facts: Seen = request.scope["state"]["seen"]
     return facts
 

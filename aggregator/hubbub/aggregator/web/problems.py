@@ -1,4 +1,4 @@
-"""Problems: errors over HTTP, as RFC 9457 has them. Of what was sent names alone are told."""
+"""HTTP errors as problems (RFC 9457). They quote only names from the request, not values."""
 
 import json
 from collections.abc import Mapping
@@ -78,7 +78,7 @@ def problem(
     *,
     login: str | None = None,
 ) -> Response:
-    """An error's answer."""
+    """The response of an error."""
     whole = Problem(title=title, status=status, detail=detail, login=login)
     body = whole.model_dump(exclude_none=True)
     # As ASCII: an error may quote a text that no encoding has.
@@ -86,7 +86,7 @@ def problem(
 
 
 def handle_problems(app: FastAPI) -> None:
-    """Make every error of this application a problem."""
+    """Turns every error of this application into a problem."""
 
     @app.exception_handler(HubbubError)
     async def refused(_request: Request, error: HubbubError) -> Response:
@@ -119,14 +119,14 @@ def handle_problems(app: FastAPI) -> None:
 
 
 def _malformed(wrong: Mapping[str, Any]) -> str:
-    """What is wrong with one parameter, in words: never an expression that it was held against."""
+    """The problem with one parameter, in words, without the pattern that it failed."""
     name = ".".join(map(str, wrong["loc"])).removeprefix("query.").removeprefix("path.")
     template = _WRONG.get(wrong["type"])
     return f"{name}: {template.format(**wrong.get('ctx', {})) if template else wrong['msg']}"
 
 
 def _methods(app: FastAPI, request: Request) -> set[str]:
-    """All that this path can be asked by."""
+    """Methods that this path supports."""
     paths: dict[str, Any] = app.openapi()["paths"]
     parts = request.url.path.split("/")
     return {
