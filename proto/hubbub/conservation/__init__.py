@@ -1,4 +1,4 @@
-"""Floor 1. What is accounted: windows and the conservation law of reports."""
+"""Floor 1. The accounting unit Window, and the conservation law that its reports obey."""
 
 from hubbub.conservation.window import TERMS, Window, balances, sum_terms
 

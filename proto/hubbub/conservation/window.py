@@ -1,4 +1,4 @@
-"""Window: one stream in one epoch, pooled, mixed and added up together; the law of its reports."""
+"""Window: one stream in one epoch, the unit in which reports are pooled, mixed and accounted."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple, Self
@@ -18,15 +18,15 @@ TERMS: Final = (
 
 
 def balances(terms: Mapping[str, int]) -> bool:
-    """Whether everything acknowledged, and every dummy, is somewhere, and once."""
+    """Whether the terms balance: each report acknowledged, and each dummy, is counted once."""
     come = sum(terms[term] for term in _COME)
     return come == sum(terms[term] for term in TERMS[len(_COME) :])
 
 
 def sum_terms(windows: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """The terms of the law over all these windows.
+    """Adds up each term of the law over all these windows.
 
-    Terms with a reason, such as rejected:expired, count with their own.
+    A term with a reason, such as rejected:expired, is added to the term before its colon.
     """
     terms = dict.fromkeys(TERMS, 0)
     for window in windows:
@@ -46,12 +46,12 @@ class Window(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As Redis keys have it: STREAM:EPOCH."""
+        """The window's name in Redis keys, STREAM:EPOCH."""
         return f"{self.stream}:{self.epoch}"
 
     @classmethod
     def parse(cls, name: bytes) -> Self:
-        """The window of a name, as Redis gives it back. Raises ValueError for what is none."""
+        """Reads a window from its name in Redis. Raises ValueError if `name` is not a window's."""
         stream, _, epoch = name.decode().rpartition(":")
         window = cls(stream, int(epoch))
         canonical = window.epoch in range(_EPOCHS) and str(window.epoch) == epoch
@@ -60,5 +60,5 @@ class Window(NamedTuple):
         return window
 
     def key(self, prefix: str, part: str = "") -> str:
-        """A Redis key. The braces put all keys of a window's part on one slot of a Cluster."""
+        """The Redis key of one part. Its braces keep all keys of the part on one Cluster slot."""
         return f"{prefix}:{{{self.name}{part}}}"

@@ -1,6 +1,6 @@
-"""Floor 0. Epochs: time cut into equal spans of UTC or calendar months, numbered from 1970; dates.
+"""Floor 0. Epochs: time is cut into equal spans of UTC, or calendar months, numbered from 1970.
 
-A span is named by its seconds; a month by those of the mean one, which no other span has.
+A span is identified by its length in seconds; a calendar month by the length of a mean month.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _LATEST: Final = 253_402_300_799
 
 
 def begins(epoch: int, seconds: int) -> int:
-    """The first second, since 1970-01-01 UTC, of an epoch of such a span."""
+    """When an epoch of length `seconds` begins, in seconds since 1970-01-01 UTC."""
     if seconds != MONTH_SECONDS:
         return epoch * seconds
     cycles, months = divmod(epoch, _CYCLE_MONTHS)
@@ -31,7 +31,7 @@ def begins(epoch: int, seconds: int) -> int:
 
 
 def holding(moment: float, seconds: int) -> int:
-    """The epoch of such a span that holds this moment, in seconds since 1970-01-01 UTC."""
+    """Number of the epoch that contains `moment`, in seconds since 1970-01-01 UTC."""
     if seconds != MONTH_SECONDS:
         return int(moment // seconds)
     cycles, rest = divmod(moment, _CYCLE_SECONDS)
@@ -40,7 +40,7 @@ def holding(moment: float, seconds: int) -> int:
 
 
 def epoch_date(epoch: int, seconds: int) -> str:
-    """When an epoch of such a span begins, in UTC: 2026-11-22, 2026-11-22T14:00, or 2026-11."""
+    """When an epoch begins in UTC, as text: 2026-11-22, 2026-11-22T14:00, or 2026-11 (month)."""
     first = datetime.fromtimestamp(min(begins(epoch, seconds), _LATEST), UTC)
     if seconds == MONTH_SECONDS:
         return f"{first:%Y-%m}"
@@ -48,12 +48,12 @@ def epoch_date(epoch: int, seconds: int) -> str:
 
 
 def minute(seconds: float) -> str:
-    """A moment, in seconds since 1970, to the minute before it: 2026-11-22 14:00 UTC."""
+    """A moment in seconds since 1970 as text, rounded down to the minute: 2026-11-22 14:00 UTC."""
     return f"{datetime.fromtimestamp(min(seconds, _LATEST), UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def epoch_dates(epochs: Sequence[int], seconds: int) -> str:
-    """Several, ascending, as "2026-11-01..2026-11-07, 2026-11-09"."""
+    """Dates of ascending epochs, with runs joined: "2026-11-01..2026-11-07, 2026-11-09"."""
     spans: list[list[int]] = []
     for epoch in epochs:
         if spans and epoch == spans[-1][-1] + 1:

@@ -1,6 +1,6 @@
-"""Floor 1. Oblivious HTTP: a request that a relay passes on and cannot read (RFC 9458, RFC 9292).
+"""Floor 1. Oblivious HTTP: a relay passes on requests that it cannot read (RFC 9458, RFC 9292).
 
-`encapsulation` is not among these: it alone needs pyhpke, which a device without a relay has not.
+`encapsulation` is imported separately: it needs pyhpke, which a device without a relay lacks.
 """
 
 from hubbub.oblivious.binary_http import (

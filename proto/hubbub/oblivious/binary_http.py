@@ -1,6 +1,6 @@
-"""Requests and responses of HTTP as bytes (RFC 9292): written in one form, read in both.
+"""Binary HTTP (RFC 9292): writes messages of known length, reads known and indeterminate length.
 
-Informational responses and trailers are read over; nothing of ours has any.
+The reader skips informational responses and trailers; hubbub sends neither.
 """
 
 import re
@@ -24,7 +24,7 @@ _VARINTS: Final = (1 << 6, 1 << 14, 1 << 30, 1 << 62)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request. headers: names in small letters."""
+    """An HTTP request. Names in `headers` are lower case."""
 
     method: bytes
     scheme: bytes
@@ -36,7 +36,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A final response. headers: names in small letters."""
+    """A final HTTP response. Names in `headers` are lower case."""
 
     status: int
     headers: Fields = ()
@@ -44,7 +44,7 @@ class Response:
 
 
 def write_request(request: Request, *, padded_to: int = 1) -> bytes:
-    """The request, as long as a whole multiple of `padded_to` bytes."""
+    """Encodes a request, padded with zeros to a whole multiple of `padded_to` bytes."""
     control = (request.method, request.scheme, request.authority, request.path)
     message = _varint(_REQUEST[0]) + b"".join(map(_lengthy, control))
     message += _fields(request.headers) + _lengthy(request.content) + _lengthy(b"")
@@ -52,14 +52,14 @@ def write_request(request: Request, *, padded_to: int = 1) -> bytes:
 
 
 def write_response(response: Response, *, padded_to: int = 1) -> bytes:
-    """The response, as long as a whole multiple of `padded_to` bytes."""
+    """Encodes a response, padded with zeros to a whole multiple of `padded_to` bytes."""
     message = _varint(_RESPONSE[0]) + _varint(response.status) + _fields(response.headers)
     message += _lengthy(response.content) + _lengthy(b"")
     return message + bytes(-len(message) % padded_to)
 
 
 def read_request(message: bytes) -> Request:
-    """The request in some bytes. Raises BadPayload for no such."""
+    """Decodes a request. Raises BadPayload if `message` is not one."""
     rest = _Rest(message)
     known_length = rest.form(_REQUEST)
     method, scheme, authority, path = (rest.text() for _ in range(4))
@@ -75,7 +75,7 @@ def read_request(message: bytes) -> Request:
 
 
 def read_response(message: bytes) -> Response:
-    """The final response in some bytes. Raises BadPayload for no such."""
+    """Decodes a final response. Raises BadPayload if `message` is not one."""
     rest = _Rest(message)
     known_length = rest.form(_RESPONSE)
     while (status := rest.varint()) < _FINAL:
@@ -87,38 +87,38 @@ def read_response(message: bytes) -> Response:
 
 
 class _Rest:
-    """What is still to be read of a message."""
+    """A reader over the bytes of a message that have not been read yet."""
 
     def __init__(self, message: bytes) -> None:
         self._message, self._at = message, 0
 
     def form(self, forms: tuple[int, int]) -> bool:
-        """Whether lengths are known. Raises BadPayload for a message of another kind."""
+        """Reads the framing indicator; returns whether lengths are known. Raises BadPayload."""
         indicator = self.varint()
         if indicator not in forms:
             raise BadPayload("not a message of binary HTTP of this kind")
         return indicator == forms[0]
 
     def varint(self) -> int:
-        """A whole number below 2**62."""
+        """Reads a variable-length integer in [0, 2**62)."""
         if self._at >= len(self._message):
             raise BadPayload("a message of binary HTTP ends too soon")
         size = 1 << (self._message[self._at] >> 6)
         return int.from_bytes(self.take(size)) & ((1 << (8 * size - 2)) - 1)
 
     def text(self) -> bytes:
-        """So many bytes as are said before them."""
+        """Reads a length, and as many bytes as it says."""
         return self.take(self.varint())
 
     def take(self, size: int) -> bytes:
-        """The next bytes. Raises BadPayload if there are not so many."""
+        """Reads `size` bytes. Raises BadPayload if fewer are left."""
         self._at += size
         if self._at > len(self._message):
             raise BadPayload("a message of binary HTTP ends too soon")
         return self._message[self._at - size : self._at]
 
     def fields(self, *, known_length: bool) -> Fields:
-        """A section of fields; one that is cut off at the message's end is empty."""
+        """Reads a section of fields; a section that is missing at the message's end is empty."""
         if self._at == len(self._message):
             return ()
         section = _Rest(self.text()) if known_length else self
@@ -137,7 +137,7 @@ class _Rest:
         return tuple(field_lines)
 
     def end(self, *, known_length: bool) -> bytes:
-        """The content, and that after trailers nothing but padding is left."""
+        """Reads the content and the trailers. Raises BadPayload unless only zeros follow."""
         chunks: list[bytes] = []
         while self._at < len(self._message) and (chunk := self.text()):
             chunks.append(chunk)

@@ -1,7 +1,7 @@
-"""Encapsulation: a request through a relay, and the gateway's answer (RFC 9458, section 4).
+"""Encapsulates a request for a gateway, and opens the gateway's answer (RFC 9458, section 4).
 
-All that hubbub has of HPKE with an exporter is here: cryptography's has none, so the library is
-pyhpke, on both sides.
+The HPKE library here is pyhpke, on both sides: OHTTP needs HPKE's exporter, and that of
+cryptography has none.
 """
 
 import secrets
@@ -43,15 +43,14 @@ Answer = Callable[[bytes], bytes]
 def encapsulate(
     config: bytes, request: bytes, ephemeral: KEMKeyPair | None = None
 ) -> tuple[bytes, Answer]:
-    """A request as a relay takes it, and what opens the answer to it.
+    """Encrypts a request for a gateway.
 
-    config: as `key_config` tells it, or another gateway's. request: of binary HTTP.
-    ephemeral: for known answers alone.
-
-    The opening raises BadPayload for what is no answer to this request.
+    `config` is a key configuration as `key_config` makes it, `request` binary HTTP; `ephemeral` is
+    for test vectors alone. Returns the encrypted request, and a function that decrypts its answer
+    and raises BadPayload for anything else.
 
     Raises:
-        BadParameter: the configuration is none, or of no suite that is known here.
+        BadParameter: the configuration is invalid, or its suite unknown.
     """
     number, public = read_config(config)
     head = _HEAD.pack(number, *SUITE)
@@ -73,7 +72,7 @@ def encapsulate(
 
 
 class Gateway:
-    """Opens what was encapsulated for one of its keys, and seals what it answers."""
+    """Decrypts requests that were encapsulated for one of its keys, and encrypts the answers."""
 
     def __init__(self, keys: Sequence[X25519PrivateKey]) -> None:
         self._keys = {key_id(key.public_key().public_bytes_raw()): key for key in keys}
@@ -82,16 +81,16 @@ class Gateway:
 
     @property
     def configs(self) -> bytes:
-        """What it tells of its keys, as KEYS_TYPE."""
+        """The configurations of all its keys, in the media type KEYS_TYPE."""
         entries = [key_config(key.public_key().public_bytes_raw()) for key in self._keys.values()]
         return b"".join(len(entry).to_bytes(2) + entry for entry in entries)
 
     def open(self, message: bytes) -> tuple[bytes, Answer]:
-        """The request, and what seals the answer to it.
+        """Decrypts a request; returns it with a function that encrypts the answer to it.
 
         Raises:
-            BadParameter: it is of a key that is not here.
-            BadPayload: it is no encapsulated request, or was altered.
+            BadParameter: the request is encrypted to a key that this gateway lacks.
+            BadPayload: it is not an encapsulated request, or was altered.
         """
         head, enc = message[: _HEAD.size], message[_HEAD.size : _HEAD.size + _ENC_BYTES]
         if len(enc) != _ENC_BYTES:

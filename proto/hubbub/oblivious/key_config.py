@@ -1,4 +1,4 @@
-"""What is told of a gateway: where it is, what it takes, and its key (RFC 9458, section 3)."""
+"""A gateway's path, media types and key configuration (RFC 9458, section 3; RFC 9540)."""
 
 import hashlib
 import struct
@@ -19,21 +19,21 @@ _PAIR: Final = struct.Struct(">HH")
 
 
 def key_config(public: bytes) -> bytes:
-    """What clients are told of a gateway's key. public: of X25519, 32 bytes."""
+    """The key configuration that clients fetch, for the 32 bytes of an X25519 public key."""
     kem, *pair = SUITE
     return _CONFIG.pack(key_id(public), kem, public, _PAIR.size) + _PAIR.pack(*pair)
 
 
 def key_id(public: bytes) -> int:
-    """A key's number, in [0, 256): of the key alone, so that it marks nobody."""
+    """A key's number in [0, 256). It follows from the key alone, so it cannot mark a client."""
     return hashlib.sha256(public).digest()[0]
 
 
 def read_config(config: bytes) -> tuple[int, bytes]:
-    """The number and the public half of a key that has our suite among its own.
+    """Number and public key in a configuration that offers SUITE.
 
     Raises:
-        BadParameter: it is none, or of no suite that is known here.
+        BadParameter: it is not a key configuration, or does not offer SUITE.
     """
     try:
         number, kem, public, size = _CONFIG.unpack_from(config)

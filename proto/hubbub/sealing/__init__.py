@@ -1,4 +1,4 @@
-"""Floor 1. How a payload is sealed for the aggregator: by devices, and dummies by the shuffler."""
+"""Floor 1. Sealing for the aggregator: of payloads by devices, of dummies by the shuffler."""
 
 from hubbub.sealing.count_noise import CountNoise
 from hubbub.sealing.hpke import TAG_BYTES, filler_info, open_sealed, seal, seal_info

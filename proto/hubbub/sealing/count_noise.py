@@ -31,9 +31,10 @@ _PLAIN: Final = 1.96
 
 @dataclass(frozen=True, slots=True)
 class CountNoise:
-    """The law of the number, in [0, 2 reach], around its mean.
+    """A two-sided geometric distribution on [0, 2 `reach`] with mean `reach`.
 
-    odds: in units of 2^-32, above one. reach: how far it is from its mean at most, which is as far.
+    `odds` is the ratio of the probabilities of two neighbouring numbers, in units of 2^-32, above
+    1.
     """
 
     odds: int
@@ -47,12 +48,13 @@ class CountNoise:
 
     @classmethod
     def least(cls, odds: Fraction, delta: float) -> Self:
-        """With the fewest dummies that hide with these odds, except with probability delta.
+        """The distribution with the smallest `reach` whose `delta` is at most the one given.
 
-        PRIVACY: odds are rounded down, and delta is of the numbers that are drawn.
+        PRIVACY: odds are rounded down, and `delta` is computed from the integer weights that are
+        drawn.
 
         Raises:
-            BadParameter: it takes more than may be.
+            BadParameter: the reach would exceed its maximum.
         """
         whole = int(odds * _ONE)
         for reach in range(1, _MAX_REACH + 1):
@@ -63,43 +65,42 @@ class CountNoise:
 
     @property
     def most(self) -> int:
-        """The largest number that is drawn."""
+        """Largest number that can be drawn."""
         return 2 * self.reach
 
     @property
     def scale(self) -> float:
-        """In exp(-|number - reach| / scale), what the weights are in proportion to."""
+        """The scale s of the weights, which are proportional to exp(-|number - reach| / s)."""
         return 1 / log(self.odds / _ONE)
 
     @property
     def weights(self) -> tuple[int, ...]:
-        """How likely each number from 0 to the largest is, in whole parts of their sum."""
+        """Integer weights of the numbers 0 to 2 `reach`, proportional to their probabilities."""
         return _weights(self.odds, self.reach)
 
     @property
     def delta(self) -> Fraction:
-        """The chance of the last number of a side."""
+        """Probability of the number 0, and equally of the largest number."""
         return Fraction(self.weights[0], sum(self.weights))
 
     @property
     def variance(self) -> float:
-        """Of the number; its mean is `reach`."""
+        """Variance of the number."""
         off = sum(w * (number - self.reach) ** 2 for number, w in enumerate(self.weights))
         return float(Fraction(off, sum(self.weights)))
 
     def variance_above(self, above: int) -> float:
-        """The variance to reckon with, given that reports and dummies were enough to leave.
+        """Variance of the number in an epoch that was released since reports and dummies sufficed.
 
-        above: how many more than enough they were. An epoch with few reports leaves if many dummies
-            are drawn, so of one that barely left there may be far fewer reports than without them.
-            The law of the number, given that it is large enough, says how many fewer: a 95%
-            interval by the square root of this holds them.
+        An epoch with few reports is released if many dummies are drawn, so one that barely passed
+        may hold far fewer reports than it seems to. A 95% interval by this variance covers that
+        case. `above` is by how many the sum of reports and dummies exceeded the minimum.
         """
         further, plain = (_furthest(self.odds, self.reach, bound) for bound in (above, self.most))
         return max(self.variance, (further / _PLAIN) ** 2) if further > plain else self.variance
 
     def draw(self, below: Callable[[int], int] = secrets.randbelow) -> int:
-        """A number. below: a whole number below the one given, each as likely."""
+        """Draws a number. `below(n)` must return a uniform whole number in [0, n)."""
         upto = list(accumulate(self.weights))
         return bisect_right(upto, below(upto[-1]))
 
@@ -113,7 +114,7 @@ def _weights(odds: int, reach: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=4096)
 def _furthest(odds: int, reach: int, above: int) -> int:
-    """How far above its mean the number may be, of an epoch that left by so many."""
+    """How far above its mean the number may be (97.5%) in an epoch that passed by `above`."""
     upper = list(accumulate(reversed(_weights(odds, reach))))[::-1]
     return next(
         number - reach

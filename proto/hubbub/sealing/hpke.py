@@ -21,14 +21,14 @@ TAG_BYTES: Final = 16
 
 
 def seal_info(stream: str, epoch: int) -> bytes:
-    """What a report is bound to."""
+    """HPKE info of a report: it binds the report to its stream and epoch."""
     return f"hubbub/1 report|{stream}|{epoch}".encode()
 
 
 def filler_info(stream: str, epoch: int) -> bytes:
-    """What a filler is bound to: a seal of a report's length that holds none.
+    """HPKE info of a filler, a sealed text of a report's length without a report in it.
 
-    PRIVACY: who has no opening key cannot tell the one from the other.
+    PRIVACY: nobody without the opening key can tell a filler from a report.
     """
     return f"hubbub/1 filler|{stream}|{epoch}".encode()
 
@@ -39,10 +39,10 @@ def seal(payload: bytes, key: PublicKey, info: bytes) -> bytes:
 
 
 def open_sealed(sealed: bytes, key: PrivateKey, info: bytes) -> bytes:
-    """The payload of a sealed report.
+    """Decrypts the payload of a sealed report.
 
     Raises:
-        BadPayload: sealed to another key, bound elsewhere, or altered.
+        BadPayload: it was sealed to another key or with another info, or was altered.
     """
     suite = _suite(x_wing=not isinstance(key, X25519PrivateKey))
     try:

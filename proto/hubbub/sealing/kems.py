@@ -1,9 +1,9 @@
-"""Which keys a report can be sealed to: those of X25519, or of X-Wing, which has ML-KEM besides.
+"""The two key types that a report can be sealed to: X25519, and X-Wing, which adds ML-KEM-768.
 
-What X25519 seals today opens to whoever records it now and has a quantum computer one day. X-Wing
-(draft-connolly-cfrg-xwing-kem; MLKEM768-X25519 of draft-ietf-hpke-pq, KEM 0x647a) takes both its
-halves to be broken. Its private key is a seed of 32 bytes, its public key ML-KEM-768's and X25519's
-one behind the other.
+A recorded X25519 report can be opened by a future quantum computer. X-Wing
+(draft-connolly-cfrg-xwing-kem; MLKEM768-X25519 of draft-ietf-hpke-pq, KEM 0x647a) stays closed
+unless both halves are broken. Its private key is a seed of 32 bytes, its public key that of
+ML-KEM-768 followed by that of X25519.
 """
 
 import hashlib
@@ -48,10 +48,10 @@ SEAL_BYTES: Final[dict[Kem, int]] = {
 
 
 def x_wing_private(seed: bytes) -> "MLKEM768X25519PrivateKey":
-    """The private key of a seed (draft-connolly-cfrg-xwing-kem, sec. 5.2).
+    """Derives the private key from a seed (draft-connolly-cfrg-xwing-kem, sec. 5.2).
 
     Raises:
-        BadParameter: no seed, or the cryptography library here knows no ML-KEM.
+        BadParameter: `seed` is not 32 bytes, or the cryptography library here lacks ML-KEM.
     """
     ml_kem, x25519 = _halves(seed)
     from cryptography.hazmat.primitives.hpke import MLKEM768X25519PrivateKey  # noqa: PLC0415
@@ -60,16 +60,16 @@ def x_wing_private(seed: bytes) -> "MLKEM768X25519PrivateKey":
 
 
 def x_wing_public_bytes(seed: bytes) -> bytes:
-    """The public half of a seed, 1,216 bytes. Raises BadParameter as `x_wing_private`."""
+    """The 1,216 bytes of a seed's public key. Raises BadParameter like `x_wing_private`."""
     ml_kem, x25519 = _halves(seed)
     return ml_kem.public_key().public_bytes_raw() + x25519.public_key().public_bytes_raw()
 
 
 def x_wing_public(public: bytes) -> "MLKEM768X25519PublicKey":
-    """The key to seal to, of its 1,216 bytes.
+    """The public key in these 1,216 bytes.
 
     Raises:
-        BadParameter: they are none, or the cryptography library here knows no ML-KEM.
+        BadParameter: they are not a key, or the cryptography library here lacks ML-KEM.
     """
     # PRIVACY: a shuffler that adds no dummies does not even load what opens and seals.
     from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PublicKey  # noqa: PLC0415

@@ -1,6 +1,6 @@
-"""Floor 1. Tokens against fakes: what an issuer gives an account, blinded, and a shuffler takes.
+"""Floor 1. Tokens against fake reports: an issuer gives them, blinded; a shuffler requires them.
 
-`poprf` is not among these: it alone needs rbcl, which a device without tokens has not.
+`poprf` is imported separately: it needs rbcl, which a device without tokens lacks.
 """
 
 from hubbub.tokens.issuer_key import TOKEN_KEY, read_token_key

@@ -1,7 +1,7 @@
-"""The issuer's key as a file, one line of base64: the issuer evaluates, the shuffler checks by it.
+"""The issuer's private key in a file, as one line of base64.
 
-The function is verifiable by whoever has the private key alone: there is no public half that could
-tell a token. So both have it; see decision 0206 for what that gives each of them.
+Only the holder of the private key can verify a token, so both the issuer and the shuffler have it;
+decision 0206 says what that lets each of them do.
 """
 
 import binascii
@@ -17,7 +17,7 @@ KEY_BYTES: Final = 32
 
 
 def read_token_key(path: Path) -> bytes:
-    """The private key. Raises KeysUnusable for a file that has none."""
+    """Reads the private key. Raises KeysUnusable if the file does not hold one."""
     try:
         key = binascii.a2b_base64(path.read_bytes().strip(), strict_mode=True)
     except OSError as error:

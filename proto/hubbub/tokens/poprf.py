@@ -45,54 +45,54 @@ with contextlib.suppress(OSError):
 
 @dataclass(frozen=True, slots=True)
 class Blinded:
-    """An input on its way: what the server sees, and the blind, which undoes it."""
+    """An input as sent to the server: the blinded `element`, and the `blind` that undoes it."""
 
     blind: bytes = field(repr=False)
     element: bytes
 
 
 def new_key() -> tuple[bytes, bytes]:
-    """A private key, and its public one."""
+    """Draws a private key; returns it and its public key."""
     key: bytes = rbcl.crypto_core_ristretto255_scalar_random()
     return key, public_of(key)
 
 
 def public_of(key: bytes) -> bytes:
-    """The public key of a private one. Raises BadParameter for what is none."""
+    """The public key of a private key. Raises BadParameter if `key` is not a valid scalar."""
     return _base(key)
 
 
 def check_public(public: bytes) -> None:
-    """Raises BadParameter unless it is a public key."""
+    """Raises BadParameter unless `public` is a valid public key."""
     _check_element(public, "no public key of an issuer of tokens")
 
 
 def check_elements(elements: Sequence[bytes]) -> None:
-    """Raises BadParameter unless each can be an element."""
+    """Raises BadParameter unless each is a valid element of the group."""
     for element in elements:
         _check_element(element, "no element of the group")
 
 
 def new_blind() -> bytes:
-    """What an input is blinded by: drawn anew for each."""
+    """Draws a random scalar to blind one input with."""
     drawn: bytes = rbcl.crypto_core_ristretto255_scalar_random()
     return drawn
 
 
 def blind(value: bytes, by: bytes) -> Blinded:
-    """Blind an input by what was drawn for it alone."""
+    """Blinds an input with a scalar that was drawn for it alone."""
     return Blinded(by, _times(by, hashed(value)))
 
 
 def blind_evaluate(
     key: bytes, elements: Sequence[bytes], info: bytes, by: bytes | None = None
 ) -> tuple[list[bytes], bytes]:
-    """Evaluate blinded inputs together: each evaluated, and one proof of all of them.
+    """Evaluates blinded inputs; returns the evaluated elements and one proof for all of them.
 
-    by: the proof's random scalar, for the RFC's vectors.
+    `by` fixes the proof's random scalar, for the test vectors of the RFC.
 
     Raises:
-        BadParameter: an element is none, or there is none.
+        BadParameter: there are no elements, or one is invalid.
     """
     tweaked = _tweaked_key(key, info)
     inverse = rbcl.crypto_core_ristretto255_scalar_invert(tweaked)
@@ -107,12 +107,12 @@ def finalize(
     public: bytes,
     info: bytes,
 ) -> list[bytes]:
-    """The outputs, once the proof has shown that all were evaluated with this public key.
+    """Checks the proof against the public key, and returns the outputs of the inputs.
 
-    inputs: each with what it was blinded to.
+    `inputs` are pairs of an input and its blinded form.
 
     Raises:
-        BadParameter: the proof is none of this, or an element is none.
+        BadParameter: the proof does not fit, or an element is invalid.
     """
     check_public(public)
     tweaked = _plus(_base(_info_scalar(info)), public)
@@ -132,13 +132,13 @@ def finalize(
 
 
 def evaluate(key: bytes, value: bytes, info: bytes) -> bytes:
-    """The output of an input that is known: what the verifier compares with."""
+    """The output for an input in the clear, with which a verifier compares."""
     return _output(value, info, _times(_inverse_of(key, info), hashed(value)))
 
 
 @lru_cache(4096)
 def _inverse_of(key: bytes, info: bytes) -> bytes:
-    """Of a stream and epoch the same for every token."""
+    """The inverse of the tweaked key, cached: all tokens of a stream and epoch share it."""
     inverse: bytes = rbcl.crypto_core_ristretto255_scalar_invert(_tweaked_key(key, info))
     return inverse
 
@@ -169,7 +169,7 @@ def _prove(key: bytes, c: Sequence[bytes], d: Sequence[bytes], by: bytes | None)
 
 
 def _is_proof(proof: bytes, public: bytes, c: Sequence[bytes], d: Sequence[bytes]) -> bool:
-    """VerifyProof."""
+    """VerifyProof of RFC 9497: whether the proof fits."""
     if len(proof) != PROOF_BYTES:
         return False
     challenge, answer = proof[:SCALAR_BYTES], proof[SCALAR_BYTES:]
@@ -180,7 +180,7 @@ def _is_proof(proof: bytes, public: bytes, c: Sequence[bytes], d: Sequence[bytes
 
 
 def _composite(public: bytes, c: Sequence[bytes], d: Sequence[bytes]) -> tuple[bytes, bytes]:
-    """ComputeComposites: random sums of all, so that one proof is of each."""
+    """ComputeComposites: a random combination of each list, so that one proof covers all."""
     seed = sha512(_framed(public) + _framed(b"Seed-" + _CONTEXT)).digest()
     m = z = _IDENTITY
     for place, (first, other) in enumerate(zip(c, d, strict=True)):
@@ -201,7 +201,7 @@ def _framed(value: bytes) -> bytes:
 
 
 def hashed(value: bytes) -> bytes:
-    """HashToGroup: the element that an input is before it is blinded."""
+    """HashToGroup of RFC 9497: the group element of an input."""
     uniform = _expanded(value, b"HashToGroup-" + _CONTEXT)
     element: bytes = rbcl.crypto_core_ristretto255_from_hash(uniform)
     return element
@@ -227,7 +227,7 @@ def _check_element(element: bytes, otherwise: str) -> None:
 
 
 def _times(scalar: bytes, element: bytes) -> bytes:
-    """Raises BadParameter for an element that is none, or where nothing is left of it."""
+    """The product. Raises BadParameter for an invalid scalar or element, or a product of 0."""
     try:
         product: bytes = rbcl.crypto_scalarmult_ristretto255(scalar, element)
     except (RuntimeError, TypeError, ValueError):

@@ -1,1 +1,1 @@
-"""Floor 1. What the roles say to each other: the messages and services of proto/, generated."""
+"""Floor 1. The messages and services between the roles, generated from proto/."""

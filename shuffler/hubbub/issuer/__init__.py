@@ -1,5 +1,5 @@
-"""Floor 3. The issuer: gives accounts tokens, blinded, so that fakes need accounts.
+"""Floor 3. The issuer: gives accounts blinded tokens, so that fake reports need accounts.
 
-It knows accounts and how many reports each may send, and neither a report nor a token once it is
-spent. Whoever runs it may be the app's own backend.
+It knows accounts and how many reports each may send, but never a report, nor a token once spent.
+The app's own backend may run it.
 """

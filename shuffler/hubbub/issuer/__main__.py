@@ -48,7 +48,7 @@ async def _serve(settings: Settings) -> None:
 
 
 def _subjects(settings: Settings) -> Subjects | None:
-    """Who the provider's tokens are about; None where there is no provider."""
+    """Reader of the provider's tokens; None without a provider."""
     if not settings.provider:
         return None
     keys = ProviderKeys(settings.provider, settings.provider_roots, time.time)
@@ -56,7 +56,7 @@ def _subjects(settings: Settings) -> Subjects | None:
 
 
 def _reading(settings: Settings, app: TokensApp) -> Callable[[], Take]:
-    """What reads streams and accounts anew, and answers what takes them into use."""
+    """Returns a loader for the Reloader that reads streams and accounts anew."""
 
     def read() -> Take:
         streams, accounts = read_issued_streams(settings.streams), Accounts(settings.accounts)

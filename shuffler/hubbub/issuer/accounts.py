@@ -1,7 +1,7 @@
-"""Accounts: who gets tokens, told by keys whose hashes stand in a file.
+"""Accounts that may get tokens, identified by API keys whose hashes are in a file.
 
-A line a key: a name, the SHA-256 of the key, and perhaps the word `backend`. Such a key is of the
-app's own server, which vouches for the account that it names; any other is an account itself.
+Each line has a name, the SHA-256 of the key, and optionally the word `backend`. A backend's key
+belongs to the app's server, which names the account in each request; any other key is an account.
 """
 
 import hashlib
@@ -28,16 +28,19 @@ class _Known:
 
 
 class Accounts:
-    """The keys of a file, as it was when this was made; without a file there are none."""
+    """The accounts in a file, as it was when read; without a file there are none."""
 
     def __init__(self, path: Path | None) -> None:
         self._known: Mapping[str, _Known] = _read(path) if path else {}
 
     def account(self, key: str, named: str) -> tuple[str, bool]:
-        """The account that a key is of, or may name, and whether it names it.
+        """The account that `key` identifies.
+
+        Returns:
+            The account, and whether a backend named it.
 
         Raises:
-            AccessRefused: it is neither.
+            AccessRefused: the key is unknown, or a backend named no valid account.
         """
         entry = self._known.get(hashlib.sha256(key.encode()).hexdigest())
         if entry is None:
@@ -53,10 +56,10 @@ class Accounts:
 
 
 def add_account(path: Path, name: str, *, vouches: bool) -> str:
-    """A new key under a name, which the file then has the hash of.
+    """Creates a key for an account, adds its hash to the file, and returns the key.
 
     Raises:
-        BadParameter: the name is none, or is taken.
+        BadParameter: the name is invalid or taken.
         KeysUnusable: the file cannot be read or written.
     """
     if not _NAME.fullmatch(name):

@@ -1,6 +1,6 @@
-"""What the issuer knows of streams: how long an epoch is, and how many reports one device may send.
+"""The streams as the issuer knows them: length of an epoch, and number of reports of one device.
 
-It reads the stream table that `hubbub catalog build` makes for the shuffler.
+They come from the stream table that `hubbub catalog build` makes for the shuffler.
 """
 
 import json
@@ -18,33 +18,33 @@ _REMEDY: Final = "make it with: hubbub catalog build"
 
 @dataclass(frozen=True, slots=True)
 class IssuedStream:
-    """Of one stream. tokens: as many as one device gets for an epoch."""
+    """One stream. `tokens` is the number of tokens that one device gets for an epoch."""
 
     epoch_seconds: int
     grace_seconds: int
     tokens: int
 
     def is_open(self, epoch: int, now: float) -> bool:
-        """Whether tokens of an epoch are given: from the epoch before it, until it is closed."""
+        """Whether tokens for an epoch are issued: from the epoch before it until it closes."""
         return begins(epoch - 1, self.epoch_seconds) <= now + _AHEAD_SECONDS and now < self.closes(
             epoch
         )
 
     def closes(self, epoch: int) -> int:
-        """When its reports are taken no more, in seconds since 1970."""
+        """When the shuffler stops taking reports of the epoch, in seconds since 1970."""
         return begins(epoch + 1, self.epoch_seconds) + self.grace_seconds
 
 
 @dataclass(frozen=True, slots=True)
 class IssuedStreams:
-    """All of them, by name. devices: of one account that get tokens."""
+    """All streams by name. `devices` is how many devices of one account get tokens."""
 
     streams: Mapping[str, IssuedStream]
     devices: int
 
 
 def read_issued_streams(path: Path) -> IssuedStreams:
-    """What a stream table says of tokens. Raises BadParameter for one that says nothing of them."""
+    """Reads a stream table. Raises BadParameter if it is invalid or requires no tokens."""
     try:
         document = json.loads(path.read_bytes())
         streams = {name: _stream(table) for name, table in document["streams"].items()}

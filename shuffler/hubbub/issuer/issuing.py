@@ -46,7 +46,7 @@ _QUESTION_BYTES: Final = 16
 
 
 class Allowances:
-    """What accounts have had. key: their names are hashed with it."""
+    """Remembers in Redis which tokens accounts have had, under names hashed with `key`."""
 
     def __init__(self, server: RedisServer, key: bytes) -> None:
         self._server, self._key = server, key
@@ -60,13 +60,13 @@ class Allowances:
         devices: int,
         keep: int,
     ) -> list[bool]:
-        """Of each stream whether the account may have tokens for these blinded elements.
+        """Tells for each stream whether the account may have tokens for these blinded elements.
 
-        period: the epoch, by its length in seconds and its number. devices: of one account that get
-        tokens. keep: seconds to remember it.
+        `period` is the epoch's length in seconds and its number, `devices` how many devices of one
+        account get tokens, `keep` how many seconds Redis remembers the request.
 
         Raises:
-            StoreUnavailable: it cannot be told.
+            StoreUnavailable: Redis does not answer.
         """
         name = hmac.digest(self._key, b"account|" + account.encode(), "sha256")[:16].hex()
         key = f"issuer:{{{name}}}:{period[0]}:{period[1]}"
@@ -84,10 +84,10 @@ _LONGEST: Final = 255  # OpenID Connect Core 1.0, sec. 2
 
 
 class Subjects:
-    """Those of one provider.
+    """Accounts identified by the signed tokens of one OpenID Connect provider.
 
-    provider: its address, as it calls itself. audiences: whom a token must be for: the app, as the
-    provider calls it, or the issuer. clock: seconds since 1970.
+    `audiences` are the accepted values of "aud": the app's name at the provider, or the issuer.
+    `clock` returns seconds since 1970.
     """
 
     def __init__(
@@ -101,11 +101,11 @@ class Subjects:
         self._audiences, self._clock = audiences, clock
 
     async def account(self, token: str) -> str:
-        """The account of a token: no name of a key, and no other provider's.
+        """The account of a token, which never equals a key's account or another provider's.
 
         Raises:
-            AccessRefused: it is not the provider's, not for us, or not of now.
-            ServiceUnavailable: the provider's keys are not known, and it does not answer.
+            AccessRefused: the token is not of the provider, not for these audiences, or expired.
+            ServiceUnavailable: the provider's keys are unknown, and it does not answer.
         """
         claims, _ = await self._keys.opened(token)
         check_claims(claims, issuer=self._provider, audiences=self._audiences, now=self._clock())
@@ -117,7 +117,7 @@ class Subjects:
 
 
 def is_signed(token: str) -> bool:
-    """Whether what is shown is a token of a provider by its form; no key of ours has a dot."""
+    """Whether this has the form of a provider's token: two dots, which a key of ours never has."""
     return token.count(".") == 2  # noqa: PLR2004 header, claims, signature
 
 
@@ -144,10 +144,10 @@ class _Refused(Exception):
 
 
 class TokensApp:
-    """An ASGI application.
+    """The ASGI application of POST /v1/tokens.
 
-    key: the issuer's, private. subjects: of a provider; None: accounts are those of keys alone.
-    counts: requests, by what became of them; tokens: the same of those.
+    `key` is the issuer's private key; without `subjects` only keys identify accounts. `counts`
+    holds the number of requests by outcome, `tokens` that of tokens.
     """
 
     def __init__(
@@ -168,11 +168,11 @@ class TokensApp:
         self.tokens: Counter[str] = Counter(issued=0, refused=0, not_given=0)
 
     def use(self, streams: IssuedStreams, accounts: Accounts) -> None:
-        """Give what these say from now on."""
+        """Replaces streams and accounts from now on."""
         self._streams, self._accounts = streams, accounts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Answers one request."""
         try:
             status, headers, body = await self._answer(scope, receive)
         except _Refused as refused:
@@ -226,7 +226,7 @@ class TokensApp:
         return HTTPStatus.OK, told, response.SerializeToString()
 
     def _charge(self, caller: str) -> None:
-        """Let in a request, as one token until it is read, unless too many were asked for."""
+        """Charges the caller for one token; raises _Refused if it has asked for too many."""
         if wait_seconds := self._limiter.wait_seconds(caller):
             why = "too many tokens asked for from one address; come again later"
             refused = _Refused("peer_limit", HTTPStatus.TOO_MANY_REQUESTS, why)
@@ -279,7 +279,7 @@ class TokensApp:
             raise _Refused("no_request", HTTPStatus.BAD_REQUEST, str(error)) from None
 
     def _asked(self, request: TokenRequest) -> dict[tuple[int, int], dict[str, Sequence[bytes]]]:
-        """What is asked and can be given, by epoch and stream; of the rest nobody gets any."""
+        """The blinded elements for open streams with tokens, by epoch and stream; no others."""
         now = self._clock()
         requests: dict[tuple[int, int], dict[str, Sequence[bytes]]] = {}
         keys: set[tuple[str, int]] = set()
@@ -295,7 +295,7 @@ class TokensApp:
         return requests
 
     def _seconds_left(self, streams: Mapping[str, Sequence[bytes]], epoch: int) -> int:
-        """Until no token of this epoch is given any more."""
+        """Seconds until the last of these streams closes the epoch."""
         closes = max(self._streams.streams[name].closes(epoch) for name in streams)
         return max(1, math.ceil(closes - self._clock()))
 
@@ -326,6 +326,6 @@ class TokensApp:
 
 
 def _check_elements(request: TokenRequest) -> None:
-    """Raises BadParameter for what was blinded and is no element."""
+    """Raises BadParameter if a blinded element is not in the group."""
     for wanted in request.wanted:
         poprf.check_elements(wanted.blinded)

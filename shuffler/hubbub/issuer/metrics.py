@@ -1,4 +1,4 @@
-"""What the issuer tells Prometheus beside what every service does."""
+"""Prometheus metrics of the issuer alone."""
 
 from typing import Final
 

@@ -30,10 +30,10 @@ def _audiences(_: str, names: tuple[str, ...]) -> tuple[str, ...]:
 
 @options
 class Settings:
-    """Everything the issuer is told.
+    """The issuer's settings.
 
-    peer_rate, peer_burst: tokens that one address, or a backend for one account, asks for, a
-    second and at once; 0 for no limit.
+    `peer_rate` and `peer_burst` limit the tokens that one address, or one account of a backend,
+    asks for: per second, and at once. A rate of 0 is no limit.
     """
 
     streams: Path = option("stream table made by hubbub catalog build")
@@ -74,11 +74,11 @@ class Settings:
 
 
 def parse(arguments: Sequence[str] | None = None) -> Settings:
-    """The settings on a command line. Exits with a message if it is wrong.
+    """Reads the settings from a command line; exits with a message if it is malformed.
 
     Raises:
-        BadParameter: HUBBUB_REDIS_URL is not set, a number is out of range, or nobody would be an
-            account.
+        BadParameter: HUBBUB_REDIS_URL is not set, a number is out of range, or there is no source
+            of accounts.
     """
     settings = read_options(Settings, parser().parse_args(arguments))
     if not settings.accounts and not settings.provider:
@@ -94,7 +94,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Knows every setting of the command line."""
+    """The parser of all settings on the command line."""
     parser = Parser(
         prog="hubbub issuer",
         description="Give accounts tokens, without which the shuffler takes no report. What an "

@@ -1,1 +1,1 @@
-"""Floor 1. What programs share that people start: options, standard streams, files, HTTP calls."""
+"""Floor 1. What command-line programs share: options, standard streams, files, HTTP calls."""

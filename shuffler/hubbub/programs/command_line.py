@@ -22,7 +22,7 @@ _MAX_DIGITS: Final = 40  # A larger number means nothing here, and one of 310 is
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A command of a program, as `command` makes it of a function."""
+    """A command of a program, made from a function by `command`."""
 
     name: str
     run: Callable[[Any], int | None]
@@ -34,16 +34,16 @@ class Command:
 def command(
     name: str, *, text: str = "", description: str = "", epilog: str = ""
 ) -> Callable[[Callable[[Any], int | None]], Command]:
-    """Make a command of a function.
+    """Makes a command from a function.
 
-    The function takes an object of the options that its parameter is annotated with, and returns
-    the exit code; None is 0.
+    The function takes an object of the options class that its parameter is annotated with, and
+    returns the exit code, where None means 0.
 
     Args:
         name: one word, or two: a command and its action.
-        text: what a list of actions prints of it.
-        description: what its own help prints above its options.
-        epilog: what its own help prints below them; an epilog of several lines keeps them.
+        text: description in the list of actions.
+        description: text above the options in the command's own help.
+        epilog: text below them; line breaks are kept if it has several lines.
     """
     return lambda run: Command(
         name=name, run=run, text=text, description=description, epilog=epilog
@@ -51,13 +51,13 @@ def command(
 
 
 def commands_of(modules: Iterable[ModuleType]) -> list[Command]:
-    """The commands that the functions of some modules make, in their order."""
+    """All commands that are defined in some modules, in order."""
     every = (value for module in modules for value in vars(module).values())
     return [value for value in every if isinstance(value, Command)]
 
 
 def read_number(text: str) -> float:
-    """As float() reads it. Raises ArgumentTypeError, in words, for what is no number."""
+    """Reads a float. Raises ArgumentTypeError with a readable message if `text` is no number."""
     try:
         return float(text)
     except ValueError:
@@ -67,7 +67,7 @@ def read_number(text: str) -> float:
 
 
 def number_or(*words: str) -> Callable[[str], int | str]:
-    """A reader of a whole number, or of one of these words."""
+    """Makes a reader of a whole number or one of these words."""
 
     def read(text: str) -> int | str:
         try:
@@ -80,10 +80,10 @@ def number_or(*words: str) -> Callable[[str], int | str]:
 
 
 def read_whole_number(text: str) -> int:
-    """A whole number, in digits or as 1e6.
+    """Reads a whole number, in digits or as 1e6.
 
     Raises:
-        ArgumentTypeError: in words, for what is no whole number or has too many digits.
+        ArgumentTypeError: it is no whole number or has too many digits, with a readable message.
     """
     try:
         number = Decimal(text)
@@ -102,7 +102,7 @@ def read_whole_number(text: str) -> int:
 
 
 def _read_day(text: str) -> date:
-    """YYYY-MM-DD. Raises ArgumentTypeError, in words, for what is no day."""
+    """Reads YYYY-MM-DD. Raises ArgumentTypeError with a readable message if `text` is no day."""
     try:
         return date.fromisoformat(text)
     except ValueError:
@@ -110,7 +110,7 @@ def _read_day(text: str) -> date:
 
 
 def _read_path(text: str) -> Path:
-    """A path. Raises ArgumentTypeError for an empty one, which Path() takes for this folder."""
+    """Reads a path. Raises ArgumentTypeError for "", which Path() takes for this folder."""
     if not text:
         raise argparse.ArgumentTypeError(
             "'' is not a path; write a path, or . for the current folder"
@@ -119,7 +119,7 @@ def _read_path(text: str) -> Path:
 
 
 def _meant(text: str) -> str:
-    """What "95%" and "0,95" are."""
+    """The decimal number that "95%" or "0,95" was meant to be; "" for other text."""
     try:
         if text.endswith("%"):
             return f"{float(text[:-1]) / 100:g}"
@@ -129,11 +129,11 @@ def _meant(text: str) -> str:
 
 
 class Parser(argparse.ArgumentParser):
-    """Quotes what was typed in its errors, with control characters made visible.
+    """An argument parser that quotes what was typed in its errors, with control characters visible.
 
     Attributes:
-        actions: of a command that can go without one. Where the first word is none of them, the
-            command's own options and arguments are read.
+        actions: the actions of a command that can also go without one. If the first word is none of
+            them, the command's own options and arguments are read.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -146,7 +146,7 @@ class Parser(argparse.ArgumentParser):
         self.register("type", Path, _read_path)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """As argparse does, with what was meant."""
+        """Checks a choice like argparse, and suggests a similar one."""
         choices = [str(choice) for choice in action.choices or ()]
         if choices and str(value) not in choices:
             near = get_close_matches(str(value), choices, n=1)
@@ -158,7 +158,7 @@ class Parser(argparse.ArgumentParser):
         args: Sequence[str] | None = None,
         namespace: argparse.Namespace | None = None,
     ) -> tuple[argparse.Namespace, list[str]]:
-        """As argparse does; each command refuses unknown options itself, with its own usage."""
+        """Parses like argparse; each command refuses unknown options itself, with its own usage."""
         if self.actions is not None and args:
             if args[0] in self.actions.choices:
                 parser: Parser = self.actions.choices[args[0]]
@@ -170,7 +170,7 @@ class Parser(argparse.ArgumentParser):
         return parsed, rest
 
     def _meant(self, rest: Sequence[str]) -> str:
-        """The option that is most like the first unknown one, or the action that has it."""
+        """Suggests for the first unknown option the action that has it, or the most similar one."""
         typed = next((word.partition("=")[0] for word in rest if word.startswith("--")), "")
         for parser in self.actions.choices.values() if self.actions else ():
             if typed in parser._option_string_actions:  # noqa: SLF001 its only name
@@ -179,7 +179,7 @@ class Parser(argparse.ArgumentParser):
         return f"; did you mean {near[0]}?" if near else ""
 
     def error(self, message: str) -> NoReturn:
-        """As argparse does, with the actions to choose from where none is given."""
+        """Ends like argparse, and lists the actions where one is missing."""
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction) and "required" in message:  # noqa: SLF001 its only name
                 message += f" (choose from {', '.join(action.choices)})"
@@ -192,9 +192,9 @@ class Parser(argparse.ArgumentParser):
 def add_commands(
     commands: "argparse._SubParsersAction[Any]", added: Iterable[Command], description: str = ""
 ) -> None:
-    """Add commands to the command line. Those of two words are actions of their first one.
+    """Adds commands to the command line; those of two words become actions of their first word.
 
-    description: what the help of that first word prints above its actions.
+    `description` is what the help of that first word prints above its actions.
     """
     for name, group in groupby(added, lambda command: command.name.partition(" ")[0]):
         members = {command.name.partition(" ")[2]: command for command in group}
@@ -213,7 +213,7 @@ def add_commands(
 
 
 def _texts(command: Command) -> dict[str, Any]:
-    """What a parser prints of a command beside its options."""
+    """The texts of a command for argparse's add_parser."""
     texts = {"description": command.description or None, "epilog": command.epilog or None}
     if "\n" in command.epilog:
         return {**texts, "formatter_class": argparse.RawDescriptionHelpFormatter}
@@ -227,7 +227,7 @@ def _add_options(parser: argparse.ArgumentParser, command: Command) -> None:
 
 
 def options_of(command: Command) -> type:
-    """The dataclass of a command's options: the annotation of its function's parameter."""
+    """The dataclass of a command's options: the annotation of its function's only parameter."""
     [section] = (
         annotation for name, annotation in command.run.__annotations__.items() if name != "return"
     )

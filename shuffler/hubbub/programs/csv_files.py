@@ -1,4 +1,4 @@
-"""CSV files that a person gives, with the number of each line for errors."""
+"""CSV files that a person supplies, read with line numbers for error messages."""
 
 import csv
 from collections.abc import Iterator
@@ -9,12 +9,12 @@ from hubbub.programs.text_files import lines_of
 
 
 def csv_rows(path: Path, option: str = "") -> Iterator[tuple[int, list[str]]]:
-    """Line number and cells of every line of a CSV file, plain or .gz, that is not empty.
+    """Yields line number and cells of each line that is not empty, of a CSV file, plain or .gz.
 
-    option: by which the file was named, for errors.
+    `option` is the option that named the file, for error messages.
 
     Raises:
-        BadParameter: it is no text, or no CSV; names file, line and remedy.
+        BadParameter: it is no text, or no CSV; the message names file, line and remedy.
     """
     called = f"{option} " if option else ""
     reader = csv.reader((f"{line}\n" for line in lines_of(path)), strict=True)

@@ -1,4 +1,4 @@
-"""Calls over HTTP to servers that may be anybody's: within a time and a size, never redirected."""
+"""HTTP calls to untrusted servers: limited in time and size, and never redirected."""
 
 import http.client
 import socket
@@ -18,7 +18,7 @@ _PART_BYTES: Final = 64 << 10
 
 
 class Answer(NamedTuple):
-    """What a server answered, whatever its status is."""
+    """A server's answer, whatever its status."""
 
     status: int
     reason: str
@@ -26,31 +26,31 @@ class Answer(NamedTuple):
 
     @property
     def is_success(self) -> bool:
-        """Whether the status is one of success."""
+        """Whether the status is 2xx."""
         return 200 <= self.status < 300  # noqa: PLR2004 as HTTP defines it
 
 
 class Calls(Protocol):
-    """Makes calls: over the network, or within this process."""
+    """Makes HTTP calls, over the network or within this process."""
 
     def answer(self, request: urllib.request.Request, max_bytes: int) -> Answer:
-        """Call once. Raises OSError if nobody answers, or the answer is larger."""
+        """Makes one call. Raises OSError if nobody answers or the answer exceeds `max_bytes`."""
         ...
 
 
 class NoHttp(OSError):
-    """What was answered is no HTTP."""
+    """The server's answer is not HTTP."""
 
 
 class HttpCalls:
-    """Calls that end in time: a timeout of a socket is of each of its steps, this one of all.
+    """Makes calls that end within `seconds` as a whole; a socket's timeout limits each step only.
 
-    A redirect is an answer like any other: a token, or the body of a POST, goes where it was meant
-    to go, and nobody is led to a service of this machine's own network.
+    A redirect is returned like any other answer: so a token or the body of a POST goes only where
+    it was meant to go, and no server can lead us to a service of this machine's own network.
 
     Args:
-        seconds: that a call may take, from its connection to the last byte of its answer.
-        context: of TLS; None for one that trusts the system's authorities.
+        seconds: limit for a call, from its connection to the last byte of its answer.
+        context: TLS settings; None trusts the system's authorities.
     """
 
     def __init__(self, seconds: float, context: ssl.SSLContext | None = None) -> None:
@@ -67,11 +67,11 @@ class HttpCalls:
         return context
 
     def answer(self, request: urllib.request.Request, max_bytes: int) -> Answer:
-        """Call once.
+        """Makes one call.
 
         Raises:
-            NoHttp: the server speaks something else.
-            OSError: no server answers, or not in time; the answer is larger than `max_bytes`.
+            NoHttp: the answer is not HTTP.
+            OSError: no server answers in time, or the answer is larger than `max_bytes`.
         """
         connections: list[http.client.HTTPConnection] = []
         late, done = threading.Event(), threading.Event()
@@ -142,7 +142,7 @@ class HttpCalls:
 
 
 class _AnyStatus(urllib.request.HTTPErrorProcessor):
-    """Takes every answer as it is, a refusal or a redirect too."""
+    """Passes every answer through, refusals and redirects included."""
 
     def http_response(self, request: Any, response: Any) -> Any:
         del request
@@ -152,7 +152,7 @@ class _AnyStatus(urllib.request.HTTPErrorProcessor):
 
 
 class _Connecting(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
-    """Opens http and https for urllib, and lists the connections that it opens."""
+    """Opens http and https for urllib, and records the connections that it opens."""
 
     def __init__(
         self, connections: list[http.client.HTTPConnection], context: ssl.SSLContext
@@ -161,7 +161,7 @@ class _Connecting(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
         self._connections = connections
 
     def do_open(self, http_class: Any, req: urllib.request.Request, **settings: Any) -> Any:
-        """Make one call, as urllib does."""
+        """Makes one call like urllib, and records its connection."""
 
         def connection(host: str, **more: Any) -> http.client.HTTPConnection:
             self._connections.append(http_class(host, **more))

@@ -1,4 +1,4 @@
-"""Whether what is installed is what its wheels recorded, and one digest to compare releases by."""
+"""Compares installed files with the hashes in their wheels; one digest identifies a release."""
 
 import base64
 import hashlib
@@ -15,11 +15,11 @@ _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installed:
-    """One distribution.
+    """One installed distribution.
 
-    files: how many have a recorded hash; none of a checkout, whose files nothing records.
-    changed: those that are missing, or hold something else. content: the recorded hashes of
-    `hubbub/` alone by path, which are the same wherever the same wheel is installed.
+    `files` is the number of files with a recorded hash, 0 for a checkout; `changed` are the paths
+    of those that are missing or differ. `content` maps paths under `hubbub/` to their recorded
+    hashes, which are the same wherever the same wheel is installed.
     """
 
     name: str
@@ -30,13 +30,13 @@ class Installed:
 
 
 def content_digest(hashes: Mapping[str, str]) -> str:
-    """SHA-256, in hex, of files by path with their own: a line `path hash` each, sorted."""
+    """SHA-256, in hex, over the sorted lines `path hash` of some files."""
     lines = "".join(f"{path} {digest}\n" for path, digest in sorted(hashes.items()))
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def installed() -> list[Installed]:
-    """The two of hubbub, then the distributions that they name and that are here."""
+    """The distributions of hubbub, then the installed ones that they require."""
     own = [*_here(_OURS)]
     named = {
         _NAME.match(requirement)[0].lower()  # type: ignore[index]
@@ -47,7 +47,7 @@ def installed() -> list[Installed]:
 
 
 def identity() -> str:
-    """Which hubbub this is: its version, and the digest of its content where one is recorded."""
+    """The version of hubbub that runs, with the digest of its content where hashes are recorded."""
     own = [_looked_at(each) for each in _here(_OURS)]
     if not all(each.files for each in own):
         return f"hubbub {own[0].version}, a checkout, which nothing records"
@@ -55,12 +55,12 @@ def identity() -> str:
 
 
 def digest_of(distributions: Iterable[Installed]) -> str:
-    """One digest of what all of them have in `hubbub/`."""
+    """One digest over the files in `hubbub/` of all these distributions."""
     return content_digest({p: h for each in distributions for p, h in each.content.items()})
 
 
 def verify() -> tuple[list[str], bool]:
-    """What to say of all that is installed, a line each, and whether all of it is as recorded."""
+    """Compares installed files with their hashes; returns lines to print, and whether all match."""
     distributions = [distribution for distribution in installed() if distribution.files]
     files = sum(distribution.files for distribution in distributions)
     changed = [

@@ -38,14 +38,14 @@ Reader = Callable[[str, Any], Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """Options that the help lists together under a title."""
+    """A titled group of options in the help."""
 
     title: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Exclusive:
-    """Options of which at most one is given; exactly one where it is required."""
+    """A set of options of which at most one may be given; exactly one if `required`."""
 
     required: bool = False
 
@@ -55,17 +55,17 @@ class Option:
     """How one field is written on a command line.
 
     Attributes:
-        text: what the help prints.
-        name: the option; "" is made of the field's name. positional: it has no name.
-        other_name: another name of the option, such as -n.
-        metavar: what the help prints for the value; () is made of the name.
-        choices: the values it may have, beside those of a Literal.
-        within: the interval of its numbers. unit: what they count, as errors write it.
+        text: text in the help.
+        name: the option; "" derives it from the field's name. positional: it has no name.
+        other_name: a second name of the option, such as -n.
+        metavar: placeholder for the value in the help; () derives it from the name.
+        choices: the allowed values, beside those of a Literal.
+        within: the interval of its numbers. unit: their unit, for error messages.
         parse: reads the text of a value; raises ValueError or ArgumentTypeError.
-        read: checks or replaces what was parsed, unless it is the default.
-        several: takes one or more values at once.
-        bare: the value of the option where it is written without one.
-        needs: the field of the same dataclass without which the option would not be read.
+        read: checks or replaces the parsed value, unless it is the default.
+        several: whether the option takes one or more values at once.
+        bare: the value if the option is written without one.
+        needs: the field of the same dataclass without which the option has no effect.
     """
 
     text: str
@@ -86,12 +86,12 @@ class Option:
 
 
 def option(text: str, *, default: Any = MISSING, **more: Any) -> Any:
-    """A field that is an option of the command line; `more` as in Option."""
+    """Declares a field as an option of the command line; `more` are fields of Option."""
     return field(default=default, metadata={_KEY: Option(text=text, **more)})
 
 
 def argument(text: str, *, default: Any = MISSING, **more: Any) -> Any:
-    """A field that is an argument without a name; `more` as in Option."""
+    """Declares a field as an argument without a name; `more` are fields of Option."""
     return option(text, default=default, positional=True, **more)
 
 
@@ -99,7 +99,7 @@ def argument(text: str, *, default: Any = MISSING, **more: Any) -> Any:
     frozen_default=True, kw_only_default=True, field_specifiers=(option, argument, field)
 )
 def options(section: type[Section]) -> type[Section]:
-    """Make a class of fields with `option` and `argument` a frozen dataclass of keywords."""
+    """Makes a class with `option` and `argument` fields a frozen, keyword-only dataclass."""
     for name, annotation in section.__annotations__.items():
         declared = vars(section).get(name)
         if isinstance(declared, Field) and declared.default is MISSING:
@@ -108,7 +108,7 @@ def options(section: type[Section]) -> type[Section]:
 
 
 def _usual(annotation: Any, declaration: Option) -> Any:
-    """The default where none is declared: of switches, of what may be None, of repeated options."""
+    """The default of a field that declares none: of a switch, an optional or a repeated option."""
     if annotation is bool:
         return False
     if NoneType in get_args(annotation):
@@ -118,7 +118,7 @@ def _usual(annotation: Any, declaration: Option) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A field and how it is written. name: as errors call it. dest: where argparse puts it."""
+    """A field and its option. `name` is for error messages; `dest` is argparse's attribute."""
 
     field: "Field[Any]"
     option: Option
@@ -137,7 +137,7 @@ class _Written:
 
 
 def _written(section: type) -> Iterator["_Written | Field[Any]"]:
-    """The options of a dataclass in order, and the fields that hold further options."""
+    """Yields the options of a dataclass in order, and the fields that hold further options."""
     for member in fields(section):
         if _KEY in member.metadata:
             yield _Written(member, member.metadata[_KEY])
@@ -146,7 +146,7 @@ def _written(section: type) -> Iterator["_Written | Field[Any]"]:
 
 
 def intervals_of(section: type) -> dict[str, tuple[Any, Interval]]:
-    """Type and interval of each option of a dataclass that has one, by name, with underscores."""
+    """Type and interval of each option of a dataclass that has an interval, by argparse's name."""
     return {
         entry.dest: (entry.field.type, entry.option.within)
         for entry in _written(section)
@@ -155,7 +155,7 @@ def intervals_of(section: type) -> dict[str, tuple[Any, Interval]]:
 
 
 def read_named_path(name: str, path: Path) -> Path:
-    """The path, which must end in the name of a file or folder: others are placed beside it.
+    """Returns the path if it ends in a name, beside which other files can be placed.
 
     Raises:
         BadParameter: it is ".", "..", "/" or ends in one of these.
@@ -193,7 +193,7 @@ def _add(section: type, parser: argparse.ArgumentParser, containers: dict[Any, A
 
 
 def _of_argparse(entry: _Written) -> dict[str, Any]:
-    """What argparse's add_argument takes for an option."""
+    """Keyword arguments of argparse's add_argument for an option."""
     declaration, default = entry.option, entry.field.default
     more: dict[str, Any] = {"help": declaration.text}
     item, several = _item(entry.field.type)
@@ -215,7 +215,7 @@ def _of_argparse(entry: _Written) -> dict[str, Any]:
 
 
 def _count(entry: _Written, several: int) -> dict[str, Any]:
-    """How many values an option or argument takes, for argparse."""
+    """Keyword arguments of add_argument that say how many values an option takes."""
     declaration, is_needed = entry.option, entry.field.default is MISSING
     if several and not declaration.several and not declaration.positional:
         return {"action": "append"} if several < 0 else {"nargs": several}
@@ -227,7 +227,7 @@ def _count(entry: _Written, several: int) -> dict[str, Any]:
 
 
 def _item(annotation: Any) -> tuple[Any, int]:
-    """The type of one value, and how many: 0 for one alone, -1 for any number."""
+    """The type of one value, and how many values: 0 for a single one, -1 for any number."""
     if get_args(annotation)[1:] and NoneType in get_args(annotation):
         [annotation] = [argument for argument in get_args(annotation) if argument is not NoneType]
     if get_origin(annotation) is tuple:
@@ -237,7 +237,7 @@ def _item(annotation: Any) -> tuple[Any, int]:
 
 
 def read_options(section: type[Section], namespace: argparse.Namespace) -> Section:
-    """What was written on a command line, checked.
+    """Checks the parsed options, and returns them as an object of the dataclass.
 
     Raises:
         BadParameter: a number is outside its interval, a reader refuses a value, or an option is

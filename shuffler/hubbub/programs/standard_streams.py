@@ -1,4 +1,4 @@
-"""A program's standard streams: closed ones, full ones, and the exit status that follows."""
+"""Handles a program's closed or full standard streams, and the resulting exit status."""
 
 import contextlib
 import errno
@@ -55,14 +55,14 @@ def run_program(program: Callable[[], int]) -> int:
 
 
 def complain(message: str, program: str = "hubbub") -> int:
-    """Print why a program ends, and return the status 2; also where nobody can read it."""
+    """Prints why a program ends, where anybody can read it, and returns the exit status 2."""
     with contextlib.suppress(OSError):
         print(f"{program}: {visible_lines(message)}", file=sys.stderr)  # noqa: T201 to whoever started it
     return 2
 
 
 def described(error: OSError) -> str:
-    """What the system refused, and the remedy."""
+    """An error message for what the system refused, with a remedy."""
     remedy = (
         "make room on that disk, and repeat the command"
         if error.errno in _NO_ROOM
@@ -88,7 +88,7 @@ def _open_closed() -> None:
 
 
 def _drop_if_lost(stream: TextIO) -> OSError | None:
-    """Send what a stream cannot write nowhere: the interpreter flushes it once more at its end.
+    """Flushes a stream; redirects it to /dev/null on failure, as Python flushes again at its end.
 
     Returns:
         Why it could not be written; None if it was.

@@ -1,8 +1,8 @@
-"""Text files that a person wrote: one reader for all, whatever editor or system they come from.
+"""Reads text files that people wrote, whatever editor or system they come from.
 
-A byte order mark of UTF-8 is taken off, and CR LF and CR end a line as LF does. What would become
-another text in silence is refused by file and line, with the remedy: another encoding, a NUL, and,
-where each line is one string, blanks around it and characters that some programs take for an end.
+A byte order mark of UTF-8 is dropped, and CR LF and CR end a line as LF does. Text that might be
+misread is refused with file, line and remedy: other encodings, NULs, and, where each line is one
+string, blanks around it and characters that some programs treat as the end of a line.
 """
 
 import codecs
@@ -29,10 +29,10 @@ _LONG_KEY: Final = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{
 
 
 def lines_of(path: Path) -> Iterator[str]:
-    """The lines of a file, plain or .gz, without their ends, read as they are needed.
+    """Yields the lines of a file, plain or .gz, without line ends, reading lazily.
 
     Raises:
-        ValueError: it cannot be read, or is no text; names file, line and remedy.
+        ValueError: the file cannot be read, or is no text; the message names file, line and remedy.
     """
     number = 0
     try:
@@ -52,7 +52,7 @@ def lines_of(path: Path) -> Iterator[str]:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file, plain or .gz, its lines ended by LF. Raises ValueError as `lines_of`."""
+    """The text of a file, plain or .gz, with LF line ends. Raises ValueError like `lines_of`."""
     lines, size = [], 0
     for line in lines_of(path):
         lines.append(line)
@@ -63,7 +63,7 @@ def read_text(path: Path) -> str:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """The document that a TOML text contains; -0.0 is read as 0.0.
+    """Parses TOML; -0.0 is read as 0.0.
 
     Raises:
         ValueError: the text is no TOML, nests too deeply, or has a key of too many dotted parts.
@@ -83,11 +83,11 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def read_list(path: Path) -> list[str]:
-    """The lines that are not blank of a file with one string a line, plain or .gz.
+    """Reads a file, plain or .gz, with one string per line; blank lines are skipped.
 
     Raises:
-        ValueError: as `lines_of`; or a string begins or ends with a blank, or holds what some
-            programs take for the end of a line.
+        ValueError: as `lines_of`; or a string begins or ends with a blank, or contains a character
+            that some programs treat as the end of a line.
     """
     strings = []
     for number, line in enumerate(lines_of(path), start=1):
@@ -105,7 +105,7 @@ def read_list(path: Path) -> list[str]:
 
 
 def _raw_lines(path: Path) -> Iterator[bytes]:
-    """Lines as bytes, ended by any of the three ends, the first without its byte order mark."""
+    """Yields lines as bytes, ended in any of three ways, the first without a byte order mark."""
     if "\0" in str(path):
         raise ValueError(f"{str(path)!a}: is no path")
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:

@@ -1,11 +1,11 @@
-"""Why a file cannot be read, in words of ours: Python's name codecs, error numbers and bytes."""
+"""Readable reasons why a file cannot be read, in place of Python's codec names and numbers."""
 
 import gzip
 import zlib
 
 
 def unreadable(error: Exception) -> str:
-    """What is wrong with a file that was read as text, perhaps from gzip; never what it holds."""
+    """Says why a file of text, perhaps gzip, could not be read, without quoting its content."""
     match error:
         case UnicodeDecodeError():
             return f"byte {error.start + 1} is not UTF-8 text"

@@ -1,4 +1,4 @@
-"""Files written whole; and those that cannot be, refused in the same words everywhere."""
+"""Writes files atomically, and reports the unwritable ones in the same words everywhere."""
 
 import os
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from hubbub.errors import HubbubError
 
 @contextmanager
 def refuse_unwritable(place: str | Path, refused: type[HubbubError]) -> Iterator[None]:
-    """Raise `refused` with the place and the reason where the block cannot write it."""
+    """Turns an OSError of the block into a `refused` error that names `place` and the reason."""
     try:
         yield
     except OSError as error:
@@ -18,10 +18,10 @@ def refuse_unwritable(place: str | Path, refused: type[HubbubError]) -> Iterator
 
 
 def replace_file(path: Path, content: bytes, mode: int = 0o666) -> None:
-    """Write a file all at once: a reader sees the old file or the new, also where a disk is full.
+    """Writes a file atomically: a reader sees the old file or the new one, even if a disk is full.
 
-    A device, such as /dev/null, is written to. mode: of a new file, less the process' umask.
-    Raises OSError; then the old file stands.
+    A device such as /dev/null is written to directly. `mode` applies to a new file, less the umask.
+    Raises OSError; the old file is then unchanged.
     """
     path = path.resolve()
     if path.exists() and not path.is_file():

@@ -1,4 +1,5 @@
-"""Floor 5. The relay: passes requests on to one gateway, and can read none of them (RFC 9458).
+"""Floor 5. The relay: passes encrypted requests on to one gateway (RFC 9458).
 
-It has no key, keeps nothing and knows no report. Whoever runs it runs neither of the others.
+It has no key and stores nothing, so it cannot read a report. Its operator must run neither the
+shuffler nor the aggregator.
 """

@@ -1,4 +1,4 @@
-"""What the relay tells Prometheus beside what every service does."""
+"""Prometheus metrics of the relay alone."""
 
 from typing import Final
 

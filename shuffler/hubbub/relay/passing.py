@@ -1,7 +1,7 @@
-"""Passing on: a sealed request to the gateway, its sealed answer back, and nothing beside them.
+"""Passes a sealed request to the gateway and its sealed answer back, and nothing else.
 
-PRIVACY: of a request its type, its length and the network that it comes from are looked at; the
-last is the limiter's alone, in memory. No header goes along but the type, and nothing is logged.
+PRIVACY: of a request only type, length and the sender's network are looked at; the network goes to
+the limiter alone, in memory. No header but the type is passed on, and nothing is logged.
 """
 
 import logging
@@ -34,9 +34,10 @@ Answer = tuple[int, dict[str, str], bytes]
 
 
 class RelayApp:
-    """An ASGI application.
+    """The relay's ASGI application.
 
-    client: keeps connections to the gateway. counts: requests, by what became of them.
+    `client` keeps connections to the gateway open. `counts` holds the number of requests by
+    outcome.
     """
 
     def __init__(self, gateway: str, client: httpx2.AsyncClient, limiter: Limiter) -> None:
@@ -44,7 +45,7 @@ class RelayApp:
         self.counts: Counter[str] = Counter(passed=0)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Answers one request."""
         try:
             status, headers, body = await self._answer(scope, receive)
         except ConnectionError:

@@ -1,4 +1,4 @@
-"""The relay's settings: all from its command line."""
+"""The relay's settings, all from its command line."""
 
 import argparse
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ def _gateway(_: str, address: str) -> str:
 
 @options
 class Settings:
-    """Everything the relay is told."""
+    """The relay's settings."""
 
     gateway: str = option(
         f"of the shuffler's HTTP door, https://HOST:PORT; without a path {_GATEWAY_PATH}",
@@ -69,21 +69,21 @@ class Settings:
 
     @property
     def common(self) -> Common:
-        """What every service has; a relay has no Redis."""
+        """The settings that all services share; a relay has no Redis."""
         return Common(tls=self.tls, log_format=self.log_format, development=False)
 
 
 def parse(arguments: Sequence[str] | None = None) -> Settings:
-    """The settings on a command line. Exits with a message if it is wrong.
+    """Reads the settings from a command line; exits with a message if it is malformed.
 
     Raises:
-        BadParameter: a number is out of range, or an address is none.
+        BadParameter: a number is out of range, or an address is invalid.
     """
     return read_options(Settings, parser().parse_args(arguments))
 
 
 def parser() -> argparse.ArgumentParser:
-    """Knows every setting of the command line."""
+    """The parser of all settings on the command line."""
     parser = Parser(
         prog="hubbub relay",
         description="Pass sealed requests on to a shuffler's gateway, which then sees no address; "

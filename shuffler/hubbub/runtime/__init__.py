@@ -1,6 +1,6 @@
-"""Floor 2. What every service needs to run, and none calls its own: TLS, a gRPC server, Redis.
+"""Floor 2. What every service needs to run and none owns: TLS, a gRPC server, Redis.
 
-It knows no metric and no mechanism, so the blind shuffler may stand on it.
+It knows no metric and no mechanism, so the blind shuffler may depend on it.
 """
 
 from hubbub.runtime.clocks import BELIEVED_SECONDS, Clocks

@@ -1,9 +1,9 @@
-"""Clocks: what time it surely is. Nothing that is final rests on one look at one clock.
+"""Clocks: bounds on the current time. Nothing irreversible depends on one reading of one clock.
 
-Witnesses are this machine's clock, that of Redis, and how both ran against a monotonic clock. Each
-is kept as an offset: the seconds since 1970 less the monotonic ones. While machine and Redis agree,
-their offset is remembered for an hour: where both jump together (they may be one machine) it may be
-either time for so long. Where one of them leaves what both agreed on, that one is wrong.
+Three witnesses are compared: this machine's clock, that of Redis, and how both ran against a
+monotonic clock. Each is kept as an offset: seconds since 1970 minus monotonic seconds. While
+machine and Redis agree, their offset is remembered for an hour. If both jump together (they may be
+one machine), both times are possible for that hour. If one leaves the offset, that one is wrong.
 """
 
 import asyncio
@@ -30,10 +30,10 @@ Ask = Callable[[], Awaitable[Sequence[float]]]
 
 
 class Clocks:
-    """What time it may be.
+    """Bounds the current time by several clocks.
 
-    clock: this machine's, seconds since 1970. beside: asks others for theirs, such as every node of
-    a Redis; may raise StoreUnavailable. monotonic: seconds, of a clock that nobody sets.
+    `clock` is this machine's, in seconds since 1970; `beside` asks others for theirs, such as every
+    node of a Redis, and may raise StoreUnavailable; `monotonic` cannot be set, in seconds.
     """
 
     def __init__(
@@ -52,37 +52,37 @@ class Clocks:
         self._said = False
 
     def now(self) -> float:
-        """What this machine says, for what may be wrong."""
+        """The time by this machine's clock, which may be wrong."""
         return self._clock()
 
     def earliest(self) -> float:
-        """It is this late at least."""
+        """Lower bound of the current time, in seconds since 1970."""
         return self._monotonic() + self._possible()[0]
 
     def latest(self) -> float:
-        """It is this late at most."""
+        """Upper bound of the current time, in seconds since 1970."""
         return self._monotonic() + self._possible()[1]
 
     @property
     def apart_seconds(self) -> float:
-        """How far this machine's clock, that of Redis and what both were before are apart."""
+        """Largest difference between this machine's clock, that of Redis, and their past."""
         low, high = _range([self._machine(), *self._others, *self._before])
         return high - low
 
     @property
     def settled(self) -> bool:
-        """Whether all of them have run alike for an hour, at every look."""
+        """Whether all clocks have agreed for an hour, at every look."""
         self._note()
         if self._monotonic() - self._settled_since < BELIEVED_SECONDS:
             return False
         return self.apart_seconds <= _ALIKE_SECONDS
 
     def elapsed(self) -> float:
-        """Seconds of a clock that nobody sets."""
+        """Seconds of the monotonic clock."""
         return self._monotonic()
 
     async def look(self) -> None:
-        """Ask the others. Raises StoreUnavailable if they do not answer."""
+        """Asks the other clocks. Raises StoreUnavailable if they do not answer."""
         if self._beside is not None:
             before = self._monotonic()
             times = await self._beside()
@@ -92,7 +92,7 @@ class Clocks:
         self._say()
 
     async def run(self) -> None:
-        """Look, for ever."""
+        """Looks every few seconds, until cancelled."""
         while True:
             with suppress(StoreUnavailable):  # what they said last goes on, as they would have
                 await self.look()
@@ -102,7 +102,7 @@ class Clocks:
         return self._clock() - self._monotonic()
 
     def _possible(self) -> tuple[float, float]:
-        """Between which offsets the right one is."""
+        """The smallest and largest offset that may be right."""
         self._note()
         machine = self._machine()
         if not self._agreed or _alike([machine, *self._others]):
@@ -114,7 +114,7 @@ class Clocks:
         return _range([*some, *self._before])
 
     def _note(self) -> None:
-        """Remember what they agree on now, and forget what is over an hour old."""
+        """Remembers the offset if the clocks agree now, and forgets offsets over an hour old."""
         if self._beside is not None and not self._others:
             return  # nobody has confirmed this machine's yet
         now, offsets = self._monotonic(), [self._machine(), *self._others]
@@ -138,7 +138,7 @@ class Clocks:
             self._before = _range(before) if before else ()
 
     def _say(self) -> None:
-        """Once for every time that they come apart."""
+        """Logs a warning, once each time the clocks come apart."""
         apart = self.apart_seconds
         if apart > _ALIKE_SECONDS and not self._said:
             _log.warning(

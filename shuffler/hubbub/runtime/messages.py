@@ -1,4 +1,4 @@
-"""What every door makes of strangers' bytes, and when it tells them to come back."""
+"""Parses messages from untrusted senders, and draws the delay after which they may retry."""
 
 import secrets
 from collections.abc import Callable
@@ -25,10 +25,10 @@ Read = TypeVar("Read", bound=Message)
 def read_message(
     parse: Callable[[bytes], Read], raw: bytes, max_fields: int | None = None
 ) -> Read | str:
-    """The message of these bytes, or why they are none of ours.
+    """Parses a message; returns it, or a text that says why it is refused.
 
-    max_fields: of a message and its parts in field 1 together; None for any number.
-        One with more is not parsed: a million empty parts take .4 s and 100 MiB.
+    `max_fields` limits the fields of a message and its parts in field 1 together; None is no limit.
+    A message with more is not parsed: a million empty parts take .4 s and 100 MiB.
     """
     if max_fields is not None and _remaining_fields(raw, 0, len(raw), max_fields) < 0:
         return f"more than {max_fields} fields"
@@ -51,9 +51,9 @@ def read_message(
 def _remaining_fields(
     raw: bytes, at: int, end: int, remaining: int, *, is_part: bool = False
 ) -> int:
-    """How many of `remaining` fields remain after these bytes and their parts; below 0: too many.
+    """How much of a budget of fields is left after these bytes and their parts; negative: too many.
 
-    Bytes that are no message are left to the parser, which stops there, too.
+    Malformed bytes are left to the parser, which also stops there.
     """
     while at < end and remaining >= 0:
         remaining -= 1
@@ -74,7 +74,7 @@ def _remaining_fields(
 
 
 def _varint(raw: bytes, at: int) -> tuple[int, int]:
-    """The number that begins there, and where it ends."""
+    """Reads the number that begins at `at`; returns it and the offset after it."""
     number = 0
     for place, byte in enumerate(raw[at : at + _VARINT_BYTES]):
         number |= (byte & 127) << 7 * place
@@ -84,5 +84,5 @@ def _varint(raw: bytes, at: int) -> tuple[int, int]:
 
 
 def hint_seconds(wait_seconds: float) -> float:
-    """When to come back, who has to wait for so long: drawn, so that not all come at once."""
+    """A random delay in [`wait_seconds`, 2 `wait_seconds`], so that callers do not all return."""
     return wait_seconds * _random.uniform(1, 2)

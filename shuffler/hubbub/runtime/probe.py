@@ -16,7 +16,7 @@ from hubbub.runtime.tls import TlsFolder, check_plain
 
 
 def main() -> int:
-    """0 if it serves; 1, with the reason, if it does not."""
+    """Returns 0 if the service serves; otherwise prints the reason and returns 1."""
     parser = argparse.ArgumentParser(prog="python -m hubbub.runtime.probe", description=__doc__)
     parser.add_argument("address", help="HOST:PORT of any of its gRPC listeners")
     parser.add_argument(

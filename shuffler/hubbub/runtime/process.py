@@ -1,4 +1,4 @@
-"""A service's process: its servers and loops until a signal, its exit code."""
+"""A service's process: runs its servers and loops until a signal, and sets the exit code."""
 
 import asyncio
 import logging
@@ -29,18 +29,18 @@ _MAX_FILES: Final = 65_536
 
 
 class Serves(Protocol):
-    """A door: whatever it speaks, a process opens and closes it so."""
+    """A server, of whatever protocol, that a process starts and stops."""
 
     async def start(self) -> None:
-        """Listen."""
+        """Begins to listen."""
         ...
 
     async def serve(self) -> None:
-        """Let people in until it is stopped, once it listens; raises what it fails with."""
+        """Runs until the server is stopped; raises the error that ends it before."""
         ...
 
     async def stop(self, grace_seconds: float) -> None:
-        """Let nobody in any more; who is inside has so long."""
+        """Takes no new calls; calls under way have `grace_seconds` to finish."""
         ...
 
 
@@ -49,11 +49,11 @@ Loop = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Settings(Protocol):
-    """What a service is told, of its own and in common."""
+    """The settings of a service."""
 
     @property
     def common(self) -> Common:
-        """What every service is told."""
+        """The settings that all services share."""
         ...
 
 
@@ -61,13 +61,13 @@ Chosen = TypeVar("Chosen", bound=Settings)
 
 
 def certificates_until(folders: Iterable[TlsFolder | None]) -> str:
-    """The day on which the first certificate of some folders ends, for the line at the start."""
+    """First day on which a certificate of these folders expires, for the log line at the start."""
     end_times = ends(folders).values()
     return day_of(min(end_times)) if end_times else "none"
 
 
 def day_of(seconds: float) -> str:
-    """A moment's day, UTC."""
+    """The UTC day of a moment in seconds since 1970."""
     return datetime.fromtimestamp(seconds, UTC).date().isoformat()
 
 
@@ -77,15 +77,15 @@ async def serve_until_signal(
     startup_facts: Mapping[str, Any],
     on_hangup: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serve and run the loops until SIGTERM or SIGINT, then finish the calls under way.
+    """Runs servers and loops until SIGTERM or SIGINT, then finishes the calls under way.
 
-    A loop that ends has failed, as a door that lets nobody in: then everything stops at once, so
-    that nobody waits for what nothing works on. startup_facts: what the line in the log says of the
-    start, beside the version. on_hangup: what SIGHUP does; it ends nothing.
+    A loop or server that ends has failed: then everything stops at once, so that nobody waits for
+    work that is not done. `startup_facts` go into the log line of the start. SIGHUP calls
+    `on_hangup`.
 
     Raises:
-        PartFailed: by a fault of ours.
-        HubbubError: a loop's own, as an address that is taken.
+        PartFailed: a loop or server failed by a fault of ours.
+        HubbubError: the error of a loop or server, such as an address that is taken.
     """
     stop = asyncio.Event()
     why: list[str] = []
@@ -116,7 +116,7 @@ async def serve_until_signal(
 
 
 class PartFailed(Exception):
-    """A part of a running service has failed, by a fault of ours: what and where, and no value."""
+    """A part of a running service failed by a fault of ours; names what and where, and no value."""
 
 
 def _raise_failure(task: "asyncio.Task[None]", part: str) -> NoReturn:
@@ -152,11 +152,10 @@ def run_service(
     serve: Callable[[Chosen], Coroutine[Any, Any, None]],
     loop_of: Callable[[Chosen], Callable[[], asyncio.AbstractEventLoop] | None] = lambda _: None,
 ) -> int:
-    """Run a service to its end: 0 after a signal, 2 with a message if it could not start.
+    """Runs a service to its end, and returns its exit code.
 
-    1 with a message where a part of it has failed since: whoever started it may start it again.
-
-    loop_of: what makes the event loop that it is best served by; None for Python's own.
+    The code is 0 after a signal, 2 if the service could not start, 1 if a part failed later (it may
+    be started again). `loop_of` returns a factory of the event loop; None for Python's own.
     """
     return run_program(lambda: _run(role, parse, serve, loop_of))
 
@@ -187,7 +186,7 @@ def _run(
 
 
 def _allow_files() -> None:
-    """Have as many files open as this process may, within reason."""
+    """Raises this process's limit of open files, up to _MAX_FILES."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = _MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_FILES)
     if soft != resource.RLIM_INFINITY and soft < most:

@@ -1,7 +1,7 @@
-"""Reloading: files that changed are taken into use, all of them or none, while the service runs.
+"""Reloads changed files while the service runs: all of them or none.
 
-On SIGHUP at once; else when the files are found changed, and the same at two looks in a row, so
-that nothing half-written is read.
+This happens at once on SIGHUP, else when files have changed and look the same at two looks in a
+row, so that no half-written file is read.
 """
 
 import asyncio
@@ -27,11 +27,12 @@ _Stamps = Mapping[Path, tuple[int, int, int] | None]
 
 
 class Reloader:
-    """Looks at the files of a service.
+    """Watches the files of a service, and reloads them when they change.
 
-    files: what is looked at, asked at every look, as a file may name others. load: reads and checks
-    all of them, in a thread; raises HubbubError for any that is refused, and then nothing has
-    changed. counts: reloads by outcome, taken or refused.
+    Args:
+        files: the files to watch, asked at every look, since a file may name others.
+        load: reads and checks all of them, in a thread; raises HubbubError to change nothing.
+        counts: counts reloads by outcome, taken or refused.
     """
 
     def __init__(
@@ -49,11 +50,11 @@ class Reloader:
         self._counts = counts
 
     def reload(self) -> None:
-        """Read everything anew, now: what SIGHUP asks for."""
+        """Requests a reload now, as SIGHUP does."""
         self._wanted.set()
 
     async def run(self) -> None:
-        """Look, for ever."""
+        """Looks every few seconds, until cancelled."""
         stamps = self._used
         while True:
             if await self._clock.wait(self._wanted, _LOOK_SECONDS):

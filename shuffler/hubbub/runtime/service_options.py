@@ -1,4 +1,4 @@
-"""Options that services share, and the file of limits that may change while one runs."""
+"""Options that services share, and a file of limits that may change while a service runs."""
 
 import os
 from collections.abc import Collection
@@ -28,7 +28,7 @@ SECURITY: Final = Exclusive(required=True)
 
 
 def tls_option(text: str, role: str = "", **more: Any) -> Any:
-    """A folder of certificates. role: whose files of it are read."""
+    """An option for a folder of certificates; `role` selects the files in it."""
 
     def read(_: str, folder: Path) -> TlsFolder:
         return TlsFolder(folder, role)
@@ -37,14 +37,14 @@ def tls_option(text: str, role: str = "", **more: Any) -> Any:
 
 
 def insecure_option() -> Any:
-    """The alternative to certificates."""
+    """The option to serve without certificates."""
     return option(
         "serve without TLS, on a loopback address only", default=False, exclusive=SECURITY
     )
 
 
 def address_option(text: str, default: str, **more: Any) -> Any:
-    """HOST:PORT."""
+    """An option for HOST:PORT."""
 
     def read(name: str, address: str) -> str:
         check_address(name, address)
@@ -54,7 +54,7 @@ def address_option(text: str, default: str, **more: Any) -> Any:
 
 
 def networks_option(text: str, **more: Any) -> Any:
-    """Addresses, or networks of several, each of an option that is repeated."""
+    """A repeated option for an address or network."""
 
     def read(name: str, networks: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(read_network(name, network) for network in networks)
@@ -63,7 +63,7 @@ def networks_option(text: str, **more: Any) -> Any:
 
 
 def proxies_option(name: str, **more: Any) -> Any:
-    """Proxies that a service believes."""
+    """A repeated option for proxies whose X-Forwarded-For is believed."""
     return networks_option(
         "address or network of a proxy whose X-Forwarded-For is believed (repeat)",
         name=name,
@@ -72,7 +72,7 @@ def proxies_option(name: str, **more: Any) -> Any:
 
 
 def log_format_option() -> Any:
-    """How the log is written."""
+    """The option for the format of the log."""
     return option("format of the log (%(default)s)", default=FORMATS[0], choices=FORMATS)
 
 
@@ -80,8 +80,8 @@ def log_format_option() -> Any:
 class Common:
     """Settings that every service has.
 
-    tls: its certificates, or None for plain text. redis_url: of its own Redis; "" for none.
-    development: its numbers protect nobody.
+    `tls` is None for plain text; `redis_url` is "" for a service without Redis; `development` marks
+    an installation whose privacy settings protect nobody.
     """
 
     tls: TlsFolder | None = tls_option(
@@ -102,10 +102,10 @@ class Common:
     redis_url: str = ""
 
     def of(self, role: str) -> "Common":
-        """For a service of this role, with its environment.
+        """These settings for a role, completed from the environment.
 
         Raises:
-            BadParameter: HUBBUB_REDIS_URL is not set, or HUBBUB_DEV is unclear.
+            BadParameter: HUBBUB_REDIS_URL is not set, or HUBBUB_DEV is neither 0 nor 1.
         """
         return replace(
             self,
@@ -116,7 +116,7 @@ class Common:
 
 
 def _is_development() -> bool:
-    """What the environment says, which goes with the keys of `hubbub init --dev`."""
+    """Whether the environment variable HUBBUB_DEV is 1, as `hubbub init --dev` sets it."""
     value = os.environ.get("HUBBUB_DEV", "")
     if value not in {"", "0", "1"}:
         raise BadParameter("HUBBUB_DEV is neither 1 nor 0; set it to 1, or leave it out")
@@ -124,10 +124,10 @@ def _is_development() -> bool:
 
 
 def redis_url(setting: str = "HUBBUB_REDIS_URL") -> str:
-    """Where our Redis is: from the environment, since it may hold a password.
+    """The Redis URL from the environment, where it is set since it may hold a password.
 
     Raises:
-        BadParameter: it is not set.
+        BadParameter: the variable is not set.
     """
     url = os.environ.get(setting)
     if not url:
@@ -136,7 +136,7 @@ def redis_url(setting: str = "HUBBUB_REDIS_URL") -> str:
 
 
 def read_network(option: str, text: str) -> str:
-    """An address or a network of several. Raises BadParameter."""
+    """Reads an address or network. Raises BadParameter if `text` is neither."""
     try:
         return str(ip_network(text))
     except ValueError:
@@ -146,12 +146,12 @@ def read_network(option: str, text: str) -> str:
 
 
 def read_limits(path: Path, names: Collection[str], *sections: type) -> dict[str, Any]:
-    """The limits of a TOML file, by name; those that it does not have stay as they are.
+    """Reads the limits in a TOML file, by name; absent ones are left out.
 
-    names: of the options that it may have, without dashes. sections: where they are declared.
+    `names` are the allowed options, without dashes; `sections` are the classes that declare them.
 
     Raises:
-        BadParameter: it cannot be read, or has what is no limit, or is out of range.
+        BadParameter: the file cannot be read, names an unknown limit, or a limit is out of range.
     """
     try:
         text = read_text(path)

@@ -1,4 +1,4 @@
-"""The clock of a loop: what time it is here, and waiting by it. A test brings one that it moves."""
+"""The clock by which a loop tells the time and waits; a test supplies its own."""
 
 import asyncio
 import time
@@ -7,30 +7,30 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What a loop that goes on for ever reads the time from, and waits by.
+    """The time, and waiting, for an endless loop.
 
-    What time it surely is, where something final rests on it, is for `Clocks` to say.
+    Where something irreversible depends on the time, `Clocks` bounds it instead.
     """
 
     def now(self) -> float:
-        """Seconds since 1970, as this machine has them."""
+        """Seconds since 1970 by this machine's clock."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds of a clock that nobody sets."""
+        """Seconds of a clock that cannot be set."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Let so many seconds pass."""
+        """Waits for `seconds`."""
         ...
 
     async def wait(self, event: asyncio.Event, seconds: float) -> bool:
-        """Wait for an event, for at most so many seconds: whether it is set."""
+        """Waits for an event, at most for `seconds`; returns whether it is set."""
         ...
 
 
 class SystemClock:
-    """This machine's."""
+    """The clock of this machine."""
 
     def now(self) -> float:
         """As the Clock protocol says."""

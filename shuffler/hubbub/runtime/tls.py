@@ -1,7 +1,7 @@
 """TLS: a folder with the authorities of the roles, and a certificate and key for each role.
 
-Who dials a role trusts the authority of this role alone; who is called lets in whom any of the
-authorities signed, and then looks at the role (docs/decisions/0230).
+A client that connects to a role trusts the authority of that role alone; a server accepts
+certificates of any of the authorities, and then checks the role (docs/decisions/0230).
 """
 
 import logging
@@ -33,7 +33,7 @@ _OLD_AUTHORITY: Final = "hubbub authority"
 
 @dataclass(frozen=True, slots=True)
 class TlsFolder:
-    """`ca.pem`, and `ROLE.pem` with `ROLE.key` for the role that uses it."""
+    """A folder with `ca.pem`, and `ROLE.pem` with `ROLE.key` for the role that uses it."""
 
     folder: Path
     role: str
@@ -45,18 +45,18 @@ class TlsFolder:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """All that it is."""
+        """All files that are read."""
         return (self.folder / "ca.pem", *self.pair)
 
     def server_configuration(self, *, mutual: bool) -> grpc.ServerCertificateConfiguration:
-        """For a server; `mutual`: callers must show a certificate of one of the authorities."""
+        """The gRPC settings of a server; if `mutual`, callers must show a certificate."""
         pair = (self._read(f"{self.role}.key"), self._read(f"{self.role}.pem"))
         return grpc.ssl_server_certificate_configuration(
             [pair], self.authorities if mutual else None
         )
 
     def channel_credentials(self, dialled: str) -> grpc.ChannelCredentials:
-        """For a caller that shows its own certificate. dialled: the role that must answer."""
+        """The gRPC credentials of a client. `dialled` is the role that the server must prove."""
         return grpc.ssl_channel_credentials(
             authorities_of(dialled, self._text()).encode(),
             self._read(f"{self.role}.key"),
@@ -64,7 +64,7 @@ class TlsFolder:
         )
 
     def server_context(self, *, mutual: bool) -> ssl.SSLContext:
-        """The same as `server_configuration`, for a server of Python's own `ssl`."""
+        """Like `server_configuration`, for a server of Python's own `ssl`."""
         # Who asks callers for no certificate may have one of any authority, and needs no ca.pem.
         for name in (*(["ca.pem"] if mutual else []), f"{self.role}.pem", f"{self.role}.key"):
             self._read(name)
@@ -83,11 +83,11 @@ class TlsFolder:
 
     @property
     def pair(self) -> tuple[Path, Path]:
-        """The files of the role's certificate and of its key."""
+        """The files of the role's certificate and key."""
         return self.folder / f"{self.role}.pem", self.folder / f"{self.role}.key"
 
     def warn_if_old(self) -> None:
-        """Say in the log if the authorities cannot tell the roles apart."""
+        """Logs a warning if one authority signs all roles, as version 0.1 made it."""
         if (self.folder / "ca.pem").exists() and made_by_0_1(self._text()):
             _log.warning(
                 "%s: one authority for all roles, as version 0.1 made it: with any certificate of "
@@ -114,30 +114,30 @@ class TlsFolder:
 
 
 def common_name(role: str) -> str:
-    """What a role's certificate calls it; a server tells callers apart by it."""
+    """The common name in a role's certificate, by which servers recognise callers."""
     return f"hubbub {role}"
 
 
 def role_uri(role: str) -> str:
-    """What says a role where the common name is another: a URI among the alternative names."""
+    """The URI in a certificate that states the role where the common name does not."""
     return f"urn:hubbub:{role}"
 
 
 def names_of(roles: Iterable[str]) -> frozenset[str]:
-    """What a certificate of one of these roles is called, one way or the other."""
+    """All names by which a certificate can state one of these roles."""
     return frozenset(name for role in roles for name in (common_name(role), role_uri(role)))
 
 
 def authority_name(role: str) -> str:
-    """What the authority of one role is called; who dials the role tells it by this name."""
+    """The common name of a role's authority."""
     return f"hubbub {role} authority"
 
 
 def authorities_of(role: str, pem: str) -> str:
-    """Of the authorities in a PEM, those to trust when dialling a role.
+    """The authorities in a PEM text to trust when connecting to a role.
 
-    All but those of other roles: an authority of one's own house, or one that version 0.1 made,
-    speaks for every role.
+    These are all except the authorities of other roles: one made elsewhere, or by version 0.1, is
+    trusted for every role.
     """
     wanted = [
         block
@@ -148,18 +148,18 @@ def authorities_of(role: str, pem: str) -> str:
 
 
 def made_by_0_1(pem: str) -> bool:
-    """Whether one of the authorities in a PEM is that of version 0.1, which is of every role."""
+    """Whether an authority in a PEM text is that of version 0.1, which signs every role."""
     return any(subject == _OLD_AUTHORITY for subject, _ in authorities_in(pem))
 
 
 def role_names(certificate: Mapping[str, Any]) -> list[str]:
-    """The common names of a certificate and its URIs, as Python's own `ssl` tells it."""
+    """Common names and URIs in a certificate as Python's `ssl` decodes it."""
     uris = [value for kind, value in certificate.get("subjectAltName", ()) if kind == "URI"]
     return common_names(certificate) + uris
 
 
 def check_plain(address: str) -> None:
-    """Raises ServiceUnavailable unless plain text to or at this address stays on this machine."""
+    """Raises ServiceUnavailable unless the address is on loopback, where plain text is safe."""
     if not is_loopback(address):
         raise ServiceUnavailable(
             f"{address} is not on this machine: --insecure is only for loopback; "
@@ -168,9 +168,9 @@ def check_plain(address: str) -> None:
 
 
 def ends(folders: Iterable[TlsFolder | None]) -> dict[str, float]:
-    """By file, the second since 1970 at which the first of its certificates ends.
+    """When the first certificate in each file expires, in seconds since 1970, by file name.
 
-    A file that cannot be read now is left out: what is in use is in memory.
+    Files that cannot be read now are left out: what is in use is in memory.
     """
     ends_by_name: dict[str, float] = {}
     for folder in dict.fromkeys(folder for folder in folders if folder):

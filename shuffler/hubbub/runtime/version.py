@@ -1,4 +1,4 @@
-"""The version that runs, as the package's own record says it."""
+"""The running version, from the package's metadata."""
 
 from importlib.metadata import version
 from typing import Final

@@ -1,6 +1,6 @@
-"""Floor 3. The shuffler: strips who sent what, mixes, and passes on batches. It cannot read them.
+"""Floor 3. The shuffler: removes who sent what, mixes sealed reports, and passes on batches.
 
     Submit --admission--> intake --> pool (Redis) --mixer--> a random batch --Ingest--> aggregator
 
-It may not import mechanisms, catalog or analysis: what it does not know it cannot tell.
+It cannot open reports, and may not import mechanisms, catalog or analysis: so it cannot leak them.
 """

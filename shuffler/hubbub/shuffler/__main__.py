@@ -193,7 +193,7 @@ def _policy(settings: Settings) -> Policy:
 
 
 def _told(settings: Settings, table: StreamTable, signed: SignedFiles) -> dict[str, Any]:
-    """What the start's line says."""
+    """The facts in the log line of the start."""
     return {
         "devices": settings.listen,
         "http": settings.http.listen or "off",

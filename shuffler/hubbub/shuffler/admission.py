@@ -1,7 +1,7 @@
-"""Admission: which reports the shuffler takes, and what whoever sent the others is to do.
+"""Decides which reports the shuffler accepts, and what senders of the others should do.
 
-Decided once for every door; a door says it in the words of its protocol. Of a caller it knows a
-network, for the limiter alone.
+It is shared by the gRPC and HTTP servers, which answer in their own protocol. Of a caller it knows
+only a network, which goes to the limiter.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ _CROWDED_SECONDS: Final = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """All are in the pool, but for those refused for good, by their place in the submission."""
+    """All reports are in the pool except those in `refused`, which are refused for good."""
 
     refused: tuple[Refusal, ...]
     notice: bytes = b""
@@ -53,7 +53,7 @@ class Taken:
     time: int = 0
 
     def response(self) -> SubmitResponse:
-        """It as every door sends it."""
+        """The protobuf message, the same over gRPC and HTTP."""
         return SubmitResponse(
             refused=self.refused, notice=self.notice, models=self.models, time=self.time
         )
@@ -61,7 +61,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class ComeBack:
-    """Not all could be taken now: the same may be sent again after so long; None: whenever."""
+    """Not all reports could be accepted now; resend all after `wait_seconds` (None: any time)."""
 
     why: str
     wait_seconds: float | None
@@ -69,18 +69,19 @@ class ComeBack:
 
 @dataclass(frozen=True, slots=True)
 class Never:
-    """Not a submission that can ever be taken: it need not be sent again."""
+    """The submission is malformed; it must not be sent again."""
 
     why: str
 
 
 class Admission:
-    """Takes reports from devices.
+    """Accepts reports from devices.
 
-    notice: the operator's, signed, which every answer carries; empty for none. models: the state of
-        models, signed, which answers to submissions without a report carry.
-    counts: reports by what became of them: "taken", or why not. refusals: submissions, by
-        reason.
+    Attributes:
+        notice: the operator's signed notice, sent with every answer; empty for none.
+        models: the signed state of models, sent in answers to submissions without reports.
+        counts: number of reports by outcome: "taken", or the reason of refusal.
+        refusals: number of refused submissions by reason.
     """
 
     def __init__(
@@ -106,16 +107,16 @@ class Admission:
         self.refusals: Counter[str] = Counter()
 
     def use(self, table: StreamTable, signed: SignedFiles) -> None:
-        """Take what this table has from now on, and answer with what the operator signed."""
+        """Replaces the stream table and the signed files from now on."""
         self._table, self.notice, self.models = table, signed.notice, signed.models
 
     @property
     def streams(self) -> Mapping[str, Stream]:
-        """Those that reports are taken of."""
+        """The streams whose reports are accepted."""
         return self._table.streams
 
     def wait_seconds(self, caller: str) -> float:
-        """How long a caller must wait, before its request is even read; 0 to let it in."""
+        """How long a caller must wait before its request is read; 0 to let it in."""
         wait_seconds = self._pressure.wait_seconds
         if wait_seconds:
             self.refusals["no_room"] += 1
@@ -126,15 +127,15 @@ class Admission:
         return wait_seconds
 
     def spoiled(self, caller: str, size: int) -> None:
-        """Charge a caller for a message that could not be read, by its size in bytes."""
+        """Charges a caller for an unreadable message, by its size in bytes."""
         self._charge(caller, max(1, size * _MAX_REPORTS // LARGEST_SUBMIT_BYTES))
 
     async def take(
         self, reports: Sequence[SealedReport], caller: str, tokens: Sequence[bytes] = ()
     ) -> Taken | ComeBack | Never:
-        """Pool what can be taken, durably, and say which could not and why.
+        """Puts acceptable reports into the pool durably, and says which others are refused and why.
 
-        tokens: one for each report, or none at all.
+        `tokens` has one token for each report, or is empty.
         """
         # A request without a report costs as much as one with one; with too many, as the largest.
         self._charge(caller, min(max(1, len(reports)), _MAX_REPORTS))
@@ -180,7 +181,7 @@ class Admission:
     async def _admitted(
         self, reports: Sequence[SealedReport], tokens: Sequence[bytes]
     ) -> tuple[dict[Window, list[bytes | Paid]], list[Refusal], dict[int, Paid]]:
-        """What may be pooled, what is refused for good, and of the first those with a token."""
+        """The reports to pool, the refusals for good, and pooled ones with a token, by index."""
         now = self._clocks.earliest(), self._clocks.latest()
         refused: list[Refusal] = []
         free: list[int] = []
@@ -218,7 +219,7 @@ class Admission:
     async def _paying(
         self, reports: Sequence[SealedReport], owing: Mapping[int, Paid]
     ) -> dict[int, Paid]:
-        """Those whose token is the issuer's for them."""
+        """The reports whose token was issued for their stream and epoch and marks them."""
         if not owing or self._redeemer is None:
             return {}
         pairs = [(reports[index], token.nonce + token.mark) for index, token in owing.items()]

@@ -1,8 +1,8 @@
-"""Backpressure: whether there is room for more reports, so that Redis never fills up.
+"""Backpressure: refuses reports for a while when there is no room, so that Redis never fills up.
 
-A stream may hold four times what it leaves to all others, of reports and of memory: one that piles
-up, since the aggregator does not take it or somebody floods it, stops no other. Source: the dynamic
-thresholds by which packet switches share a buffer, Choudhury and Hahne 1998.
+A stream may hold four times what it leaves free to all others, in reports and in memory: so one
+that piles up, because the aggregator refuses it or somebody floods it, stops no other. Source: the
+dynamic thresholds of shared buffers in packet switches, Choudhury and Hahne 1998.
 """
 
 import logging
@@ -29,11 +29,10 @@ _REPORT_BYTES: Final = 49
 
 
 class Backpressure:
-    """Looks at the pool a few times a second.
+    """Checks how full the pool is, several times a second.
 
-    max_reports: that Redis may hold for us, pooled and in flight, before more are refused.
-    max_memory: the part of Redis' own maxmemory that may be used before more are refused.
-    sizes: of a stream's reports, in bytes. clock: it waits by.
+    `max_reports` limits the reports in Redis, pooled and in flight; `max_memory` is the usable part
+    of Redis' maxmemory, in (0, 1]; `sizes` maps streams to the bytes of a report.
     """
 
     def __init__(
@@ -57,7 +56,7 @@ class Backpressure:
         self.memory = 0.0
 
     def use(self, max_reports: int, max_memory: float, sizes: Mapping[str, int]) -> None:
-        """Go on with these limits, from the next look on."""
+        """Replaces the limits from the next look on."""
         self.max_reports, self._max_memory, self._sizes = max_reports, max_memory, sizes
 
     @property
@@ -68,7 +67,7 @@ class Backpressure:
         return min(_LONGEST_WAIT_SECONDS, _FIRST_WAIT_SECONDS + self._looks * _LOOK_SECONDS / 2)
 
     def is_crowded(self, stream: str) -> bool:
-        """Whether a stream holds so much that more of it would crowd out others."""
+        """Whether a stream holds so much that more would crowd out others."""
         if not self._held[stream]:
             return False
         free_room = self.max_reports - self.reports
@@ -79,24 +78,24 @@ class Backpressure:
         )
 
     def took(self, stream: str, reports: int) -> None:
-        """Reports of a stream went into the pool since it was looked at."""
+        """Counts reports that went into the pool since the last look."""
         self._held[stream] += reports
         self.reports += reports
         self._left -= reports * (self._sizes.get(stream, _REPORT_BYTES) + _REPORT_COST)
 
     def full(self) -> None:
-        """Redis itself refused a write for want of memory."""
+        """Notes that Redis itself refused a write for lack of memory."""
         self._looks = max(self._looks, 1)
 
     async def run(self) -> None:
-        """Look, for ever."""
+        """Looks several times a second, until cancelled."""
         while True:
             with suppress(StoreUnavailable):  # then submissions fail by themselves
                 await self.look()
             await self._clock.sleep(_LOOK_SECONDS)
 
     async def look(self) -> None:
-        """See how full it is. Raises StoreUnavailable if Redis cannot be asked."""
+        """Checks how full the pool is. Raises StoreUnavailable if Redis cannot be asked."""
         counts = Counter(await self._pool.held_of_streams())
         memory, self._left = await self._pool.room(self._max_memory)
         self._held, self.reports, self.memory = counts, counts.total(), memory

@@ -1,4 +1,4 @@
-"""The bundle's file as the HTTP door serves it: signed bytes, which the shuffler does not read."""
+"""The bundle's file as the HTTP server hands it out: signed bytes, not read by the shuffler."""
 
 import logging
 from pathlib import Path
@@ -25,7 +25,7 @@ class BundleFile:
             ) from error
 
     def served(self) -> PublicBytes:
-        """What it holds now, or held last."""
+        """The file's current content; if it cannot be read now, the last one."""
         try:
             self._look()
         except OSError:

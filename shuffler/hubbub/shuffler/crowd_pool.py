@@ -1,6 +1,6 @@
-"""Crowds in Redis: set apart, padded with dummies, and cut into batches; each step one script.
+"""Crowds in Redis: set apart, padded with dummies, and cut into batches, each by one script.
 
-The keys are those of the pool (pool.py).
+The keys are listed in pool.py.
 """
 
 import secrets
@@ -25,9 +25,9 @@ _STAGED_SECONDS: Final = 86_400
 
 
 class Crowds:
-    """The crowds of one shuffler's Redis. Methods raise StoreUnavailable if it cannot be asked.
+    """The crowds in one shuffler's Redis. Methods raise StoreUnavailable if it cannot be asked.
 
-    owner: the process whose the batches are that a crowd is cut into.
+    `owner` is the process that sends the batches that a crowd is cut into.
     """
 
     def __init__(self, server: RedisServer, owner: bytes, replies: PoolReplies) -> None:
@@ -36,9 +36,10 @@ class Crowds:
         self._told = replies
 
     async def stage(self, window: Window, crowd_id: bytes, sealed: Sequence[bytes] = ()) -> int:
-        """Keep sealed dummies for a crowd that will have this id: how many it has.
+        """Stores sealed dummies for the crowd that will have this id; returns how many it has.
 
-        Plain commands: no half of them comes back after a crash, as half of a script may.
+        Plain commands are used: half of a script might be restored after a crash, half of these
+        not.
         """
         key = crowd_key(window, crowd_id, "dummies")
         added = [
@@ -50,7 +51,7 @@ class Crowds:
         return int(size)
 
     async def unstage(self, window: Window, crowd_id: bytes) -> None:
-        """Forget the dummies of a crowd that will not leave."""
+        """Deletes the dummies of a crowd that will not leave."""
         await self._server.ask("UNLINK", crowd_key(window, crowd_id, "dummies"))
 
     async def leave(
@@ -62,17 +63,17 @@ class Crowds:
         *,
         shards: int = 1,
     ) -> int:
-        """Set the pool apart as a crowd that leaves whole: how many reports, 0 if too few.
+        """Sets the whole pool apart as a crowd; returns its number of reports, 0 if too few.
 
-        level: as it was when this was decided; if anybody took since, nothing happens. crowd_id:
-        what its dummies were kept for; it leaves with as many as it takes, or not at all. shards:
-        that the window has; of several it is the first's part, and `gather` sets the others' apart.
+        `level` is the pool's state when this was decided: if anybody took reports since, nothing
+        happens. `crowd_id` is the one its dummies were staged for; it leaves with all of them or
+        not at all. If `shards` exceeds 1, this sets the first shard apart, and `gather` the others.
         """
         crowd_id = crowd_id or secrets.token_bytes(16)
         return max(0, await self._set_apart(window, crowd, level, crowd_id, shards))
 
     async def gathering(self, window: Window) -> list[bytes]:
-        """The ids of crowds of several shards that are not whole yet; one, if any."""
+        """The ids of crowds of several shards that are not complete yet; at most one."""
         names = await self._server.ask("HKEYS", window.key("shuffler:gathering"))
         ids = [self._told.batch_id(window, name) for name in names]
         return [crowd_id for crowd_id in ids if crowd_id is not None]
@@ -80,10 +81,10 @@ class Crowds:
     async def gather(
         self, window: Window, crowd: CrowdTake, levels: Sequence[Level], crowd_id: bytes
     ) -> None:
-        """Set apart what every shard has of a crowd; after this it is whole, and may be cut.
+        """Sets apart every shard's part of a crowd; then it is complete and may be cut.
 
-        levels: of each shard, read before `gathering` named the crowd. Where one has changed since,
-        the crowd is gathered on at the next look. May be repeated, by anybody.
+        `levels` are the states of the shards, read before `gathering` named the crowd. If one has
+        changed since, gathering goes on at the next look. Any process may repeat this.
         """
         for place, level in zip(places(window, len(levels)), levels, strict=True):
             if await self._set_apart(place, crowd, level, crowd_id, 0) < 0:
@@ -115,16 +116,16 @@ class Crowds:
         return int(count)
 
     async def ids(self, place: Place) -> list[bytes]:
-        """The ids of the crowds that are being cut, by whomever."""
+        """The ids of the crowds that are being cut, by any process."""
         names = await self._server.ask("HKEYS", place.key("shuffler:crowds"))
         batch_ids = [self._told.batch_id(place, name) for name in names]
         return [crowd_id for crowd_id in batch_ids if crowd_id is not None]
 
     async def cut(self, place: Place, crowd_id: bytes, cursor: bytes = b"0") -> bytes | None:
-        """Cut some of a crowd, as its secret says: where to go on, None once it is done.
+        """Cuts part of a crowd into batches; returns the cursor of the next step, None at the end.
 
-        cursor: where the last step said to go on. Its cuts are batches in flight, ours to send,
-        once all are whole. Several processes may do it, each from the beginning.
+        The batches are ours to send once all are complete. Several processes may cut one crowd,
+        each from the beginning: which reports go together follows from the crowd's secret.
         """
         step = script(
             _CUT,

@@ -1,4 +1,4 @@
-"""Departures: how a crowd leaves whole. It is gathered, padded with dummies, cut, and then sent."""
+"""How a crowd leaves as a whole: it is gathered, padded with dummies, cut, and then sent."""
 
 import asyncio
 import logging
@@ -26,7 +26,7 @@ _RETRY_SECONDS: Final = 1.0
 class Departures:
     """The crowds of one mixer.
 
-    beside: its tasks. landed: set whenever there is something new to look at.
+    `beside` runs its tasks; `landed` is set whenever there is something new to look at.
     """
 
     def __init__(
@@ -56,32 +56,33 @@ class Departures:
         self._drawn: dict[Window, int] = {}
 
     def use(self, table: StreamTable) -> None:
-        """Go on with this table."""
+        """Replaces the stream table."""
         self._table = table
 
     def needs(self, window: Window, stream: Stream) -> int:
-        """How many a pool must hold to leave: of what hides in it the minimum has `noise` alone.
+        """The number of reports and hidden dummies that a pool must hold to leave.
 
-        There are as many reports as the minimum then, and as many are estimated.
+        The stream's minimum already includes the dummies of `noise`; those that name values are
+        added here, so that at least the minimum of real reports leaves.
         """
         return stream.min_batch + self._drawn.get(window, 0)
 
     async def forget_all_but(self, windows: Collection[Window]) -> None:
-        """Forget dummies of windows that are gone: another's crowd left."""
+        """Deletes staged dummies of windows that are gone, since another process's crowd left."""
         for window in self._next.keys() - {*windows, *self._padding}:
             await self._crowds.unstage(window, self._next.pop(window))
         for window in self._drawn.keys() - {*windows}:
             del self._drawn[window]
 
     async def look(self, window: Window, shards: int, stream: Stream, *, over: bool) -> bool:
-        """Set a crowd apart once it may leave, and cut it in tasks of their own.
+        """Sets a crowd apart once it may leave, and cuts it in tasks of their own.
 
-        Answers whether a crowd is being gathered still, so that what waits is no rest.
+        Returns whether a crowd is still being gathered, so that what waits is not a remainder.
 
-        PRIVACY: no part of it is sent before all of it is set apart, from every shard, and each
-            part is cut; and nothing of it ever joins another. It waits for its dummies, which are
-            no part of its minimum; and where it is hidden how many reports there are, for those of
-            that, which are: the minimum is as much larger as there may be of them.
+        PRIVACY: no part of a crowd is sent before all shards are set apart and each part is cut,
+            and none ever joins another crowd. It waits for its dummies, which do not count to its
+            minimum; where the number of reports is hidden, also for the dummies that hide it, which
+            do: the minimum is larger by the most there may be of them.
         """
         if stream.is_noisy and window not in self._drawn:
             _, named = await self._numbers(window, stream)
@@ -120,7 +121,7 @@ class Departures:
             await self._crowds.gather(window, crowd, levels, crowd_id)
 
     async def _is_hidden(self, window: Window, stream: Stream) -> bool:
-        """Whether the dummies that hide its numbers are in the pool: they are made in a task."""
+        """Whether the dummies that hide the counts are in the pool; if not, a task makes them."""
         if window in self._hiding:
             return False
         if not await self._pool.hidden.pooled(window, stream.sealed_bytes):
@@ -129,11 +130,11 @@ class Departures:
         return True
 
     async def _hide(self, window: Window, stream: Stream) -> None:
-        """Make the dummies that hide how many reports there are, and how many name each value.
+        """Makes the dummies that hide the number of reports, and of reports that name each value.
 
-        PRIVACY: always as many as there may be, of which those that were drawn are kept: for how
-            long a crowd waits for them must not tell how many they are. Kept in an order that does
-            not tell which of them name a value.
+        PRIVACY: it always makes the largest number and keeps those that were drawn: how long a
+            crowd waits must not tell the number. They are kept in an order that does not tell which
+            of them name a value.
         """
         laws = [law for law in (stream.noise, *[stream.value_noise] * stream.values) if law]
         try:
@@ -168,7 +169,7 @@ class Departures:
         return await asyncio.to_thread(sealed_dummies, self._table, window, stream, number, value)
 
     async def _padded(self, window: Window, stream: Stream) -> bytes | None:
-        """The id of the next crowd, once its dummies are all there: they are made in a task."""
+        """The id of the next crowd once all its dummies are staged; a task makes them."""
         if not stream.dummies:
             return secrets.token_bytes(16)
         crowd_id = self._next.setdefault(window, secrets.token_bytes(16))
@@ -185,7 +186,7 @@ class Departures:
         return crowd_id
 
     async def _pad(self, window: Window, stream: Stream, crowd_id: bytes, size: int) -> None:
-        """Make what a crowd lacks of its dummies, some at a time."""
+        """Makes the dummies that a crowd lacks, some at a time."""
         try:
             with self._stages.of("pad", stream.dummies - size):
                 while size < stream.dummies:
@@ -200,7 +201,7 @@ class Departures:
             self._landed.set()
 
     async def _cut(self, place: Place, crowd_id: bytes) -> None:
-        """Cut all of a crowd; where Redis is away, the next look goes on with it."""
+        """Cuts a whole crowd; if Redis is away, the next look continues."""
         try:
             with self._stages.of("cut"):
                 cursor: bytes | None = b"0"
@@ -217,12 +218,12 @@ class Departures:
 def sealed_dummies(
     table: StreamTable, window: Window, stream: Stream, number: int, value: int | None = None
 ) -> list[bytes]:
-    """So many of a window, which nobody can tell from reports of the same length.
+    """Makes sealed dummies for a window, indistinguishable from its reports.
 
-    value: what they name. None for any, by draws of their own.
+    `value` is the value that they name; None draws one for each.
 
-    PRIVACY: then every value is as likely as any other, by the system's own coins; what is not
-        even, or can be foretold, hides nobody.
+    PRIVACY: the draws are uniform and from the system's randomness; biased or predictable dummies
+        would hide nobody.
 
     Raises:
         BadParameter: the table has no public key for the window.

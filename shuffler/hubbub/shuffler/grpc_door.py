@@ -1,4 +1,4 @@
-"""The shuffler's gRPC door: Submit for devices, Status for operators. admission.py decides."""
+"""The shuffler's gRPC services: Submit for devices, Status for operators; admission.py decides."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -26,26 +26,26 @@ _LARGEST_NOTICE: Final = 4 << 10
 
 
 class ShufflerService:
-    """Takes reports from devices."""
+    """The gRPC service that accepts reports from devices."""
 
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
 
     def admit(self, context: Context) -> float:
-        """How long a caller must wait, before its request is even read; 0 to let it in."""
+        """How long a caller must wait before its request is read; 0 to let it in."""
         return self._admission.wait_seconds(caller_of(context))
 
     def trailers(self) -> Sequence[tuple[str, str | bytes]]:
-        """The notice, for who has to come back: a flood is lowered by it before it is let in."""
+        """The notice, for callers that must come back: it lowers a flood before they are let in."""
         notice = self._admission.notice
         return ((_NOTICE, notice),) if 0 < len(notice) <= _LARGEST_NOTICE else ()
 
     def spoiled(self, context: Context, size: int) -> None:
-        """Charge a caller for a message that could not be read, by its size in bytes."""
+        """Charges a caller for an unreadable message, by its size in bytes."""
         self._admission.spoiled(caller_of(context), size)
 
     async def Submit(self, request: SubmitRequest, context: Context) -> SubmitResponse:
-        """Answers once what was taken is durable."""
+        """Answers once the accepted reports are durable."""
         answer = await self._admission.take(request.reports, caller_of(context), request.tokens)
         if isinstance(answer, Never):
             await refuse(context, answer.why)
@@ -57,15 +57,15 @@ class ShufflerService:
 
 
 class OperatorService:
-    """Shows the shuffler's terms of the conservation law, to operators and to the aggregator."""
+    """Shows the shuffler's terms of the conservation law to operators and the aggregator."""
 
     def __init__(self, counts: ShownCounts, reserve: float = 0.0) -> None:
-        """reserve: how many minimum batches stay in an open pool, at least."""
+        """Sets the counts; `reserve` is how many minimum batches stay in an open pool."""
         self._counts = counts
         self._reserve = reserve
 
     async def Status(self, request: StatusRequest, context: Context) -> StatusResponse:
-        """Counts per window and over all streams, and nothing else."""
+        """Answers with counts per window and in total, and nothing else."""
         del request
         try:
             counts = await self._counts.terms()

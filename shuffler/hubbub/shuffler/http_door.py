@@ -1,8 +1,8 @@
-"""The shuffler's HTTP door: POST /v1/reports for devices; what was signed. admission.py decides.
+"""The HTTP service: POST /v1/reports for devices, and signed files to hand out; see admission.py.
 
-PRIVACY: of a request are looked at its path, its length, its type and the network that it comes
-from, which the limiter alone keeps, in memory. No cookie, Origin, Referer or User-Agent is read,
-and nothing of a request is logged.
+PRIVACY: of a request only path, length, type and the sender's network are looked at; the network
+goes to the limiter, in memory. No cookie, Origin, Referer or User-Agent is read, and nothing of a
+request is logged.
 """
 
 import base64
@@ -85,10 +85,10 @@ class _Refused(Exception):
 
 
 class ReportsApp:
-    """An ASGI application.
+    """The shuffler's ASGI application.
 
-    connections: the server's, which know its proxies. bundle: served to whoever asks; None for
-    none. gateway: opens what comes through relays; None for none.
+    `connections` are the server's, which know its proxies; `bundle` is handed out to anybody;
+    `gateway` opens requests from relays.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class ReportsApp:
         self._worked_on = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Answers one request."""
         try:
             status, headers, body = await self._answer(scope, receive)
         except _Refused as refused:
@@ -147,7 +147,7 @@ class ReportsApp:
         return HTTPStatus.OK, ((b"content-type", b"text/plain"),), b"ok\n"
 
     def _served(self, path: str) -> PublicBytes | None:
-        """What is handed out at a path; None if nothing is."""
+        """The public bytes at a path; None if there are none."""
         if path == _NOTICE and self._admission.notice:
             return PublicBytes(self._admission.notice)
         if path == _MODELS and self._admission.models:
@@ -163,7 +163,7 @@ class ReportsApp:
         headers: dict[bytes, bytes],
         receive: Receive,
     ) -> tuple[HTTPStatus, Headers, bytes]:
-        """What came through a relay, as if it had come by itself; the answer is sealed, too."""
+        """Handles a relayed request as if it had come directly, and encrypts the answer."""
         client = scope["client"]
         caller = UNLIMITED if gateway.is_relay(client) else self._caller(scope, headers)
         self._refuse_early(caller, headers, REQUEST_TYPE.encode())
@@ -212,7 +212,7 @@ class ReportsApp:
         return await self._work_on(await _body(receive), caller)
 
     async def _submit_within(self, caller: str, request: Request) -> bytes:
-        """A submission that came within a sealed request."""
+        """Handles a submission inside a relayed request."""
         if (request.method, request.path) != (b"POST", _REPORTS.encode()):
             raise _Refused(HTTPStatus.NOT_FOUND, f"a relay passes on what goes to {_REPORTS}")
         # Its own head may say any length, or none that is one; what came is known.
@@ -221,7 +221,7 @@ class ReportsApp:
         return await self._work_on(request.content, caller)
 
     def _refuse_early(self, caller: str, headers: dict[bytes, bytes], expected: bytes) -> None:
-        """Raises _Refused for what need not be read."""
+        """Raises _Refused for a request that need not be read."""
         wait_seconds = self._admission.wait_seconds(caller)
         if wait_seconds:
             raise self._come_back(wait_seconds, "no room for you now; send again later")
@@ -257,9 +257,9 @@ class ReportsApp:
         return answer.response().SerializeToString()
 
     def _come_back(self, wait_seconds: float, why: str) -> _Refused:
-        """Refuse for now, with gRPC's hint: in whole seconds for everybody, finer for who reads it.
+        """A refusal for now, with a delay: Retry-After in seconds, retry_after_ms in the body.
 
-        The notice goes along: a flood is lowered by it before it is let in.
+        The notice is included: it can lower a flood before the devices are let in.
         """
         hint = hint_seconds(wait_seconds)
         after = (b"retry-after", str(math.ceil(hint)).encode())

@@ -1,4 +1,4 @@
-"""Intake: many submissions, one trip to Redis; each is answered once its reports are durable."""
+"""Writes many submissions to Redis at once; each is answered when its reports are durable."""
 
 import asyncio
 from collections import defaultdict
@@ -22,9 +22,9 @@ Reports = Mapping[Window, Sequence[bytes | Paid]]
 
 
 class Intake:
-    """Group commit: what arrives while one write is under way goes out together in the next.
+    """Group commit: submissions that arrive during one write are written together in the next.
 
-    waiting: reports that are not in Redis yet, and so not acknowledged.
+    `waiting` counts reports that are not in Redis yet, and so not acknowledged.
     """
 
     def __init__(self, pool: Pool, stages: Stages) -> None:
@@ -37,13 +37,13 @@ class Intake:
         self.waiting = 0
 
     async def add(self, reports: Reports, whole: Collection[Window] = ()) -> frozenset[Paid]:
-        """Return once these reports are in their pools: those whose token was another's are not.
+        """Adds reports to their pools durably; returns those whose token was spent before.
 
-        whole: windows whose pool may be in shards.
+        `whole` are the windows whose pool may be in shards.
 
         Raises:
-            StoreFull: they are not: Redis is full, or too many wait for it already.
-            StoreUnavailable: they may not be.
+            StoreFull: none was added: Redis is full, or too many reports wait for it.
+            StoreUnavailable: it is unknown whether they were added.
         """
         number = sum(map(len, reports.values()))
         if self.waiting + number > _MAX_WAITING:
@@ -55,7 +55,7 @@ class Intake:
         return await done
 
     async def run(self) -> None:
-        """Write, for ever."""
+        """Writes, until cancelled."""
         seconds = _GATHER_SECONDS
         while True:
             await self._wake.wait()

@@ -1,4 +1,4 @@
-"""What the shuffler tells Prometheus beside what every service does."""
+"""Prometheus metrics of the shuffler alone."""
 
 from typing import Final
 

@@ -1,6 +1,7 @@
-"""The mixer: takes random batches out of the pools and delivers each until it is acknowledged.
+"""The mixer: takes random batches out of the pools, and delivers each until it is acknowledged.
 
-Several processes may mix one pool: what one of them took it alone sends, until it dies.
+Several processes may mix one pool: a batch is sent only by the process that took it, until that
+dies.
 """
 
 import asyncio
@@ -43,12 +44,12 @@ _random: Final = secrets.SystemRandom()
 
 
 class Mixer:
-    """Moves reports from pools to the aggregators.
+    """Moves reports from the pools to the aggregators.
 
-    channels: to each of the aggregators, which share one Redis. policy: when batches leave. clocks:
-    what is withheld is gone, so they must be sure that a window is over, unless its operator is.
-    clock: it waits by.
-    counts: deliveries by what became of them. closed: windows that an operator closed.
+    `channels` lead to the aggregators, which share one Redis; `policy` decides when batches leave.
+    `clocks` must be sure that a window is over before reports are withheld, which deletes them,
+    unless an operator closed it. `counts` holds deliveries by outcome, `closed` the windows that an
+    operator closed.
     """
 
     def __init__(
@@ -88,18 +89,18 @@ class Mixer:
         self.counts: Counter[str] = Counter()
 
     def use(self, table: StreamTable, channels: Sequence[grpc.aio.Channel]) -> None:
-        """Go on with these; what is being delivered now is tried again by the new ones."""
+        """Replaces table and channels; deliveries under way are retried over the new ones."""
         self._table = table
         self._departures.use(table)
         self._ingests = [stub("Ingest", channel) for channel in channels]
 
     @property
     def under_way(self) -> int:
-        """How many batches this process is sending."""
+        """Number of batches that this process is sending."""
         return len(self._flying)
 
     async def run(self) -> None:
-        """Mix, for ever. What a former process left in flight goes first."""
+        """Mixes until cancelled; batches that an earlier process left in flight go first."""
         next_restore = 0.0
         while True:
             self._landed.clear()
@@ -117,7 +118,7 @@ class Mixer:
             await self._clock.wait(self._landed, _TICK_SECONDS)
 
     async def heartbeat(self) -> None:
-        """Tell the other processes that this one lives, for ever."""
+        """Tells the other processes that this one is alive, until cancelled."""
         try:
             while True:
                 try:
@@ -130,11 +131,11 @@ class Mixer:
                 await self._pool.resign()
 
     def is_over(self, window: Window) -> bool:
-        """Whether a window takes no more reports: by the clock, or by its operator."""
+        """Whether a window takes no more reports: by the clock, or closed by an operator."""
         return window in self.closed or self._table.is_over(window, self._clocks.earliest())
 
     async def _mix_all(self, windows: Sequence[Window], shards: Mapping[Window, int]) -> None:
-        """Mix each: one that cannot be, such as on a node that is away, holds up no other."""
+        """Mixes each window; one that fails, as on a node that is away, stops no other."""
         failure: StoreUnavailable | None = None
         await self._departures.forget_all_but(windows)
         for window in windows:
@@ -169,7 +170,7 @@ class Mixer:
                 await self._pool.archive(window, shards)
 
     async def _mix_pool(self, window: Window, stream: Stream, key_id: int, *, over: bool) -> None:
-        """Take random batches, as the policy has it, and send them."""
+        """Takes random batches according to the policy, and sends them."""
         while self._of_window[window] < _BATCHES_A_WINDOW:
             mix = self._policy.rule_for(window, stream.min_batch, fitting(stream.sealed_bytes))
             level = await self._pool.level(window)
@@ -188,7 +189,7 @@ class Mixer:
             self._launch(window, batch, None, key_id)
 
     async def _wait_for_table(self, window: Window, shards: int) -> None:
-        """A window that is not in the table waits for one that knows it; but not for ever."""
+        """Keeps a window that the table does not know, for 30 days; then withholds it."""
         since = await self._pool.unknown_since(window, self._clocks.latest())
         if not self._clocks.settled or self._clocks.earliest() - since < _UNKNOWN_SECONDS:
             return
@@ -197,9 +198,9 @@ class Mixer:
             await self._pool.archive(window, shards)
 
     async def _withhold(self, window: Window, fewest: float, shards: int, reason: str = "") -> None:
-        """Withhold a pool of too few, and log it.
+        """Withholds a pool with too few reports, and logs it.
 
-        PRIVACY: no number where it is hidden: of those that came too late it has no noise.
+        PRIVACY: the log has no number where the number is hidden: late reports are without noise.
         """
         if withheld := await self._pool.withhold(window, fewest, shards):
             level = logging.WARNING if reason else logging.INFO
@@ -207,7 +208,7 @@ class Mixer:
             _log.log(level, "%s epoch %d: %s%sreports withheld", *window, reason, number)
 
     def _launch(self, place: Place, batch_id: bytes, owner: bytes | None, key_id: int) -> None:
-        """Deliver a batch in a task of its own, unless one is at it."""
+        """Delivers a batch in a task of its own, unless one is under way."""
         if batch_id in self._flying:
             return
 
@@ -260,7 +261,7 @@ class Mixer:
                 return
 
     def _say_failing(self, error: Exception) -> None:
-        """Once per outage: the batches stay in flight and go out when it is over."""
+        """Logs a failed delivery once per outage; the batches stay in flight until it is over."""
         self.counts["delivery_failed"] += 1
         if not self._failing:
             self._failing = True
@@ -273,7 +274,7 @@ class Mixer:
 
 
 def _check(answer: object) -> None:
-    """Raises what gRPC's other callers get where an answer cannot be read; this one gets None."""
+    """Raises the error that gRPC should raise for an unreadable answer, where it returns None."""
     if answer is None:
         none = grpc.aio.Metadata()
         raise grpc.aio.AioRpcError(

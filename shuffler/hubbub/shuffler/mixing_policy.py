@@ -1,12 +1,12 @@
-"""When reports may leave the pool, how many, in which order. Pure: no Redis, no network, no clock.
+"""Decides when reports may leave the pool, how many, and in which order, without input or output.
 
-A stream whose promise rests on a whole epoch leaves as one crowd: all that the window holds when it
-is over, or, rolling, whenever so many have gathered; never fewer. All others go through a pool mix.
+A stream whose privacy promise rests on a whole epoch leaves as one crowd: all that the window
+holds when it is over, or, if rolling, whenever the minimum has gathered. Others use a pool mix.
 
-A pool mix: while a window is open, a batch leaves a reserve behind, so that a flood of known
-reports never isolates an unknown one in a single flush. When it is over, what holds the minimum
-goes out whole; less is withheld, never forwarded small. With a reserve of at least the minimum
-batch (the default), that happens only to windows that never held the minimum.
+In a pool mix, while a window is open, a batch leaves a reserve behind, so that a flood of known
+reports never isolates an unknown one in a single flush. When it is over, a pool of at least the
+minimum goes out whole; a smaller one is withheld. With a reserve of at least the minimum batch
+(the default), that happens only to windows that never held the minimum.
 """
 
 import secrets
@@ -38,8 +38,8 @@ class Take:
 class CrowdTake:
     """Set all reports of a pool apart, if it still holds at least `needs`.
 
-    cut_reports: how many go together in a message, on average; chance decides which. dummies: how
-    many go along; `needs` does not count them. hidden: how many more are expected to be among the
+    `cut_reports` is the mean number of reports in a message, as chance decides; `dummies` go along
+    and do not count to `needs`; `hidden` is the expected number of further dummies among the
     reports, where their number is drawn; such a crowd leaves once.
     """
 
@@ -50,17 +50,16 @@ class CrowdTake:
 
     @classmethod
     def of(cls, needs: int, fitting: int, dummies: int = 0, hidden: int = 0) -> "CrowdTake":
-        """fitting: reports that fit in a message, with as much room again."""
+        """A crowd whose cuts fill three quarters of a message of `fitting` reports on average."""
         return cls(needs, max(1, 3 * fitting // 4), dummies, hidden)
 
 
 @dataclass(frozen=True, slots=True)
 class MixRule:
-    """One stream's rule.
+    """The mixing rule of one stream's pool.
 
-    min_batch: the fewest reports that ever leave together.
-    reserve: how many stay behind while the window is open.
-    max_batch: the most that leave together.
+    `min_batch` and `max_batch` limit the reports that leave together; `reserve` is how many stay
+    behind while the window is open.
     """
 
     min_batch: int
@@ -74,7 +73,7 @@ class MixRule:
             raise BadParameter(f"reserve {self.reserve} is below 0")
 
     def next_take(self, pooled: int, *, over: bool) -> Take | None:
-        """What to take from a pool of `pooled`; None to let it wait or, if over, to withhold."""
+        """What to take from a pool of `pooled` reports; None to wait or, if over, to withhold."""
         reserve = 0 if over else self.reserve
         if pooled < self.min_batch + reserve:
             return None
@@ -88,11 +87,12 @@ class MixRule:
 class Policy:
     """How the pools of all streams are mixed.
 
-    reserve: how many reports stay in an open pool, in minimum batches.
-    spread: up to how many more, in minimum batches; drawn anew whenever a batch has left, so that
-        who counts the reports cannot tell when the next one goes.
-    delay_seconds: how long a pool that could give a batch holds it back on average, exponentially.
-    max_batch: the most reports in a batch; never below a stream's minimum.
+    Args:
+        reserve: reports that stay in an open pool, in minimum batches.
+        spread: largest random addition to it, in minimum batches, drawn anew after each batch, so
+            that an observer who counts the reports cannot tell when the next batch leaves.
+        delay_seconds: mean of the exponential delay of a pool that could give a batch.
+        max_batch: the most reports in a batch, but never below a stream's minimum.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Policy:
         self._drawn: dict[object, float] = {}
 
     def rule_for(self, pool: object, min_batch: int, fitting: int) -> MixRule:
-        """The rule for a pool until a batch leaves it. fitting: reports that fit in a message."""
+        """The rule for a pool until a batch leaves it; `fitting` reports fit in a message."""
         drawn = self._drawn.setdefault(pool, _random.random())
         return MixRule(
             min_batch,
@@ -121,15 +121,15 @@ class Policy:
     def crowd_for(
         self, min_batch: int, fitting: int, dummies: int = 0, hidden: int = 0
     ) -> CrowdTake:
-        """The rule for a pool that leaves whole. fitting: reports that fit in a message."""
+        """The rule for a pool that leaves whole; `fitting` reports fit in a message."""
         return CrowdTake.of(min_batch, max(1, min(self._max_batch, fitting)), dummies, hidden)
 
     def on_batch_sent(self, pool: object) -> None:
-        """A batch has left the pool."""
+        """Draws a new reserve after a batch has left the pool."""
         self._drawn.pop(pool, None)
 
     def should_send(self, elapsed_seconds: float) -> bool:
-        """Whether a pool that could give a batch lets it go, looked at after so many seconds."""
+        """Draws whether a ready pool gives a batch, `elapsed_seconds` after the last look."""
         return not self._delay or _random.random() < 1 - exp(-elapsed_seconds / self._delay)
 
 
@@ -141,7 +141,7 @@ def fitting(sealed_bytes: int) -> int:
 def shuffled(reports: Sequence[bytes]) -> list[bytes]:
     """The reports in a fresh random order, from the system's randomness.
 
-    Sorted by keys that are drawn: a third of what a draw for every place costs.
+    They are sorted by random keys, which costs a third of a draw for every place.
     """
     size = _KEY_BYTES * len(reports)
     drawn = secrets.token_bytes(size)

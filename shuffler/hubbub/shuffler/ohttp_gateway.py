@@ -1,6 +1,6 @@
-"""The gateway: opens what relays pass on (RFC 9458), for the HTTP door to take as any other.
+"""The gateway: decrypts requests that relays pass on (RFC 9458), for the HTTP service.
 
-PRIVACY: whose request it was, the relay alone knows, and what it was, it does not.
+PRIVACY: only the relay knows who sent a request, and it cannot read it.
 """
 
 import base64
@@ -28,10 +28,7 @@ _REQUEST_TO_REFUSALS: Final = 8
 
 
 class OhttpGateway:
-    """One or more keys, and the relays that are not held to one address's limits.
-
-    relays: addresses and networks of them.
-    """
+    """A gateway and its keys. `relays` are networks exempt from the limits of one address."""
 
     def __init__(self, keys: Collection[X25519PrivateKey], relays: Collection[str] = ()) -> None:
         self._gateway = Gateway(list(keys))
@@ -39,19 +36,19 @@ class OhttpGateway:
         self.public_keys = PublicBytes(self._gateway.configs, KEYS_TYPE.encode())
 
     def is_relay(self, client: tuple[str, int] | None) -> bool:
-        """Whether a request comes from a relay, which holds each of its people to limits."""
+        """Whether a client is one of the relays, which limit each of their users themselves."""
         return among(client, self._relays)
 
     def open(self, raw: bytes) -> tuple[Request, Callable[[Response, int], bytes]]:
-        """The request within, and what seals the answer.
+        """Decrypts a request; returns it with a function that encrypts the answer.
 
         PRIVACY: the answer's length depends on the request's length, which the relay has seen, and
         on the size of whatever is public in answers (the second argument of the returned function):
         whether reports were refused, how many, or what was fetched does not change it.
 
         Raises:
-            BadParameter: it is of a key that is not here.
-            BadPayload: it is none, or was altered.
+            BadParameter: it is encrypted to a key that is not here.
+            BadPayload: it is not an encapsulated request, or was altered.
         """
         content, seal = self._gateway.open(raw)
 
@@ -64,7 +61,7 @@ class OhttpGateway:
 
 
 def read_gateway_keys(path: Path) -> list[X25519PrivateKey]:
-    """The keys that `hubbub keys gateway` wrote. Raises KeysUnusable."""
+    """Reads the keys that `hubbub keys gateway` wrote. Raises KeysUnusable."""
     try:
         keys = [base64.b64decode(line, validate=True) for line in read_list(path)]
         return [X25519PrivateKey.from_private_bytes(key) for key in keys]

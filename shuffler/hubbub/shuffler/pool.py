@@ -67,10 +67,10 @@ Thing = TypeVar("Thing")
 
 
 class Pool:
-    """The shuffler's Redis. Every method raises StoreUnavailable if it cannot be asked.
+    """The shuffler's pool in Redis. Every method raises StoreUnavailable if it cannot be asked.
 
-    shards: of a window that is spread and begins now. crowds: what leaves whole.
-    hidden: where nobody is to know how many reports there are.
+    `shards` is the number of shards of windows that begin now and may be spread; `crowds` handles
+    pools that leave whole, `hidden` those whose number of reports is hidden.
     """
 
     def __init__(self, server: RedisServer, shards: int = 1) -> None:
@@ -83,7 +83,7 @@ class Pool:
         self.hidden = HiddenCounts(server)
 
     async def check(self) -> None:
-        """Raises StoreUnavailable if our Redis user may not all that we need."""
+        """Raises StoreUnavailable if our Redis user lacks rights that we need."""
         rights = "+hexists +unlink +rename +persist +sscan +sunionstore"
         await self._server.check_rights("shuffler", ("SSCAN", "shuffler:nothing", "0"), rights)
 
@@ -92,10 +92,9 @@ class Pool:
         reports: Mapping[Window, Sequence[bytes | Paid]],
         whole: Collection[Window] = (),
     ) -> frozenset[Paid]:
-        """Put reports into their pools; once this returns they are acknowledged.
+        """Adds reports to their pools durably; returns those whose token was spent before.
 
-        But for those that it names: their token has gone with another report. whole: windows whose
-        pool may be in shards.
+        `whole` are the windows whose pool may be in shards.
         """
         shards = await self._shards_of(whole)
         listed = [("SADD", "shuffler:windows", *(window.name for window in reports))]
@@ -121,7 +120,7 @@ class Pool:
         )
 
     async def _shards_of(self, windows: Collection[Window]) -> dict[Window, int]:
-        """How many shards these have: as many as they began with, whatever we were told since.
+        """The number of shards that each window began with, whatever the setting is now.
 
         PRIVACY: a token is spent in its shard, and could be spent again in another.
         """
@@ -144,9 +143,9 @@ class Pool:
         return shard_counts | new_counts
 
     async def take(self, window: Window, take: Take, level: Level) -> bytes | None:
-        """Move random reports into a new batch in flight: its id, if the pool holds enough.
+        """Moves random reports into a new batch; returns its id, or None if the pool holds too few.
 
-        level: as it was when this was decided; if anybody took since, nothing is taken.
+        `level` is the pool's state when this was decided; if it changed, nothing is taken.
         """
         batch_id = secrets.token_bytes(16)
         pool, batches, law = keys_of(window, "pool", "batches", "law")
@@ -159,9 +158,9 @@ class Pool:
         return batch_id if reply else None
 
     async def batches(self, place: Place) -> dict[bytes, bytes]:
-        """The ids of a place's batches in flight that are ours to send, with who has sent them.
+        """A place's batches in flight that are ours to send: id and the process that owns it.
 
-        Ours are those that we took, and those of processes that live no more.
+        Ours are those that we took, and those of processes that have died.
         """
         owners = await self._server.ask("HGETALL", place.key("shuffler:batches"))
         others = set(owners.values()) - {self._owner}
@@ -174,9 +173,9 @@ class Pool:
         return {batch_id: owner for batch_id, owner in ours.items() if batch_id is not None}
 
     async def claim(self, place: Place, batch_id: bytes, owner: bytes | None) -> list[bytes]:
-        """The sealed reports of a batch in flight, ours to send from now on.
+        """The sealed reports of a batch, which this process sends from now on.
 
-        owner: who has sent it, if that was not us. Empty if it was delivered, or is another's now.
+        `owner` is its former owner, if not us. Empty if it was delivered or another took it.
         """
         keys = [*keys_of(place, "batches"), batch_key(place, batch_id)]
         owners = [self._owner, owner or self._owner]
@@ -185,29 +184,29 @@ class Pool:
         return list(sealed)
 
     async def heartbeat(self) -> None:
-        """Say that this process lives; to be repeated every second."""
+        """Records that this process is alive; must be repeated every second."""
         key = _alive(self._owner)
         # A Redis that is full still prolongs a key, though it takes no new one.
         if not await self._server.ask("PEXPIRE", key, _ALIVE_MS):
             await self._server.ask("SET", key, 1, "PX", _ALIVE_MS)
 
     async def resign(self) -> None:
-        """Say that this process ends: others may send its batches at once."""
+        """Records that this process ends, so that others may send its batches at once."""
         await self._server.ask("DEL", _alive(self._owner))
 
     async def share(self, place: Place, batch_id: bytes) -> int:
-        """How many of a claimed batch count as dummies: its share of all that its crowd has."""
+        """The number of dummies to count in a batch: its share of those of its crowd."""
         reply = await self._server.ask("HGET", place.key("shuffler:shares"), batch_id.hex())
         return int(reply or 0)
 
     async def delivered(self, place: Place, batch_id: bytes) -> None:
-        """Forget a batch that the aggregator has counted."""
+        """Deletes a batch that the aggregator has counted."""
         batches, shares = keys_of(place, "batches", "shares")
         keys = [batches, batch_key(place, batch_id), shares]
         await self._server.execute([script(_DELIVERED, keys, [batch_id.hex()])])
 
     async def withhold(self, window: Window, min_batch: float, shards: int = 1) -> int:
-        """Delete and count a pool that holds fewer than the minimum batch: how many those were."""
+        """Deletes and counts a pool with fewer reports than the minimum; returns their number."""
         levels = await self.levels(window, shards)
         pooled = sum(level.reports for level in levels)
         if pooled >= min_batch:
@@ -226,12 +225,12 @@ class Pool:
         return sum(map(int, replies[: len(steps)]))
 
     async def level(self, window: Window) -> Level:
-        """How many reports the window's pool holds, and how often any were taken."""
+        """The number of reports in a window's pool, and how often any were taken."""
         [level] = await self.levels(window)
         return level
 
     async def levels(self, window: Window, shards: int = 1) -> list[Level]:
-        """The same of each of its shards."""
+        """The same for each of its shards."""
         steps = [script(_LEVEL, keys_of(place, "pool", "law")) for place in places(window, shards)]
         return [
             Level(*self._told.level(window, reply)) for reply in await self._server.execute(steps)
@@ -244,7 +243,7 @@ class Pool:
         return not any(await self._server.execute(commands))
 
     async def archive(self, window: Window, shards: int = 1) -> None:
-        """Archive a window that is over and empty; its counters stay readable for a while."""
+        """Archives a window that is over and empty; its counters stay readable for 30 days."""
         # Listed in both or in the first, wherever it ends: on a Cluster they are of two nodes.
         await self._server.durable([("SADD", "shuffler:over", window.name)])
         among = places(window, shards)
@@ -260,13 +259,13 @@ class Pool:
         )
 
     async def shards(self) -> dict[Window, int]:
-        """The windows that have several shards, each with how many."""
+        """The windows with several shards, each with their number."""
         return self._told.shards(await self._server.ask("SMEMBERS", "shuffler:shards"))
 
     async def restore(self, acknowledged: Mapping[Window, int]) -> None:
-        """Tell of windows that are over how many reports they had, all of which were delivered.
+        """Sets counters of windows that are over and fully delivered, from the numbers of reports.
 
-        Of those that have no counters: the others keep theirs.
+        Windows that have counters keep theirs.
         """
         for window, reports in acknowledged.items():
             law = window.key("shuffler:law")
@@ -278,7 +277,7 @@ class Pool:
             await self._server.durable([("SADD", "shuffler:over", *names)])
 
     async def unknown_since(self, window: Window, now: float) -> float:
-        """When a window was first found not to be in the stream table; now, if it is found now."""
+        """When a window was first found to be missing in the stream table; `now` if it is new."""
         first = ("HSETNX", "shuffler:unknown", window.name, str(now))
         _, since = await self._server.execute([first, ("HGET", *first[1:3])])
         return self._told.since(since, now)
@@ -288,7 +287,7 @@ class Pool:
         return await self._listed("windows")
 
     async def closed_and_all(self) -> tuple[frozenset[Window], list[Window]]:
-        """The windows that an operator closed before their time, and every one of `windows`."""
+        """The windows that an operator closed early, and all of `windows`."""
         indexes = "closed", "windows"
         replies = await self._server.execute(
             [("SMEMBERS", f"shuffler:{index}") for index in indexes]
@@ -297,30 +296,30 @@ class Pool:
         return frozenset(closed), windows
 
     async def close_windows(self) -> list[Window]:
-        """Close every window now: what holds its minimum batch goes out whole, less is withheld."""
+        """Closes every window now: pools with the minimum go out whole, others are withheld."""
         windows = await self.windows()
         if windows:
             await self._server.ask("SADD", "shuffler:closed", *(w.name for w in windows))
         return windows
 
     async def held_of_streams(self) -> Counter[str]:
-        """How many reports Redis holds of each stream, pooled or in flight."""
+        """The number of reports of each stream in Redis, pooled or in flight."""
         counts: Counter[str] = Counter()
         for window, term in (await self._terms(await self.windows())).items():
             counts[window.stream] += term["pooled"] + term["in_flight"]
         return counts
 
     async def room(self, part: float = 1.0) -> tuple[float, float]:
-        """Which part of its memory the fullest Redis uses, and how many bytes are left of `part`.
+        """The used part of the fullest Redis's memory, and the bytes left until `part` of it.
 
-        Of no limit nothing is used, and what is left is endless.
+        Without a limit these are 0 and infinity.
         """
         return await self._server.room(part)
 
     async def restore_archived(self) -> None:
-        """List windows again that were archived though they hold reports.
+        """Lists windows again that were archived although they hold reports.
 
-        A command that waited in a connection long given up can do that to them.
+        A command that was delayed in an abandoned connection can cause that.
         """
         aside = await self._listed("over")
         terms = await self._terms(aside)
@@ -329,7 +328,7 @@ class Pool:
             await self._server.ask("SADD", "shuffler:windows", *back)
 
     async def report_counts(self) -> dict[Window, dict[str, int]]:
-        """Per window, the shuffler's terms of the conservation law, each shard's of one moment."""
+        """The shuffler's terms of the conservation law per window; a shard's are of one moment."""
         windows = sorted({*await self._listed("windows"), *await self._listed("over")})
         terms = await self._terms(windows)
         forgotten = [window.name for window in windows if window not in terms]
@@ -347,7 +346,7 @@ class Pool:
             await self._server.ask("SREM", "shuffler:shards", *names)
 
     async def _terms(self, windows: Sequence[Window]) -> dict[Window, dict[str, int]]:
-        """The terms of every window that has any, over all its shards."""
+        """The terms of every window that has any, summed over its shards."""
         if not windows:
             return {}
         shards = await self.shards()

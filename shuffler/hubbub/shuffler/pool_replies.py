@@ -1,4 +1,4 @@
-"""Replies of Redis about the pool, checked: what is not as it should be is left out, and logged."""
+"""Checks the replies of Redis about the pool; what is malformed is left out and logged."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ _MAX: Final = 1 << 53
 
 
 class Level(NamedTuple):
-    """A pool at one moment."""
+    """A pool's state: the reports in it, and how often any were taken."""
 
     reports: int
     takes: int
@@ -38,7 +38,7 @@ class PoolReplies:
         return sorted(result)
 
     def batch_id(self, place: Place, name: bytes) -> bytes | None:
-        """The id of a batch in flight, or of a crowd."""
+        """The id of a batch in flight, or of a crowd; None if it is malformed."""
         try:
             return bytes.fromhex(name.decode("ascii"))
         except ValueError:
@@ -46,7 +46,7 @@ class PoolReplies:
             return None
 
     def shards(self, names: Iterable[bytes]) -> dict[Window, int]:
-        """The windows that an index names with how many shards they have; the most, if twice."""
+        """The windows in an index with their number of shards; the larger one if listed twice."""
         shard_counts: dict[Window, int] = {}
         for entry in names:
             name, _, number = entry.rpartition(b"/")
@@ -60,7 +60,7 @@ class PoolReplies:
         return shard_counts
 
     def number(self, window: Window, raw: bytes | None) -> int:
-        """How many shards a window began with."""
+        """The number of shards that a window began with; 1 if it is malformed."""
         try:
             shards = int(raw or 1)
         except ValueError:
@@ -71,7 +71,7 @@ class PoolReplies:
         return 1
 
     def terms(self, window: Window, numbers: Sequence[bytes | int]) -> dict[str, int]:
-        """A window's terms of the law; all 0 if they cannot be told."""
+        """A window's terms of the conservation law; all 0 if they are malformed."""
         try:
             return dict(zip(TERMS, map(_count, numbers), strict=True))
         except (ValueError, TypeError):
@@ -79,7 +79,7 @@ class PoolReplies:
             return dict.fromkeys(TERMS, 0)
 
     def level(self, window: Window, numbers: Sequence[bytes | int]) -> tuple[int, int]:
-        """How many reports its pool holds, and how often any were taken."""
+        """The number of reports in a window's pool, and how often any were taken."""
         try:
             reports, takes = map(int, numbers)
         except ValueError as error:
@@ -87,7 +87,7 @@ class PoolReplies:
         return reports, takes
 
     def since(self, moment: bytes | None, now: float) -> float:
-        """A moment up to now; now, if it is none."""
+        """A moment that is not after `now`; `now` if it is missing or malformed."""
         try:
             start = float(moment or now)
         except ValueError:

@@ -1,4 +1,4 @@
-"""What the HTTP door hands out to whoever asks: the same bytes for everybody, which caches keep."""
+"""Public files over HTTP: the same bytes for everybody, so that caches may keep them."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ _CACHE: Final = (b"cache-control", b"public, max-age=300")
 
 @dataclass(frozen=True, slots=True)
 class PublicBytes:
-    """Bytes that the shuffler does not read. kind: their type."""
+    """Bytes to hand out, which the shuffler does not read; `kind` is their media type."""
 
     content: bytes
     kind: bytes = b"application/octet-stream"
@@ -22,7 +22,7 @@ class PublicBytes:
         object.__setattr__(self, "tag", tag)
 
     def answer(self, etags: bytes) -> tuple[HTTPStatus, tuple[tuple[bytes, bytes], ...], bytes]:
-        """Status, headers and body for who has what these tags (If-None-Match) are of."""
+        """Status, headers and body for a request with these tags in If-None-Match."""
         headers = ((b"etag", self.tag), _CACHE)
         tags = [tag.strip().removeprefix(b"W/") for tag in etags.split(b",")]
         if self.tag in tags:

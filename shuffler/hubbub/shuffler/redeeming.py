@@ -1,6 +1,6 @@
-"""Redeeming: whether a token is the issuer's, for this report, and of this stream and epoch.
+"""Checks whether the issuer made a token for a report's stream and epoch, and whether it marks it.
 
-PRIVACY: the key tells that a token was issued, and not to whom: what was signed was blinded.
+PRIVACY: the key shows that a token was issued, but not to whom, since the signed value was blinded.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ class Paid(NamedTuple):
 
 
 class Redeemer:
-    """Checks tokens with the issuer's key; about a tenth of a millisecond each, beside the loop."""
+    """Checks tokens with the issuer's key, in about a tenth of a millisecond each, in a thread."""
 
     def __init__(self, key: bytes) -> None:
         try:
@@ -40,7 +40,7 @@ class Redeemer:
         self._evaluate: Callable[[bytes, bytes, bytes], bytes] = poprf.evaluate
 
     def are_paid(self, pairs: Sequence[tuple[SealedReport, bytes]]) -> list[bool]:
-        """Of each report and what came as its token, whether it is one. Blocks: for a thread."""
+        """Whether each report's token is valid for it. Blocks: must run in a thread."""
         return [self._is_paid(report, token) for report, token in pairs]
 
     def _is_paid(self, report: SealedReport, token: bytes) -> bool:
@@ -52,7 +52,7 @@ class Redeemer:
 
 
 def refuse_untaken(table: "StreamTable", redeemer: Redeemer | None) -> None:
-    """Raises BadParameter where reports need tokens and nothing here could tell one."""
+    """Raises BadParameter if streams need tokens and there is no key to check them."""
     needs = sorted(name for name, stream in table.streams.items() if stream.tokens)
     if needs and redeemer is None:
         raise BadParameter(

@@ -1,4 +1,4 @@
-"""What the shuffler takes anew while it runs: streams, certificates, limits, what is signed."""
+"""Reloads what may change while the shuffler runs: streams, certificates, limits, signed files."""
 
 import asyncio
 import hashlib
@@ -34,7 +34,7 @@ _FORMER_SECONDS: Final = 90.0
 
 @dataclass(slots=True, kw_only=True)
 class Parts:
-    """What of a running shuffler a reload changes. table, channels: those in use now."""
+    """The parts of a running shuffler that a reload changes; `table`, `channels`: in use now."""
 
     table: StreamTable
     channels: Sequence[grpc.aio.Channel]
@@ -51,7 +51,7 @@ class Parts:
 
 
 def files(settings: Settings) -> list[Path]:
-    """What is looked at for changes."""
+    """The files to watch for changes."""
     tls = [path for folder in folders(settings) for path in folder.files]
     return [
         settings.streams,
@@ -61,19 +61,19 @@ def files(settings: Settings) -> list[Path]:
 
 
 def folders(settings: Settings) -> list[TlsFolder]:
-    """Of certificates, all that are in use."""
+    """All folders of certificates in use."""
     both = settings.common.tls, settings.http.tls if settings.http.listen else None
     return list(dict.fromkeys(folder for folder in both if folder))
 
 
 def open_channels(settings: Settings) -> list[grpc.aio.Channel]:
-    """To every aggregator. Raises KeysUnusable."""
+    """Opens a channel to every aggregator. Raises KeysUnusable."""
     tls = settings.common.tls
     return [channel(address, "aggregator", tls=tls) for address in settings.aggregators]
 
 
 def describe(settings: Settings, table: StreamTable, signed: SignedFiles) -> dict[str, Any]:
-    """What the log says of what is in use."""
+    """Facts about the streams, keys and signed files in use, for the log."""
     return {
         "streams": len(table.streams),
         "keys_until": day_of(table.keys_until) if table.keys else "none",
@@ -89,7 +89,7 @@ def _digest(signed: bytes) -> str:
 
 
 def reading(settings: Settings, parts: Parts) -> Callable[[], Take]:
-    """What reads and checks all of it, and answers what takes it into use."""
+    """Returns a loader for the Reloader that reads and checks all files."""
     tls = settings.common.tls
 
     def read() -> Take:

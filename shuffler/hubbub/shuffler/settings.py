@@ -44,9 +44,9 @@ def _addresses(name: str, addresses: tuple[str, ...]) -> tuple[str, ...]:
 
 @options
 class HttpSettings:
-    """What the HTTP door is told. listen: empty for no such door.
+    """The settings of the HTTP service. An empty `listen` turns it off.
 
-    relays: of these addresses one may send as much as all its people.
+    `relays` are addresses that are exempt from the limits of one address.
     """
 
     listen: str = address_option(
@@ -97,16 +97,16 @@ class HttpSettings:
 
     @property
     def proxies(self) -> tuple[str, ...]:
-        """Proxies that are believed in X-Forwarded-For."""
+        """Proxies whose X-Forwarded-For is believed."""
         return () if self.proxy_protocol else self.believed
 
     @property
     def header_proxies(self) -> tuple[str, ...]:
-        """Proxies that are believed in their PROXY header, which they must send."""
+        """Proxies that must send a PROXY header, which is believed."""
         return self.believed if self.proxy_protocol else ()
 
     def check(self) -> None:
-        """Raises BadParameter for an option without the one that it goes with."""
+        """Raises BadParameter if an option lacks another one that it needs."""
         for field in fields(self):
             if not self.listen and getattr(self, field.name):
                 name = field.metadata["option"].name or "--gateway-key"
@@ -121,7 +121,7 @@ class HttpSettings:
 
 @options
 class Settings:
-    """Everything the shuffler is told."""
+    """The shuffler's settings."""
 
     streams: Path = option("stream table made by hubbub catalog build")
     listen: str = address_option("address for devices (%(default)s)", "0.0.0.0:7070")
@@ -221,10 +221,11 @@ class Settings:
 
 
 def parse(arguments: Sequence[str] | None = None) -> Settings:
-    """The settings on a command line. Exits with a message if it is wrong.
+    """Reads the settings from a command line; exits with a message if it is malformed.
 
     Raises:
-        BadParameter: HUBBUB_REDIS_URL is not set, a number is out of range, or an address is none.
+        BadParameter: HUBBUB_REDIS_URL is not set, a number is out of range, or an address is
+            invalid.
     """
     settings = read_options(Settings, parser().parse_args(arguments))
     settings.http.check()
@@ -246,14 +247,14 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
 
 
 def limited(settings: Settings) -> Settings:
-    """The settings with what the file of limits says now. Raises BadParameter."""
+    """The settings, overridden by the current file of limits. Raises BadParameter."""
     if settings.limits is None:
         return settings
     return replace(settings, **read_limits(settings.limits, _LIMITS, Settings))
 
 
 def parser() -> argparse.ArgumentParser:
-    """Knows every setting of the command line."""
+    """The parser of all settings on the command line."""
     parser = Parser(
         prog="hubbub shuffler",
         description="Take sealed reports from devices, mix them, pass batches to the aggregator.",

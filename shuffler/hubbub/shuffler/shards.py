@@ -1,7 +1,7 @@
-"""Shards: the pool of one epoch in parts, each on a slot of a Redis Cluster of its own.
+"""Shards: the pool of one epoch in several parts, each on its own slot of a Redis Cluster.
 
-Only what leaves whole is kept so. All shards of an epoch are one crowd: none leaves before all have
-been set apart, so a report hides among those of every node.
+Only pools that leave whole are sharded. All shards of an epoch form one crowd: none leaves before
+all have been set apart, so a report hides among those of every node.
 """
 
 from collections import defaultdict
@@ -17,23 +17,23 @@ MAX_SHARDS: Final = 256
 
 
 class Shard(NamedTuple):
-    """One of a window's shards but the first, which is kept where the window itself is."""
+    """A further shard of a window; the first one is the window itself."""
 
     window: Window
     number: int
 
     @property
     def stream(self) -> str:
-        """The window's."""
+        """The window's stream."""
         return self.window.stream
 
     @property
     def epoch(self) -> int:
-        """The window's."""
+        """The window's epoch."""
         return self.window.epoch
 
     def key(self, prefix: str) -> str:
-        """A Redis key of this shard."""
+        """The Redis key of one part of this shard."""
         return self.window.key(prefix, f"/{self.number}")
 
 
@@ -42,15 +42,15 @@ Place = Window | Shard
 
 
 def places(window: Window, shards: int) -> list[Place]:
-    """All shards of a window, the first before the others."""
+    """All shards of a window, the first one first."""
     return [window, *(Shard(window, number) for number in range(1, shards))]
 
 
 def may_spread(stream: Stream) -> bool:
-    """Whether the pool of its windows may be in shards.
+    """Whether the pools of a stream may be in shards.
 
-    A stream that leaves in parts has one: half a pool would hide half as well. So has one with
-    dummies, which must be mixed among all reports.
+    A stream that leaves in parts may not: half a pool hides half as well. Nor may one with dummies,
+    which must be mixed among all reports.
     """
     return stream.mix != "pool" and not stream.is_padded
 
@@ -58,10 +58,10 @@ def may_spread(stream: Stream) -> bool:
 def spread(
     reports: Mapping[Window, Sequence[bytes | Paid]], shards: Mapping[Window, int]
 ) -> dict[Place, list[bytes | Paid]]:
-    """Each report in its shard, by its own bytes: one that is sent again goes to the same.
+    """Assigns each report to a shard by a hash of its bytes, so that a resent one meets itself.
 
-    By its token's where it has one: that is spent there, once. shards: how many a window has, which
-    must not change as long as it is open; one, if it is not among them.
+    A report with a token goes by the token's nonce, which is spent in that shard. `shards` is the
+    number of shards of each window (1 if absent), which must not change while it is open.
     """
     spread_out: dict[Place, list[bytes | Paid]] = defaultdict(list)
     for window, sealed in reports.items():

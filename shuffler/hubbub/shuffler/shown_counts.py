@@ -1,7 +1,7 @@
-"""The shuffler's terms of the conservation law as its faces show them: of a stream what has left.
+"""The shuffler's terms of the conservation law as it shows them: only what has left the pools.
 
-PRIVACY: a count of one stream that grows as a report arrives links that report to whoever connected
-    at that moment. So outside development no face shows what waits in a pool of one stream: its
+PRIVACY: a stream's count that grows as a report arrives links that report to whoever connected at
+    that moment. So outside development nothing shows what waits in the pool of one stream: its
     terms change when a batch leaves, and never by fewer reports than a minimum batch.
 """
 
@@ -16,7 +16,7 @@ WindowTerms = Mapping[Window, Mapping[str, int]]
 
 
 class ShownTerms(NamedTuple):
-    """windows: terms per window. total: over all streams, as of now; empty if `windows` add up."""
+    """Terms per window, and over all streams as of now; `total` is empty if `windows` add up."""
 
     windows: WindowTerms
     total: Mapping[str, int]
@@ -25,7 +25,7 @@ class ShownTerms(NamedTuple):
 class ShownCounts:
     """Reads the terms from the pool. Methods raise StoreUnavailable.
 
-    streams: the stream table's, as of now. development: every term is shown as it is.
+    `streams` returns the current stream table; in `development` every term is shown as it is.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class ShownCounts:
         self._development = development
 
     async def terms(self) -> ShownTerms:
-        """The terms that everybody may see who may ask for any."""
+        """The terms that may be shown to every caller."""
         own = await self._pool.report_counts()
         # Numbers that are drawn after these were counted are of streams that the table has.
         hidden = await self._pool.hidden.windows(own)
@@ -63,11 +63,10 @@ class ShownCounts:
 def what_left(
     terms: WindowTerms, streams: Mapping[str, Stream], hidden: Collection[Window]
 ) -> dict[Window, Mapping[str, int]]:
-    """Of each window what has left its pool; windows that nothing has left are not named.
+    """The terms of what has left each window's pool; windows that nothing has left are omitted.
 
-    hidden: windows that have a number drawn. Of those nothing that was withheld is shown either,
-    and the dummies that are expected are in place of those that there are: a number of reports that
-    came too late has no noise.
+    `hidden` are the windows with a drawn number. For those, withheld reports are not shown, since
+    the number of late reports is without noise, and dummies are shown by their expected number.
     """
     counts: dict[Window, Mapping[str, int]] = {}
     for window, own in terms.items():

@@ -1,6 +1,6 @@
-"""Tasks beside a loop: what one of them fails with is raised in the loop, so that nobody misses it.
+"""Tasks beside a loop, whose errors are raised in the loop so that nobody misses them.
 
-A task that nobody waits for dies unseen: what it did is begun again and again, or never.
+A task that nobody awaits fails unseen: its work would be restarted for ever, or never done.
 """
 
 import asyncio
@@ -9,21 +9,21 @@ from typing import Any
 
 
 class SideTasks:
-    """Those of one loop, which calls `check` at each turn."""
+    """The side tasks of one loop, which must call `check` at each turn."""
 
     def __init__(self) -> None:
         self._running: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
 
     def begin(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-        """Work beside the loop; errors of stores and other services are for the work to bear."""
+        """Starts a side task; it must handle errors of stores and services itself."""
         task = asyncio.create_task(work)
         self._running.add(task)
         task.add_done_callback(self._ended)
         return task
 
     def check(self) -> None:
-        """Raises what a task has failed with, if any has."""
+        """Raises the error of a failed task, if any."""
         if self._failure is not None:
             raise self._failure
 

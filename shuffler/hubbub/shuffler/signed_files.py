@@ -1,7 +1,7 @@
-"""What the operator signed and every device may have: a notice, and the state of models.
+"""Files signed by the operator for all devices: a notice, and the state of models.
 
-The shuffler, which can make neither, looks at the outside alone, so that a wrong file is refused
-here and not by every device.
+The shuffler can make neither. It checks only their size and first line, so that a wrong file is
+refused here and not by every device.
 """
 
 import json
@@ -14,7 +14,7 @@ from hubbub.errors import BadParameter
 
 @dataclass(frozen=True, slots=True)
 class SignedFiles:
-    """Both as they are served; empty for none."""
+    """Both files as served; empty for none."""
 
     notice: bytes = b""
     models: bytes = b""
@@ -26,10 +26,10 @@ _REMEDY: Final = {"notice": "hubbub notice make", "models": "hubbub model publis
 
 
 def read_signed(notice: Path | None, models: Path | None) -> SignedFiles:
-    """What the files hold; nothing while there is no file, so that one may come later.
+    """Reads the files; a missing file is empty, so that it may be added later.
 
     Raises:
-        BadParameter: one cannot be read, or is none.
+        BadParameter: a file cannot be read, or is not of its kind.
     """
     return SignedFiles(_read("notice", notice), _read("models", models))
 

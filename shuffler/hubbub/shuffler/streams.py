@@ -1,7 +1,7 @@
-"""The stream table: of a stream, the shuffler knows its length, minimum batch and times.
+"""The stream table: length, minimum batch and times of each stream, all that the shuffler knows.
 
-Where dummies go along with a crowd it knows how many, or by which law they are drawn, of how many
-values, and the public keys.
+For streams with dummies it also has their number or its distribution, the number of values, and
+the public keys.
 """
 
 import base64
@@ -51,16 +51,15 @@ _AHEAD_SECONDS: Final = 600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """One stream: its reports' one length, and when and how many of them may leave.
+    """One stream: the length of its reports, and when and how many of them may leave.
 
-    mix: "pool", random parts as they come, with a reserve; "epoch", the whole epoch as one crowd,
-    when it is over; "rolling", everything as one crowd whenever the minimum has gathered.
-    tokens: how many an account gets for an epoch of it; 0 where reports go without.
-    dummies: how many go along with every crowd, each one of `values` values, sealed by `kem`.
-    noise: by which law the number of further ones is drawn, among which it is hidden how many
-    reports there are; None where that is told. value_noise: by which law the number of those that
-    name a value is drawn, for each of the values; None for none of these.
-    fewest: what min_batch may be at least; a development installation takes a single report.
+    `mix` is "pool": random parts as they come, with a reserve; "epoch": the whole epoch as one
+    crowd when it is over; or "rolling": everything as one crowd whenever the minimum has gathered.
+    `tokens` is how many an account gets for an epoch; 0 if reports need none. `dummies` go along
+    with every crowd, each naming one of `values` values, sealed by `kem`. `noise` is the
+    distribution of the number of further dummies, which hides the number of reports; `value_noise`
+    that of dummies for each value; None for no such dummies. `fewest` is the lower limit of
+    min_batch: a development installation accepts a single report.
     """
 
     sealed_bytes: int
@@ -99,33 +98,33 @@ class Stream:
 
     @property
     def is_padded(self) -> bool:
-        """Whether dummies go along with its crowds."""
+        """Whether its crowds contain dummies."""
         return bool(self.dummies or self.is_noisy)
 
     @property
     def is_noisy(self) -> bool:
-        """Whether some of its dummies are a number that the shuffler tells nobody."""
+        """Whether the number of some of its dummies is random and secret."""
         return bool(self.noise or self.value_noise)
 
     @property
     def expected_named(self) -> int:
-        """How many dummies that name a value a crowd has on average."""
+        """Mean number of dummies in a crowd that name a given value, over all values."""
         return self.values * self.value_noise.reach if self.value_noise else 0
 
     @property
     def expected_noise(self) -> int:
-        """How many of either secret number a crowd has on average."""
+        """Mean number of all dummies of random number in a crowd."""
         return self.expected_named + (self.noise.reach if self.noise else 0)
 
     @property
     def expected_dummies(self) -> int:
-        """How many dummies a crowd has, on average where that is drawn: what others are told."""
+        """Mean number of all dummies in a crowd, which is what others are told."""
         return self.dummies + self.expected_noise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _KeyPeriod:
-    """public, x_wing: what dummies are sealed with; empty in a table that has none such."""
+    """A key and the epochs it is for; `public` and `x_wing` are empty in tables without dummies."""
 
     id: int
     start: int
@@ -151,9 +150,9 @@ class _KeyPeriod:
 
 @dataclass(frozen=True, slots=True)
 class StreamTable:
-    """Every stream by name, and which key id every epoch has.
+    """All streams by name, and the key of every epoch.
 
-    development: of an installation whose numbers protect nobody.
+    `development` marks an installation whose settings protect nobody.
     """
 
     streams: Mapping[str, Stream]
@@ -161,17 +160,17 @@ class StreamTable:
     development: bool = False
 
     def refuse_elsewhere(self, *, development: bool, path: Path) -> None:
-        """Raises BadParameter unless it is of the kind of installation that the shuffler is of."""
+        """Raises BadParameter if table and shuffler disagree about being in development."""
         if self.development is not development:
             raise BadParameter(f"{path}: {wrong_place(development=development)}")
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Of every stream's reports, in bytes."""
+        """Length of a report of each stream, in bytes."""
         return {name: stream.sealed_bytes for name, stream in self.streams.items()}
 
     def check_follows(self, former: "StreamTable") -> None:
-        """Raises BadParameter if a stream of both is another in this one than in the former."""
+        """Raises BadParameter if a stream changed in what the reports of a batch have in common."""
         for name, stream in self.streams.items():
             before = former.streams.get(name)
             if before and _together(before) != _together(stream):
@@ -183,13 +182,13 @@ class StreamTable:
 
     @property
     def keys_until(self) -> int:
-        """The second since 1970 from which on no epoch has a key."""
+        """The second since 1970 at which the last key's period ends."""
         return max(key.end for key in self.keys)
 
     def refusal(
         self, report: SealedReport, earliest: float, latest: float | None = None
     ) -> "Reason.ValueType | None":
-        """Why a report surely cannot be taken, if it cannot, between these moments or at one."""
+        """Why a report cannot be accepted at any moment between these two; None if it may be."""
         stream = self.streams.get(report.stream)
         if stream is None:
             return Reason.REASON_UNKNOWN_STREAM
@@ -211,17 +210,17 @@ class StreamTable:
         return now >= begins(window.epoch + 1, stream.epoch_seconds) + stream.grace_seconds
 
     def date_of(self, window: Window) -> str | None:
-        """A window's epoch as people say it; None of a stream that is not known."""
+        """A window's epoch as a readable date; None if its stream is unknown."""
         stream = self.streams.get(window.stream)
         return epoch_date(window.epoch, stream.epoch_seconds) if stream else None
 
     def key_id(self, window: Window) -> int | None:
-        """The one key id that reports of this window carry."""
+        """The key id that all reports of this window must have; None if there is no key."""
         period = self._period(window)
         return None if period is None else period.id
 
     def public_key(self, window: Window) -> PublicKey | None:
-        """What this window's dummies are sealed with; None in a table without dummies."""
+        """The key to seal this window's dummies with; None in a table without dummies."""
         period = self._period(window)
         return None if period is None else period.keys.get(self.streams[window.stream].kem)
 
@@ -231,10 +230,10 @@ class StreamTable:
 
 
 def read_stream_table(path: Path) -> StreamTable:
-    """The table in a JSON file made by `hubbub catalog build`.
+    """Reads a stream table in JSON, as `hubbub catalog build` makes it.
 
     Raises:
-        BadParameter: unreadable, or not such a table.
+        BadParameter: it cannot be read, or is not a stream table.
     """
     try:
         document = json.loads(path.read_bytes())
@@ -263,7 +262,7 @@ def read_stream_table(path: Path) -> StreamTable:
 
 
 def _together(stream: Stream) -> tuple[int | str | CountNoise | None, ...]:
-    """What all reports of a stream that go together have in common."""
+    """The fields that all reports of a stream in one batch must share."""
     padding = (stream.dummies, stream.noise, stream.value_noise, stream.values, stream.kem)
     return stream.sealed_bytes, stream.epoch_seconds, stream.mix, *padding
 

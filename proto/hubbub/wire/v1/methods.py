@@ -1,4 +1,4 @@
-"""The methods of the services over gRPC, as services.proto declares them: called and served."""
+"""Clients and servers of the gRPC services that services.proto declares."""
 
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -10,7 +10,7 @@ from hubbub.wire.v1 import services_pb2
 
 
 def stub(service: str, channel: Any) -> Any:
-    """What calls a service on a channel, blocking or asyncio's: a method for each of its own."""
+    """A client of a service on a channel, blocking or asyncio, with a callable for each method."""
     return SimpleNamespace(
         **{
             name: channel.unary_unary(path, request.SerializeToString, response.FromString)

@@ -1,1 +1,1 @@
-"""HTTP servers: their connections, each of which must get on, and the door for devices."""
+"""HTTP servers: connections with limits of time and memory, and the server for devices."""

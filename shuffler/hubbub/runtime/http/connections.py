@@ -1,7 +1,7 @@
-"""The open connections of an HTTP server: past a limit the longest waiting or largest is closed.
+"""Limits the open connections of an HTTP server by closing the longest waiting or largest.
 
-uvicorn, past its limit of connections, refuses whoever comes: some thousand half requests, or as
-many answers that nobody read, kept everybody else out.
+uvicorn refuses newcomers past its limit: some thousand half-sent requests or unread answers kept
+everybody else out.
 """
 
 import logging
@@ -24,30 +24,33 @@ _MAX_RECEIVED_BYTES = 16 << 20
 
 
 class Ends(Protocol):
-    """What a connection is ended by."""
+    """A transport that can be aborted."""
 
     def abort(self) -> None:
-        """End it at once."""
+        """Closes the connection at once."""
         ...
 
 
 class Connection(Protocol):
-    """One connection. address: by which limits know who is at its other end."""
+    """One connection. Limits recognise the peer by `address`."""
 
     address: str
     client: tuple[str, int] | None
 
     @property
     def transport(self) -> Ends:
-        """By which it is ended."""
+        """The transport to abort."""
         ...
 
 
 class OpenConnections:
-    """The open connections of a server.
+    """The open connections of a server, and their limits.
 
-    proxies, relays: addresses of which there may be as many as of all. refusals: counts those that
-    were ended, by reason. most: of all. of_address: of one address; 0 for no limit.
+    Args:
+        proxies: networks that are believed, and exempt from the limit of one address; so are
+            `relays`.
+        refusals: counts the connections that were closed, by reason.
+        most: limit of all connections. of_address: limit of one address; 0 for none.
     """
 
     def __init__(
@@ -73,7 +76,7 @@ class OpenConnections:
         self._received: Counter[Connection] = Counter()
 
     def add(self, connection: Connection, address: str) -> None:
-        """A connection was made; another may have to end for it, or it itself."""
+        """Adds a connection; past a limit closes the longest waiting one, or this one."""
         of_address = self._open.setdefault(address, set())
         crowded = self.of_address and len(of_address) >= self.of_address
         if crowded and not among(connection.client, self._of_many):
@@ -85,13 +88,13 @@ class OpenConnections:
         self.wait(connection, address)
 
     def wait(self, connection: Connection, address: str) -> None:
-        """From now on it waits for a request, the rest of one, or its answer to be read."""
+        """Marks a connection as waiting: for a request, its rest, or its answer to be read."""
         if connection not in self._all_waiting:
             self._all_waiting[connection] = address
             self._waiting.setdefault(address, {})[connection] = None
 
     def work(self, connection: Connection, address: str) -> None:
-        """What happens next is ours to do: it is not ended for another one."""
+        """Marks a connection as worked on: it is not closed to make room for another."""
         if self._all_waiting.pop(connection, None) is not None:
             of_address = self._waiting[address]
             del of_address[connection]
@@ -99,18 +102,18 @@ class OpenConnections:
                 del self._waiting[address]
 
     def receive(self, connection: Connection, size: int) -> None:
-        """Some of a body came. Past the limit of all bodies the largest unfinished one is ended."""
+        """Counts bytes of a body; past the limit of all bodies, closes the largest unfinished."""
         self._received[connection] += size
         while self._received.total() > _MAX_RECEIVED_BYTES:
             unfinished = self._received.keys() & self._all_waiting.keys()
             self._end(max(unfinished, key=self._received.__getitem__, default=connection))
 
     def release(self, connection: Connection) -> None:
-        """A body is no longer held: its request was answered."""
+        """Forgets the size of a body whose request was answered."""
         self._received.pop(connection, None)
 
     def remove(self, connection: Connection, address: str) -> None:
-        """It has ended, or will at once."""
+        """Removes a connection that has ended or will at once."""
         self.work(connection, address)
         self.release(connection)
         of_address = self._open.get(address, set())
@@ -132,12 +135,12 @@ class OpenConnections:
         connection.transport.abort()
 
     def is_proxy(self, client: tuple[str, int] | None) -> bool:
-        """Whether a connection from there is one of the proxies."""
+        """Whether `client` is in one of the proxies' networks."""
         return among(client, self._proxies)
 
 
 def among(client: tuple[str, int] | None, networks: Collection[IPv4Network | IPv6Network]) -> bool:
-    """Whether a connection comes from one of these networks."""
+    """Whether a client's address is in one of these networks."""
     if not networks:
         return False
     try:
@@ -148,5 +151,5 @@ def among(client: tuple[str, int] | None, networks: Collection[IPv4Network | IPv
 
 
 def network_of(client: tuple[str, int] | None) -> str:
-    """Who is asking, as limits tell callers apart: an address, or of IPv6 a network."""
+    """The key by which limits recognise a caller: its IPv4 address, or its IPv6 network."""
     return network(client[0] if client else "unknown")

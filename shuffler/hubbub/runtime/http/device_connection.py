@@ -1,4 +1,4 @@
-"""A connection of a device: a short request, an answer, and time for neither to be held up."""
+"""A device's HTTP connection, with time limits for a short request and its answer."""
 
 import asyncio
 from collections.abc import Callable
@@ -23,14 +23,14 @@ _NO_ANSWER: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection
 
 
 class _Misplaced(Exception):
-    """Bytes where none may be: fields after the body, or a request before the last answer."""
+    """Bytes at a wrong place: fields after the body, or a request before the last answer."""
 
 
 class DeviceConnection(HttpToolsProtocol):
-    """One connection among `connections`.
+    """One HTTP connection, counted among `connections`.
 
-    asked_for: for whom its proxy opened it; None for who is at its other end. arrived: called
-    before it is counted itself, once its handshake is done.
+    `asked_for` is the client for whom a proxy opened it; None for the peer itself. `arrived` is
+    called once its handshake is done, before it is counted.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class DeviceConnection(HttpToolsProtocol):
         self.address = ""  # of IPv6 the network: who has one address there has 2**64
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as its base has it
-        """Count it, and wait for a request."""
+        """Counts the connection, and waits for a request."""
         super().connection_made(transport)
         self.client = self._asked_for or self.client
         self.address = network_of(self.client)
@@ -60,13 +60,13 @@ class DeviceConnection(HttpToolsProtocol):
         self._end_after(_REQUEST_SECONDS)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget it."""
+        """Removes the connection."""
         self._end_after(None)
         self._connections.remove(self, self.address)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse some of a request, in parts: the parser keeps a part before anything is checked."""
+        """Parses data in parts, since the parser keeps a part before anything is checked."""
         for start in range(0, len(data), _LARGEST_HEAD_BYTES):
             if self._is_last or self.transport.is_closing():
                 return
@@ -78,7 +78,7 @@ class DeviceConnection(HttpToolsProtocol):
                 self.transport.close()
 
     def on_message_begin(self) -> None:
-        """The first byte of a request."""
+        """Starts the time limit at a request's first byte."""
         if self.cycle is not None and not self.cycle.response_complete:
             self._end_with_answer()
             raise _Misplaced
@@ -88,13 +88,13 @@ class DeviceConnection(HttpToolsProtocol):
         self._end_after(_REQUEST_SECONDS)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A field of a request's head. Trailers would join it after the application has read it."""
+        """Takes a field of the head. Trailers would join it after the application has read it."""
         if not self._in_head:
             raise _Misplaced
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """A request's head is whole."""
+        """Ends the head of a request."""
         self._in_head = False
         self._frame_bytes = 0
         super().on_headers_complete()
@@ -102,44 +102,44 @@ class DeviceConnection(HttpToolsProtocol):
             self._end_with_answer()
 
     def on_body(self, body: bytes) -> None:
-        """Some of a request's body, in chunks of which each has a frame of some bytes."""
+        """Counts a chunk of the body, and the bytes of its framing."""
         self._frame_bytes -= len(body) + len(body) // _BODY_OF_FRAME
         if not self.cycle.response_complete:
             self._connections.receive(self, len(body))
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """A request is whole: what happens next is ours to do."""
+        """Stops the time limit once a request is whole."""
         super().on_message_complete()
         self._in_request = False
         self._frame_bytes = 0
         self._watch()
 
     def on_response_complete(self) -> None:
-        """An answer is written; now it waits for another request, which uvicorn limits."""
+        """Waits for another request once an answer is written; uvicorn limits that too."""
         super().on_response_complete()
         self._connections.release(self)
         if not self.transport.is_closing():
             self._watch()
 
     def send_400_response(self, msg: str) -> None:
-        """What came is no HTTP. It may be the rest of what is being answered."""
+        """Refuses bytes that are not HTTP; they may be the rest of a request being answered."""
         # A misplaced request does not take the answer of the one before it.
         if not self._is_last and self._give_up_answer():
             super().send_400_response(msg)
 
     def pause_writing(self) -> None:
-        """An answer is not read as fast as it is written."""
+        """Starts a time limit: the answer is not read as fast as it is written."""
         super().pause_writing()
         self._watch()
 
     def resume_writing(self) -> None:
-        """The answer is read again."""
+        """Ends that limit: the answer is read again."""
         super().resume_writing()
         self._watch()
 
     def _watch(self) -> None:
-        """Limit the time for what it waits for: an answer to be read, or another request."""
+        """Limits the time to wait for an answer to be read, or for another request."""
         if self._in_request:
             return  # its own time runs since its first byte
         seconds = _ANSWER_SECONDS if self.flow.write_paused else _IDLE_SECONDS
@@ -151,7 +151,7 @@ class DeviceConnection(HttpToolsProtocol):
             self._end_after(None)
 
     def _give_up_answer(self) -> bool:
-        """End the answer under way; False where its head was sent, and nothing else may follow."""
+        """Ends the answer under way; False if its head was sent, and nothing else may follow."""
         if self.transport.is_closing():
             return False
         if self.cycle is not None and not self.cycle.response_complete:
@@ -163,7 +163,7 @@ class DeviceConnection(HttpToolsProtocol):
         return True
 
     def _end_with_answer(self) -> None:
-        """Drop whatever comes, and close once the answer under way is written."""
+        """Ignores further data, and closes once the answer under way is written."""
         self._is_last = True
         self.cycle.keep_alive = False
 
@@ -172,7 +172,7 @@ class DeviceConnection(HttpToolsProtocol):
         self.transport.abort()
 
     def _end_after(self, seconds: float | None) -> None:
-        """End it after so long, unless it is told otherwise."""
+        """Closes the connection after `seconds` unless called again; None stops the timer."""
         if self._timer:
             self._timer.cancel()
         self._timer = self.loop.call_later(seconds, self._end) if seconds else None

@@ -1,11 +1,9 @@
-"""A listener that knows who has connected before there is TLS: silence there costs a file alone.
+"""A listener that counts connections before their TLS begins, so a silent one costs only a file.
 
-asyncio makes a connection's TLS with the connection, some 60 to 140 KB, and tells of neither before
-the handshake is done. Here TLS begins with its first byte, and whoever sends none counts among the
-open connections, and gives way as they do. Before that may come a proxy's PROXY header.
-
-The PROXY header is read byte for byte, since what follows it is TLS, or a request, of which
-nothing may be taken.
+asyncio allocates a connection's TLS (60 to 140 KB) at once, and reports it only after the
+handshake. Here TLS begins with the client's first byte; until then the connection is counted among
+the open ones and may be closed like them. A proxy's PROXY header may come first: it is read byte
+by byte, since no byte of the TLS or request after it may be taken.
 
 Source: The PROXY protocol, versions 1 & 2, of HAProxy (sections 2.1 and 2.2).
 """
@@ -37,17 +35,17 @@ Read = Callable[[int], Awaitable[bytes]]
 
 
 class BadProxyHeader(Exception):
-    """What a connection begins with is no PROXY header, or one that nobody may send."""
+    """A connection does not begin with a valid PROXY header."""
 
 
 async def read_caller(receive: Read) -> Caller | None:
-    """The address and port that a connection's header names, and not a byte past the header.
+    """Reads the client's address and port from a PROXY header, and no byte beyond it.
 
-    None: the proxy asks for itself (a health check), or does not know. receive: exactly so many
-    bytes.
+    `receive(n)` must return exactly n bytes. Returns None if the proxy asks for itself (a health
+    check) or does not know the client.
 
     Raises:
-        BadProxyHeader: something else came.
+        BadProxyHeader: the header is missing or invalid.
     """
     beginning = await receive(_BEGINNING)
     if beginning == _VERSION_2:
@@ -108,7 +106,7 @@ Serve = Callable[[socket.socket, Caller | None, Callable[[], None]], Coroutine[A
 
 
 class _Arriving:
-    """A connection of which the first byte, or the rest of the handshake, is still to come."""
+    """A connection before its first byte, or before the end of its handshake."""
 
     def __init__(self, client: tuple[str, int], connections: OpenConnections) -> None:
         self.client: tuple[str, int] | None = client
@@ -118,27 +116,29 @@ class _Arriving:
 
     @property
     def transport(self) -> "_Arriving":
-        """By which it is ended: itself, as long as it has none."""
+        """This object itself: there is no transport yet to abort."""
         return self
 
     def abort(self) -> None:
-        """End it."""
+        """Closes the connection."""
         if self.task:
             self.task.cancel()
 
     def arrived(self) -> None:
-        """It is counted no longer as one that arrives."""
+        """Stops counting it as arriving."""
         self._connections.remove(self, self.address)
 
 
 class Listener:
     """Accepts connections until it is closed.
 
-    proxies: addresses and networks of those that must send a header; nobody else may. serve: gets
-    each connection, whom its proxy asks for (None for who is at its other end), and what to call
-    once its handshake is done. connections: among which it counts until then, unless it is a
-    proxy's, and which count who sends no header (`no_proxy_header`), or nothing (`too_slow`).
-    speaks_first: whether a client says something by itself, which is waited for: with TLS.
+    Args:
+        proxies: networks that must send a PROXY header; nobody else may.
+        connections: counts connections until their handshake is done, except a proxy's, and counts
+            refusals (`no_proxy_header`, `too_slow`).
+        serve: gets a connection, the client named by its proxy or None, and a callback for the end
+            of its handshake.
+        speaks_first: whether to wait for the client's first byte, as with TLS.
     """
 
     def __init__(
@@ -160,17 +160,17 @@ class Listener:
         self._accepting: asyncio.Task[None] | None = None
 
     def start(self, backlog: int) -> None:
-        """Listen, in the running loop. Raises OSError."""
+        """Begins to listen, in the running loop. Raises OSError."""
         self._listening.listen(backlog)
         self._accepting = self._begin(self._accept(), self._listening)
 
     async def serve(self) -> None:
-        """Until it is closed; raises what it fails with before, and lets nobody in since."""
+        """Runs until the listener is closed; raises the error that ends it before."""
         if self._accepting:
             await self._accepting
 
     def close(self) -> None:
-        """Let nobody in, nor those of whom the header or the handshake is still to come."""
+        """Stops listening, and closes connections whose header or handshake is unfinished."""
         # At once: doors that share an address get what would else wait here, and be cut off.
         asyncio.get_running_loop().remove_reader(self._listening)
         self._listening.close()
@@ -178,7 +178,7 @@ class Listener:
             task.cancel()
 
     def _begin(self, work: Coroutine[Any, Any, None], used: socket.socket) -> "asyncio.Task[None]":
-        """Work until it is cancelled, which also closes what it used."""
+        """Starts a task; if it is cancelled, the socket `used` is closed too."""
 
         def ended(task: asyncio.Task[None]) -> None:
             self._tasks.discard(task)
@@ -250,7 +250,7 @@ class Listener:
 
 
 async def _said_something(connection: socket.socket) -> None:
-    """Wait until the first byte is here, or the other end has gone, and read neither."""
+    """Waits until the first byte has come or the peer has gone, without reading."""
     loop, here = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(connection, here.set)
     try:
@@ -260,7 +260,7 @@ async def _said_something(connection: socket.socket) -> None:
 
 
 async def _caller(connection: socket.socket) -> Caller | None:
-    """Whom a proxy asks for. Raises BadProxyHeader, TimeoutError, ConnectionError (it went)."""
+    """The client that a proxy names. Raises BadProxyHeader, TimeoutError, ConnectionError."""
     loop = asyncio.get_running_loop()
 
     async def read(size: int) -> bytes:

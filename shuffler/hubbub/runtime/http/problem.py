@@ -1,4 +1,4 @@
-"""A problem: an error over HTTP, as RFC 9457 has it."""
+"""Problem details: errors over HTTP, as RFC 9457 defines them."""
 
 import json
 from http import HTTPStatus
@@ -8,6 +8,6 @@ PROBLEM_TYPE: Final = "application/problem+json"
 
 
 def problem(status: HTTPStatus, why: str, **more: Any) -> bytes:
-    """Its body. more: further members, or others than it has by itself."""
+    """The JSON body of a problem; `more` adds or replaces members."""
     members = {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": why}
     return json.dumps({**members, **more}).encode()

@@ -1,7 +1,4 @@
-"""The door of a service beside the shuffler that any device may call: a relay, an issuer of tokens.
-
-It keeps no report.
-"""
+"""The HTTP server of a service that any device may call and that stores no report."""
 
 from collections import Counter
 from typing import Final
@@ -18,13 +15,13 @@ _OF_ADDRESS: Final = 64
 def public_door(
     listen: str, app: App, *, tls: TlsFolder | None, proxies: tuple[str, ...]
 ) -> HttpDoor:
-    """A door with so many connections at most, and of one address few. tls: None on loopback."""
+    """Makes a server that limits connections in all and per address. `tls` is None on loopback."""
     connections = OpenConnections(proxies, Counter(), most=_CONNECTIONS, of_address=_OF_ADDRESS)
     return HttpDoor(listen, app, tls=tls, connections=connections, proxies=proxies)
 
 
 def open_to_pages(headers: bytes) -> tuple[tuple[bytes, bytes], ...]:
-    """What lets pages of every origin ask, by POST with these headers of their own."""
+    """CORS headers that let pages of any origin send POST requests with these request headers."""
     return (
         (b"access-control-allow-origin", b"*"),
         (b"access-control-allow-methods", b"POST"),
@@ -35,5 +32,5 @@ def open_to_pages(headers: bytes) -> tuple[tuple[bytes, bytes], ...]:
 
 
 async def no_terms() -> Law:
-    """The terms of the law that such a service has: it keeps no report."""
+    """The empty conservation law of a service that stores no reports."""
     return {}

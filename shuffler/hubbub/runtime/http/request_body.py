@@ -1,13 +1,13 @@
-"""A request's body, read as far as it may be."""
+"""Reads a request's body up to a limit."""
 
 from hubbub.runtime.http.server import Receive
 
 
 async def read_body(receive: Receive, max_bytes: int) -> bytes | None:
-    """All of it, whatever the request's head said of its length; None for one that is too large.
+    """Reads the whole body, whatever Content-Length says; None if it exceeds `max_bytes`.
 
     Raises:
-        ConnectionError: who sends it has gone.
+        ConnectionError: the client has disconnected.
     """
     parts, size, more = [], 0, True
     while more:

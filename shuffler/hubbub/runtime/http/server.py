@@ -1,4 +1,4 @@
-"""A server of HTTP for devices: opened, served, renewed and closed beside those of gRPC."""
+"""An HTTP server for devices, started, renewed and stopped like the gRPC servers."""
 
 import asyncio
 import socket
@@ -32,13 +32,13 @@ _UNREAD_BYTES: Final = 16 << 10
 
 
 class HttpDoor:
-    """An ASGI application on an address, for whoever comes.
+    """Serves an ASGI application on an address.
 
-    tls: the folder whose certificate it shows; None for plain text, on loopback alone.
-    connections: its connections. proxies: who is believed when it says for whom it asks
-    (X-Forwarded-For).
-    header_proxies: who must begin every connection with a PROXY header, and is believed.
-    shared: other processes of this machine may listen there too; each gets a part of who comes.
+    Args:
+        tls: folder of its certificate; None for plain text, on loopback alone.
+        proxies: addresses whose X-Forwarded-For is believed.
+        header_proxies: networks that must begin every connection with a PROXY header.
+        shared: whether other processes of this machine may listen on the same address.
 
     Raises:
         ServiceUnavailable: plain text away from this machine.
@@ -83,7 +83,7 @@ class HttpDoor:
         self._server: Listener | None = None
 
     async def start(self) -> None:
-        """Listen. Raises ServiceUnavailable if the address is taken or not ours."""
+        """Begins to listen. Raises ServiceUnavailable if the address is taken or not ours."""
         try:
             listening = _listening(self._address, shared=self._shared)
             server = Listener(
@@ -101,12 +101,12 @@ class HttpDoor:
             ) from error
 
     async def serve(self) -> None:
-        """Until it is stopped; raises what it fails with."""
+        """Runs until it is stopped; raises the error that ends it before."""
         if self._server:
             await self._server.serve()
 
     async def stop(self, grace_seconds: float) -> None:
-        """Let nobody in; requests under way have so long."""
+        """Stops listening; requests under way have `grace_seconds` to finish."""
         if self._server:
             self._server.close()
         connections: set[Any] = self._state.connections
@@ -120,13 +120,13 @@ class HttpDoor:
                 connection.transport.abort()
 
     def renew(self) -> None:
-        """Show who connects from now on what the folder holds now. Raises KeysUnusable."""
+        """Loads the folder's certificate anew, for new connections. Raises KeysUnusable."""
         if self._tls and self._context:
             self._tls.server_context(mutual=False)  # says what is wrong, if anything is
             self._context.load_cert_chain(*self._tls.pair)
 
     def allow_connections(self, of_address: int) -> None:
-        """Change how many there may be of one address; 0 for no limit."""
+        """Changes the limit of connections of one address; 0 for none."""
         self._connections.of_address = of_address
 
     async def _serve(

@@ -1,1 +1,1 @@
-"""What an operator sees of a service: logs, metrics, traces."""
+"""Logs, metrics and traces of a service, for its operator."""

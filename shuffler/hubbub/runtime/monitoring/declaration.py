@@ -1,4 +1,4 @@
-"""How a metric for Prometheus is declared, and those that every service has."""
+"""Declarations of Prometheus metrics, and the metrics that every service has."""
 
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -8,7 +8,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 @dataclass(frozen=True, slots=True)
 class MetricDeclaration:
-    """One metric: its name, as it is asked for; what it tells; the names of its labels."""
+    """One Prometheus metric: name, kind, help text, and names of its labels."""
 
     name: str
     kind: Literal["counter", "gauge", "histogram"]
@@ -16,7 +16,7 @@ class MetricDeclaration:
     labels: tuple[str, ...] = ()
 
     def family(self) -> GaugeMetricFamily | CounterMetricFamily:
-        """An empty one, to add figures to."""
+        """An empty metric family of it, to add samples to."""
         if self.kind == "counter":
             return CounterMetricFamily(self.name, self.meaning, labels=self.labels)
         return GaugeMetricFamily(self.name, self.meaning, labels=self.labels)

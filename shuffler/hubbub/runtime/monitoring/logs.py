@@ -1,7 +1,7 @@
-"""Logs of a service: a line an event, as text or as JSON; counts and reasons, nobody's data.
+"""Logs of a service: one line per event, as text or JSON, with counts and reasons, never user data.
 
-An event's facts are given as `extra=facts(...)`: as text they follow the message, in JSON each is a
-field of its own.
+An event's facts are given as `extra=facts(...)`: in text they follow the message, in JSON each is
+a field of its own.
 """
 
 import json
@@ -18,15 +18,15 @@ _FACTS: Final = "hubbub_facts"
 
 
 def facts(**values: Any) -> dict[str, dict[str, Any]]:
-    """What an event's line tells beside its message, by name; as `extra` of a logger's call."""
+    """The named facts of a log line, for the `extra` argument of a logger."""
     return {_FACTS: values}
 
 
 class _Json(logging.Formatter):
-    """One JSON object a line. `event` is where in the program it was said: group by it."""
+    """Formats one JSON object per line. Its `event` is the module and function that logged it."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """The line as JSON."""
         entry: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -41,16 +41,16 @@ class _Json(logging.Formatter):
 
 
 class _Text(logging.Formatter):
-    """A line an event, as a terminal may have it."""
+    """Formats one line per event, with control characters made visible for terminals."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """The line as text."""
         texts = [f"{name} {_text(fact)}" for name, fact in getattr(record, _FACTS, {}).items()]
         return visible_lines(": ".join(filter(None, (super().format(record), ", ".join(texts)))))
 
 
 def write_logs(how: str) -> None:
-    """From now on, to standard error. how: one of FORMATS."""
+    """Starts logging to standard error in the format `how`, one of FORMATS."""
     handler = logging.StreamHandler()
     text = _Text("%(asctime)s %(levelname)s %(name)s %(message)s")
     handler.setFormatter(_Json() if how == "json" else text)
@@ -65,5 +65,5 @@ def _text(fact: Any) -> str:
 
 
 def _is_ours(record: logging.LogRecord) -> bool:
-    """Whether it is no stranger's doing alone, who could fill the log with it."""
+    """Whether a record is worth logging: strangers must not be able to fill the log."""
     return not (record.name.startswith("grpc.") and _GONE in record.getMessage())

@@ -1,7 +1,7 @@
-"""Metrics for Prometheus: a service's terms of the conservation law, its counters, its process.
+"""Prometheus metrics of a service: conservation law, counters, process.
 
-The server of `/metrics` has a thread for each request: prometheus_client's own shakes hands where
-it accepts, and one silent connection would be its end.
+The `/metrics` server uses a thread per request: that of prometheus_client performs the TLS
+handshake while accepting, so that one silent connection would block it.
 """
 
 import asyncio
@@ -46,11 +46,13 @@ _EPOCHS: Final = 8
 
 
 class Metrics(Collector):
-    """What one service tells at `/metrics`. It is asked from a thread; the law from the loop.
+    """Collects what a service reports at `/metrics`, in a thread; asks the loop for the law.
 
-    law: asks for the terms. counters: the counts so far, by the value of the one label.
-    gauges: the figure now. stages: how long they took. date_of: a window's epoch as people say it.
-    certificates: folders whose ends are told. renew: reads the certificates of `serve` anew.
+    Args:
+        law: asks for the terms of the conservation law.
+        counters: counts so far, by the value of their one label. gauges: current values.
+        date_of: a window's epoch as a readable date.
+        certificates: folders whose expiry is reported.
     """
 
     def __init__(
@@ -77,7 +79,7 @@ class Metrics(Collector):
             self._registry.register(histogram)
 
     def serve(self, address: str, tls: TlsFolder | None) -> None:
-        """Serve them: with `tls` to who watches, without on this machine alone.
+        """Serves `/metrics`, with `tls` to analysts' certificates, without on loopback alone.
 
         Raises:
             ServiceUnavailable: the address is taken, or is plain text away from this machine.
@@ -93,11 +95,11 @@ class Metrics(Collector):
             ) from error
 
     def describe(self) -> Iterator[Metric]:
-        """Nothing: so that registering asks for nothing yet."""
+        """Describes nothing, so that registering collects nothing yet."""
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """Every series, as it stands now."""
+        """Yields every metric with its current values."""
         terms, up = REPORTS.family(), STORE_UP.family()
         try:
             law = asyncio.run_coroutine_threadsafe(self._law(), self._loop).result(_ASK_SECONDS)
@@ -131,7 +133,7 @@ class Metrics(Collector):
 
 
 def _newest(counts: Law) -> list[Window]:
-    """Of every stream the newest windows."""
+    """The newest windows of each stream."""
     by_stream: dict[str, list[Window]] = {}
     for window in sorted(counts):
         by_stream.setdefault(window.stream, []).append(window)
@@ -153,13 +155,13 @@ def serve_scrapes(
     tls: TlsFolder | None,
     callers: Collection[str],
 ) -> Callable[[], None]:
-    """Serve a registry from now on; answers what reads the certificates anew.
+    """Serves a registry in a thread; returns a function that reloads the certificates.
 
-    callers: with `tls`, the roles whose certificate lets in.
+    `callers` are the roles whose certificates are let in, with `tls`.
 
     Raises:
         OSError: the address is taken.
-        KeysUnusable: the certificates cannot be read; so does what reads them anew.
+        KeysUnusable: the certificates cannot be read; the returned function raises it, too.
     """
     context = None if tls is None else tls.server_context(mutual=True)
     names = names_of(callers)
@@ -193,7 +195,7 @@ class _Open:
     line: socket
 
     def end(self) -> None:
-        """From another thread: what waits on it wakes up."""
+        """Closes the socket from another thread, which wakes whatever waits on it."""
         with suppress(OSError):  # it has ended by itself
             socket.shutdown(self.line, SHUT_RDWR)
 
@@ -213,7 +215,7 @@ class _Server(ThreadingTCPServer):
         super().__init__((host, port), handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Take one connection."""
+        """Accepts a connection, and closes the oldest if too many are open."""
         if len(self._open) >= _CONNECTIONS:
             oldest = self._open.pop(next(iter(list(self._open)), None), None)
             if oldest:
@@ -222,7 +224,7 @@ class _Server(ThreadingTCPServer):
         super().process_request(request, client_address)
 
     def finish_request(self, request: Any, client_address: Any) -> None:
-        """Serve it, in a thread of its own."""
+        """Serves the connection, in a thread of its own."""
         connection = self._open.get(client_address)
         if connection is None:
             return  # it gave way already
@@ -238,11 +240,11 @@ class _Server(ThreadingTCPServer):
             connection.line.close()
 
     def has(self, client_address: Any) -> bool:
-        """Whether a connection was not ended yet."""
+        """Whether a connection is still open."""
         return client_address in self._open
 
     def service_actions(self) -> None:
-        """Twice a second and after every connection: end those that take too long."""
+        """Closes connections that take too long; runs twice a second and after every connection."""
         overdue = time.monotonic() - _SECONDS
         for address, connection in list(self._open.items()):
             if connection.since < overdue:
@@ -250,7 +252,7 @@ class _Server(ThreadingTCPServer):
                 connection.end()
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 as its base has it
-        """A fault of ours is named by its kind; those of strangers do not fill our log."""
+        """Logs the type of an error of ours; errors of connections are not logged."""
         error = sys.exception()
         if error and not isinstance(error, OSError):
             _log.error("metrics failed: %s", type(error).__name__)

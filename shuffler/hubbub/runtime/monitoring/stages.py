@@ -52,21 +52,21 @@ class Stages:
 
     @property
     def histograms(self) -> tuple[Histogram, ...]:
-        """What Prometheus is served."""
+        """The histograms to register with Prometheus."""
         return self._seconds, self._reports
 
     @contextmanager
     def of(self, stage: str, reports: int = 0) -> Iterator[None]:
-        """Time a stage, and trace it, whether it ends well or not."""
+        """Times and traces a stage, also if it fails."""
         with self.timed(stage), span(stage, reports):
             yield
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:
-        """Time a stage that follows a submission at once."""
+        """Times a stage that directly follows a submission, without tracing it."""
         with self._seconds.labels(stage).time():
             yield
 
     def batch(self, reports: int) -> None:
-        """A batch of so many reports passed."""
+        """Records the size of a batch."""
         self._reports.observe(reports)

@@ -1,7 +1,7 @@
-"""OpenTelemetry traces, where OTEL_EXPORTER_OTLP_ENDPOINT says whereto; otherwise nothing happens.
+"""OpenTelemetry traces, if OTEL_EXPORTER_OTLP_ENDPOINT names a collector; otherwise does nothing.
 
-A batch's trace goes with it from the shuffler to the aggregator, in the header `traceparent`. What
-devices send of that kind is never read: it would follow a report through the mix.
+A batch's trace follows it from shuffler to aggregator in the header `traceparent`. That header is
+never read from devices: it would follow a report through the mix.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,10 +18,10 @@ _tracer: Any = None
 
 
 def start_tracing(role: str, environment: Mapping[str, str]) -> None:
-    """Trace this process, if the environment says whereto.
+    """Starts tracing this process, if the environment names a collector.
 
     Raises:
-        MissingDependency: it does, and OpenTelemetry is not installed.
+        MissingDependency: OpenTelemetry is not installed.
     """
     global _tracer  # noqa: PLW0603 one a process, as OpenTelemetry has it
     if not any(environment.get(name) for name in _WHERETO):
@@ -46,7 +46,7 @@ def start_tracing(role: str, environment: Mapping[str, str]) -> None:
 
 @contextmanager
 def span(name: str, reports: int = 0) -> Iterator[None]:
-    """One step of a trace; nothing, unless this process is traced."""
+    """Records one step of a trace; does nothing unless this process is traced."""
     if _tracer is None:
         yield
         return
@@ -57,7 +57,7 @@ def span(name: str, reports: int = 0) -> Iterator[None]:
 
 
 def headers() -> Sequence[tuple[str, str]]:
-    """What a call onward carries, so that its trace goes on there."""
+    """The headers that make a call continue the current trace."""
     if _tracer is None:
         return ()
     from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415 installed, if traced
@@ -71,7 +71,7 @@ def headers() -> Sequence[tuple[str, str]]:
 
 @contextmanager
 def continued(metadata: Mapping[str, str]) -> Iterator[None]:
-    """Go on with the trace that a call came with; a shuffler's, never a device's."""
+    """Continues the trace of an incoming call, which must be a shuffler's, never a device's."""
     if _tracer is None or _HEADER not in metadata:
         yield
         return

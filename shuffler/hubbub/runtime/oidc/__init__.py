@@ -1,6 +1,6 @@
-"""What a provider of OpenID Connect signed: whom a token is about, for whom, and when.
+"""Verifies tokens of an OpenID Connect provider: who signed them, for whom, and when.
 
-For programs of more than one role: an aggregator whose people log in, an issuer of tokens.
+Used by several roles: an aggregator whose people log in, and an issuer of tokens.
 """
 
 from hubbub.runtime.oidc.provider_keys import ProviderKeys, check_address

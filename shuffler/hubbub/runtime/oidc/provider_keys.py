@@ -1,7 +1,7 @@
-"""A provider of OpenID Connect, as far as tokens tell: its own description, and its keys.
+"""The description and signing keys of an OpenID Connect provider, fetched and cached.
 
-joserfc reads what is signed. The provider is asked for keys that are not known yet; never at the
-start, so that one that is down keeps nobody out whose token's key is known.
+joserfc verifies signatures. Keys are fetched when first needed, never at the start, so that a
+provider that is down does not keep out people whose token's key is known.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ _T = TypeVar("_T")
 
 
 class _Document(Generic[_T]):
-    """Something of the provider's that is fetched by one caller at a time, and kept."""
+    """A document of the provider, fetched by one caller at a time and cached."""
 
     def __init__(self, fetch: Callable[[], Awaitable[_T]], clock: Callable[[], float]) -> None:
         self._fetch, self._clock = fetch, clock
@@ -56,10 +56,10 @@ class _Document(Generic[_T]):
         self._error = ServiceUnavailable("the provider was not asked yet")
 
     async def value(self, max_age_seconds: float) -> _T:
-        """The document, fetched anew if it is older; the former one if that fails.
+        """The document, fetched again if older than `max_age_seconds`; else the cached one.
 
         Raises:
-            ServiceUnavailable: it could not be fetched, now or within the last seconds.
+            ServiceUnavailable: it was never fetched, and cannot be now.
         """
         if self._value is not None and self._is_since(self._fetched, max_age_seconds):
             return self._value
@@ -83,11 +83,11 @@ class _Document(Generic[_T]):
 
 
 class ProviderKeys:
-    """One provider.
+    """The keys of one provider.
 
-    issuer: its address, as its description says it. authority: a PEM file that its certificate
-    chains to; None for the system's. clock: seconds since 1970. remedy: what who asks may do while
-    it is down.
+    `issuer` is the provider's URL as its description gives it; `authority` a PEM file that its
+    certificate chains to, None for the system's; `clock` returns seconds since 1970; `remedy` is
+    the advice in errors while the provider is down.
 
     Raises:
         KeysUnusable: the file has no authority.
@@ -109,11 +109,11 @@ class ProviderKeys:
         self._keys = _Document(self._fetch_keys, clock)
 
     async def opened(self, token: str) -> tuple[Claims, Claims]:
-        """A token's claims and header, if the provider signed it; check_claims looks at them.
+        """Claims and header of a token that the provider signed; check_claims checks the claims.
 
         Raises:
-            AccessRefused: it did not.
-            ServiceUnavailable: its keys are not known, and it does not answer.
+            AccessRefused: the provider did not sign it.
+            ServiceUnavailable: the provider's keys are unknown, and it does not answer.
         """
         described = await self.description()
         offered = described.get("id_token_signing_alg_values_supported")
@@ -140,7 +140,7 @@ class ProviderKeys:
             raise AccessRefused("the token is not signed by the provider") from error
 
     async def description(self) -> Mapping[str, Any]:
-        """What it says of itself. Raises ServiceUnavailable."""
+        """The provider's own description (its metadata). Raises ServiceUnavailable."""
         return await self._description.value(_FRESH_SECONDS)
 
     async def _fetch_keys(self) -> KeySet:
@@ -163,7 +163,7 @@ class ProviderKeys:
         return document
 
     async def ask(self, url: str, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """What stands at one of its addresses, as JSON. Raises ServiceUnavailable."""
+        """Fetches JSON from one of the provider's addresses. Raises ServiceUnavailable."""
         body = bytearray()
         try:
             async with (
@@ -184,7 +184,7 @@ class ProviderKeys:
         return document
 
     def calling(self, url: str) -> dict[str, Any]:
-        """How this provider is called at one of its addresses: by options of HTTPX."""
+        """HTTPX options for calls to one of the provider's addresses."""
         proxied = proxy_to(urlsplit(url).hostname or "") != ""
         return {
             "verify": self.verify,
@@ -194,7 +194,7 @@ class ProviderKeys:
         }
 
     def down(self, error: Exception) -> ServiceUnavailable:
-        """What to raise for a call to it that failed."""
+        """The error to raise for a failed call to the provider."""
         return ServiceUnavailable(
             f"the provider at {self._issuer} does not answer as one ({type(error).__name__}); "
             f"{self._remedy}"
@@ -202,7 +202,7 @@ class ProviderKeys:
 
 
 def check_address(name: str, url: object) -> None:
-    """Raises ServiceUnavailable unless an endpoint of a provider is at an https address."""
+    """Raises ServiceUnavailable unless an endpoint's URL is https, or http on loopback."""
     try:
         parts = urlsplit(url) if isinstance(url, str) else urlsplit("")
     except ValueError:

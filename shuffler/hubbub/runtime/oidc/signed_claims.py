@@ -1,6 +1,6 @@
-"""Claims: what a provider's signed token says, and whether it says it to us, and now.
+"""Claims in a provider's signed token, and checks that they are meant for us and current.
 
-JSON Web Tokens, RFC 7519 and, of programs, RFC 9068; OpenID Connect Core 1.0, sec. 3.1.3.7.
+Sources: JSON Web Tokens, RFC 7519; access tokens, RFC 9068; OpenID Connect Core 1.0, sec. 3.1.3.7.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,11 +39,11 @@ Claims = Mapping[str, Any]
 
 
 def opened(token: str, keys: KeySet, algorithms: Sequence[str]) -> tuple[Claims, Claims]:
-    """A token's claims and header, if the provider signed it.
+    """Claims and header of a signed token.
 
     Raises:
-        joserfc.errors.InvalidKeyIdError: by a key that is not among these.
-        AccessRefused: it is no such token, or nobody of the provider signed it.
+        joserfc.errors.InvalidKeyIdError: it is signed by a key that is not in `keys`.
+        AccessRefused: it is of a kind that gives no access.
     """
     registry = JWSRegistry(algorithms=list(algorithms), strict_check_header=False)
     jwt_object = jwt.decode(token, keys, registry=registry)
@@ -54,7 +54,7 @@ def opened(token: str, keys: KeySet, algorithms: Sequence[str]) -> tuple[Claims,
 
 
 def check_claims(claims: Claims, *, issuer: str, audiences: Sequence[str], now: float) -> None:
-    """Raises AccessRefused unless it is the issuer's, for one of these audiences, and of now."""
+    """Raises AccessRefused unless the claims are of `issuer`, for an audience, and valid now."""
     options = {
         "iss": {"essential": True, "value": issuer},
         "sub": {"essential": True},
@@ -93,5 +93,5 @@ def _wrong(claim: str, claims: Claims, audiences: Sequence[str], now: float) -> 
 
 
 def short(text: str) -> str:
-    """As an error or a list may show it."""
+    """The text, shortened and with control characters visible, for errors and lists."""
     return visible(text)[:_LONGEST]

@@ -1,1 +1,1 @@
-"""Redis, one server or a Cluster: connected to, checked, asked, watched."""
+"""Redis, one server or a Cluster: connections, checks, commands, memory in use."""

@@ -1,4 +1,4 @@
-"""Connecting to Redis: one server or a Cluster, checked for what it must keep."""
+"""Connects to Redis, one server or a Cluster, and checks that it keeps what is written."""
 
 import asyncio
 import logging
@@ -52,11 +52,11 @@ _PAUSE_SECONDS: Final = 0.1
 async def connect_redis(
     url: str, replicas: int = 0, *, start_seconds: float = _START_SECONDS
 ) -> RedisServer:
-    """What is at `url`, which answered within seconds, is new enough and does not evict.
+    """Connects to the Redis at `url`, and checks its version and that it evicts no keys.
 
-    url: redis://HOST:PORT/0, or rediss:// for TLS. If that is a node of a Cluster, the whole
-    Cluster; several nodes, as HOST:PORT,HOST:PORT, let us begin while one is down.
-    start_seconds: how long to try again while it cannot be reached, or refuses us.
+    `url` is redis://HOST:PORT/0, or rediss:// for TLS. A node of a Cluster stands for the whole
+    Cluster; several nodes, HOST:PORT,HOST:PORT, allow for one being down. It tries again for
+    `start_seconds`; `replicas` must confirm each durable write.
 
     Raises:
         StoreUnavailable: it cannot be reached, refuses us, is older than 6.2, or would evict keys.
@@ -74,7 +74,7 @@ async def connect_redis(
 
 
 async def _connect_now(url: str, replicas: int) -> RedisServer:
-    """By the first of the named addresses that lets us in."""
+    """Connects by the first named address that accepts us."""
     addresses = _addresses(url)
     for address in addresses:
         try:
@@ -137,13 +137,13 @@ def _cluster(urls: Sequence[str]) -> RedisCluster:
 
 
 def _options(url: str) -> dict[str, Any]:
-    """What a URL tells, over our own defaults."""
+    """The options in a URL, over our own defaults."""
     ours = {"socket_timeout": _TIMEOUT_SECONDS, "socket_connect_timeout": _TIMEOUT_SECONDS}
     return trusting_redis({**ours, **parse_url(url)})
 
 
 def _addresses(url: str) -> list[str]:
-    """The URL, once for every host that it names."""
+    """One URL for each host that the URL names."""
     try:
         parts = urlsplit(url)
         user, at, hosts = parts.netloc.rpartition("@")
@@ -157,7 +157,7 @@ def _addresses(url: str) -> list[str]:
 
 
 def _check_url(url: str) -> None:
-    """Raises ValueError for what is none; StoreUnavailable for an option that is not known here."""
+    """Raises ValueError for an invalid URL, StoreUnavailable for an unknown option."""
     redis.asyncio.connection.parse_url(url)
     parts = urlsplit(url)
     if parts.port == 0 or not (parts.hostname or parts.scheme == "unix"):
@@ -202,10 +202,10 @@ _ROLE: Final = "redis"
 
 
 def trusting_redis(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a URL, with the authorities of Redis alone in the place of a file of them.
+    """The options of a URL, with `ssl_ca_certs` replaced by the Redis authorities in that file.
 
     Raises:
-        StoreUnavailable: the file cannot be read, or holds none.
+        StoreUnavailable: the file cannot be read, or holds no such authority.
     """
     chosen = dict(options)
     path = chosen.pop("ssl_ca_certs", None)
@@ -227,10 +227,10 @@ def trusting_redis(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class RoleConnection(SSLConnection):
-    """A connection over TLS that trusts the authorities it was given and, then, no other.
+    """A TLS connection that trusts the authorities given to it and no others.
 
-    redis-py would trust those of the system beside them. An authority of version 0.1 signed all
-    roles: of a certificate of it we look at the role before anything is sent.
+    redis-py would also trust those of the system. Since an authority of version 0.1 signed all
+    roles, the role in the server's certificate is checked before anything is sent.
     """
 
     def _connection_arguments(self) -> Mapping[str, Any]:
@@ -242,7 +242,7 @@ class RoleConnection(SSLConnection):
 
 
 def as_role(cluster: RedisCluster) -> RedisCluster:
-    """The same Cluster, with RoleConnection for every connection: it has no argument for that."""
+    """Makes a Cluster use RoleConnection for every connection: it has no argument for that."""
     cluster.connection_kwargs["connection_class"] = RoleConnection
     for node in cluster.startup_nodes:
         node.connection_class = RoleConnection

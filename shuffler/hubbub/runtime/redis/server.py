@@ -1,7 +1,7 @@
-"""Redis, one server or a Cluster, asked in lists of commands and failing as one error.
+"""Sends lists of commands to Redis, one server or a Cluster, and maps all failures to one error.
 
-Each command is on the keys of one slot, so that the same code runs on both; and every list of ours
-bears being executed again, so that it may be.
+Each command uses keys of one slot, so the same code runs on both; and every list may be executed
+twice, so that it can be retried.
 """
 
 import asyncio
@@ -34,21 +34,21 @@ _LOOK_SECONDS: Final = 5.0
 
 
 class Memory:
-    """Looks every few seconds. ratio: the part in use of what it may use; 0 without a limit."""
+    """Watches how full Redis is. `ratio` is the used part of its memory; 0 without a limit."""
 
     def __init__(self, server: "RedisServer") -> None:
         self._server = server
         self.ratio = 0.0
 
     async def run(self) -> None:
-        """Look, for ever."""
+        """Looks every few seconds, until cancelled."""
         while True:
             with suppress(StoreUnavailable):  # hubbub_store_up says that
                 await self.look()
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def look(self) -> None:
-        """See how full it is. Raises StoreUnavailable if Redis cannot be asked."""
+        """Updates `ratio`. Raises StoreUnavailable if Redis cannot be asked."""
         self.ratio, _ = await self._server.room()
 
 
@@ -57,15 +57,15 @@ Command: TypeAlias = tuple[Any, ...]
 
 
 def lua(package: str, name: str) -> str:
-    """The text of NAME.lua in a package, without the comments: it travels with every call."""
+    """The text of NAME.lua in a package without comments, since it is sent with every call."""
     text = (files(package) / f"{name}.lua").read_text("utf-8")
     return "\n".join(line for line in text.splitlines() if line and not line.startswith("--"))
 
 
 def script(text: str, keys: Sequence[str], arguments: Iterable[Any] = ()) -> Command:
-    """A Lua script on keys of one slot.
+    """The command that runs a Lua script on keys of one slot.
 
-    Its text, not its hash: asking first whether Redis knows the hash would cost a second trip.
+    The text is sent, not its hash: asking first whether Redis knows the hash costs a round trip.
     """
     return ("EVAL", text, len(keys), *keys, *arguments)
 
@@ -85,9 +85,9 @@ _MOVING: Final = (
 
 
 class RedisServer:
-    """What a service keeps its state in. Every method raises StoreUnavailable if it cannot be.
+    """The Redis that holds a service's state. Every method raises StoreUnavailable on failure.
 
-    client: one server's, or a Cluster's. replicas: how many must have a write before it counts.
+    `client` is one server's or a Cluster's; `replicas` is how many must confirm a durable write.
     """
 
     def __init__(self, client: Redis | RedisCluster, url: str, replicas: int = 0) -> None:
@@ -98,14 +98,14 @@ class RedisServer:
         self._closed = False
 
     async def ask(self, *command: Any) -> Any:
-        """The answer to one command."""
+        """Executes one command, and returns its answer."""
         [answer] = await self.execute([command])
         return answer
 
     async def check_rights(self, role: str, trial: Command, rights: str) -> None:
-        """Raises StoreUnavailable if our user may less than this version of a role needs.
+        """Raises StoreUnavailable if our Redis user lacks rights that this version of a role needs.
 
-        trial: what users of before may not, and changes nothing. rights: what they lack.
+        `trial` is a harmless command that needs those rights; `rights` is what the user lacks.
         """
         try:
             await self.ask(*trial)
@@ -119,37 +119,37 @@ class RedisServer:
             raise
 
     async def execute(self, commands: Sequence[Command]) -> list[Any]:
-        """The answers to some commands, in their order; those of one slot are executed in it."""
+        """Executes commands, and returns their answers in order; those of one slot run in order."""
         async with self.errors():
             return await self._execute(commands, 0)
 
     async def each(self, commands: Sequence[Command]) -> list[Any]:
-        """The same; in the place of an answer the error, where a key holds what it should not."""
+        """Executes commands; a key of the wrong type yields an error object as its answer."""
         async with self.errors():
             return await self._execute(commands, 0, each=True)
 
     async def durable(self, commands: Sequence[Command]) -> list[Any]:
-        """The same, once as many replicas as asked for have what was written.
+        """Executes commands, and waits until the required replicas have confirmed the writes.
 
         Raises:
-            StoreUnavailable: they may have been executed or not; they must bear being repeated.
+            StoreUnavailable: they may or may not have been executed; they must be repeatable.
         """
         async with self.errors():
             return await self._execute(commands, self._replicas)
 
     async def close(self) -> None:
-        """End every connection, also one that is made for what is asked just now.
+        """Closes every connection, also one that is being made for a command under way.
 
-        redis-py connects anew for a command whose connection is ended under it, and keeps that
-        connection: whichever command is the last ends it.
+        redis-py reconnects for a command whose connection is closed under it, and keeps that
+        connection: so the last command to end closes it.
         """
         self._closed = True
         await self.client.aclose()
 
     async def room(self, part: float = 1.0) -> tuple[float, float]:
-        """Which part of its limit the fullest node uses, and how many bytes are left of `part`.
+        """The used part of the fullest node's memory, and the bytes left until `part` of its limit.
 
-        Nothing is used of no limit, and what is left is endless.
+        Without a limit these are 0 and infinity.
         """
         async with self.errors():
             nodes = await self.info("memory")
@@ -161,13 +161,13 @@ class RedisServer:
         )
 
     async def times(self) -> list[float]:
-        """What the time is by every node that takes writes, in seconds since 1970."""
+        """The time by every node that takes writes, in seconds since 1970."""
         async with self.errors():
             nodes = await self.info("server")
         return [int(node["server_time_usec"]) / 1e6 for node in nodes]
 
     async def info(self, *section: str) -> list[Mapping[str, Any]]:
-        """What every node that takes writes says of itself."""
+        """The INFO of every node that takes writes."""
         if isinstance(self.client, RedisCluster):
             nodes = await self.client.info(*section, target_nodes=RedisCluster.PRIMARIES)
             # Of one node it comes alone, of several by their names.
@@ -197,10 +197,10 @@ class RedisServer:
     async def _execute_on_nodes(
         self, cluster: RedisCluster, commands: Sequence[Command], replicas: int, *, each: bool
     ) -> list[Any]:
-        """The answers, and behind them how many replicas each node's writes have reached.
+        """The answers, followed by the number of replicas that confirmed each node's writes.
 
         redis-py would follow a redirection on another connection, where no WAIT follows the write:
-        so we ask where the slots are now, and begin again.
+        so it is not used; the slots are looked up again and the commands repeated.
         """
         deadline = time.monotonic() + _MOVING_SECONDS
         while True:
@@ -225,7 +225,7 @@ class RedisServer:
 
     @asynccontextmanager
     async def errors(self) -> AsyncIterator[None]:
-        """Turns what redis-py raises into StoreUnavailable, with the address, not the password."""
+        """Turns redis-py's errors into StoreUnavailable with the address, without the password."""
         self._under_way += 1
         try:
             yield
@@ -251,24 +251,24 @@ class RedisServer:
 
 
 class MemoryServer:
-    """Hashes in this process's memory, asked as RedisServer is; they end with the process."""
+    """Hashes in this process's memory, with the methods of RedisServer; lost when it ends."""
 
     def __init__(self) -> None:
         self._hashes: dict[str, dict[bytes, bytes]] = {}
         self._ends: dict[str, float] = {}
 
     async def ask(self, *command: Any) -> Any:
-        """The answer to one command."""
+        """Executes one command, and returns its answer."""
         return self._answer(*command)
 
     async def execute(self, commands: Sequence[Command]) -> list[Any]:
-        """The answers to some commands, in their order."""
+        """Executes commands, and returns their answers in order."""
         return [self._answer(*command) for command in commands]
 
     durable = execute
 
     async def room(self, part: float = 1.0) -> tuple[float, float]:  # noqa: ARG002 as RedisServer
-        """Nothing is used of no limit, and what is left is endless."""
+        """No memory limit: nothing is used, and infinitely many bytes are left."""
         return 0.0, inf
 
     def _answer(self, name: str, key: str, *arguments: Any) -> Any:
@@ -311,12 +311,12 @@ Hashes: TypeAlias = RedisServer | MemoryServer
 
 
 def _bytes(word: Any) -> bytes:
-    """A word of a command as Redis gets it."""
+    """A word of a command in the bytes that Redis would get."""
     return word if isinstance(word, bytes) else str(word).encode()
 
 
 def _told(answers: Sequence[Any]) -> list[Any]:
-    """Raises the first error that is of no single key."""
+    """The answers; raises the first error other than a wrong type of key."""
     for answer in answers:
         if isinstance(answer, Exception) and "WRONGTYPE" not in str(answer):
             raise answer
@@ -324,13 +324,13 @@ def _told(answers: Sequence[Any]) -> list[Any]:
 
 
 def _key(command: Command) -> str:
-    """The key that says which slot a command is for."""
+    """The key that determines a command's slot."""
     key: str = command[3] if command[0] == "EVAL" else command[1]
     return key
 
 
 def _said(error: Exception) -> str:
-    """Without the command: redis-py quotes its arguments, and they are reports."""
+    """An error's text without the command: redis-py quotes its arguments, which are reports."""
     text = str(error.args[0]) if error.args else ""
     if isinstance(error, RedisError) and text.startswith("Command # "):
         text = text.rpartition("caused error: ")[2]
@@ -338,7 +338,7 @@ def _said(error: Exception) -> str:
 
 
 def shown(url: str) -> str:
-    """The hosts alone, not who we are there."""
+    """The hosts in a Redis URL, without user and password."""
     parts = urlsplit(url)
     hosts = parts.netloc.rpartition("@")[2] or parts.path
     return ", ".join(host if ":" in host else f"{host}:6379" for host in hosts.split(","))

@@ -1,1 +1,1 @@
-"""gRPC servers and calls: what a call must be before a service sees it, and how it is refused."""
+"""gRPC servers and channels: checks of a call before a service sees it, and refusals."""

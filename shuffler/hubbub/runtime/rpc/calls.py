@@ -34,7 +34,7 @@ Context = grpc.aio.ServicerContext[Any, Any]
 
 
 class _Arriving:
-    """A call whose message is not whole."""
+    """A call whose message has not arrived completely."""
 
     def __init__(self, peer: str, arrive_seconds: float) -> None:
         self.peer = peer
@@ -44,15 +44,14 @@ class _Arriving:
 
 
 class Calls:
-    """The open calls of one server.
+    """The open calls of one server, and their limits.
 
     Args:
-        arrive_seconds: from a call's headers to the end of its message.
-        of_peer: so many arriving, and so many more until they are answered, of one peer; 0 for no
-            limit.
-        largest_message_bytes: of one message.
-        refusals: counts the calls that were refused, by reason.
-        trailers: goes along with a refusal.
+        arrive_seconds: limit from a call's headers to the end of its message.
+        of_peer: limit of arriving calls, and of calls not yet answered, of one peer; 0 for none.
+        largest_message_bytes: limit of one message.
+        refusals: counts the refused calls, by reason.
+        trailers: metadata that goes along with a refusal.
     """
 
     def __init__(
@@ -81,9 +80,9 @@ class Calls:
         self._open_of: Counter[str] = Counter()
 
     async def message(self, context: Context, peer: str) -> bytes:
-        """The message of a call, once it is here; the call is ended if it does not come.
+        """Waits for the message of a call; ends the call if it does not come in time.
 
-        A second one is never read: a call has one.
+        A second message is never read: a call has one.
         """
         self._make_way(peer)
         call = _Arriving(peer, self._arrive_seconds)
@@ -104,7 +103,7 @@ class Calls:
         return raw
 
     async def count(self, context: Context, peer: str) -> None:
-        """Count a call as its peer's until its answer was read; refused if those are too many."""
+        """Counts a call as its peer's until its answer is read; refuses it if too many are open."""
         if self.of_peer:
             if self._open_of[peer] >= self.of_peer:
                 await self._refuse(context, "peer_calls", "too many calls of yours at once")
@@ -113,7 +112,7 @@ class Calls:
             context.add_done_callback(done)
 
     async def begin(self, context: Context, size: int) -> None:
-        """Work on a call of `size` bytes from here to `end`; refused if there are too many."""
+        """Counts a call of `size` bytes as worked on until `end`; refuses it if too many are."""
         too_large = self._worked_on and self._worked_on_bytes + size > self._max_bytes
         if too_large or self._worked_on >= _MAX_WORKED_ON:
             await self._refuse(context, "calls_at_once", "too many calls at once")
@@ -121,7 +120,7 @@ class Calls:
         self._worked_on_bytes += size
 
     def end(self, size: int) -> None:
-        """A call of `size` bytes is answered, so far as we can."""
+        """Stops counting a call of `size` bytes as worked on: our answer is ready."""
         self._worked_on -= 1
         self._worked_on_bytes -= size
 
@@ -138,16 +137,16 @@ class Calls:
             self._end(next(iter(most)))
 
     async def _may_read(self, call: _Arriving) -> None:
-        """Wait until the largest message has room in memory."""
+        """Waits until there is memory for the largest message."""
         self._waiting[call] = None
         self._let_read()
         self._hurry()
         await call.may_read.wait()
 
     def _let_read(self) -> None:
-        """Read waiting calls while there is room: the newest of the peer of which fewest are read.
+        """Starts reading waiting calls while there is room: the newest of the least-read peer.
 
-        An honest message is whole once it is read, so the newest call waits least for it.
+        The newest, since an honest message is usually whole already once it is read.
         """
         while self._waiting and len(self._read) < self._max_read:
             read_of = Counter(call.peer for call in self._read)
@@ -158,7 +157,7 @@ class Calls:
             call.may_read.set()
 
     def _hurry(self) -> None:
-        """While calls wait, end those that have been read for long, now and when the next has."""
+        """While calls wait, ends those read for too long, and schedules the next check."""
         if self._hurrying:
             self._hurrying.cancel()
         loop = asyncio.get_running_loop()
@@ -171,7 +170,7 @@ class Calls:
             self._end(oldest)
 
     def _end(self, call: _Arriving) -> None:
-        """Let a call give way, unless its time is over already."""
+        """Makes a call give way, unless its time is over already."""
         if not call.limit.expired():
             call.limit.reschedule(asyncio.get_running_loop().time())
         self._forget(call)

@@ -1,11 +1,11 @@
-"""The limiter: how much one caller may send. It remembers callers in memory, briefly, never else.
+"""Limits how much one caller may send. Callers are remembered in memory only, and briefly.
 
-A token bucket per caller: `rate` a second flow in, up to `burst`. A request is let in while the
-bucket is not empty and then takes what it costs, into debt if it must; so the request need not be
-read before it is refused.
+Each caller has a token bucket: `rate` tokens per second flow in, up to `burst`. A request is let in
+while the bucket is not empty, and then takes its cost, if need be into debt; so a request need not
+be read to be refused.
 
-Of more callers than it can remember, new ones share the bucket of their network; of more networks,
-that of a wider one. So whoever has very many addresses fills buckets near his own.
+When too many callers are remembered, new ones share the bucket of their network, and with too many
+networks that of a wider one. So an attacker with very many addresses fills buckets near his own.
 """
 
 import re
@@ -30,7 +30,7 @@ _Buckets = dict[str, tuple[float, float]]  # caller -> (tokens gone, at this tim
 
 
 class Limiter:
-    """Token buckets of callers. rate: so much a second, 0 for no limit. burst: so much at once."""
+    """Token buckets of callers: `rate` per second, 0 for no limit, and `burst` at once."""
 
     def __init__(
         self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic
@@ -43,7 +43,7 @@ class Limiter:
         self._swept = clock()
 
     def allow(self, rate: float, burst: int) -> None:
-        """Change the limits; who owes something goes on owing it."""
+        """Changes the limits; debts remain."""
         self._rate, self._burst = rate, burst
 
     def wait_seconds(self, caller: str) -> float:
@@ -53,7 +53,7 @@ class Limiter:
         return max(0.0, (self._gone(*self._bucket(caller)) - self._burst) / self._rate)
 
     def charge(self, caller: str, cost: int) -> None:
-        """A caller's request of this cost was let in."""
+        """Charges a caller for a request that was let in."""
         if not self._rate:
             return
         now = self._clock()
@@ -67,7 +67,7 @@ class Limiter:
         buckets[bucket] = (self._gone(buckets, bucket) + cost, now)
 
     def _bucket(self, caller: str) -> tuple[_Buckets, str]:
-        """Its own if there is or can be one, else the narrowest shared one."""
+        """The caller's own bucket if there is or can be one, else the narrowest shared one."""
         own = self._levels[0]
         if caller in own or len(own) < _MAX_CALLERS:
             return own, caller
@@ -85,15 +85,15 @@ class Limiter:
 
 
 def _networks(caller: str) -> tuple[str, ...]:
-    """The networks that a caller is of, the narrowest first; of who has no address, one for all."""
+    """The networks of a caller, narrowest first; one common network if it has no address."""
     match = _IPV4.fullmatch(caller) or _IPV6.fullmatch(caller)
     return match.groups() if match else (_OTHERS,) * 3
 
 
 def network(address: str) -> str:
-    """What a caller at this address is known by: of IPv6 the network alone, where one has 2**64.
+    """The key by which a caller is limited: its IPv4 address, or its IPv6 network of 56 bits.
 
-    What is no address stays as it is.
+    Text that is no address is returned unchanged.
     """
     try:  # of IPv4 a tenth of the time; it is asked three times for each report
         return inet_ntop(AF_INET, inet_pton(AF_INET, address))

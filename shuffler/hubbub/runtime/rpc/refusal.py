@@ -1,4 +1,4 @@
-"""Refusal: how a call is turned away so that its caller knows whether and when to try again."""
+"""Refuses calls so that the caller knows whether and when to try again."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NoReturn
@@ -18,10 +18,10 @@ Trailers = Callable[[], Sequence[tuple[str, str | bytes]]]
 async def come_back(
     context: Context, wait_seconds: float, why: str, trailers: Trailers = tuple
 ) -> NoReturn:
-    """Refuse a call for now: RESOURCE_EXHAUSTED, with a hint when to try again.
+    """Refuses a call for now: RESOURCE_EXHAUSTED, with a hint when to try again.
 
-    trailers: more trailing metadata. The hint is drawn from [wait, 2 wait], so that those who were
-    refused do not come at once.
+    The hint is drawn from [`wait_seconds`, 2 `wait_seconds`], so that refused callers do not all
+    come back at once. `trailers` is further trailing metadata.
     """
     hint = round(1000 * hint_seconds(wait_seconds)) + 1
     await context.abort(
@@ -33,9 +33,9 @@ async def come_back(
 
 
 async def refuse(context: Context, why: str) -> NoReturn:
-    """Refuse a call for good: INVALID_ARGUMENT, with a mark that no proxy would make.
+    """Refuses a call for good: INVALID_ARGUMENT, with a mark that no proxy would add.
 
-    A caller that finds it need never send the same bytes again.
+    A caller that finds the mark need never send the same bytes again.
     """
     await context.abort(grpc.StatusCode.INVALID_ARGUMENT, why, (_MARK,))
     raise AssertionError("abort does not return")

@@ -1,4 +1,4 @@
-"""A gRPC server with health, and a channel: opened, served and closed the same way everywhere."""
+"""A gRPC server with health checks, and a channel, set up the same way everywhere."""
 
 import re
 from collections import Counter
@@ -59,20 +59,22 @@ _ALWAYS: Final[tuple[tuple[str, int], ...]] = (
 class Server:
     """One listening address with its services and gRPC's health service.
 
-    services: what has the methods of each, by its name on the wire.
-    tls: the server's certificates; None for plain text, on loopback alone.
-    callers: the roles whose certificate, of the same authority, lets in; None: anyone.
-    admit: who may call now; asked before a call is read.
-    connection_seconds: callers are asked to connect anew after so long, when their calls are done,
-        and so find servers that were added behind the same name; and who reads no answer is rid of.
-    largest_message_bytes: of one message; few messages are read at once if it is large.
-    max_fields: of one message, as `read_message` counts them; None for any number.
-    arrive_seconds: from a call's headers to the end of its message.
-    calls_of_peer: so many may arrive at once, and be open, of one address; 0 for no limit.
-    connections: so many may be open; further ones are closed until others have ended. None: any.
-    refusals: counts, by reason, the calls that were refused.
-    spoiled: told of calls that were read and are no message of ours.
-    trailers: goes along with every refusal for now.
+    Args:
+        services: objects with the methods of each service, by its name on the wire.
+        tls: the server's certificates; None for plain text, on loopback alone.
+        callers: roles whose certificates, of the same authority, are let in; None for anyone.
+        admit: decides whether a caller may call now, before a call is read.
+        connection_seconds: age after which callers must reconnect once their calls are done, so
+            that they find new servers behind the same name, and those who read no answer are
+            dropped.
+        largest_message_bytes: limit of one message; if it is large, few are read at once.
+        max_fields: limit of one message's fields, as in `read_message`; None for none.
+        arrive_seconds: limit from a call's headers to the end of its message.
+        calls_of_peer: limit of arriving and of open calls of one address; 0 for none.
+        connections: limit of open connections, past which new ones are closed; None for none.
+        refusals: counts the refused calls, by reason.
+        spoiled: is told of calls whose message was read and is invalid.
+        trailers: metadata that goes along with every refusal for now.
 
     Raises:
         ServiceUnavailable: the address is taken, or is plain text away from this machine.
@@ -134,19 +136,19 @@ class Server:
             ) from error
 
     def renew(self, tls: TlsFolder) -> None:
-        """Show who connects from now on what the folder holds now. Raises KeysUnusable."""
+        """Uses the folder's certificates for new connections. Raises KeysUnusable."""
         self._renewed = tls.server_configuration(mutual=self._mutual)
 
     def connections(self) -> float:
-        """How many are open, those in their handshake too; NaN where the system does not tell."""
+        """Number of open connections, also in handshake; NaN if the system does not tell."""
         return established(self._port)
 
     def allow_calls(self, of_peer: int) -> None:
-        """Change how many calls of one address may be open."""
+        """Changes the limit of open calls of one address."""
         self._calls.of_peer = of_peer
 
     def _credentials(self, tls: TlsFolder) -> grpc.ServerCredentials:
-        """Asked at every handshake whether there are newer ones; None goes on with the last."""
+        """Credentials that gRPC asks at each handshake for newer certificates; None keeps them."""
 
         def renewed() -> grpc.ServerCertificateConfiguration | None:
             renewal, self._renewed = self._renewed, None
@@ -160,16 +162,16 @@ class Server:
         )
 
     async def start(self) -> None:
-        """Listen, and say so to health checks."""
+        """Begins to listen, and tells health checks."""
         await self._server.start()
         await self._health.set("", health_pb2.HealthCheckResponse.SERVING)
 
     async def serve(self) -> None:
-        """Until it is stopped."""
+        """Runs until the server is stopped."""
         await self._server.wait_for_termination()
 
     async def stop(self, grace_seconds: float) -> None:
-        """Tell health checks, finish the calls under way, take no new ones."""
+        """Tells health checks, takes no new calls, and finishes those under way."""
         await self._health.enter_graceful_shutdown()
         await self._server.stop(grace_seconds)
 
@@ -190,7 +192,7 @@ def _ending(connection_seconds: float) -> tuple[tuple[str, int], ...]:
 
 
 def channel(address: str, role: str, *, tls: TlsFolder | None) -> grpc.aio.Channel:
-    """A channel to a service of this role, which it must prove; without TLS on this machine alone.
+    """A channel to a service, which must prove its role; without TLS on this machine alone.
 
     Raises:
         ServiceUnavailable: plain text away from this machine.
@@ -211,7 +213,7 @@ def channel(address: str, role: str, *, tls: TlsFolder | None) -> grpc.aio.Chann
 
 
 def established(port: int) -> float:
-    """The open connections of a port of this machine; NaN where the system keeps no such list."""
+    """Number of open connections of a port here; NaN where the system keeps no such list."""
     tables = [path.read_bytes() for path in _LISTS if path.exists()]
     open_now = re.compile(_OPEN % port, re.MULTILINE)
     return sum(len(open_now.findall(table)) for table in tables) if tables else nan

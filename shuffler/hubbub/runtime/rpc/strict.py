@@ -1,4 +1,4 @@
-"""Strict: checks each call before a service sees it, and keeps what was sent out of the log."""
+"""Checks each gRPC call before a service sees it, and keeps its content out of the log."""
 
 import logging
 from collections.abc import Awaitable, Callable, Collection
@@ -24,15 +24,15 @@ Spoiled = Callable[[Context, int], None]
 
 
 class Strict(grpc.aio.ServerInterceptor):
-    """Between the wire and every method of a server.
+    """A gRPC interceptor in front of every method of a server.
 
-    calls: those that are open, and how long they may take. callers: roles whose certificates let
-    in; any other is denied, but for health. spoiled: hears of what is refused here, once read.
-    max_fields: of a message. A call that is not admitted is refused unread, before its message is
-    here: so every method is served as one that takes a stream of requests, and reads the first; on
-    the wire that is the same. What is not the message it should be, or holds fields that we do not
-    know, is refused as INVALID_ARGUMENT. A fault of our own becomes INTERNAL and a log line that
-    names its kind and place, never its text, which could hold what was sent.
+    `callers` are the roles whose certificates are let in (None: anyone; health is open to all);
+    `spoiled` is told of calls that were read and refused; `max_fields` limits a message. A call
+    that is not admitted is refused before its message has arrived: so every method is served as one
+    that takes a stream of requests, of which the first is read; on the wire that is the same. A
+    malformed message, or one with unknown fields, is refused as INVALID_ARGUMENT. A fault of ours
+    becomes INTERNAL and a log line with its type and place, without its text, which could quote the
+    message.
     """
 
     def __init__(
@@ -57,10 +57,10 @@ class Strict(grpc.aio.ServerInterceptor):
         ],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> "grpc.RpcMethodHandler[Any, Any] | None":
-        """The method's handler, behind our checks.
+        """Wraps the handler of a method with our checks.
 
-        A stream of answers is none of our own methods, but health's Watch, which would never end;
-        without it a caller takes us for healthy.
+        None of our methods answers with a stream. Health's Watch does and would never end, so it is
+        left out; without it, a caller assumes that we are healthy.
         """
         handler = await continuation(handler_call_details)
         if handler is None or handler.unary_unary is None or handler.request_deserializer is None:
@@ -106,7 +106,7 @@ class Strict(grpc.aio.ServerInterceptor):
         )
 
     async def _let_in(self, context: Context) -> None:
-        """Ends the call of who may not call, or not now."""
+        """Aborts the call of a caller who may not call, or not now."""
         if self._names is not None and self._names.isdisjoint(shown_by(context)):
             self._calls.refusals["role"] += 1
             await context.abort(
@@ -119,7 +119,7 @@ class Strict(grpc.aio.ServerInterceptor):
 
 
 def log_fault(log: logging.Logger, what: str, error: BaseException) -> None:
-    """Tell a fault by its kind and place, without its text, which could hold what was sent."""
+    """Logs an error's type and place, without its text, which could quote what was sent."""
     frames = []
     trace = error.__traceback__
     while trace:
