@@ -10,9 +10,9 @@ from tests.support.node import needs_node
 from tests.system.typescript.pages import FULL, MANY, OPEN, counted, held, opened, report
 
 LIMIT_BYTES = 25_200
-DEVICES, AT_ONCE = 2000, 50
+DEVICES, AT_ONCE = 400, 50
 QUESTIONS = [f"question_{number}" for number in range(5)]
-SCORED, SCORES = 800, (1.2, -0.6, 0.4)
+SCORED, SCORES = 400, (1.2, -0.6, 0.4)
 # Each from a device of its own, which first says what is no such vector.
 VECTORS = """
 async ([shuffler, devices, scores]) => {
@@ -47,7 +47,7 @@ def test_a_page_loads_little(site: Path) -> None:
     assert 10_000 < int((site / "loaded").read_text()) <= LIMIT_BYTES
 
 
-def test_two_thousand_devices_are_counted_as_they_are(
+def test_hundreds_of_devices_are_counted_as_they_are(
     browser: Browser, up: Developing, origin: str, door: str
 ) -> None:
     # Devices are isolated: in browsers that have seen nothing, and by name within one.
@@ -75,7 +75,7 @@ def test_vectors_are_loaded_where_a_bundle_asks_for_them_and_their_means_come_ba
         error = (member.high - member.low) / 2 / 1.96
         # Of three coordinates one is further off in less than one run in a million.
         assert abs(member.estimate - score) < 5.2 * error
-        assert error < 0.1
+        assert error < 0.14
 
 
 def test_tabs_share_one_limit_and_one_consent(
