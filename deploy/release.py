@@ -33,7 +33,7 @@ _PINNED: Final = re.compile(
 
 
 def release(out: Path, root: Path = ROOT) -> dict[str, str]:
-    """Make all of it in a folder: SHA-256 by file name. root: of a git checkout."""
+    """Makes a release in a folder; returns SHA-256 by file name. `root` is a git checkout."""
     out.mkdir(parents=True, exist_ok=True)
     commit, seconds = _git(root, "log", "-1", "--format=%H %ct").decode().split()
     with tempfile.TemporaryDirectory() as folder:
@@ -89,7 +89,7 @@ def _checklist(root: Path, commit: str, digests: dict[str, str]) -> str:
 
 
 def bill_of_materials(root: Path, commit: str) -> dict[str, Any]:
-    """CycloneDX 1.6 of what the locks name, once each, with the hashes that installing checks."""
+    """A CycloneDX 1.6 document of the locked dependencies, once each, with their hashes."""
     found: dict[tuple[str, str], set[str]] = {}
     for lock in LOCKS:
         for name, version, rest in _PINNED.findall((root / "locks" / lock).read_text("utf-8")):
@@ -140,7 +140,7 @@ def bill_of_materials(root: Path, commit: str) -> dict[str, Any]:
 
 
 def _provenance(root: Path, commit: str, digests: dict[str, str], content: str) -> dict[str, Any]:
-    """Of what the files were made, and how to make them again: an unsigned in-toto statement."""
+    """An unsigned in-toto statement: what the files were made of, and how to make them again."""
     locks = {f"locks/{p.name}": p.read_bytes() for p in sorted((root / "locks").glob("*.lock"))}
     return {
         "_type": "https://in-toto.io/Statement/v1",
@@ -167,7 +167,7 @@ def _provenance(root: Path, commit: str, digests: dict[str, str], content: str) 
 
 
 def _content(wheels: list[Path]) -> str:
-    """As `hubbub --version --verify` says it of what is installed from these wheels."""
+    """The content digest that `hubbub --version --verify` prints once these are installed."""
     hashes: dict[str, str] = {}
     for wheel in wheels:
         with zipfile.ZipFile(wheel) as packed:

@@ -1,4 +1,4 @@
-"""Floor 2. Keys in files: an operator signs by one, the aggregator opens by others; rotation."""
+"""Floor 2. Key files: the operator's for signing, the aggregator's for opening; rotation."""
 
 from hubbub.keys.opening_keys import read_opening_keys, read_public_keys, write_new_keys
 from hubbub.keys.operator import read_operator_key

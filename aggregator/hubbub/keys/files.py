@@ -8,13 +8,13 @@ from hubbub.errors import KeysUnusable
 
 
 def write_secret(path: Path, content: bytes) -> None:
-    """A file that its owner alone reads."""
+    """Writes a file that only its owner can read."""
     path.touch(mode=0o600)
     path.write_bytes(content)
 
 
 def read(path: Path) -> bytes:
-    """A file's content. Raises KeysUnusable if it cannot be read."""
+    """Reads a file. Raises KeysUnusable if it cannot be read."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -23,7 +23,7 @@ def read(path: Path) -> bytes:
 
 
 def read_secret(path: Path) -> bytes:
-    """The same of a file that others must not be able to read."""
+    """Reads a file. Raises KeysUnusable if it cannot be read, or others can read it."""
     raw = read(path)
     file_stat = path.stat()
     # An orchestrator mounts secrets as its own, readable to the group that the service runs in.

@@ -1,6 +1,7 @@
-"""The gateway's key: opens what comes through a relay, and opens no report (X25519).
+"""The gateway's X25519 key, which decrypts relayed requests but opens no report.
 
-Whoever runs the shuffler makes it. Of its folder the public half alone goes to who builds bundles.
+The operator of the shuffler makes it. Only the public half leaves the folder, to whoever builds
+bundles.
 """
 
 from pathlib import Path
@@ -22,7 +23,7 @@ _PUBLIC: Final = "gateway.pub"
 
 
 def make_gateway_key(folder: Path) -> int:
-    """A new key before those that are there: how many there are now.
+    """Adds a new key in front of the existing ones; returns their number.
 
     Raises:
         KeysUnusable: the folder cannot be written.
@@ -48,10 +49,10 @@ def make_gateway_key(folder: Path) -> int:
 
 
 def read_gateway(folder: Path) -> bytes:
-    """What bundles say of the newest key, as RFC 9458 tells it; empty where there is none.
+    """The key configuration (RFC 9458) of the newest key, for bundles; empty if there is no key.
 
     Raises:
-        KeysUnusable: it cannot be read, or is none.
+        KeysUnusable: the file cannot be read, or holds no key.
     """
     path = folder / _PUBLIC
     if not path.exists():

@@ -1,7 +1,7 @@
-"""The key of who issues tokens: made here, its public half signed into bundles.
+"""The key of the issuer of tokens: it is made here, and its public half is signed into bundles.
 
-Whoever runs the issuer makes it. The private half goes to the shuffler as well, which checks tokens
-by it; of the folder the public half alone goes to who builds bundles.
+The issuer's operator makes it. The private half also goes to the shuffler, which checks tokens by
+it; the public half goes to whoever builds bundles.
 """
 
 import importlib
@@ -20,7 +20,7 @@ _PUBLIC: Final = "tokens.pub"
 
 
 def make_token_key(folder: Path) -> None:
-    """A new key in a folder that has none.
+    """Makes a key in a folder that has none.
 
     Raises:
         KeysUnusable: there is one, or the folder cannot be written.
@@ -40,15 +40,15 @@ def make_token_key(folder: Path) -> None:
 
 
 def read_token_public(folder: Path) -> bytes:
-    """What bundles say of it. Raises KeysUnusable where there is none, or it is none."""
+    """Reads the public key, for bundles. Raises KeysUnusable if it is missing or invalid."""
     return _public(folder / _PUBLIC)
 
 
 def take_token_public(folder: Path, source: Path) -> None:
-    """Put an issuer's public key, as its party gave it, where bundles are built.
+    """Copies an issuer's public key to the folder in which bundles are built.
 
     Raises:
-        KeysUnusable: it is none, or the folder cannot be written.
+        KeysUnusable: it is invalid, or the folder cannot be written.
     """
     key = _public(source)
     with refuse_unwritable(folder, KeysUnusable):
@@ -57,7 +57,7 @@ def take_token_public(folder: Path, source: Path) -> None:
 
 
 def _public(path: Path) -> bytes:
-    """PRIVACY: everybody reads what a bundle says, so never the private half."""
+    """Reads a public key. PRIVACY: never the private half, since everybody can read a bundle."""
     if path.name == TOKEN_KEY:
         raise KeysUnusable(f"{path}: the private half, which bundles must not say; give {_PUBLIC}")
     try:

@@ -1,4 +1,4 @@
-"""Opening keys in files: the private ones of the aggregator, and the public ones of bundles."""
+"""Files of opening keys: the aggregator's private ones, and the public ones for bundles."""
 
 import json
 from collections.abc import Sequence
@@ -32,9 +32,9 @@ def write_new_keys(
     since: int | None = None,
     first_id: int = 1,
 ) -> None:
-    """Make an operator's signing key and `periods` opening keys, one after the other from `start`.
+    """Makes an operator's signing key and `periods` consecutive opening keys, from `start`.
 
-    since: the first is of epochs from then on already.
+    `since` extends the first key's period back to that moment.
 
     Raises:
         KeysUnusable: the folder holds keys already, or cannot be written.
@@ -56,9 +56,9 @@ def write_new_keys(
 def new_periods(
     first_id: int, start: int, period_seconds: int, periods: int, since: int | None = None
 ) -> tuple[list[OpeningKey], list[OpeningKeyPublic]]:
-    """Fresh opening keys for periods one after the other, with ids that go up.
+    """Makes opening keys for consecutive periods, with ascending ids.
 
-    since: when the first begins already, if that is before its start.
+    `since` extends the first key's period back to that moment.
     """
     private, public = [], []
     for number in range(periods):
@@ -78,7 +78,7 @@ def new_periods(
 
 
 def write_opening_keys(path: Path, keys: Sequence[OpeningKey]) -> None:
-    """Put these private keys into the file, all at once: a reader sees the old ones or the new."""
+    """Writes private keys to a file atomically: a reader sees the old ones or the new."""
     entries = [
         {"id": key.id, "private": to_text(key.private)}
         | ({"x_wing": to_text(key.x_wing)} if key.x_wing else {})
@@ -88,7 +88,7 @@ def write_opening_keys(path: Path, keys: Sequence[OpeningKey]) -> None:
 
 
 def write_public_keys(folder: Path, keys: Sequence[OpeningKeyPublic]) -> None:
-    """Put these public keys into the folder, all at once."""
+    """Writes public keys to a folder atomically."""
     entries = [
         {"id": key.id, "start": key.start, "end": key.end, "public": to_text(key.public)}
         | ({"x_wing": to_text(key.x_wing)} if key.x_wing else {})
@@ -116,10 +116,10 @@ def read_public_keys(folder: Path) -> tuple[OpeningKeyPublic, ...]:
 
 
 def read_opening_keys(path: Path) -> tuple[OpeningKey, ...]:
-    """The aggregator's private opening keys, from the file itself.
+    """Reads the aggregator's private opening keys.
 
     Raises:
-        KeysUnusable: missing, malformed, or readable by others.
+        KeysUnusable: the file is missing, malformed, or readable by others.
     """
     raw = read_secret(path)
     try:

@@ -1,4 +1,4 @@
-"""The operator's signing key in its folder, and the words by which each handed over to the next."""
+"""The operator's signing key in its folder, and the handovers from earlier keys."""
 
 import json
 import os
@@ -20,18 +20,18 @@ _HANDOVERS: Final = "handovers.json"
 
 
 def write_operator_key(folder: Path, key: Ed25519PrivateKey) -> None:
-    """Put a signing key, and its public half, into a folder that has none. Raises OSError."""
+    """Writes a signing key and its public half into a folder that has none. Raises OSError."""
     write_secret(folder / OPERATOR, signing_pem(key))
     (folder / _PUBLIC).write_text(to_text(_public(key)))
 
 
 def read_operator_key(folder: Path) -> Ed25519PrivateKey:
-    """The operator's signing key in a folder made by `hubbub keys new`."""
+    """Reads the operator's signing key from a folder made by `hubbub keys new`."""
     return read_signing_key(folder / OPERATOR)
 
 
 def read_handovers(folder: Path) -> tuple[Handover, ...]:
-    """How the folder's first signing keys led to the one that it has, oldest first.
+    """The handovers from the folder's first signing key to the current one, oldest first.
 
     Raises:
         KeysUnusable: a file is missing or malformed, or a signature in it does not fit.
@@ -51,7 +51,7 @@ def read_handovers(folder: Path) -> tuple[Handover, ...]:
 
 
 def hand_over_to_new(folder: Path) -> tuple[Path, bytes]:
-    """Make another signing key and let the old one say so: where that is kept now, the new public.
+    """Makes a signing key that the old one announces; returns the old key's file, the public key.
 
     Raises:
         KeysUnusable: the folder's keys cannot be read or written.

@@ -1,7 +1,7 @@
-"""Rotation: keys for the epochs to come are added, and those of epochs long closed are deleted.
+"""Rotation of opening keys: adds keys for coming epochs, and deletes those of epochs long closed.
 
-An epoch keeps the one key that it has: what devices sealed to it is opened until the epoch closes.
-For operators and the aggregator; no device imports this.
+An epoch keeps its one key: reports sealed to it can be opened until the epoch closes. Used by
+operators and the aggregator; no device imports this.
 """
 
 import fcntl
@@ -26,7 +26,7 @@ from hubbub.sealing import x_wing_public_bytes
 
 
 def still_needed(key: OpeningKeyPublic, now: float, longest: str) -> bool:
-    """Whether an epoch of the key may still be counted, of this length at most."""
+    """Whether an epoch of the key, of length `longest` at most, may still be counted."""
     return now < closing_time(epoch_at(key.end - 1, longest), longest)
 
 
@@ -40,12 +40,12 @@ def rotate_keys(
     sure: bool = False,
     longest: str = "month",
 ) -> tuple[list[OpeningKeyPublic], list[OpeningKeyPublic]]:
-    """Add `periods` keys after the last one, delete those that no epoch needs: added, deleted.
+    """Adds `periods` keys after the last one, and deletes unneeded ones; returns (added, deleted).
 
-    anew_from: replace all keys of epochs that start then or later, in seconds since 1970, since
-        one of them leaked; what was sealed to them will not be opened.
-    longest: of all epochs that the keys are of; the folder knows no metric.
-    sure: `now` is more than what one clock says; without it no key is deleted for being old.
+    `anew_from` replaces all keys of epochs that start then or later, in seconds since 1970, since
+    one of them leaked; reports sealed to them cannot be opened any more. `longest` is the longest
+    length of epochs that use the keys. `sure` means that `now` is confirmed by more than one clock;
+    otherwise no key is deleted for its age.
 
     Raises:
         BadParameter: the keys ended before today, and it is not sure that it is today.
@@ -77,7 +77,7 @@ def rotate_keys(
 
 
 def add_x_wing(folder: Path) -> list[OpeningKeyPublic]:
-    """Give an X-Wing half to every key that has none, as those of earlier versions: which they are.
+    """Adds an X-Wing half to every key without one, as in earlier versions; returns those.
 
     Raises:
         KeysUnusable: the folder's keys cannot be read or written.
@@ -98,7 +98,7 @@ def add_x_wing(folder: Path) -> list[OpeningKeyPublic]:
 
 
 def forget_keys(path: Path, ids: Collection[int]) -> None:
-    """Delete these private keys from the file.
+    """Deletes these private keys from the file.
 
     Raises:
         KeysUnusable: the file cannot be read or written.
@@ -122,7 +122,7 @@ def _publish(folder: Path, keys: list[OpeningKeyPublic]) -> None:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """While nobody else changes the folder's keys."""
+    """Locks the folder's keys against changes by others during the block."""
     try:
         lock = (folder / ".lock").open("w")
     except OSError as error:

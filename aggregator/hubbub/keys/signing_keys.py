@@ -1,4 +1,4 @@
-"""Signing keys (Ed25519) in files: the operator's, and a transparency log's."""
+"""Files of Ed25519 signing keys: the operator's, and a transparency log's."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from hubbub.keys.files import read_secret
 
 
 def read_signing_key(path: Path) -> Ed25519PrivateKey:
-    """The key in a file that its owner alone may read.
+    """Reads a key from a file that only its owner can read.
 
     Raises:
         KeysUnusable: it cannot be read, others can read it, or it holds no Ed25519 key.
@@ -26,7 +26,7 @@ def read_signing_key(path: Path) -> Ed25519PrivateKey:
 
 
 def signing_pem(key: Ed25519PrivateKey) -> bytes:
-    """A key as such a file holds it."""
+    """The content of a key's file, in PEM."""
     return key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,

@@ -1,4 +1,4 @@
-"""An answer as a small object: rows, a table that a notebook shows, frames and a picture."""
+"""An answer as an object: rows, a table for notebooks, data frames and a picture."""
 
 import importlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -174,12 +174,12 @@ class Answer(Sequence[Row]):
                 return f"{name}: {number:,} report{'s' * (number != 1)}"
 
     def _notice(self) -> list[str]:
-        """What stands before all of it, if anything does; of metrics each says its own."""
+        """The sentences to show before an answer; each metric of a list has its own."""
         says = self._rows if self.question == "metrics" else [self.document]
         return [fromkey for fromkey in dict.fromkeys(say.get("notice") for say in says) if fromkey]
 
     def _notes(self) -> list[str]:
-        """What an analyst should not miss."""
+        """The sentences that an analyst should not miss."""
         document = self.document
         notes = [
             f"not from honest reports alone: {finding}" for finding in document.get("findings", ())

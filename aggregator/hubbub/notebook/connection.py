@@ -42,7 +42,7 @@ def connect(
 
 
 class _Strings(NamedTuple):
-    """What to look for: strings, and names of lists of them."""
+    """The strings to look for, and the names of saved lists."""
 
     candidates: Sequence[str]
     lists: Sequence[str]
@@ -299,7 +299,7 @@ class Connection:
         return self._answer(question, self.service.ask(path, parameters, body))
 
     def _answer(self, question: QueryName, document: Any) -> Answer:
-        """What was answered, if it is of the shape of such an answer."""
+        """The answer, if it has the shape of one to this question."""
         try:
             return Answer(question, document)
         except MISSHAPEN as error:
@@ -307,6 +307,6 @@ class Connection:
 
 
 def _check_texts(what: str, texts: Any) -> None:
-    """Raises BadParameter for what is no list of texts, such as one text alone."""
+    """Raises BadParameter unless it is a list of texts; a single text is refused, too."""
     if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
         raise BadParameter(f'{what}: write a list of texts, as ["one", "another"]')

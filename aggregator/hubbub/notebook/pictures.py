@@ -1,4 +1,4 @@
-"""Pictures of answers with matplotlib: bars by size and lines over dates, with every interval."""
+"""Draws answers with matplotlib: bars by size and lines over dates, with every interval."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -22,7 +22,7 @@ _DATES: Final = 7
 
 
 def bars(axes: Any, rows: Sequence[Row], question: QueryName, document: Document) -> None:
-    """A bar a row, the first on top."""
+    """Draws a bar per row, the first on top."""
     number = _number(question)
     places = range(len(rows))
     axes.barh(places, [row[number] for row in rows])
@@ -45,9 +45,9 @@ def bars(axes: Any, rows: Sequence[Row], question: QueryName, document: Document
 
 
 def heat_map(axes: Any, rows: Sequence[Row], document: Document) -> None:
-    """A cell each, as dark as its share of its row, with the interval's ends written in it.
+    """Draws a cell per row, as dark as its share of its row, with the ends of its interval.
 
-    The paler, the less sure it is; bold is beyond chance.
+    Paler cells are less certain; bold ones are significant.
     """
     names = list(dict.fromkeys(row["column"] for row in rows))
     cells = [rows[first : first + len(names)] for first in range(0, len(rows), len(names))]
@@ -71,9 +71,9 @@ def heat_map(axes: Any, rows: Sequence[Row], document: Document) -> None:
 
 
 def by_size(rows: Sequence[Row], question: QueryName, document: Document) -> list[Row]:
-    """The rows as they are drawn: the largest first; ranges of numbers in their own order.
+    """The rows in drawing order: largest first; ranges of numbers in their own order.
 
-    Of parts each under its name, in their own order too.
+    Parts are listed under their names, also in their own order.
     """
     if question == "breakdown":
         return [{**row, "value": f"{row['part']}: {row['value']}"} for row in rows]
@@ -86,15 +86,15 @@ def by_size(rows: Sequence[Row], question: QueryName, document: Document) -> lis
 
 
 def height_inches(rows: Sequence[Row]) -> float:
-    """Of a picture that has room for every line of every label."""
+    """The height of a picture with room for every line of every label, in inches."""
     longest = max((_label(row["value"]).count("\n") for row in rows), default=0)
     return min(max(_MIN_INCHES, 1.2 + len(rows) * (0.12 + _INCHES_A_LINE * (1 + longest))), 60)
 
 
 def lines(axes: Any, rows: Sequence[Row], most: int, document: Document) -> None:
-    """A line a value with its band, and estimates as dots; of one epoch, a point with its interval.
+    """Draws a line per value with its band, and estimates as dots; a single epoch as a point.
 
-    Where no line goes through all epochs, it is of the estimates.
+    If there is no trend line through all epochs, it connects the estimates.
     """
     dates: dict[datetime, str] = {}
     for name in list(dict.fromkeys(row["value"] for row in rows))[:most]:

@@ -1,4 +1,4 @@
-"""An aggregator's HTTP face, as the standard library reaches it: documents, and what is refused."""
+"""The HTTP client of an aggregator with the standard library: documents, and refusals as errors."""
 
 import json
 import re
@@ -77,7 +77,7 @@ def service_at(
 
 
 def named_path(folder: str, name: str) -> str:
-    """The path of what has this name in a folder of the service, such as "/v1/marks".
+    """The path of a name in a folder of the service, such as "/v1/marks".
 
     Raises:
         BadParameter: the name is empty.
@@ -88,7 +88,7 @@ def named_path(folder: str, name: str) -> str:
 
 
 def _trust(authority: str | Path | None) -> ssl.SSLContext:
-    """Trusts the authorities in a file, but for those of other roles; the system's for no file."""
+    """A TLS context with the authorities in a file except other roles', or the system's."""
     if authority is None:
         return trusting(None)
     try:
@@ -104,7 +104,7 @@ def _trust(authority: str | Path | None) -> ssl.SSLContext:
 
 
 class Service:
-    """Asks one service for documents, and says in the service's words what it refuses."""
+    """Requests documents from one service, and raises its refusals as errors."""
 
     def __init__(
         self,
@@ -128,10 +128,10 @@ class Service:
         rows: str,
         number: int,
     ) -> Document:
-        """All pages of an answer as one.
+        """Joins all pages of an answer.
 
         Raises:
-            ServiceUnavailable: new reports changed the answer whenever its pages were read.
+            ServiceUnavailable: new reports changed the answer at every attempt.
         """
 
         def page(first: int) -> Document:
@@ -165,17 +165,17 @@ class Service:
         *,
         method: str | None = None,
     ) -> Document:
-        """The answer to one request; {} where it has no content.
+        """The answer to one request; {} if it has no content.
 
         Args:
-            path: quoted, as in an address.
-            parameters: of the address; empty ones are left out.
+            path: percent-encoded path.
+            parameters: query parameters; empty ones are left out.
             body: sent as JSON.
-            method: GET without a body and POST with one, unless it is given.
+            method: None for GET without a body and POST with one.
 
         Raises:
-            HubbubError: what the service refuses, as the error of that kind.
-            ServiceUnavailable: nothing of hubbub answers.
+            HubbubError: the service's refusal, as the error of its kind.
+            ServiceUnavailable: no hubbub answers.
         """
         query_items = {
             name: value for name, value in parameters.items() if value not in ("", [], None)
@@ -203,7 +203,7 @@ class Service:
         return document
 
     def _refusal(self, answer: Answer) -> HubbubError:
-        """What the service refuses, as the error of that kind."""
+        """The error of its kind for a refusal of the service."""
         try:
             problem = json.loads(answer.body)
             detail, title = str(problem["detail"]), str(problem["title"])
@@ -222,14 +222,14 @@ class Service:
         return kind(detail)
 
     def alien(self, error: Exception) -> ServiceUnavailable:
-        """What to say where something else answers."""
+        """The error for an answer that is not hubbub's."""
         return ServiceUnavailable(
             f"{self.url} does not answer as hubbub does: {_told(error)}; is the address right?"
         )
 
 
 def _besides(document: Document, rows: str) -> Document:
-    """What pages of the same answer have in common."""
+    """The fields that all pages of an answer have in common."""
     return {
         name: value
         for name, value in document.items()
@@ -238,5 +238,5 @@ def _besides(document: Document, rows: str) -> Document:
 
 
 def _told(error: Exception) -> str:
-    """Of what the system says, its words; of JSON that is not as it should be, that alone."""
+    """The system's message of an OSError; for malformed JSON a general one."""
     return unreadable(error) if isinstance(error, OSError) else "not an answer to this question"

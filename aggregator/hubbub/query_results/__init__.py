@@ -1,4 +1,4 @@
-"""Floor 1. Answers as rows and columns, once for every face: files, notebooks, tables."""
+"""Floor 1. Answers as rows and columns, in one form for files, notebooks and tables."""
 
 from hubbub.query_results.association_sentence import association_sentence, slice_sentences
 from hubbub.query_results.cell_text import at_least, cell, columns_of, is_of_means, title

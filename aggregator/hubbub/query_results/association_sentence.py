@@ -1,4 +1,4 @@
-"""How two parts go together, in words for people."""
+"""Describes the association of two parts in words."""
 
 from hubbub.query_results.rows import Document
 
@@ -7,7 +7,7 @@ _LEAST = 1e-12
 
 
 def association_sentence(document: Document) -> str:
-    """The test of independence, and Cramer's V with its interval, of a cross table."""
+    """A sentence with the test of independence, and Cramer's V with its interval."""
     parts = f"{document['rows']} and {document['columns']}"
     if document["by"]:
         return _tested(f"{parts}, within {document['by']},", document["association"], document)
@@ -15,7 +15,7 @@ def association_sentence(document: Document) -> str:
 
 
 def slice_sentences(document: Document) -> list[str]:
-    """The same of each value of a third part; of two parts none."""
+    """The same for each value of a third part; empty if there are two parts."""
     return [
         f"{document['by']}={row['value']}: "
         + (

@@ -1,4 +1,4 @@
-"""The cells of a table as text for people, each by the unit of its column."""
+"""Formats the cells of a table as text, by the unit of their column."""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import floor
@@ -18,7 +18,7 @@ _UNKNOWN: Final[Mapping[Unit, str]] = {"count": "?", "verdict": "?", "time": "ne
 
 
 def at_least(sure: float) -> str:
-    """A confidence, rounded down and never to certainty, which coins do not give."""
+    """A confidence as text, rounded down and never 100%: randomized reports give no certainty."""
     return f"{min(floor(1000 * sure), 999) / 10:.1f}%"
 
 
@@ -39,13 +39,13 @@ _WRITTEN: Final[Mapping[Unit, Callable[[Any], str]]] = {
 
 
 def is_of_means(question: QueryName, answer: Document) -> bool:
-    """Whether its figures are means, in the metric's own unit, and not numbers of reports."""
+    """Whether the answer's figures are means, in the metric's unit, not numbers of reports."""
     kind = answer.get("kind")
     return kind != "values" if question == "trend" else kind in _OF_MEANS
 
 
 def columns_of(question: QueryName, answer: Document) -> Sequence[Column]:
-    """The columns that this answer has."""
+    """The columns of this answer."""
     means, classes = is_of_means(question, answer), answer.get("kind") == "softmax"
     without = [*([] if classes else [OF_CLASS]), *([] if answer.get("by") else [SLICE])]
     return [
@@ -56,7 +56,7 @@ def columns_of(question: QueryName, answer: Document) -> Sequence[Column]:
 
 
 def title(column: Column, question: QueryName, answer: Document) -> str:
-    """What stands above a column of this answer: "95% interval", of means with their unit."""
+    """The heading of a column of this answer: "95% interval", for means with their unit."""
     means = is_of_means(question, answer)
     text = (means and column.mean_title) or column.title
     if question == "trend" and answer.get("kind") == "ranges" and column.field == "share":
@@ -72,7 +72,7 @@ def title(column: Column, question: QueryName, answer: Document) -> str:
 
 
 def cell(column: Column, row: Row, *, of_means: bool) -> str:
-    """One cell; empty where the figure does not apply, "?" where it is not known."""
+    """The text of a cell; empty if the figure does not apply, "?" if it is unknown."""
     values = [row.get(field) for field in column.fields]
     if None in values:
         return _UNKNOWN.get(column.unit, "")
@@ -82,7 +82,7 @@ def cell(column: Column, row: Row, *, of_means: bool) -> str:
 
 
 def _error(row: Row) -> float:
-    """The standard error of a row's numbers, or about that by its interval; 0 if unknown."""
+    """The standard error of a row's numbers, or an approximation by its interval; else 0."""
     error, low, high = (row.get(field) for field in ("stderr", "low", "high"))
     if isinstance(error, int | float):
         return error
@@ -92,9 +92,9 @@ def _error(row: Row) -> float:
 
 
 def _written(unit: Unit, value: Any, error: float | None) -> str:
-    """As its unit is; what a service of another version, or a stranger, sends is shown as it is.
+    """The value in its unit; a malformed one, from a service of another version, as it is.
 
-    error: of a number in the metric's own unit; None of all others.
+    `error` is the standard error of a number in the metric's unit; None for all other units.
     """
     try:
         if error is not None:

@@ -68,7 +68,7 @@ class Column:
 
 
 def _column(field: str, unit: Unit, meaning: str, *, title: str = "", **more: Any) -> Column:
-    """A column; without a title its field's name is above it."""
+    """Makes a column; without a title its heading is the field's name."""
     title = title or field.replace("_", " ")
     return Column(field=field, title=title, unit=unit, meaning=meaning, **more)
 
@@ -81,7 +81,7 @@ def _ends(
     title: str = "{level} interval",
     **more: Any,
 ) -> Column:
-    """The column of an interval. of: what the names of the fields of its ends begin with."""
+    """Makes the column of an interval; `of` is the prefix of the names of its ends' fields."""
     return _column(f"{of}low", unit, meaning, title=title, to=f"{of}high", **more)
 
 

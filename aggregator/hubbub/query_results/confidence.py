@@ -1,4 +1,4 @@
-"""Which confidence an interval can have."""
+"""Checks the confidence level of an interval."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ MAX_CONFIDENCE: Final = 1 - 1e-9
 
 
 def check_confidence(confidence: float) -> None:
-    """Raises BadParameter for what is no chance that an interval can have."""
+    """Raises BadParameter unless an interval can have this confidence."""
     if not MIN_CONFIDENCE <= confidence <= MAX_CONFIDENCE:
         percent = confidence / 100 if 1 < confidence < 100 else 0.95  # noqa: PLR2004 percent
         raise BadParameter(

@@ -1,9 +1,9 @@
-"""Whether an answer may still change, in words for people."""
+"""Says whether an answer may still change."""
 
 from hubbub.query_results.rows import Document
 
 
 def final_sentence(document: Document) -> str:
-    """That epochs of an answer still take reports; "" of one that is final, or of no epochs."""
+    """Says that epochs of an answer still accept reports; "" if it is final or has no epochs."""
     final = document.get("final", True)
     return "" if final else "not final: these epochs still accept reports"

@@ -1,4 +1,4 @@
-"""How good a model is of people who taught it nothing, in words for people."""
+"""Describes a model's quality for people who did not train it."""
 
 from typing import Any, Final
 
@@ -6,7 +6,7 @@ _NAMES: Final = {"auc": "AUC", "accuracy": "accuracy"}
 
 
 def judged_sentences(document: dict[str, Any], level: str) -> list[str]:
-    """What is known of it: AUC or accuracy with its interval; nothing until it is judged."""
+    """Sentences with AUC or accuracy and its interval; empty until the model is judged."""
     return [
         f"{label} {document[name]:.3f}, {level} interval {document[f'{name}_low']:.3f} to "
         f"{document[f'{name}_high']:.3f}"

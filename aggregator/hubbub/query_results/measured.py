@@ -1,4 +1,4 @@
-"""A number in a metric's own unit as text, with as many digits as its error leaves."""
+"""Formats a number in a metric's unit, with as many digits as its error leaves."""
 
 from math import floor, isfinite, log10
 from typing import Final
@@ -13,12 +13,12 @@ _LARGEST: Final = 1e15
 
 
 def measured(number: float, error: float = 0.0, *, sign: str = "") -> str:
-    """The number in full, never as a power of ten below 1e15, to two digits of its error.
+    """The number to two digits of its error, without a power of ten below 1e15.
 
     Args:
         number: in any unit.
-        error: its standard error; 0 where that is not known, for five digits at least.
-        sign: "+" to write that of a number above 0.
+        error: its standard error; 0 if unknown, for at least five digits.
+        sign: "+" to mark positive numbers with it.
     """
     if not isfinite(number) or abs(number) >= _LARGEST:
         return f"{number:{sign}.6g}"
@@ -29,5 +29,5 @@ def measured(number: float, error: float = 0.0, *, sign: str = "") -> str:
 
 
 def error_of(low: float, high: float) -> float:
-    """About the standard error of what has this interval."""
+    """The approximate standard error behind an interval: a quarter of its width."""
     return (high - low) / 4

@@ -1,4 +1,4 @@
-"""What an answer says of percentiles, and of shares below a number, in sentences."""
+"""Describes percentiles, and shares below a number, in sentences."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from hubbub.query_results.rows import Document, percentile_name
 
 
 def percentile_sentences(answer: Document) -> list[str]:
-    """Of each percentile its number and interval; of a comparison how far it moved."""
+    """A sentence per percentile with number and interval; in a comparison with its change."""
     level, unit = f"{100 * answer.get('confidence', 0):.6g}%", answer.get("unit") or ""
     unit = f" {unit}" if unit else ""
     percentiles = answer.get("percentiles") or []
@@ -30,7 +30,7 @@ def _named(row: Mapping[str, Any]) -> str:
 
 
 def _ends(row: Mapping[str, Any]) -> str:
-    """An interval in words: an end of the range is no end of what may be true."""
+    """The interval in words; an end of the range does not bound the true value."""
     low, high = _figure(row, "low"), _figure(row, "high")
     open_ends = {"low": f"up to {high}", "high": f"{low} or more", "both": "not known"}
     return open_ends.get(row["reaches"], f"{low} to {high}")
@@ -46,7 +46,7 @@ def _moved(row: Mapping[str, Any]) -> str:
 
 
 def ended(names: Sequence[str]) -> list[str]:
-    """Which intervals are not bounded by reports, but by the range."""
+    """Says which intervals are bounded by the range instead of by reports."""
     if not names:
         return []
     return [

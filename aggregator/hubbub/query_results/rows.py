@@ -1,4 +1,4 @@
-"""The rows of an answer's JSON, with every field of a value: a new one is in every face."""
+"""The rows of an answer's JSON, with all fields of a value, so that new ones appear everywhere."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -17,7 +17,7 @@ _ROWS: Final[Mapping[QueryName, str]] = {
 
 
 def rows(question: QueryName, answer: Document) -> list[Row]:
-    """A row per value; of a trend one per value and epoch."""
+    """A row per value; in a trend one per value and epoch."""
     match question:
         case "metrics" | "status" | "model":
             return [dict(row) for row in answer[_ROWS[question]]]
@@ -47,12 +47,12 @@ def rows(question: QueryName, answer: Document) -> list[Row]:
 
 
 def percentile_name(percentile: float) -> str:
-    """A percentile as people write it: p50, p99.9."""
+    """A percentile's name: p50, p99.9."""
     return f"p{percentile:.10g}"
 
 
 def _percentile(row: Row) -> Row:
-    """A percentile as a point of the distribution: its share is certain, its number is not."""
+    """A percentile as a point of the distribution: its share is exact, its number estimated."""
     point = {
         "value": percentile_name(row["percentile"]),
         "number": row["estimate"],
@@ -67,7 +67,7 @@ def _percentile(row: Row) -> Row:
 
 
 def _share_below(row: Row) -> Row:
-    """A share below a number as a point of the distribution: its number is certain."""
+    """A share below a number as a point of the distribution: its number is exact."""
     point = {
         "value": f"below {row['below']:.10g}",
         "number": row["below"],
@@ -83,10 +83,7 @@ def _share_below(row: Row) -> Row:
 
 
 def whole_rows(question: QueryName, answer: Document) -> list[Row]:
-    """Rows that stand alone, as lines of a file do: each says its metric, epochs and confidence.
-
-    And the answer's notice, where it has one.
-    """
+    """Rows for the lines of a file: each with metric, epochs, confidence and any notice."""
     head = {name: answer[name] for name in HEADS[question]}
     if answer.get("notice"):
         head["notice"] = answer["notice"]

@@ -1,4 +1,4 @@
-"""What a trend says beside its points: whose reports are among them, its steps and weekdays."""
+"""Describes a trend: the reports in it, its steps and weekdays."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -10,7 +10,7 @@ _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 def trend_sentences(answer: Mapping[str, Any]) -> list[str]:
-    """Sentences for people, in the order in which they are read."""
+    """The sentences, in reading order."""
     reaching = [
         f"{line['value']} in {count} of {len(line['points'])} epochs"
         for line in answer.get("series", ())
@@ -20,7 +20,7 @@ def trend_sentences(answer: Mapping[str, Any]) -> list[str]:
 
 
 def _of_joined(answer: Mapping[str, Any]) -> list[str]:
-    """Whose reports are among these, and in which epochs a value was not asked for."""
+    """Whose reports are included, and in which epochs a value did not exist."""
     if not answer.get("joined"):
         return []
     gaps = [line for line in answer["series"] if line.get("not_asked")]
@@ -31,7 +31,7 @@ def _of_joined(answer: Mapping[str, Any]) -> list[str]:
 
 
 def _of_lines(answer: Mapping[str, Any]) -> list[str]:
-    """Each step with its interval and when it was, and the effects of weekdays."""
+    """Each step with its interval and date, and the effects of weekdays."""
     sentences = []
     for line in answer.get("series", ()):
         name = line["value"][:80]
@@ -55,7 +55,7 @@ def _of_lines(answer: Mapping[str, Any]) -> list[str]:
 
 
 def _change(answer: Mapping[str, Any], difference: float, error: float = 0.0) -> str:
-    """As comparisons write it: of shares in percentage points, of means in their unit."""
+    """A change as comparisons write it: shares in percentage points, means in their unit."""
     if answer.get("kind") == "values":
         return f"{100 * difference:+.2f} points"
     unit = f" {answer['unit']}" if answer.get("unit") else ""

@@ -1,4 +1,4 @@
-"""Floor 2. Signing: bundles, notices and models as an operator signs them, and their log."""
+"""Floor 2. Signs bundles, notices and models for an operator, and keeps the log of them."""
 
 from hubbub.signing.sign_bundle import sign_bundle, sign_notice
 from hubbub.signing.stream_table import stream_table

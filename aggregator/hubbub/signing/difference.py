@@ -1,4 +1,4 @@
-"""The privacy difference between two bundles: what a person gives more or less."""
+"""The difference in privacy between two bundles: what a person gives more or less."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ _LONGEST: Final = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One field that differs. metric: "" for the bundle's own. gives: MORE, LESS, or OTHER."""
+    """A field that differs. `metric` is "" for the bundle's own; `gives`: MORE, LESS, or OTHER."""
 
     metric: str
     field: str
@@ -36,7 +36,7 @@ class Difference:
 
 
 def differences(old: Bundle, new: Bundle) -> list[Difference]:
-    """All that differs, but for serials and signatures, which always do."""
+    """All differences except serials and signatures, which always differ."""
     changes = [*_of_caps(old, new), *_of_whole(old, new)]
     for name in sorted(old.metrics.keys() | new.metrics.keys()):
         before, after = old.metrics.get(name), new.metrics.get(name)

@@ -1,4 +1,4 @@
-"""What an operator signs: bundles, notices and the states of models."""
+"""Signs bundles, notices and states of models for an operator."""
 
 from collections.abc import Mapping
 
@@ -18,7 +18,7 @@ from hubbub.sealing import X_WING
 
 
 def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey, *, whole: bool = False) -> bytes:
-    """The bundle as a file's content: the app's, or the operator's with all that its fields say."""
+    """The signed content of a bundle's file: the app's, or the operator's if `whole`."""
     caps = dumped(bundle.caps)
     promised = {name: promise.data() for name, promise in bundle.promised.items()}
     hybrid = any(metric.kem == X_WING for metric in bundle.metrics.values())
@@ -66,7 +66,7 @@ def _log_words(log: NoteKey) -> dict[str, str]:
 
 
 def sign_notice(notice: Notice, operator: Ed25519PrivateKey) -> bytes:
-    """The notice as it is served and kept. Raises BadParameter for one that is too long."""
+    """The signed notice. Raises BadParameter if it is too long."""
     body = as_line(
         {
             "version": 1,
@@ -90,7 +90,7 @@ def sign_models(
     operator: Ed25519PrivateKey,
     handovers: tuple[Handover, ...] = (),
 ) -> bytes:
-    """The states as they are served. Raises BadParameter for what is too long."""
+    """The signed states of models. Raises BadParameter if they are too long."""
     body = as_line(
         {"version": 1, "models": {name: state.words() for name, state in sorted(states.items())}}
         | ({"handovers": [handover.words() for handover in handovers]} if handovers else {})

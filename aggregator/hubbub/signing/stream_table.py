@@ -1,4 +1,4 @@
-"""The stream table of the shuffler, made with a bundle."""
+"""Makes the shuffler's stream table from a bundle."""
 
 import json
 
@@ -13,9 +13,9 @@ from hubbub.sealing import X25519, X_WING
 
 
 def stream_table(bundle: Bundle) -> str:
-    """What the shuffler must know, as JSON: lengths, minimum batches and times. No mechanism.
+    """What the shuffler must know, as JSON: lengths, minimum batches and times, but no mechanism.
 
-    Where it adds dummies it is told of how many values, and the public keys that devices seal with.
+    If it adds dummies, the table also has the number of values, and the public keys of devices.
     """
     streams = {
         metric.name: {
@@ -42,10 +42,7 @@ def stream_table(bundle: Bundle) -> str:
 
 
 def _leaving(metric: Metric) -> dict[str, str | int | list[int]]:
-    """Of a crowd how it leaves, and what dummies are made of: how many, of how many values.
-
-    Or by which law they are drawn, where they hide how many reports there are, or name each value.
-    """
+    """The fields that say how a crowd leaves, and the dummies: their number or distribution."""
     if metric.mix == "pool":
         return {}
     laws = {"noise": count_noise(metric), "value_noise": value_noise(metric)}

@@ -1,4 +1,4 @@
-"""Whether metrics may follow those of an earlier bundle, and which list of values goes on."""
+"""Checks whether metrics may follow those of an earlier bundle, and continues lists of values."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -15,13 +15,13 @@ from hubbub.errors import BundleRefused
 
 
 def grown(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str, Metric]:
-    """Metrics as they go on from those before: what was appended to their values is told apart."""
+    """The metrics as continued from the previous bundle, with appended values marked."""
     before = previous.metrics
     return {name: grown_from(metric, before.get(name)) for name, metric in metrics.items()}
 
 
 def refuse_changes(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str, str]:
-    """The history to carry on: every name ever used with its definition's digest.
+    """The history to continue: every name ever used, with its definition's digest.
 
     Raises:
         BundleRefused: a metric changed under an old name, or its limits were raised.
@@ -80,11 +80,11 @@ def refuse_changes(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str,
 
 
 def grown_from(metric: Metric, before: Metric | None) -> Metric:
-    """The metric as it goes on from what was asked before, where only values were appended.
+    """The metric as continued from an earlier definition, if values were only appended.
 
-    With `auto` the mechanism of lists and of numbers stays what it was, whatever this version would
-    choose: totals are joined by it. "other" and the "none" of a default keep their places among the
-    values, so that a list begins as the one before did.
+    With `auto`, lists and numbers keep their mechanism, whatever this version would choose, since
+    totals of one mechanism are added up. "other" and the "none" of a default keep their places
+    among the values, so that a list begins as the earlier one did.
     """
     if before is None:
         return metric
@@ -107,7 +107,7 @@ def grown_from(metric: Metric, before: Metric | None) -> Metric:
 
 
 def _as_chosen(metric: Metric, before: Metric) -> Metric:
-    """With the mechanism that `auto` chose before, where it is asked the same again."""
+    """The metric with the mechanism that `auto` chose before, if the question is the same."""
     same = (metric.epsilon, metric.parameters) == (before.epsilon, before.parameters)
     if not (metric.choice and before.choice and same):
         return metric
@@ -115,9 +115,9 @@ def _as_chosen(metric: Metric, before: Metric) -> Metric:
 
 
 def why_not_grown(before: Metric | None, metric: Metric) -> str:
-    """Why values do not go on under their name, as the end of a sentence.
+    """Why values cannot be continued under their name, as the end of a sentence.
 
-    "" where none was appended and none vanished.
+    "" if none was appended and none vanished.
     """
     if before is None or not before.values or not metric.values:
         return ""
@@ -142,7 +142,7 @@ def why_not_grown(before: Metric | None, metric: Metric) -> str:
 def _going_on(
     values: Sequence[str], before: Sequence[str], specials: Collection[str]
 ) -> tuple[str, ...]:
-    """Values in the order of those before, if these begin with them; but for where `kept` are."""
+    """The values in the earlier order, if they begin like that; specials keep their places."""
     named, prior = (
         [value for value in listing if value not in specials] for listing in (values, before)
     )

@@ -1,4 +1,4 @@
-"""Bundles for the tests of apps: a catalog signed with keys of the moment."""
+"""Bundles for tests of apps: a catalog signed with temporary keys."""
 
 import tempfile
 import time
@@ -17,7 +17,7 @@ _KEY_SECONDS = 4 * EPOCH_SECONDS["week"]
 
 @dataclass(frozen=True, slots=True)
 class TestBundle:
-    """A bundle signed for a test, its content, and the keys that open what is sealed with it."""
+    """A bundle signed for a test, its content, and the keys that open reports sealed with it."""
 
     bundle: Bundle
     signed: bytes = field(repr=False)
@@ -27,7 +27,7 @@ class TestBundle:
 
 
 class _Alone:
-    """Keeps every central promise without a crowd, by local epsilons that are no larger."""
+    """An accountant that needs no crowd: the local epsilon is at most the central one."""
 
     def local_epsilon(self, promise: CentralPromise, _categories: float, _groups: int = 1) -> float:
         return min(promise.epsilon / promise.epochs, promise.max_local_epsilon)
@@ -51,13 +51,13 @@ class _Alone:
     def crowd_needed(
         self, _promise: CentralPromise, _categories: float, _epsilon: float, _groups: int = 1
     ) -> None:
-        """None would do."""
+        """None, as if no crowd kept the promise."""
 
 
 def make_bundle(catalog: str | Path, *, shuffler: str | None = None) -> TestBundle:
-    """Sign a catalog (metrics.toml) with keys of the moment, which end with the test.
+    """Signs a catalog (metrics.toml) with temporary keys.
 
-    shuffler: HOST:PORT to put in instead of the catalog's.
+    `shuffler` is HOST:PORT to use instead of the catalog's.
 
     Raises:
         CatalogInvalid: the catalog is wrong.

@@ -10,7 +10,7 @@ __all__ = ["run"]
 
 
 def run() -> int:
-    """The `hubbub` command."""
+    """Runs the `hubbub` command; returns its exit code."""
     # gRPC's own lines about a taken port say less than our error does.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     return run_program(lambda: main(sys.argv[1:]))

@@ -1,7 +1,7 @@
-"""Certificates: an authority per role, and a certificate that it signed, for TLS between services.
+"""Makes certificates for TLS between services: an authority for each role, and its certificate.
 
-Whoever dials a role trusts the authority of this role alone, so that no other role's certificate
-can pose as it, not even on one machine, where all are dialled by the same names
+A client that connects to a role trusts the authority of that role alone, so that no other role's
+certificate can pose as it, not even on one machine, where all have the same names
 (docs/decisions/0230).
 """
 
@@ -43,10 +43,10 @@ _HOST: Final = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")
 
 
 def names_by_role(hosts: Sequence[str]) -> dict[str, list[str]]:
-    """The names of every server role, told as ROLE=NAME, or as NAME alone for all of them.
+    """The host names of every server role, given as ROLE=NAME, or as NAME for all of them.
 
     Raises:
-        BadParameter: a role that is none, or is never dialled; or no name.
+        BadParameter: a role does not exist or is no server, or a name is invalid.
     """
     names: dict[str, list[str]] = {role: [] for role in SERVERS}
     for host in hosts:
@@ -64,7 +64,7 @@ def names_by_role(hosts: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _is_host(name: str) -> bool:
-    """Whether it is a host's name, perhaps with *. before it, or an IP address."""
+    """Whether it is an IP address or a host name, perhaps with a leading *."""
     try:
         ipaddress.ip_address(name)
     except ValueError:
@@ -78,12 +78,11 @@ def write_certificates(
     authorities: Path | None = None,
     roles: Sequence[str] = ROLES,
 ) -> None:
-    """`ca.pem` with the authorities, and `ROLE.pem` with `ROLE.key` per role.
+    """Writes `ca.pem` with the authorities, and `ROLE.pem` with `ROLE.key` for each role.
 
-    roles: all, or those of one of PARTIES, which then holds no key of the other's.
-
-    names: what each server role is dialled by, beside this machine's own names. authorities: a
-    folder for their keys, with which certificates are renewed; without it they are not kept.
+    `names` are the host names of each server role, beside this machine's own. `authorities` is a
+    folder to keep their keys in, for renewal; without it they are discarded. `roles` are all, or
+    those of one of PARTIES, which then gets no key of the other's.
 
     Raises:
         KeysUnusable: a folder holds certificates already, or cannot be written.
@@ -115,12 +114,14 @@ def write_certificates(
 def renew_certificates(
     folder: Path, authorities: Path, names: Mapping[str, Iterable[str]]
 ) -> dict[str, date]:
-    """New keys and certificates for every role, signed by the kept authorities.
+    """Makes new keys and certificates for every role, signed by the kept authorities.
 
-    They have the names that the ones in `folder` have, and these besides. An authority that version
-    0.2 or before made is certified anew, with its key, name and end, in the form that strict
-    verifiers want; whoever trusts its former certificate trusts what it signs all the same.
-    Otherwise `ca.pem` stays. Returns until when each certificate is valid.
+    They have the names of those in `folder` and the given ones. An authority of version 0.2 or
+    before is certified anew, with its key, name and end, in the form that strict verifiers require;
+    whoever trusts its former certificate also trusts what it signs. Otherwise `ca.pem` stays.
+
+    Returns:
+        The last day of each certificate.
 
     Raises:
         KeysUnusable: the authorities' keys or the certificates cannot be read or written.
@@ -159,10 +160,10 @@ def renew_certificates(
 
 
 def trust_other(folder: Path, other: Path) -> str:
-    """Trust another party's authority, of the one service that it runs: the role it is of.
+    """Trusts another party's authority for the one service that it runs; returns that role.
 
-    other: the `ca.pem` that the other party gave. Of its other authorities none is taken: with
-    them it could pose as this party's Redis or its people.
+    `other` is that party's `ca.pem`. Its other authorities are not trusted: with them it could pose
+    as this party's Redis or analysts.
 
     Raises:
         KeysUnusable: a file cannot be read or written, or that party runs no other service.
@@ -203,7 +204,7 @@ def _kept(authorities: Path) -> dict[x509.Name, x509.Certificate]:
 
 
 def _signing(authorities: Path, role: str) -> ec.EllipticCurvePrivateKey:
-    """The key of a role's authority. Raises TypeError as of any other key that is none of ours."""
+    """The key of a role's authority. Raises TypeError if it is of another type than ours."""
     pem_private_key = serialization.load_pem_private_key(
         (authorities / f"{role}.key").read_bytes(), None
     )
@@ -213,7 +214,7 @@ def _signing(authorities: Path, role: str) -> ec.EllipticCurvePrivateKey:
 
 
 def _common_names(pem: str) -> set[str]:
-    """What the authorities in a PEM are called."""
+    """The common names of the authorities in a PEM text."""
     return {
         str(name.value)
         for certificate in x509.load_pem_x509_certificates(pem.encode())
@@ -222,7 +223,7 @@ def _common_names(pem: str) -> set[str]:
 
 
 def _dialled(path: Path) -> list[str]:
-    """The names of a certificate."""
+    """The host names in a certificate."""
     certificate = x509.load_pem_x509_certificate(path.read_bytes())
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -232,7 +233,7 @@ def _dialled(path: Path) -> list[str]:
 
 
 def _new_authority(role: str) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
-    """An authority of one role alone."""
+    """Makes an authority for one role."""
     key = ec.generate_private_key(ec.SECP256R1())
     end = datetime.now(UTC) + timedelta(days=_AUTHORITY_DAYS)
     return self_signed(_name(authority_name(role)), key, end), key
@@ -241,7 +242,7 @@ def _new_authority(role: str) -> tuple[x509.Certificate, ec.EllipticCurvePrivate
 def self_signed(
     subject: x509.Name, key: ec.EllipticCurvePrivateKey, end: datetime
 ) -> x509.Certificate:
-    """The certificate of an authority's own key."""
+    """The self-signed certificate of an authority."""
     return (
         _builder(subject, key.public_key(), end)
         .issuer_name(subject)
@@ -254,7 +255,7 @@ def self_signed(
 def _in_strict_form(
     authority: x509.Certificate, signing: ec.EllipticCurvePrivateKey
 ) -> x509.Certificate:
-    """An authority as strict verifiers (RFC 5280) want it: itself, or certified anew."""
+    """The authority in the form of RFC 5280: itself, or certified anew."""
     try:
         authority.extensions.get_extension_for_class(x509.KeyUsage)
     except x509.ExtensionNotFound:
@@ -263,7 +264,7 @@ def _in_strict_form(
 
 
 def _with_forms_of(by_name: Mapping[x509.Name, x509.Certificate], path: Path) -> bytes:
-    """The authorities in a file, each as `by_name` has it if that is of the same key."""
+    """The authorities in a file, each replaced by the one in `by_name` with the same key."""
     content = b""
     for certificate in x509.load_pem_x509_certificates(path.read_bytes()):
         newer = by_name.get(certificate.subject, certificate)
@@ -278,7 +279,7 @@ def _certified(
     authority: x509.Certificate,
     signing: ec.EllipticCurvePrivateKey,
 ) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
-    """A new key of a role, and its certificate."""
+    """Makes a key and a certificate for a role."""
     # A server dials, too: the shuffler Ingest, Redis its replicas.
     usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
     if role in SERVERS:
@@ -302,7 +303,7 @@ def signed_by(
     usages: Sequence[x509.ObjectIdentifier],
     end: datetime,
 ) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
-    """A new key, and the certificate of it that an authority signed."""
+    """Makes a key, and a certificate for it that an authority signs."""
     key = ec.generate_private_key(ec.SECP256R1())
     builder = (
         _builder(subject, key.public_key(), end)
@@ -321,7 +322,7 @@ def signed_by(
 
 
 def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    """What a key is for: certificates and lists of revoked ones, or handshakes."""
+    """The key usage of an authority (certificates, revocation lists), or of a service."""
     return x509.KeyUsage(
         digital_signature=not signs_certificates,
         key_cert_sign=signs_certificates,

@@ -1,4 +1,4 @@
-"""The commands there are: the module of each, what it is for, and what must be installed for it."""
+"""The table of commands: module, purpose, and required extra of each."""
 
 from importlib import import_module
 from types import ModuleType
@@ -9,11 +9,10 @@ from hubbub.errors.installing import install_with
 
 
 class Entry(NamedTuple):
-    """Where a command is, and what it is for.
+    """The place and purpose of a command.
 
-    module: of hubbub.cli.commands; several commands may share one. extra: the smallest that has
-    all it imports, as pip names it; "" for what the bare install has. more: modules of further
-    actions of this command.
+    `module` is in hubbub.cli.commands and may hold several commands; `extra` is the smallest extra
+    of pip with all its imports, "" for the bare install; `more` are modules of further actions.
     """
 
     module: str
@@ -104,7 +103,7 @@ COMMANDS: Final = {
 
 
 def load(command: str) -> list[ModuleType]:
-    """The modules of a command, imported.
+    """Imports the modules of a command.
 
     Raises:
         MissingDependency: it imports what is not installed here.
@@ -115,7 +114,7 @@ def load(command: str) -> list[ModuleType]:
 
 
 def load_module(module: str, command: str, extra: str) -> ModuleType:
-    """A module of hubbub.cli.commands, which this command needs, and this extra has.
+    """Imports a module of hubbub.cli.commands that a command needs; `extra` has its imports.
 
     Raises:
         MissingDependency: as `load`.

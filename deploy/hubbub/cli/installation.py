@@ -1,4 +1,4 @@
-"""What an installation is made of: its keys, and a catalog's bundle signed with them."""
+"""Makes the keys of an installation, and the bundle of a catalog, signed with them."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -43,11 +43,10 @@ def make_keys(
     *,
     development: bool = False,
 ) -> None:
-    """New keys in a folder: `periods` opening keys of `days` days, from two weeks ago on.
+    """Makes keys in a folder: `periods` opening keys for `days` days each, from two weeks ago on.
 
-    The first is of every epoch that runs now, whatever its length.
-
-    development: what is built with them is for a development installation alone.
+    The first key covers every epoch that runs now, whatever its length. With `development`, what is
+    built with them is accepted by development installations only.
 
     Raises:
         KeysUnusable: the folder holds keys already, or cannot be written.
@@ -76,13 +75,12 @@ def build_bundle(
     log: Path | None = None,
     now: Callable[[], float] = time.time,
 ) -> Bundle:
-    """Sign a catalog's bundle into `out`, and write the stream table that goes with it.
+    """Signs a catalog's bundle into `out`, and writes the stream table that goes with it.
 
-    operators: for the same bundle with what apps need not know, which the aggregator reads;
-        operator.hubbub beside `out` without it.
-    previous: the bundle whose names are taken; looked at if it exists. roots: authorities in PEM,
-        of which the bundle gets those of the shuffler.
-    log: the folder of the catalog's transparency log, if it names one; `log` beside `out` without.
+    `operators` is the file of the same bundle with what only the aggregator needs; None for
+    operator.hubbub beside `out`. `previous` is the bundle whose names are taken, ignored if it does
+    not exist. `roots` are authorities in PEM, of which the bundle gets those of the shuffler. `log`
+    is the folder of the catalog's transparency log, if it has one; None for `log` beside `out`.
 
     Raises:
         BundleRefused: a metric changed or takes more under an old name, the last bundle is
@@ -125,14 +123,14 @@ def build_bundle(
 
 
 def _issuer(catalog: Catalog, keys: Path) -> TokenIssuer | None:
-    """Who issues tokens, with the key of `hubbub keys issuer`; None where the catalog has none."""
+    """The catalog's issuer of tokens with its public key; None if the catalog has none."""
     return TokenIssuer(catalog.tokens, read_token_public(keys)) if catalog.tokens else None
 
 
 def _gone_on(
     metrics: Mapping[str, Metric], old: Bundle | None, now: int
 ) -> tuple[Mapping[str, Metric], dict[str, str], int]:
-    """Metrics as they go on from the bundle before, the history of their names, and the serial."""
+    """The metrics as continued from the previous bundle, the history of names, and the serial."""
     if old is None:
         return metrics, {name: metric.digest() for name, metric in metrics.items()}, now
     after = grown(metrics, old)
@@ -141,7 +139,7 @@ def _gone_on(
 
 
 def _taken_before(previous: Path, line: Sequence[bytes], keys: Path) -> Bundle | None:
-    """The bundle whose names are taken, where there is one: of a key that led to the last."""
+    """The previous bundle, if there is one, signed by a key that led to the last."""
     old = read_bundle(previous) if previous.exists() else None
     if old and old.operator not in line:
         raise BundleRefused(
@@ -158,7 +156,7 @@ def _write(contents: Mapping[Path, bytes]) -> None:
 
 
 def _of_shuffler(roots: str) -> str:
-    """Of authorities in PEM those that devices are to trust."""
+    """Those authorities in PEM that devices must trust."""
     authorities = authorities_of("shuffler", roots)
     if not authorities:
         raise BundleRefused(

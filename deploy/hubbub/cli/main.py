@@ -1,4 +1,4 @@
-"""The command line: what commands there are, and what an error looks like."""
+"""The command line: dispatches commands, and prints errors."""
 
 import argparse
 import os
@@ -63,7 +63,7 @@ _PLANS: Final = {
 
 
 class _Parser(Parser):
-    """Answers options of earlier versions with what is in their place."""
+    """Names the replacement of an option of an earlier version."""
 
     def _meant(self, rest: Sequence[str]) -> str:
         for option in (word.partition("=")[0] for word in rest):
@@ -73,17 +73,17 @@ class _Parser(Parser):
 
 
 class _Commands(argparse._SubParsersAction):  # type: ignore[type-arg]  # noqa: SLF001 its only name
-    """Says of each command what it is for."""
+    """Adds the purpose of each command."""
 
     def add_parser(self, name: str, **settings: Any) -> argparse.ArgumentParser:
-        """As argparse does, with the purpose in the table of commands."""
+        """Adds a parser like argparse, with the purpose in the table of commands."""
         purpose = COMMANDS[name].purpose if name in COMMANDS else _SERVICES[name]
         parser: argparse.ArgumentParser = super().add_parser(name, help=purpose, **settings)
         return parser
 
 
 class _Version(argparse.Action):
-    """Looks the version up where it is asked for, and not at every start."""
+    """Looks the version up only when it is asked for."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_arguments: object) -> NoReturn:
         from importlib.metadata import version  # noqa: PLC0415 as the class says
@@ -93,7 +93,7 @@ class _Version(argparse.Action):
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run one command: its exit code; 2 with a message for what is refused, 130 after Ctrl-C."""
+    """Runs one command; returns its exit code: 2 with a message for an error, 130 after Ctrl-C."""
     arguments = arguments[1:] if arguments[:1] == ["--"] else arguments
     if arguments and arguments[0] in _SERVICES:
         # A process of its own program: the shuffler's must never import what it may not know.
@@ -124,7 +124,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _verify() -> int:
-    """Say whether what is installed is what was recorded of it: 0, or 1 if something is not."""
+    """Says whether the installed files are as recorded; returns 0, or 1 if not."""
     from hubbub.programs.integrity import verify  # noqa: PLC0415 as _Version says
 
     lines, is_whole = verify()
@@ -133,7 +133,7 @@ def _verify() -> int:
 
 
 def _refuse_slips(arguments: Sequence[str]) -> None:
-    """Raises BadParameter, with what was meant, for a first word that is no command."""
+    """Raises BadParameter, with a suggestion, if the first word is no command."""
     names = [*COMMANDS, *_SERVICES]
     typed = arguments[0] if arguments else "-"
     if typed in names or typed.startswith("-"):
@@ -144,7 +144,7 @@ def _refuse_slips(arguments: Sequence[str]) -> None:
 
 
 def _refuse_former_forms(arguments: Sequence[str]) -> None:
-    """Raises BadParameter, naming the command of today, for a form that version 0.1 had."""
+    """Raises BadParameter, naming today's command, for a form of version 0.1."""
     command, first = [*arguments, "", ""][:2]
     if command == "privacy" and (first.endswith(".toml") or first in {"--format", "--delta"}):
         raise BadParameter("the card is a command of its own: hubbub privacy card metrics.toml")
@@ -155,9 +155,10 @@ def _refuse_former_forms(arguments: Sequence[str]) -> None:
 
 
 def whole_parser(services: Mapping[str, Any] = MappingProxyType({})) -> Parser:
-    """Knows every command and all its options.
+    """The parser of every command with all options.
 
-    services: parsers of the services, programs of their own; without them their names alone.
+    `services` are the parsers of the services, which are programs of their own; without them only
+    their names are known.
 
     Raises:
         MissingDependency: a command imports what is not installed here.
@@ -169,7 +170,7 @@ def whole_parser(services: Mapping[str, Any] = MappingProxyType({})) -> Parser:
 
 
 def _parser(wanted: Sequence[str], services: Mapping[str, Any] = MappingProxyType({})) -> Parser:
-    """Knows these commands; of all of them the names and purposes, where none is named."""
+    """The parser of the `wanted` commands; if none, of all their names and purposes."""
     parser = _Parser(
         prog="hubbub",
         description="Usage statistics under local differential privacy.",

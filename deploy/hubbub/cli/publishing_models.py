@@ -1,4 +1,4 @@
-"""Signing the state of models: what the aggregator has worked out, as the shuffler serves it."""
+"""Signs the state of models, as the aggregator computed it, for the shuffler to serve."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from hubbub.signing.sign_bundle import sign_models
 
 
 def publish(service: Service, keys: Path, out: Path) -> dict[str, int] | None:
-    """Sign the state of every model into a file: each one's round; None where nothing is new.
+    """Signs the state of every model into a file; returns each one's round, None if nothing is new.
 
     Raises:
         ServiceUnavailable: the aggregator does not answer.

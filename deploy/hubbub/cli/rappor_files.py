@@ -44,10 +44,10 @@ _MAX_CELLS: Final = 1 << 24
 
 
 def read_collection(params: Path, counts: Path) -> Collection:
-    """The bit counts of a collection, with what it was collected by.
+    """Reads the bit counts of a collection, and its parameters.
 
     Raises:
-        BadParameter: a file that cannot be read or is malformed; names file, line and remedy.
+        BadParameter: a file cannot be read or is malformed; names file, line and remedy.
     """
     numbers = _read_params(params)
     bits, hashes, cohorts = (int(numbers[name]) for name in "khm")
@@ -78,10 +78,10 @@ def read_collection(params: Path, counts: Path) -> Collection:
 
 
 def read_map(path: Path, collection: Collection) -> tuple[list[str], Places]:
-    """The candidates' names, and the cells that each sets, as Design takes them.
+    """Reads the candidates' names, and the cells that each sets, as Design takes them.
 
     Raises:
-        BadParameter: as above; or a candidate named twice.
+        BadParameter: as above; or a candidate occurs twice.
     """
     bits, cohorts, hashes = collection.bits, collection.cohorts, collection.hashes
     width, size = cohorts * hashes, cohorts * bits
@@ -116,10 +116,10 @@ def read_map(path: Path, collection: Collection) -> tuple[list[str], Places]:
 def result_rows(
     names: Sequence[str], decoded: Decoded, reports: int
 ) -> Iterator[tuple[str | int, ...]]:
-    """A row of COLUMNS per candidate: the detected ones first, the largest first.
+    """Yields a row of COLUMNS per candidate: detected ones first, largest first.
 
-    Of a candidate that was not detected the interval reaches from 0 to the most that the counts
-    allow; its estimate is 0 but where it makes a likelier histogram.
+    The interval of a candidate that was not detected ranges from 0 to the most that the counts
+    allow; its estimate is 0 unless it makes the histogram more likely.
     """
     order = np.lexsort((decoded.p_values, -decoded.fitted, ~decoded.detected))
     for index in order.tolist():
@@ -137,7 +137,7 @@ def result_rows(
 
 
 def write_results(file: TextIO, rows: Iterator[tuple[str | int, ...]]) -> None:
-    """The rows as CSV, texts in quotes as the original tools write them; never a formula."""
+    """Writes the rows as CSV, with texts quoted as in the original tools, and no formulas."""
     csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n").writerow(COLUMNS)
     for name, *figures in rows:
         quoted = inert(str(name)).replace('"', '""')
@@ -174,7 +174,7 @@ def _read_params(path: Path) -> dict[str, str]:
 
 
 def _whole(fields: Sequence[str], where: str, top: int) -> list[int]:
-    """Whole numbers in [0, top]."""
+    """Reads whole numbers in [0, top]."""
     try:
         numbers = list(map(int, fields))
     except ValueError:
@@ -186,7 +186,7 @@ def _whole(fields: Sequence[str], where: str, top: int) -> list[int]:
 
 
 def _refuse_heading(cell: str, where: str) -> None:
-    """Raises BadParameter for a first line of which this cell should be a number, and is a name."""
+    """Raises BadParameter if the cell of a first line, which should be a number, is a name."""
     if cell.strip()[:1].isalpha():
         raise BadParameter(
             f"{where}: a heading, with {cell[:40]!a} in the place of a number; remove that line"

@@ -1,1 +1,1 @@
-"""People with known values, their reports drawn or sent, and the answers beside the truth."""
+"""Simulates people with known values, and compares answers with the truth."""

@@ -1,4 +1,4 @@
-"""What a rehearsal answers beside its values: tables of two parts, and public parts."""
+"""Further answers of a rehearsal: associations of two parts, and breakdowns by public fields."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ from hubbub.simulation.truth import Truth, true_values
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Associated:
-    """How two parts go together: Cramer's V of all who reported, and what was answered.
+    """Association of two parts: the true Cramer's V of all who reported, and the answer.
 
-    cramers_v: None where too few values are sure. p_value: of the test of independence.
+    `cramers_v` is None if too few values are detected; `p_value` is of the test of independence.
     """
 
     rows: str
@@ -33,9 +33,10 @@ class Associated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicRow:
-    """One value among those of one public value: its share there, true and as answered.
+    """The share of one value among the reports with one public value, true and as answered.
 
-    reports: of the public value. stands_out: whether it differs from all others beyond chance.
+    `reports` counts the reports with that public value; `stands_out` is whether its share differs
+    significantly from that of all others.
     """
 
     by: str
@@ -56,7 +57,10 @@ async def associations(
     codes: Sequence[Any],
     counts: Counts,
 ) -> list[Associated]:
-    """Every two parts of a metric that has some. counts: how many reports are of each code."""
+    """Compares the association of every two parts of a metric with the truth; empty without parts.
+
+    `counts` is the number of reports of each of `codes`.
+    """
     mechanism: Any = metric.randomizer
     if not metric.parts:
         return []
@@ -81,7 +85,7 @@ async def associations(
 
 
 def _cramers_v(table: "npt.NDArray[np.float64]") -> float:
-    """Of counts, without the values that nobody holds; 0 where one part has a single value."""
+    """Cramer's V of a table of counts; values that nobody holds are left out."""
     degrees = min(table.shape) - 1
     table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
     alone = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
@@ -91,9 +95,9 @@ def _cramers_v(table: "npt.NDArray[np.float64]") -> float:
 async def public_rows(
     query: QueryEngine, metric: Metric, question: EstimateQuery, people: Truth, names: Sequence[str]
 ) -> list[PublicRow]:
-    """A metric by each of its public fields.
+    """Compares a metric's breakdown by each public field with the truth.
 
-    people: who reported. names: what answers call the values of the metric, in their order.
+    `people` are those who reported; `names` are the values' names in answers, in order.
     """
     counts, rows = np.array(people.counts), []
     for by in metric.breakdown:

@@ -1,4 +1,4 @@
-"""The truth of a rehearsal over time: a file that says what people hold day by day."""
+"""Reads the truth of a rehearsal over time: a file with the values that people hold each day."""
 
 import re
 from array import array
@@ -28,12 +28,13 @@ _WORDS: Final = {"day", "value", "person", "count"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Days:
-    """What people hold on each day: a row per person and day, or per day, value and how many.
+    """The values that people hold each day: a row per person and day, or per day and value.
 
-    days: those of the file, ascending, numbered from 1970. codes: the values as the mechanism takes
-        them, each once.
-    day, value: per row, places in `days` and `codes`. count: how many people the row is of.
-    person: per row whose it is, from 0 on; None where the file does not say who is who.
+    Attributes:
+        days: the days of the file, ascending, numbered from 1970-01-01.
+        codes: the distinct values as the mechanism encodes them.
+        day, value: indexes into `days` and `codes`, per row. count: number of people, per row.
+        person: number of the person, from 0, per row; None if the file does not identify people.
     """
 
     days: tuple[int, ...]
@@ -44,7 +45,7 @@ class Days:
     person: Numbers | None
 
     def counted(self, rows: Numbers | slice, count: Numbers) -> Numbers:
-        """How many of these people hold each value on each day: [day, value]."""
+        """Counts the people who hold each value on each day; shape (days, codes)."""
         shape = len(self.days), len(self.codes)
         cells = self.day[rows] * shape[1] + self.value[rows]
         counts = np.bincount(cells, weights=count, minlength=shape[0] * shape[1])
@@ -52,26 +53,26 @@ class Days:
 
     @property
     def held(self) -> Numbers:
-        """How many of all people do."""
+        """The same of all people."""
         return self.counted(slice(None), self.count)
 
 
 def has_days(path: Path, metric: Metric) -> bool:
-    """Whether a file's head has a column `day`, which is none of the metric's own columns."""
+    """Whether the file's first line has a column `day` that is not one of the metric's own."""
     head = next(iter(csv_rows(path, "--values")), (0, ()))[1]
     own = {*metric.parts, *metric.breakdown}
     return "day" in _words(head, but=own) and "day" not in own
 
 
 def read_days(path: Path, metric: Metric) -> Days:
-    """A CSV file, plain or .gz, with a head: day, value, and person or count.
+    """Reads a CSV file, plain or .gz, with the columns day, value, and person or count.
 
-    A day is 2026-11-22, or a number of days since 1970. Of a set its values, with | between them;
-    of parts a column a part in place of value.
+    A day is 2026-11-22, or a number of days since 1970. The values of a set are separated by |;
+    a metric with parts has a column for each part in place of value.
 
     Raises:
-        BadParameter: it cannot be read; a line is not of such columns, or its value is not one of
-            the metric's; a person stands twice on a day. The message names the line.
+        BadParameter: the file cannot be read, has other columns, a value that the metric does not
+            take, or a person twice on a day. The message names the line.
     """
     if metric.epoch != "day" or not family_for(metric.randomizer).REHEARSES_DAYS:
         raise BadParameter(
@@ -119,7 +120,7 @@ def read_days(path: Path, metric: Metric) -> Days:
 def _days(
     path: Path, columns: "Sequence[array[int]]", codes: tuple[Any, ...], *, by_person: bool
 ) -> Days:
-    """The lines by column: day, place of the code, count, and the person's number."""
+    """Makes Days from columns of equal length: day, index of the code, count, and person."""
     day, place, number, person = (np.frombuffer(column, np.int64) for column in columns)
     if not len(day) or day.max() - day.min() >= _MAX_DAYS:
         raise BadParameter(f"--values {path}: write lines of 1 to {_MAX_DAYS:,} days")
@@ -137,7 +138,7 @@ def _days(
 
 
 def _words(head: Sequence[str], but: Collection[str]) -> list[str]:
-    """A head's cells, its own words in small letters. but: names that are as they are written."""
+    """The cells of the first line; our column names in lower case, except those in `but`."""
     cells = [cell.strip() for cell in head]
     return [cell.lower() if cell not in but and cell.lower() in _WORDS else cell for cell in cells]
 

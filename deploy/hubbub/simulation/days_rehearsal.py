@@ -1,4 +1,4 @@
-"""A rehearsal over days: who reports when, what is answered, and each day's truth."""
+"""Rehearses a metric over days: draws who reports when, and compares trends with the truth."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,9 +28,9 @@ _LATER = 7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayRow:
-    """One value on one day: the share that holds it, of all people of that day, and the answer.
+    """One value on one day: the true share among the people of that day, and the answer.
 
-    Of numbers the mean, in the metric's unit. reports: how many were made that day.
+    For numbers it is the mean, in the metric's unit. `reports` counts the reports of that day.
     """
 
     date: str
@@ -46,7 +46,7 @@ class DayRow:
 
 @dataclass(frozen=True, slots=True)
 class DaySeries:
-    """One value over the days that hold the minimum batch, as a trend has it."""
+    """One value over the days that reach the minimum batch, as in a trend."""
 
     value: str
     rows: tuple[DayRow, ...]
@@ -56,10 +56,10 @@ class DaySeries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayRun:
-    """One rehearsal. missed: of people who report on one day, those who were not there on it.
+    """The outcome of one rehearsal.
 
-    answered: whether a day has an answer. below: days with fewer reports than the minimum batch,
-        which have none.
+    `missed` counts people who were absent on the one day on which they would have reported.
+    `answered` is whether any day has an answer; `below` counts days below the minimum batch.
     """
 
     reports: int
@@ -71,10 +71,11 @@ class DayRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaySummary:
-    """Over all runs and days. rms_error: root of the mean square error of a day's share, or mean.
+    """Errors and coverage over all runs and days. `rms_error` is that of a day's share or mean.
 
-    line_rms_error, line_coverage: the same of lines and their bands, over the days that have one.
-    steps: how many a run. refused: runs with no day that holds the minimum batch.
+    `line_rms_error` and `line_coverage` are those of the trend's lines and their bands; `steps` is
+    the mean number of steps in a run; `refused` counts runs without a day that reaches the minimum
+    batch.
     """
 
     coverage: float | None
@@ -94,10 +95,10 @@ def rehearse_days(
     runs: int,
     seed: int | None,
 ) -> Iterator[DayRun]:
-    """So many runs, every one with coins and days of its own.
+    """Yields `runs` rehearsals, each with its own random numbers and days of reporting.
 
     Raises:
-        BadParameter: what cannot be drawn day by day; a confidence outside (0, 1).
+        BadParameter: the metric cannot be drawn by days; the confidence is outside (0, 1).
     """
     if metric.memoized and not metric.report_on:
         raise BadParameter(
@@ -110,7 +111,7 @@ def rehearse_days(
 
 
 def summary_of(runs: Sequence[DayRun]) -> DaySummary:
-    """What all runs say."""
+    """Errors and coverage over all runs."""
     raw, lines = Comparison(), Comparison()
     steps = 0
     for run in runs:
@@ -169,7 +170,7 @@ def _run(
 
 
 def _reporting(metric: Metric, days: Days, chance: np.random.Generator) -> tuple[Numbers, int]:
-    """Who reports on each day, [day, value]; and how many were not there on their own day."""
+    """Draws who reports: counts of shape (days, codes), and how many were absent on their day."""
     count, missed = days.count, 0
     rows: Numbers | slice = slice(None)
     if metric.report_on:
@@ -188,9 +189,9 @@ def _reporting(metric: Metric, days: Days, chance: np.random.Generator) -> tuple
 def _on_their_day(
     periods: Sequence[range], person: Numbers, days: Days, chance: np.random.Generator
 ) -> tuple[Numbers, int]:
-    """The rows of people on the one day of their period; and how many people, in all periods.
+    """Draws each person's day in each period; returns their rows, and the number of such pairs.
 
-    periods: of each day.
+    `periods` has the period of each day.
     """
     every = sorted(set(periods), key=lambda period: period.start)
     places = {period: place for place, period in enumerate(every)}
@@ -214,7 +215,7 @@ async def _trend(
 
 
 def _beside(days: Days, truth: Mapping[str, Floats], trend: Trended) -> Iterator[DaySeries]:
-    """Every series with the truth of each of its days."""
+    """Yields every series of a trend with the truth of each day."""
     places = {day: place for place, day in enumerate(days.days)}
     for series in trend.series:
         true = truth[series.value]
@@ -236,7 +237,7 @@ def _beside(days: Days, truth: Mapping[str, Floats], trend: Trended) -> Iterator
 
 
 def _truth(metric: Metric, days: Days) -> Mapping[str, Floats]:
-    """By what answers call it, each value's share of a day's people; of numbers the mean."""
+    """Each value's share of the people of each day, by its name in answers; or their mean."""
     mechanism: Any = metric.randomizer
     if metric.values is None:
         return {MEAN: true_values(mechanism, [MEAN], days.codes, days.held)[:, 0]}

@@ -1,4 +1,4 @@
-"""Simulated devices: each person a client of its own, with its own secret, over the real wire."""
+"""Simulated devices: a client with its own secret per person, over the real protocol."""
 
 import time
 from collections import Counter
@@ -22,9 +22,9 @@ _TOLD_EVERY: Final = 100
 
 
 class SimulatedDevice:
-    """The SDK's own client with a secret of its own, which sends only when it is told to.
+    """The SDK's client with a secret of its own, which sends only when told to.
 
-    waiting: reports that its last flush could not send.
+    `waiting` is the number of reports that its last flush could not send.
     """
 
     def __init__(self, bundle: Bundle, transport: Transport) -> None:
@@ -32,9 +32,9 @@ class SimulatedDevice:
         self.waiting = 0
 
     def flush(self, queued: int, seconds: float) -> tuple[int, Counter[str]]:
-        """Send new reports, and those that wait: how many the shuffler took, and what was dropped.
+        """Sends new and waiting reports; returns how many were acknowledged, and those dropped.
 
-        queued: reports since the last flush.
+        `queued` is the number of reports since the last flush.
         """
         before, dropped = self.waiting + queued, Counter(self.client.dropped)
         if before:
@@ -46,7 +46,7 @@ class SimulatedDevice:
 
 @dataclass(slots=True, kw_only=True)
 class Sent:
-    """What the devices did. acknowledged: reports that the shuffler took over."""
+    """What devices have done; `acknowledged` counts reports that the shuffler accepted."""
 
     devices: int = 0
     acknowledged: int = 0
@@ -55,7 +55,7 @@ class Sent:
     send_seconds: float = 0.0
 
     def add(self, other: "Sent") -> None:
-        """Add what other devices did."""
+        """Adds what other devices have done."""
         self.devices += other.devices
         self.acknowledged += other.acknowledged
         self.not_sent += other.not_sent
@@ -66,7 +66,7 @@ class Sent:
 def send_everyone(
     everyone: Sequence[Person], bundle_path: Path, advance: Callable[[int], None]
 ) -> Sent:
-    """Let every person's device report, in a few processes; `advance` hears of devices done.
+    """Sends everybody's reports, in a few processes; calls `advance` with numbers of devices done.
 
     Raises:
         HubbubError: a process of devices failed.
@@ -83,7 +83,7 @@ def send_everyone(
 
 
 def _send_some(share: tuple[Sequence[Person], Path], tell: Tell) -> None:
-    """One process: its devices share a connection, as devices behind one proxy do."""
+    """The work of one process: its devices share a connection, like devices behind a proxy."""
     some, bundle_path = share
     bundle = read_bundle(bundle_path)
     transport = transport_to(bundle.shuffler, roots=bundle.roots)

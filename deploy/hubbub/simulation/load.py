@@ -1,4 +1,4 @@
-"""The devices of `hubbub load`: the SDK's own client each, woken at the times of a schedule."""
+"""The devices of `hubbub load`: clients of the SDK that wake at the times of a schedule."""
 
 import itertools
 import math
@@ -30,9 +30,9 @@ _random: Final = secrets.SystemRandom()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What is asked for. wakes_a_second: how often any device reports all of these metrics.
+    """The requested load: `wakes_a_second` is how often some device reports all of the metrics.
 
-    shuffler: where devices send to; the bundle's without it.
+    `shuffler` is the address to send to; None for that in the bundle.
     """
 
     bundle: Path
@@ -46,17 +46,17 @@ class Load:
 
 
 class Times:
-    """Durations, counted by size."""
+    """A histogram of durations, in steps of 2%."""
 
     def __init__(self) -> None:
         self.counts: Counter[int] = Counter()
 
     def add(self, seconds: float) -> None:
-        """Count one more duration."""
+        """Adds a duration, in seconds."""
         self.counts[math.ceil(math.log(max(seconds, 1e-7)) / _STEP)] += 1
 
     def percentile(self, share: float) -> float:
-        """The duration that this share is within, in seconds, at most 2% too long; 0 of none."""
+        """The duration, in seconds, that a share of them does not exceed, at most 2% too long."""
         rest = share * self.counts.total()
         for step in sorted(self.counts):
             rest -= self.counts[step]
@@ -67,12 +67,12 @@ class Times:
 
 @dataclass(slots=True, kw_only=True)
 class Seen:
-    """What the devices saw.
+    """What the devices have measured.
 
-    seconds: from the first wake until all was over. acknowledged: reports that the shuffler took.
-    calls: durations of `report()`. answers: from when a device was due to wake until its reports
-    were acknowledged, whatever held it up. behind: wakes that began later than due by more than a
-    tenth of a second: it is this machine that lacks time.
+    `seconds` is the time from the first wake to the end; `calls` are durations of `report()`;
+    `answers` are times from when a device was due to wake until its reports were acknowledged.
+    `behind` counts wakes that began over 0.1 s late, which shows that this machine is too slow.
+    `acknowledged` counts reports that the shuffler accepted.
     """
 
     seconds: float = 0.0
@@ -84,7 +84,7 @@ class Seen:
     answers: Times = field(default_factory=Times)
 
     def add(self, other: "Seen") -> None:
-        """Add what others saw."""
+        """Adds what other devices have measured."""
         self.wakes += other.wakes
         self.behind += other.behind
         self.acknowledged += other.acknowledged
@@ -94,7 +94,7 @@ class Seen:
 
 
 def drive(load: Load, hear: Callable[[Seen], None]) -> Seen:
-    """Run it to its end, or until Ctrl-C: what was seen. `hear` is told of it so far.
+    """Runs the load to its end or until Ctrl-C; calls `hear` with the measurements so far.
 
     Raises:
         HubbubError: a process of devices failed.
@@ -114,12 +114,12 @@ def drive(load: Load, hear: Callable[[Seen], None]) -> Seen:
 
 
 def _run(share: "tuple[Load, int, float, Event]", tell: Tell) -> None:
-    """One process, with its share of the devices and of the wakes."""
+    """The work of one process: its share of the devices and wakes."""
     _Devices(*share).run(tell)
 
 
 class _Device(SimulatedDevice):
-    """It does one thing at a time."""
+    """A simulated device that does one thing at a time."""
 
     def __init__(self, bundle: Bundle, transport: Transport) -> None:
         super().__init__(bundle, transport)
@@ -168,7 +168,7 @@ class _Devices:
             self._wake(wake % self._load.devices, due)
 
     def _wake(self, device: int, due: float) -> None:
-        """One device says what it has to say, and sends it."""
+        """Lets one device report all metrics, and sends the reports."""
         late = time.time() - due
         with self._lock:
             device_state = self._devices.get(device) or self._devices.setdefault(
@@ -197,7 +197,7 @@ class _Devices:
                 measurements.answers.add(answered)
 
     def _flush(self, device: _Device, queued: int, until: float) -> None:
-        """Send what was queued, and what an earlier wake could not."""
+        """Sends the queued reports, and those that an earlier wake could not send."""
         acknowledged, dropped = device.flush(queued, max(0.0, until - time.monotonic()))
         with self._lock:
             self._seen.acknowledged += acknowledged

@@ -1,4 +1,4 @@
-"""A model's table in a TOML file, `[models.NAME]`, and the people of a CSV file as it has them."""
+"""Reads a model from its table `[models.NAME]` in a TOML file, and people from a CSV file."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,10 +49,10 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """A model as its table has it. features: None for every column but the label.
+    """A model as its table describes it. `features` is None for every column except the label.
 
-    positive: the text of a label that counts as 1; None where the label is a number. negative: the
-    one that counts as 0; "" for every other.
+    `positive` is the text of a label that counts as 1, None if labels are numbers; `negative` the
+    text that counts as 0, "" for any other text.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Planned:
     features: Mapping[str, Sequence[Any]] | None
 
     def of(self, head: Sequence[str]) -> tuple[Model, dict[str, Sequence[Any]]]:
-        """The model for a file with these columns, and what each column of the file is."""
+        """The model for a file with these columns, and the range or values of each feature."""
         every = self.features
         if every is None:
             every = {
@@ -95,11 +95,11 @@ class Planned:
 
     @property
     def crowd(self) -> int:
-        """The fewest people of a round that leave together; 0 where any do."""
+        """The smallest number of people in a round that leaves the shuffler; 0 for any number."""
         return _whole("crowd", self.table["crowd"]) if "central_epsilon" in self.table else 0
 
     def _local_epsilon(self, model: Model) -> float:
-        """The largest of one report with which all of a person's keep the central promise."""
+        """The largest epsilon of a report with which all of a person's keep the central promise."""
         terms = {
             field.name: field.default for field in fields_of(Metric) if field.name in CENTRAL_FIELDS
         }
@@ -112,9 +112,9 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """Columns in [0, 1], shape (people, columns); labels in [0, 1]; how many values clipped.
+    """Columns scaled to [0, 1], shape (people, columns); labels in [0, 1]; how many were clipped.
 
-    Of softmax labels are the places of classes.
+    The labels of softmax are indexes of classes.
     """
 
     columns: Floats
@@ -123,10 +123,10 @@ class People:
 
 
 def read_model(path: Path, name: str) -> Planned | None:
-    """The model of this name; None if the catalog has none, or cannot be read.
+    """Reads the model of this name; None if the catalog has none, or cannot be read.
 
     Raises:
-        BadParameter: a field is missing, unknown or wrong.
+        BadParameter: a field is missing, unknown or invalid.
     """
     models = _models(path)
     if name not in models:
@@ -159,11 +159,11 @@ def read_model(path: Path, name: str) -> Planned | None:
 
 
 def read_people(path: Path, planned: Planned, option: str = "--values") -> tuple[Model, People]:
-    """The people of a CSV file with a head, a line each. option: by which it was named.
+    """Reads people from a CSV file with a header, one per line; `option` named the file.
 
     Raises:
-        BadParameter: a column is missing, or a field is no number, or not one of those listed; the
-            line is named and never what it holds.
+        BadParameter: a column is missing, or a field is no number or not a listed value; the
+            message names the line, never its content.
     """
     rows = csv_rows(path, option)
     head = next(rows, (1, ()))[1]
@@ -204,7 +204,7 @@ def _rows(
     features: Mapping[str, Sequence[Any]],
     planned: Planned,
 ) -> Iterator[list[float]]:
-    """Each person's columns and label."""
+    """Yields each person's columns, followed by the label."""
     places = {name: head.index(name) for name in (*features, planned.label)}
     for number, row in rows:
         if not row:
@@ -235,7 +235,7 @@ def _label(where: str, text: str, planned: Planned) -> float:
 
 
 def _coded(where: str, text: str, says: Sequence[Any]) -> list[float]:
-    """One value as columns: a number, whether it is each of those listed, or in each band."""
+    """Encodes a value as columns: the number itself, or 0s and 1s for listed values or bands."""
     if isinstance(says[0], str):
         if text not in says:
             raise BadParameter(f"{where}: the value is not one of the {len(says)} listed values")

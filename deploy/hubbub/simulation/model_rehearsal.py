@@ -1,4 +1,4 @@
-"""A model rehearsed: people dealt out to rounds, their gradients randomized, the steps taken."""
+"""Rehearses a model: deals people out to rounds, randomizes gradients, and takes the steps."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -37,9 +37,9 @@ _MAX_BOOKS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """One run: the model, and how good it is on the people of the test.
+    """The model of one run, and its quality on the test people.
 
-    judgement: how good those say by randomized reports who were held out; None without them.
+    `judgement` is its quality by randomized reports of held-out people; None without them.
     """
 
     learned: Learned
@@ -48,7 +48,7 @@ class Trained:
 
 
 def codes_of(model: Model) -> VectorCodes:
-    """The mechanism of a model's rounds: of its columns and the intercept."""
+    """The mechanism of a model's rounds, for its columns and intercept."""
     words = words_for(model.epsilon)
     books = min(MAX_CELLS // words, _MAX_BOOKS)
     return VectorCodes(epsilon=model.epsilon, dimensions=model.dimensions, words=words, books=books)
@@ -64,9 +64,9 @@ def rehearse_model(
     seed: int | None,
     confidence: float = 0.95,
 ) -> Iterator[Trained]:
-    """So many runs, each with the people in another order and other coins.
+    """Yields `runs` trained models, each with another order of people and other random numbers.
 
-    confidence: of the intervals of those who judge.
+    `confidence` is the level of the intervals in `judgement`.
     """
     for chance in np.random.default_rng(seed).spawn(runs):
         whole = _drawn(len(people.labels), reports, chance)
@@ -79,7 +79,7 @@ def rehearse_model(
 
 
 def _drawn(every: int, reports: int | None, chance: np.random.Generator) -> NDArray[np.int64]:
-    """Who is asked, in which order: everybody once, or so many with repetition."""
+    """Draws who is asked, in order: everybody once, or `reports` people with repetition."""
     if reports is None:
         return chance.permutation(every)
     return chance.integers(0, every, reports)
@@ -88,7 +88,7 @@ def _drawn(every: int, reports: int | None, chance: np.random.Generator) -> NDAr
 def _learned(
     model: Model, people: People, order: NDArray[np.int64], chance: np.random.Generator
 ) -> Learned:
-    """The model of those people, dealt out to rounds in this order."""
+    """Trains the model on people who are dealt out to rounds in this order."""
     codes = codes_of(model)
     turns = _turns(model, len(order), rounds_of(model, len(order), codes.squared_error), chance)
     pool = chance.integers(0, 1 << 62)
@@ -112,7 +112,7 @@ def _learned(
 def _turns(
     model: Model, people: int, rounds: int, chance: np.random.Generator
 ) -> Sequence[slice | NDArray[np.int64]]:
-    """Of each round who is in it: so many rounds of each person alike, or one."""
+    """The people of each round: each person in one round, or in `rounds_each` random ones."""
     if not model.rounds_each:
         return list(deal(people, rounds))
     order = chance.random((people, rounds + 1)).argsort(axis=1)
@@ -123,7 +123,7 @@ def _turns(
 def _told(
     model: Model, judges: People, learned: Learned, confidence: float, chance: np.random.Generator
 ) -> Judgement | None:
-    """What people say of a finished model who taught it nothing, drawn as devices do."""
+    """Draws randomized reports of people who did not train the model, and judges it by them."""
     edges = edges_of(learned.centre, learned.about, bins_for(model.epsilon))
     score, labels = linear(model.kind, judges.columns, learned.weights), judges.labels
     if model.kind == "softmax":

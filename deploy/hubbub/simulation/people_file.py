@@ -1,4 +1,4 @@
-"""The truth that a rehearsal begins with: a file of values that people hold, and how many do."""
+"""Reads the truth of a rehearsal: a file of values, with how many people hold each."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -23,15 +23,15 @@ _HEADS: Final = (["value"], ["value", "count"])
 
 
 def read_truth(path: Path, metric: Metric) -> Truth:
-    """A CSV file, plain or .gz: a person's value a line, or `value,count`; a head is passed over.
+    """Reads a CSV file, plain or .gz, of values or `value,count`, one per line, after any header.
 
-    Of a set its values, with | between them; nothing for an empty one, with its count. Of parts a
-    column a part, and of a vector one a coordinate, under a head; and of a metric with a breakdown
-    a column a public field, too.
+    The values of a set are separated by |; an empty set is an empty value with its count. Parts and
+    the coordinates of a vector have a column each, named in a header; so have the public fields of
+    a metric with a breakdown.
 
     Raises:
-        BadParameter: it cannot be read; a line is neither, or its value is not one of the metric's.
-            The message names the line, not what is in it.
+        BadParameter: the file cannot be read, or a line or value is invalid; the message names the
+            line, not its content.
     """
     code, counts = coder(metric), Counter[tuple[Any, str]]()
     names: dict[Any, str] = {}
@@ -79,13 +79,13 @@ def read_truth(path: Path, metric: Metric) -> Truth:
 
 
 def _is_apart(path: Path, metric: Metric) -> bool:
-    """Whether a file's head has the public fields of a metric that is told apart by them."""
+    """Whether the file's first line names a public field of the metric's breakdown."""
     head = next(iter(csv_rows(path, "--values")), (0, ()))[1]
     return any(cell.strip() in metric.breakdown for cell in head)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, tuple[str, Mapping[str, str], int]]]:
-    """Line numbers, with value and count; nothing is public."""
+    """Yields line number and value, no public fields, and count."""
     rows = csv_rows(path, "--values")
     for number, row in rows:
         if number == 1 and [cell.strip().lower() for cell in row] in _HEADS:
@@ -107,9 +107,9 @@ def _lines(path: Path) -> Iterator[tuple[int, tuple[str, Mapping[str, str], int]
 def _lines_of_columns(
     path: Path, metric: Metric, *, apart: bool
 ) -> Iterator[tuple[int, tuple[Any, Mapping[str, str], int]]]:
-    """Line numbers, with the value, or that of each part, what is public, and count.
+    """Yields line number, value (or those of the parts), public fields, and count, by the header.
 
-    The head says which column is which. apart: whether public fields have columns.
+    `apart` is whether public fields have columns.
     """
     parted = metric.value_kind.columns(metric)
     own = [*parted] or ["value"]
@@ -140,7 +140,7 @@ def _lines_of_columns(
 
 
 def numbered(texts: Mapping[str, str], metric: Metric) -> dict[str, Any]:
-    """The same with the parts that are numbers as such; what is none is told later."""
+    """Reads parts that are numbers as numbers; invalid ones stay texts, and are refused later."""
     values: dict[str, Any] = dict(texts)
     for part, own in metric.ranges.items():
         if texts[part] not in own.values:
@@ -151,7 +151,7 @@ def numbered(texts: Mapping[str, str], metric: Metric) -> dict[str, Any]:
 
 
 def coder(metric: Metric) -> Callable[[Any], Any]:
-    """From a cell of the file to the mechanism's own value."""
+    """Makes a function from a cell of the file to the mechanism's encoding of its value."""
     mechanism: Any = metric.randomizer
     if mechanism.VALUES != "numbers" and not metric.edges:
         read = metric.value_kind.reader(metric)

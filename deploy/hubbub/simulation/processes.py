@@ -1,4 +1,4 @@
-"""Work in a few processes at once, each of which tells what it did until it has ended."""
+"""Runs work in several processes, each of which sends results to its parent."""
 
 import multiprocessing
 import queue
@@ -24,9 +24,10 @@ def run_processes(
     hear: Tell,
     interrupted: Callable[[], None] | None = None,
 ) -> None:
-    """Run `work(share, tell)` in a process for each share; `hear` what they tell, until all ended.
+    """Runs `work(share, tell)` in a process per share; calls `hear` with what they tell.
 
-    interrupted: called at Ctrl-C, and they go on to their end; without it, KeyboardInterrupt.
+    At Ctrl-C `interrupted` is called, and the processes run to their end; without it,
+    KeyboardInterrupt is raised.
 
     Raises:
         HubbubError: a process failed, or was killed.

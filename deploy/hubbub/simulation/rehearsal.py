@@ -1,7 +1,7 @@
-"""A rehearsal: people whose values are known report to nobody; what is answered is set beside them.
+"""A rehearsal: draws the totals of people with known values, and compares answers with the truth.
 
-Totals come from the exact law of the shipping randomizers, and the query core answers them as it
-answers those in Redis. Nothing is sent, and nothing is kept.
+Totals come from the exact distributions of the shipped randomizers, and the query core answers
+them like those in Redis. Nothing is sent or stored.
 """
 
 import asyncio
@@ -41,11 +41,11 @@ _EVERY: Final = EpochRange(epochs="all")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is rehearsed: who reports in how many epochs, and what is asked.
+    """What to rehearse: who reports in how many epochs, and the question.
 
-    bundle: one that has the metric.
-    reports: how many people, drawn from the truth as from a population; None for those of the file.
-    candidates: strings to look for beside those of the file.
+    `bundle` must contain the metric; `reports` people are drawn from the truth as from a
+    population, None takes those of the file; `candidates` are strings to look for beside those of
+    the file.
     """
 
     bundle: Bundle
@@ -57,7 +57,7 @@ class Plan:
     candidates: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raises BadParameter for candidates of a metric that is not over strings."""
+        """Raises BadParameter if there are candidates and the metric is not over strings."""
         if self.candidates and family_for(self.metric.randomizer).KIND != "strings":
             raise BadParameter(
                 f'metric "{self.metric.name}" is not over strings: leave candidates out'
@@ -65,18 +65,18 @@ class Plan:
 
     @property
     def finds(self) -> bool:
-        """Whether strings are found, and not looked for."""
+        """Whether strings are discovered, without a list of candidates."""
         return family_for(self.metric.randomizer).FINDS and not self.candidates
 
     @property
     def above_most(self) -> int:
-        """Of sets, how many people hold more values than a device tells."""
+        """Number of people whose set has more values than a device reports."""
         return above_most(self.metric, self.truth.codes, self.truth.counts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Central:
-    """What crowds of the smallest size say of one person: one epoch, and all of them, in nats."""
+    """What the smallest crowds reveal about one person, in one epoch and in all, in nats."""
 
     epoch: float
     all_epochs: float
@@ -87,12 +87,11 @@ class Central:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One value: what is true and what was answered, in reports; of a mean, in its own unit.
+    """One value, true and as answered, in reports; for a mean in the metric's unit.
 
-    detected: None of a mean. shown: it is in the top list, or the only answer, or was found.
-    beginning: of strings that were found, whether it is only what longer ones begin with; what is
-        true is then of all of those together.
-    consistent: the likely histogram's; None of a mean.
+    `detected` and `consistent` (the likeliest histogram) are None for a mean; `shown` is whether it
+    is in the top list, the only answer, or was discovered. `beginning` marks a discovered prefix of
+    longer strings; `true` then counts all of those.
     """
 
     value: str
@@ -108,10 +107,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PercentileRow:
-    """A percentile of numbers in parts: where the true one lies, between edges, and what was said.
-
-    holds: whether the interval holds all of the part that the true one is in.
-    """
+    """A percentile of numbers in parts: the edges of the part with the true one, and the answer."""
 
     percentile: float
     true_low: float
@@ -122,21 +118,21 @@ class PercentileRow:
 
     @property
     def holds(self) -> bool:
-        """Whether the interval has that part in it."""
+        """Whether the interval contains that whole part."""
         return self.low <= self.true_low and self.true_high <= self.high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One rehearsal. reports: how many were made in all, of those epochs that left the shuffler.
+    """The outcome of one rehearsal; `reports` counts those of all epochs that left the shuffler.
 
-    answered: whether those were as many as the minimum batch.
-    withheld: epochs that did not leave, having fewer reports than the metric's crowd.
-    recall: where strings are found, of those that are found 95 times in 100 how many were, whole;
-        None where nobody holds so frequent a one. recall_begun: the same of those that were found
-        whole or by a beginning that is as long as the tree tells.
-    associations: of parts, every two. public: of what is told apart, every part and value.
-    percentiles: of numbers in parts. effects: of an experiment's arms, of the values file's.
+    Attributes:
+        answered: whether the reports reach the minimum batch.
+        withheld: epochs that did not leave, as they had fewer reports than the crowd.
+        recall: part of the strings frequent enough to be discovered in 95% of cases that were;
+            None without such strings. recall_begun: the same, counting prefixes of full length.
+        associations: of every two parts. public: of every public value and value.
+        percentiles: of numbers in parts. effects: of an experiment's arms.
     """
 
     reports: int
@@ -152,7 +148,7 @@ class Run:
 
 
 def central_of_plan(plan: Plan) -> Central | None:
-    """The promise that every epoch keeps that leaves; None of a metric without one."""
+    """The promise that every epoch that leaves keeps; None for a metric without a crowd."""
     metric, crowd = plan.metric, smallest_crowd(plan.metric)
     if crowd is None:
         return None
@@ -167,16 +163,16 @@ def central_of_plan(plan: Plan) -> Central | None:
 
 @dataclass(frozen=True, slots=True)
 class DrawnStore:
-    """Drawn totals, in the place of a store."""
+    """A store of drawn totals."""
 
     windows: Mapping[Window, WindowTotals]
 
     async def read(self, windows: Sequence[Window]) -> list[WindowTotals]:
-        """What these windows hold."""
+        """The totals of these windows."""
         return [self.windows[window] for window in windows]
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
-        """What each window of the streams holds."""
+        """The number of reports and dummies in each window of the streams."""
         return {
             w: Counted(window_totals.counted, window_totals.dummies)
             for w, window_totals in self.windows.items()
@@ -184,7 +180,7 @@ class DrawnStore:
         }
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
-        """The terms of the law that are known of each."""
+        """The known terms of the conservation law of each window."""
         return {
             window: {"counted": window_totals.counted, DUMMIES: window_totals.dummies}
             for window, window_totals in self.windows.items()
@@ -192,12 +188,12 @@ class DrawnStore:
 
 
 def rehearse(plan: Plan, runs: int, seed: int | None) -> Iterator[Run]:
-    """So many runs, one after the other, every one with coins and people of its own.
+    """Yields `runs` rehearsals, each with its own people and random numbers.
 
-    seed: of the coins; None for the system's.
+    `seed` makes them repeatable; None takes the system's randomness.
 
     Raises:
-        BadParameter: what cannot be drawn; a confidence outside (0, 1).
+        BadParameter: the metric cannot be drawn like this; the confidence is outside (0, 1).
     """
     metric = plan.metric
     if metric.memoized and (metric.report_on or metric.sampling < 1) and plan.epochs > 1:
@@ -244,7 +240,7 @@ def _run(plan: Plan, chance: np.random.Generator) -> Run:
 async def _told(
     plan: Plan, drawn: DrawnStore, reported: "np.typing.NDArray[np.int64]", withheld: int
 ) -> Run:
-    """What every face would say, each beside its truth. reported: of each code, how many did."""
+    """Asks all questions of drawn totals; `reported` is the number of reports of each code."""
     metric, codes, reports = plan.metric, list(plan.truth.codes), int(reported.sum())
     query = QueryEngine(plan.bundle, drawn, clock=lambda: 0.0)
     question = _asked(plan)
@@ -277,7 +273,7 @@ async def _told(
 
 
 def _percentiles(rows: Sequence[Row], answer: Estimated) -> Iterator[PercentileRow]:
-    """Every percentile beside the part that the true one is in."""
+    """Yields every percentile with the part that contains the true one."""
     people = np.array([row.true for row in rows[: max(len(answer.edges) - 1, 0)]])
     if not people.sum():
         return
@@ -295,9 +291,9 @@ def _percentiles(rows: Sequence[Row], answer: Estimated) -> Iterator[PercentileR
 
 
 def as_window(metric: Metric, totals: Totals, chance: np.random.Generator) -> WindowTotals | None:
-    """What an epoch holds once these reports have left, with the dummies among them.
+    """The totals of an epoch that has left the shuffler, dummies included.
 
-    None where they do not leave: they are fewer than the metric's crowd.
+    None if it does not leave, as it has fewer reports than the metric's crowd.
     """
     cells, each = np.array(totals.cells, dtype=np.int64), int(metric.dummies_each)
     size, named = len(cells), np.zeros_like(cells)
@@ -326,7 +322,7 @@ def as_window(metric: Metric, totals: Totals, chance: np.random.Generator) -> Wi
 def _taking_part(
     plan: Plan, counts: "np.typing.NDArray[np.int64]", parts: int, chance: np.random.Generator
 ) -> Iterator["np.typing.NDArray[np.int64]"]:
-    """How many of each value report in so many epochs, or in the one that stands for all."""
+    """Yields the number of reports of each value in each epoch, or in one that stands for all."""
     metric, rest = plan.metric, counts
     for epoch in range(parts):
         part = counts
@@ -349,7 +345,7 @@ def _asked(plan: Plan) -> EstimateQuery:
 async def _answered(
     plan: Plan, query: QueryEngine, question: EstimateQuery
 ) -> tuple[Estimated, set[str]]:
-    """The estimates, and which values their top list would show."""
+    """The estimates, and the names of the values that a top list would show."""
     metric = plan.metric
     answer = await query.estimate(metric.name, question)
     if answer.kind in OF_NUMBERS or plan.finds:
@@ -365,7 +361,7 @@ def _beside(
     answer: Estimated,
     visible_names: Collection[str],
 ) -> Iterator[Row]:
-    """Every value's answer beside its truth."""
+    """Yields every value's answer with its truth."""
     names = [value.value for value in answer.values]
     true = true_values(metric.randomizer, names, codes, reported)
     beginnings = set(answer.beginnings)
@@ -389,7 +385,7 @@ def _recall(
     reported: "np.typing.NDArray[np.int64]",
     strings: Sequence[str],
 ) -> float | None:
-    """Of the strings that are found 95 times in 100, how many were."""
+    """The part of strings frequent enough to be discovered in 95% of cases that were."""
     if not plan.finds:
         return None
     tree: Any = plan.metric.randomizer

@@ -1,4 +1,4 @@
-"""A tally: the figures of many rehearsals together."""
+"""Adds up the figures of many rehearsals."""
 
 from dataclasses import dataclass, field
 
@@ -8,17 +8,16 @@ from hubbub.simulation.truth import Comparison
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Over all runs. coverage: shares of intervals that hold the truth; None where there is none.
+    """Errors and coverage over all runs.
 
-    false_flags: how many values that nobody holds are flagged in a run; false_share: of a run's
-    flags, how many are false, on average. rms_error: of estimates, in reports, or a mean's unit.
-    recall: of strings that are found 95 times in 100, how many were, whole; None where none is
-    looked for. recall_begun: how many were whole or by their beginning.
-    refused: runs without an answer, for having had fewer reports than the minimum batch.
-    withheld: epochs that did not leave the shuffler, having had fewer reports than the crowd.
-    coverage_associations, coverage_public: of Cramer's V of two parts; of shares among those of one
-    public value. coverage_percentiles: of percentiles, whose intervals hold whole parts.
-    effects_shown: of runs, how many show an effect of an experiment; None of none.
+    Attributes:
+        coverage, coverage_*: part of the intervals that contain the truth; None without intervals.
+        false_flags: mean number of detected values in a run that nobody holds; false_share: mean
+            part of the detected values of a run that are such.
+        rms_error: of estimates, in reports or a mean's unit.
+        recall, recall_begun: means of those of Run; None if no strings are discovered.
+        refused: runs below the minimum batch. withheld: epochs with fewer reports than the crowd.
+        effects_shown: part of the runs that show an effect of an experiment; None without one.
     """
 
     coverage: float | None
@@ -38,7 +37,7 @@ class Summary:
 
 @dataclass(slots=True, kw_only=True)
 class Tally:
-    """Adds up what a summary needs, run by run."""
+    """Accumulates a summary, run by run."""
 
     runs: int = 0
     refused: int = 0
@@ -56,7 +55,7 @@ class Tally:
     recalls: int = 0
 
     def add(self, run: Run) -> None:
-        """One more run."""
+        """Adds a run."""
         self.withheld += run.withheld
         if not run.answered:
             self.refused += 1
@@ -83,7 +82,7 @@ class Tally:
         self.false_shares += flagged.count(0) / max(len(flagged), 1)
 
     def summary(self) -> Summary:
-        """The figures of all runs."""
+        """The summary of all runs so far."""
         return Summary(
             coverage=self.values.coverage,
             coverage_shown=self.shown.coverage,

@@ -1,4 +1,4 @@
-"""`hubbub plan --simulate`: totals drawn as a plan says, estimated as they will be."""
+"""Draws totals for `hubbub plan --simulate` as planned, and estimates them."""
 
 from collections.abc import Mapping
 from math import sqrt
@@ -27,7 +27,7 @@ def rank_error(
     reports: float,
     percentile: float,
 ) -> float:
-    """Half the width, in rank, of the 95% interval of a percentile by so many reports."""
+    """Half the width, in rank (share of people), of the 95% interval of a percentile."""
     mechanism, parts = build(name, **parameters), question.size
     edge = min(max(round(percentile / 100 * parts), 1), parts - 1)
     drawn = min(reports, _MAX_DRAWN)
@@ -41,13 +41,13 @@ def rank_error(
 
 
 def _width(ranks: Ranks, edge: int) -> float:
-    """Between which shares the one below an edge is, in 95 of 100 cases."""
+    """Width of the 95% interval of the share below an edge."""
     reach = reach_of(0.95)
     return share_end(ranks, edge, reach, 1.0) - share_end(ranks, edge, reach, 0.0)
 
 
 def check_rank_goal(percentile: float, within: float | None) -> None:
-    """Raises BadParameter for no percentile, or an error that reaches an end of all ranks."""
+    """Raises BadParameter for an invalid percentile, or an error that reaches rank 0 or 1."""
     check_percentiles([percentile])
     room = min(percentile, 100 - percentile) / 100
     if within is not None and not 0 < within < room:
@@ -61,10 +61,10 @@ _MAX_REPORTS: Final = 10**12
 
 
 def simulate(question: MetricDraft, plan_row: Row, seed: int) -> dict[str, Any]:
-    """One drawing: value i + 1 is held in proportion to 1 / (i + 1), as most things in the world.
+    """Draws once: value i + 1 is held in proportion to 1 / (i + 1), Zipf's law.
 
     Raises:
-        BadParameter: too many reports or values to draw.
+        BadParameter: there are too many reports or values to draw.
     """
     if not plan_row.reports <= _MAX_REPORTS:
         raise BadParameter(f"{plan_row.reports:,.0f} reports are too many to draw")
@@ -109,7 +109,7 @@ def simulate(question: MetricDraft, plan_row: Row, seed: int) -> dict[str, Any]:
 
 
 def _names(question: MetricDraft) -> list[str] | None:
-    """What listed values are called, none of which has a name yet."""
+    """Placeholder names for listed values and parts; None for other kinds."""
     match question.kind:
         case "parts":
             sizes = enumerate(question.parts, start=1)

@@ -1,4 +1,4 @@
-"""People with known values, and the truth that an answer about them is compared with."""
+"""People with known values, and the truth to compare answers with."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from hubbub.catalog import Metric
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """Values as the metric's mechanism takes them, each once, with how many people hold it.
+    """The distinct values as the mechanism encodes them, and how many people hold each.
 
-    names: as people write them. streams: where answers are told apart by what is public, the
-        stream of each, and a value stands once for each of them; empty if all have one stream.
+    `names` are the values as people write them. `streams` has the stream of each value if answers
+    are broken down by public fields (each value then occurs once per stream); else it is empty.
     """
 
     names: tuple[str, ...]
@@ -29,12 +29,12 @@ class Truth:
 
     @property
     def people(self) -> int:
-        """How many in all."""
+        """The number of people."""
         return sum(self.counts)
 
 
 def above_most(metric: Metric, codes: Sequence[Any], counts: Sequence[int]) -> int:
-    """Of sets, how many people hold more values than a device reports."""
+    """Number of people whose set has more values than a device reports."""
     if "most" not in metric.parameters:
         return 0
     most = metric.parameters["most"]
@@ -44,17 +44,17 @@ def above_most(metric: Metric, codes: Sequence[Any], counts: Sequence[int]) -> i
 def true_values(
     mechanism: Any, names: Sequence[str], codes: Sequence[Any], counts: npt.NDArray[Any]
 ) -> Floats:
-    """What a perfect answer would be: per value how many people hold it, or the mean of numbers.
+    """The perfect answer: how many people hold each value, or the mean of numbers.
 
     Args:
-        mechanism: of the metric.
-        names: what the answer calls its values, in its order.
-        codes: values as the mechanism takes them.
-        counts: how many people hold each of `codes`; shape (..., codes).
+        mechanism: the metric's mechanism.
+        names: the values' names in the answer, in order.
+        codes: values as the mechanism encodes them.
+        counts: number of people who hold each of `codes`; shape (..., codes).
 
     Returns:
-        Shape (..., names). People; of means and of a vector's coordinates, in the metric's unit,
-        and 0 where there is nobody.
+        Shape (..., names). People; for means and coordinates of vectors the metric's unit, and 0 if
+        there is nobody.
     """
     family = family_for(mechanism)
     if family.KIND in OF_NUMBERS:
@@ -76,14 +76,14 @@ def true_values(
 
 @dataclass(slots=True)
 class Comparison:
-    """Adds up how intervals and estimates do beside the truth."""
+    """Accumulates how intervals and estimates compare with the truth."""
 
     rows: int = 0
     hits: int = 0
     squares: float = 0.0
 
     def add(self, true: float, low: float, high: float, estimate: float | None = None) -> None:
-        """Count one more interval, and the error of its estimate."""
+        """Adds an interval, and optionally an estimate."""
         self.rows += 1
         self.hits += low <= true <= high
         if estimate is not None:
@@ -91,10 +91,10 @@ class Comparison:
 
     @property
     def coverage(self) -> float | None:
-        """The share of intervals that contain the truth; None without intervals."""
+        """Part of the intervals that contain the truth; None without intervals."""
         return self.hits / self.rows if self.rows else None
 
     @property
     def rms_error(self) -> float | None:
-        """The root of the mean square error; None without estimates."""
+        """Root of the mean square error; None without estimates."""
         return sqrt(self.squares / self.rows) if self.rows else None

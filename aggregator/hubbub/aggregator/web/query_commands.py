@@ -1,4 +1,4 @@
-"""What a page shows as commands: the same question for a shell and for a notebook, as it stands."""
+"""Commands for shell and notebook that ask the question of a page."""
 
 import json
 import shlex
@@ -19,7 +19,7 @@ _FILE: Final = "strings.txt"
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """Texts to paste, which give the numbers of the same question."""
+    """Commands to paste, which give the numbers of the same question."""
 
     shell: str
     notebook: str
@@ -41,7 +41,7 @@ class Reached:
 
 
 def commands(name: str, query: EstimateQuery, dates: str, reached: Reached) -> Commands:
-    """The question for shell and notebook; `name` is a metric or tier, `dates` the epochs."""
+    """The question as commands; `name` is a metric or tier, `dates` the epochs."""
     epochs = dates or query.range.epochs
     last = "" if dates else query.range.last
     if len(query.candidates) > _MAX_STRINGS:
@@ -54,7 +54,7 @@ def commands(name: str, query: EstimateQuery, dates: str, reached: Reached) -> C
 
 
 def _shell(name: str, query: EstimateQuery, epochs: str, last: str, *, reached: Reached) -> str:
-    """By the command line, where it is known how that reaches the service; else by curl."""
+    """The `hubbub` command, if it is known how that reaches the service; else curl."""
     lines = []
     if reached.command:
         words = ["query", name]

@@ -1,7 +1,7 @@
-"""Questions over HTTP: estimates, comparisons, metrics, the law. All for viewers.
+"""Routes for queries: estimates, comparisons, metrics, the conservation law. All for viewers.
 
-Metrics over strings are asked by GET for the strings of the catalog or of saved lists, and by POST
-for candidates of one's own; all others by GET.
+Metrics over strings are queried by GET for the strings of the catalog or of saved lists, and by
+POST for strings in the body; all others by GET.
 """
 
 from collections.abc import Callable
@@ -109,12 +109,12 @@ class AfterParameters:
 
     @property
     def range(self) -> EpochRange:
-        """As the query has it."""
+        """The epochs as the query core represents them."""
         return EpochRange(self.to_last or "", self.to_epochs or "")
 
 
 def questions(*, tokens: bool = False, command: str = "") -> APIRouter:
-    """The routes; `tokens` and `command` are as in Reached."""
+    """Makes the routes; `tokens` and `command` are as in Reached."""
     router = APIRouter(prefix="/v1", responses=PROBLEMS, dependencies=[needs("viewer")])
 
     @router.get("/metrics")
@@ -177,7 +177,7 @@ def _strings(
     question: Annotated[EstimateParameters, Depends()],
     body: CandidatesBody,
 ) -> ParsedQuery:
-    """A question about strings, decoded against candidates of its own."""
+    """The query of a request with candidate strings in its body."""
     return parsed_query(metric, question, tuple(dict.fromkeys(body.candidates)))
 
 
@@ -244,7 +244,7 @@ def _ask(route: Route, put: Callable[..., ParsedQuery]) -> None:
 
 
 def _take_along(route: Route, put: Callable[..., ParsedQuery], reached: Reached) -> None:
-    """The same question as commands."""
+    """Adds the route for the question as commands."""
 
     @route("/metrics/{metric}/commands")
     async def take_along(
@@ -320,7 +320,7 @@ class ModelPage:
 
 
 def learned() -> APIRouter:
-    """The routes."""
+    """Makes the routes for models."""
     router = APIRouter(prefix="/v1/models", responses=PROBLEMS, dependencies=[needs("viewer")])
 
     @router.get("")

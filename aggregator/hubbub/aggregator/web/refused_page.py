@@ -1,4 +1,4 @@
-"""Pages that a browser is shown where there is no other: why, and what to do next."""
+"""HTML pages for errors: what is wrong, and what to do next."""
 
 from html import escape
 from typing import Final
@@ -44,7 +44,7 @@ def refused_page(status: int, message: str, to: str) -> HTMLResponse:
 
 
 def lost_page(path: str) -> HTMLResponse:
-    """Where nothing is served."""
+    """The page for a path that does not exist."""
     message = f"Nothing is at {visible(path)} here: a link may be of another version, or cut short"
     return _page(404, "No such page", message, "/", "All metrics")
 

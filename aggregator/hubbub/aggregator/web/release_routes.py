@@ -1,4 +1,4 @@
-"""Releases over HTTP, for publishers; who has tokens, for admins."""
+"""Routes for releases, for publishers; and the list of tokens, for admins."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -102,7 +102,7 @@ class TokenLine:
 
 
 def publishing(releases: Releases, access: Access) -> APIRouter:
-    """The routes."""
+    """Makes the routes."""
     router = APIRouter(prefix="/v1", responses=PROBLEMS)
 
     @router.post("/releases", dependencies=[needs("publisher")])

@@ -1,4 +1,4 @@
-"""The HTTP face's server, run beside the gRPC servers of the same process.
+"""The HTTP server, run beside the gRPC servers of the same process.
 
 Each connection must make progress: uvicorn has no limit for how long a request may take to arrive.
 """
@@ -95,17 +95,17 @@ class HttpServer:
         self._server = _Unsignalled(config)
 
     def renew(self) -> None:
-        """Show who connects from now on what the folder holds now. Raises KeysUnusable."""
+        """Loads the folder's certificates anew, for new connections. Raises KeysUnusable."""
         if self._tls and self._config.ssl:
             self._tls.server_context(mutual=False)  # says what is wrong, if anything is
             self._config.ssl.load_cert_chain(*self._tls.pair)
 
     def allow(self, rate: float) -> None:
-        """Change how many requests a second a caller may make."""
+        """Changes how many requests per second a caller may make."""
         self._limiter.allow(rate, _burst(rate))
 
     async def run(self) -> None:
-        """Serve until cancelled.
+        """Serves until cancelled.
 
         Raises:
             ServiceUnavailable: the address is taken.
@@ -126,7 +126,7 @@ def _burst(rate: float) -> int:
 
 
 class _Unsignalled(uvicorn.Server):
-    """Leaves signals to the process, which stops everything in order."""
+    """A uvicorn server that leaves signals to the process, which stops everything in order."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -140,7 +140,7 @@ _ANSWER_SECONDS: Final = 300.0
 
 
 class HttpConnection(H11Protocol):
-    """One connection."""
+    """One HTTP connection, with time limits."""
 
     def __init__(self, connections: OpenConnections, **options: Any) -> None:
         super().__init__(**options)
@@ -150,25 +150,25 @@ class HttpConnection(H11Protocol):
         self.address = ""  # of IPv6 the network: who has one address there has 2**64
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as its base has it
-        """Count it, and wait for a request."""
+        """Counts the connection, and waits for a request."""
         super().connection_made(transport)
         self.address = network_of(self.client)
         self._connections.add(self, self.address)
         self._time(h11.IDLE, _SECONDS[h11.IDLE])
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget it."""
+        """Removes the connection."""
         self._time(None, 0)
         self._connections.remove(self, self.address)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Some of a request."""
+        """Parses data of a request."""
         super().data_received(data)
         self._look()
 
     def send_400_response(self, msg: str) -> None:
-        """What came is no HTTP. It may be the rest of what is being answered, or was."""
+        """Refuses bytes that are not HTTP; they may be the rest of an answered request."""
         if self.cycle is not None:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
@@ -178,31 +178,31 @@ class HttpConnection(H11Protocol):
             self.transport.close()
 
     def on_response_complete(self) -> None:
-        """An answer is written, if not read."""
+        """Ends the time limit of a written answer, unless it is still unread."""
         super().on_response_complete()
         if not self.flow.write_paused:
             self._time(None, 0)  # uvicorn's own timer ends what is idle
         self._look(begun=False)
 
     def timeout_keep_alive_handler(self) -> None:
-        """It is idle: end it, though its last answer may be unread."""
+        """Closes an idle connection, although its last answer may be unread."""
         super().timeout_keep_alive_handler()
         self._time("end", _SECONDS[h11.IDLE])
 
     def pause_writing(self) -> None:
-        """An answer is not read as fast as it is written."""
+        """Starts a time limit: the answer is not read as fast as it is written."""
         super().pause_writing()
         self._time("answer", _ANSWER_SECONDS)
         self._look(begun=False)
 
     def resume_writing(self) -> None:
-        """The answer is read again."""
+        """Ends that limit: the answer is read again."""
         super().resume_writing()
         self._time(None, 0)
         self._look(begun=False)
 
     def _look(self, *, begun: bool = True) -> None:
-        """See what it waits for. begun: some of a request is here."""
+        """Sets the time limit by what is awaited; `begun` is whether a request has begun."""
         state = self.conn.their_state
         if state not in _SECONDS and not self._is_unread():
             self._connections.work(self, self.address)
@@ -222,7 +222,7 @@ class HttpConnection(H11Protocol):
         return self._timed in {"answer", "end"}
 
     def _time(self, what: Any, seconds: float) -> None:
-        """End it after so long, unless it is told otherwise; with nothing, never."""
+        """Closes the connection after `seconds` of waiting for `what`; never if that is nothing."""
         if self._timer:
             self._timer.cancel()
         self._timed = what

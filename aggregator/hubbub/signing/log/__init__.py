@@ -1,1 +1,1 @@
-"""The transparency log, as operators keep it and witnesses and reviewers read it."""
+"""The transparency log: written by operators, read by witnesses and reviewers."""

@@ -1,4 +1,4 @@
-"""What a witness says of a log's checkpoint: that it grew, and when (C2SP tlog-cosignature).
+"""A witness's signature that a log's checkpoint grew, and when (C2SP tlog-cosignature).
 
 This is the Ed25519 form, cosignature/v1: eight bytes of time, and a signature of time and text.
 """
@@ -24,14 +24,14 @@ _LAST_SECOND: Final = (1 << 63) - 1
 
 
 def witness_key(name: str, key: Ed25519PrivateKey) -> NoteKey:
-    """What others know a witness by."""
+    """The verification key of a witness."""
     return NoteKey(name, key.public_key().public_bytes_raw(), COSIGNATURE)
 
 
 def cosign(note: str, name: str, key: Ed25519PrivateKey, at: int) -> str:
-    """A checkpoint's note with a witness's line, in place of one that it had of it before.
+    """Adds a witness's line to a checkpoint's note, in place of an earlier one.
 
-    at: seconds since 1970, in [0, 2^63 - 1]. Whoever calls has seen that the log grew.
+    `at` is in seconds since 1970, in [0, 2^63 - 1]. The caller must have checked that the log grew.
 
     Raises:
         BadParameter: no note, or one with too many lines.
@@ -42,7 +42,7 @@ def cosign(note: str, name: str, key: Ed25519PrivateKey, at: int) -> str:
 
 
 def cosigned_at(note: str, witness: NoteKey) -> int:
-    """When a witness cosigned a checkpoint's note, for the last time; in seconds since 1970.
+    """When a witness last cosigned a checkpoint's note, in seconds since 1970.
 
     Raises:
         BadParameter: no note, the witness did not sign it, or a line of it does not fit.

@@ -1,4 +1,4 @@
-"""A log as it is read by whoever checks it: every entry, and the tree that they make."""
+"""Reads and checks a whole log: every entry, and their tree."""
 
 import hashlib
 import re
@@ -29,7 +29,7 @@ Fetch = Callable[[str], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry. kind: of KINDS. digest: SHA-256 of its content, in hexadecimal."""
+    """One entry: `kind` is one of KINDS, `digest` the SHA-256 of its content in hexadecimal."""
 
     kind: str
     digest: str
@@ -37,7 +37,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadLog:
-    """A log that is what its checkpoint says. leaves: the entries' hashes, in their order."""
+    """A log that agrees with its checkpoint. `leaves` are the entries' hashes, in order."""
 
     checkpoint: Checkpoint
     raw: tuple[bytes, ...]
@@ -46,16 +46,16 @@ class ReadLog:
     fetch: Fetch
 
     def content(self, entry: Entry) -> bytes:
-        """What was logged. Raises LogBroken if it is not there, or is something else."""
+        """The content of an entry. Raises LogBroken if it is missing or differs."""
         raw = self.fetch(content_path(entry.digest))
         if hashlib.sha256(raw).hexdigest() != entry.digest:
             raise LogBroken(f"{content_path(entry.digest)}: is not what was logged")
         return raw
 
     def refuse_other(self, size: int, root: bytes, whose: str) -> None:
-        """Check that the log began as somebody saw it. Raises LogBroken.
+        """Raises LogBroken unless the log grew from a checkpoint with this size and root.
 
-        size, root: of the checkpoint that was seen. whose: who saw it, for the error.
+        `whose` names who saw that checkpoint, for the error.
         """
         if size > len(self.leaves):
             raise LogBroken(
@@ -70,12 +70,12 @@ class ReadLog:
 
 
 def bundle_sizes(entries: Sequence[Entry]) -> list[int]:
-    """The sizes that the log had when each bundle among its first entries was shipped."""
+    """The log's sizes at which each bundle among its first entries was shipped."""
     return [at + 1 for at, entry in enumerate(entries) if entry.kind == "bundle"]
 
 
 def read_log(fetch: Fetch, key: NoteKey) -> ReadLog:
-    """All of a log, checked against its checkpoint and its own tiles.
+    """Reads a whole log, and checks it against its checkpoint and its own tiles.
 
     Raises:
         LogBroken: something is missing, malformed, or not what the log signed.

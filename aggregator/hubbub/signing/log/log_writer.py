@@ -1,4 +1,4 @@
-"""A log in the operator's folder: what was signed is appended, and nothing is ever changed."""
+"""Writes a log in the operator's folder: signed content is appended, and nothing ever changed."""
 
 from collections.abc import Sequence
 from hashlib import sha256
@@ -40,9 +40,9 @@ def log_key(keys: Path) -> Ed25519PrivateKey:
 def append(
     folder: Path, name: str, key: Ed25519PrivateKey, things: Sequence[tuple[str, bytes]]
 ) -> ReadLog:
-    """Append things, each of a kind of KINDS, to the log in a folder, which is made if need be.
+    """Appends things, each with a kind of KINDS, to a folder's log, which is made if need be.
 
-    The checkpoint is written last: until then the log is what it was.
+    The checkpoint is written last: until then the log is unchanged.
 
     Raises:
         LogBroken: the folder holds another log, or one that was changed, or cannot be written.
@@ -67,13 +67,13 @@ def append(
 
 
 def prove_bundle(log: ReadLog) -> LogProof:
-    """The proof of the log's last entry, a bundle, for devices that had any bundle before."""
+    """Proves the log's last entry, a bundle, to devices that had any earlier bundle."""
     last = len(log.leaves) - 1
     return prove(log.leaves, last, log.checkpoint, bundle_sizes(log.entries[:-1]))
 
 
 def folder_fetch(folder: Path) -> Fetch:
-    """What the paths of a log in a folder hold."""
+    """A function that reads the paths of a log from a folder."""
 
     def fetch(path: str) -> bytes:
         try:

@@ -1,6 +1,6 @@
-"""Bundles and notices into the operator's transparency log, as they are made.
+"""Adds bundles and notices to the operator's transparency log as they are made.
 
-Beside the log's key stands the checkpoint that was signed last: the key signs no other log.
+The last signed checkpoint is kept beside the log's key: the key signs no other log.
 """
 
 import json
@@ -26,7 +26,7 @@ LOG: Final = "log"
 
 
 def log_of(catalog: Catalog, keys: Path, old: Bundle | None, previous: Path) -> NoteKey | None:
-    """The log that bundles are in. Raises BundleRefused where it would be another than before."""
+    """The catalog's log. Raises BundleRefused if it differs from the previous bundle's."""
     before = old.log if old else None
     own = (
         NoteKey(catalog.log, log_key(keys).public_key().public_bytes_raw()) if catalog.log else None
@@ -42,7 +42,7 @@ def log_of(catalog: Catalog, keys: Path, old: Bundle | None, previous: Path) -> 
 def add_to_log(
     folder: Path, keys: Path, log: NoteKey, things: Sequence[tuple[str, bytes]]
 ) -> ReadLog:
-    """Append things, each of a kind of KINDS, to the log that the keys' folder has signed so far.
+    """Appends things, each with a kind of KINDS, to the log that the folder's key has signed.
 
     Raises:
         LogBroken: it is gone, shorter or another, or cannot be written.
@@ -61,7 +61,7 @@ def add_to_log(
 
 
 def refuse_lost_log(folder: Path, previous: Bundle | None) -> None:
-    """Check that the log in a folder goes on from the one that the bundle before is in.
+    """Raises LogBroken unless the folder's log continues the one that has the previous bundle.
 
     Raises:
         LogBroken: it is gone, shorter, or another.
@@ -80,12 +80,13 @@ def _refuse_lost(folder: Path, key: NoteKey, checkpoint: Checkpoint, whose: str)
 
 
 def in_log(signed: bytes, bundle: Bundle, folder: Path, keys: Path, old: Bundle | None) -> bytes:
-    """A bundle with the line that proves that it is in the log, to which it was appended.
+    """Appends a bundle to the log; returns it with the line that proves that.
 
-    What devices are to trust goes before it, where it has changed. old: the bundle before.
+    The keys that devices must trust are logged before it, if they changed. `old` is the previous
+    bundle.
 
     Raises:
-        LogBroken: the log does not go on from that one, or cannot be written.
+        LogBroken: the log does not continue that of `old`, or cannot be written.
     """
     assert bundle.log is not None  # noqa: S101 who calls has looked
     refuse_lost_log(folder, old)
@@ -103,7 +104,7 @@ def in_log(signed: bytes, bundle: Bundle, folder: Path, keys: Path, old: Bundle 
 
 
 def _trusted(bundle: Bundle) -> bytes:
-    """Whose signature devices believe, and what they seal to."""
+    """The keys whose signatures devices accept, and those that they seal to, as text."""
     document = {
         "operator": to_text(bundle.operator),
         "handovers": [handover.words() for handover in bundle.handovers],

@@ -1,4 +1,4 @@
-"""How a log's tree and entries stand in files that any web server can serve (C2SP tlog-tiles)."""
+"""The files of a log's tree and entries, for any web server (C2SP tlog-tiles)."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -14,7 +14,7 @@ _LENGTH_BYTES: Final = 2
 
 
 def hash_tiles(leaves: Sequence[bytes], *, since: int = 0) -> Iterator[tuple[str, bytes]]:
-    """Path and content of the tiles of hashes that changed since the log had `since` entries."""
+    """Yields path and content of the hash tiles that changed since the log had `since` entries."""
     level, hashes = 0, list(leaves)
     while hashes:
         first = since // _WIDTH ** (level + 1)
@@ -27,7 +27,7 @@ def hash_tiles(leaves: Sequence[bytes], *, since: int = 0) -> Iterator[tuple[str
 
 
 def entry_tiles(size: int) -> list[str]:
-    """The paths that the entries of a log of this size are at, in their order."""
+    """The paths of the entry files of a log of this size, in order."""
     return [
         _path("entries", first // _WIDTH, min(_WIDTH, size - first))
         for first in range(0, size, _WIDTH)
@@ -35,7 +35,7 @@ def entry_tiles(size: int) -> list[str]:
 
 
 def packed_entries(entries: Sequence[bytes], *, since: int = 0) -> Iterator[tuple[str, bytes]]:
-    """Path and content of the files of entries that changed since there were `since`."""
+    """Yields path and content of the entry files that changed since there were `since` entries."""
     paths = entry_tiles(len(entries))
     for number in range(since // _WIDTH, len(paths)):
         own = entries[number * _WIDTH : (number + 1) * _WIDTH]
@@ -46,7 +46,7 @@ def packed_entries(entries: Sequence[bytes], *, since: int = 0) -> Iterator[tupl
 
 
 def entries_in(packed: bytes) -> list[bytes]:
-    """The entries in one such file. Raises BadParameter if it is cut off."""
+    """The entries in one entry file. Raises BadParameter if it is cut off."""
     entries, at = [], 0
     while at < len(packed):
         start = at + _LENGTH_BYTES
@@ -58,12 +58,12 @@ def entries_in(packed: bytes) -> list[bytes]:
 
 
 def content_path(digest: str) -> str:
-    """Where what was logged is, by its SHA-256 in hexadecimal: ours, beside the tiles."""
+    """The path of an entry's content, by its SHA-256 in hexadecimal: our own extension."""
     return f"content/{digest}"
 
 
 def _path(level: str, number: int, width: int) -> str:
-    """A tile's path: its number in groups of three digits, and how full it is if it is not."""
+    """A tile's path: its number in groups of three digits, and its width if it is not full."""
     groups = [f"{number % 1000:03d}"]
     while number := number // 1000:
         groups.append(f"x{number % 1000:03d}")

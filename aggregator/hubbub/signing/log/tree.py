@@ -1,4 +1,4 @@
-"""The tree of a transparency log: its root, and the proofs that devices check."""
+"""The Merkle tree of a transparency log: its root, and proofs for devices."""
 
 from collections.abc import Sequence
 from hashlib import sha256
@@ -9,7 +9,7 @@ from hubbub.bundles.log.proof import LogProof
 
 
 def tree_root(leaves: Sequence[bytes]) -> bytes:
-    """The root of a tree of these leaves' hashes. RFC 6962, section 2.1."""
+    """The root of the tree over these leaf hashes. RFC 6962, section 2.1."""
     if not leaves:
         return sha256(b"").digest()
     if len(leaves) == 1:
@@ -19,7 +19,7 @@ def tree_root(leaves: Sequence[bytes]) -> bytes:
 
 
 def inclusion_proof(leaves: Sequence[bytes], index: int) -> list[bytes]:
-    """The subtrees beside a leaf's path, from the leaf to the root. RFC 6962, section 2.1.1."""
+    """The hashes beside a leaf's path, from the leaf to the root. RFC 6962, section 2.1.1."""
     if len(leaves) == 1:
         return []
     split = _split(len(leaves))
@@ -29,12 +29,12 @@ def inclusion_proof(leaves: Sequence[bytes], index: int) -> list[bytes]:
 
 
 def consistency_proof(leaves: Sequence[bytes], before: int) -> list[bytes]:
-    """That the tree of the first `before` leaves, in [1, all], grew. RFC 6962, section 2.1.2."""
+    """Proves that the tree grew from its first `before` leaves. RFC 6962, section 2.1.2."""
     return _grown(leaves, before, whole=True)
 
 
 def _grown(leaves: Sequence[bytes], before: int, *, whole: bool) -> list[bytes]:
-    """SUBPROOF. whole: whoever checks has this subtree's hash, of the tree before."""
+    """SUBPROOF of RFC 6962; `whole` is whether the verifier has this subtree's former hash."""
     if before == len(leaves):
         return [] if whole else [tree_root(leaves)]
     split = _split(len(leaves))
@@ -44,14 +44,14 @@ def _grown(leaves: Sequence[bytes], before: int, *, whole: bool) -> list[bytes]:
 
 
 def _split(size: int) -> int:
-    """The largest power of two below `size`, from 2 on."""
+    """The largest power of two below `size`, which is at least 2."""
     return 1 << (size - 1).bit_length() - 1
 
 
 def prove(
     leaves: Sequence[bytes], index: int, checkpoint: Checkpoint, sizes: Sequence[int]
 ) -> LogProof:
-    """The proof of an entry of a log. sizes: that the log had when bundles were shipped before."""
+    """Proves an entry of a log; `sizes` are the log's sizes when earlier bundles were shipped."""
     return LogProof(
         index,
         checkpoint,

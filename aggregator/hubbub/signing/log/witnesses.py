@@ -1,4 +1,4 @@
-"""Witnesses of a log: they cosign what grew from what they saw, and audits ask for their word."""
+"""Witnesses of a log: they cosign growth from what they saw, and audits check that they did."""
 
 import fcntl
 from collections.abc import Iterator, Sequence
@@ -28,11 +28,11 @@ _CLOCKS_DIFFER: Final = 300
 
 
 def make_witness(folder: Path, name: str) -> NoteKey:
-    """A witness's key in a folder that has none, and what others know it by.
+    """Makes a witness's key in a folder that has none; returns its verification key.
 
     Raises:
-        BadParameter: no name for a signer of notes.
-        KeysUnusable: there is one, or the folder cannot be written.
+        BadParameter: the name cannot sign notes.
+        KeysUnusable: there is a key, or the folder cannot be written.
     """
     path = folder / WITNESS_KEY
     if path.exists():
@@ -47,16 +47,17 @@ def make_witness(folder: Path, name: str) -> NoteKey:
 
 
 def cosigned_file(folder: Path, log: NoteKey) -> Path:
-    """Where a witness keeps what it cosigned last of a log, unless told otherwise."""
+    """The default file in which a witness keeps the checkpoint of a log that it last cosigned."""
     return folder / f"witness.{sha256(log.name.encode()).hexdigest()[:16]}.checkpoint"
 
 
 def cosign_newest(
     fetch: Fetch, log: NoteKey, folder: Path, state: Path, *, first: bool, now: float
 ) -> Checkpoint:
-    """Cosign a log's newest checkpoint in `state`, if all of the log grew from what that has.
+    """Cosigns a log's newest checkpoint if all of it grew from that in `state`, which it replaces.
 
-    folder: of the witness's key. first: there is no `state`, and the log is taken as it is found.
+    `folder` holds the witness's key. `first` means that there is no `state`, and the log is
+    accepted as it is found.
 
     Raises:
         KeysUnusable: the witness's key cannot be read.
@@ -82,7 +83,7 @@ def cosign_newest(
 def _refuse_shrunk(
     read_now: ReadLog, checkpoint: Checkpoint, at: int, state: Path, now: float
 ) -> None:
-    """Raises unless the log grew from what was cosigned at this time, which is in `state`."""
+    """Raises an error unless the log grew from the checkpoint in `state`, cosigned at this time."""
     read_now.refuse_other(checkpoint.size, checkpoint.root, str(state))
     if at > now:
         raise BadParameter(
@@ -92,11 +93,11 @@ def _refuse_shrunk(
 
 
 def publish_cosigned(folder: Path, log: NoteKey, sources: Sequence[Path]) -> str:
-    """Put the lines of cosigned checkpoints below the one that a log's folder serves: its note.
+    """Adds the lines of cosigned checkpoints to the one that a log's folder serves; returns it.
 
     Raises:
         LogBroken: the folder's own is not the log's, or cannot be read or written.
-        BadParameter: one that was given cannot be read, or is of another checkpoint.
+        BadParameter: a given one cannot be read, or is of another checkpoint.
     """
     path = folder / CHECKPOINT
     served = _read_checkpoint(path, log, LogBroken)
@@ -120,13 +121,13 @@ def publish_cosigned(folder: Path, log: NoteKey, sources: Sequence[Path]) -> str
 def refuse_unwitnessed(
     checkpoint: Checkpoint, log: NoteKey, witnesses: Sequence[NoteKey], enough: int, now: float
 ) -> list[str]:
-    """What each witness says of a checkpoint, in words.
+    """Sentences about each witness's signature of a checkpoint.
 
-    enough: how many of them must have cosigned it, in [1, witnesses].
+    `enough` is how many must have cosigned it, in [1, witnesses].
 
     Raises:
-        BadParameter: two of them are one, or one is the log itself.
-        LogBroken: fewer did; names who did not.
+        BadParameter: two witnesses are the same, or one is the log itself.
+        LogBroken: fewer did; names those that did not.
     """
     publics = [log.public, *(witness.public for witness in witnesses)]
     if len(set(publics)) < len(publics):
@@ -174,7 +175,7 @@ def _read_witness(folder: Path) -> tuple[NoteKey, Ed25519PrivateKey]:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """One that cosigns at a time: two could sign two forks that grew from one checkpoint."""
+    """Locks cosigning during the block: two at once could sign two forks of one checkpoint."""
     with (folder / WITNESS_KEY).open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -1,1 +1,1 @@
-"""A backup of an installation: both Redis at one moment, and its files, encrypted."""
+"""Backups of an installation: both Redis at one moment, and its files, encrypted."""

@@ -1,4 +1,4 @@
-"""An installation's files in one archive, encrypted whole: private keys are among them.
+"""Packs an installation's files, private keys among them, into one encrypted archive.
 
 The format is age (https://age-encryption.org/v1) around tar, so that `age --decrypt` opens it, too.
 """
@@ -37,7 +37,7 @@ _PAUSE_SECONDS: Final = 0.5
 
 
 def lock_with(passphrase: str) -> Lock:
-    """Encrypts to a passphrase. Raises BackupUnusable for one that is soon guessed."""
+    """Encrypts to a passphrase. Raises BackupUnusable if it is easily guessed."""
     if len(passphrase) < _SHORTEST_PASSPHRASE:
         raise BackupUnusable(
             f"the passphrase has fewer than {_SHORTEST_PASSPHRASE} characters; use a longer one, "
@@ -47,7 +47,7 @@ def lock_with(passphrase: str) -> Lock:
 
 
 def lock_for(recipient: str) -> Lock:
-    """Encrypts to a public key, age1... Raises BackupUnusable for what is none."""
+    """Encrypts to a public key, age1... Raises BackupUnusable if `recipient` is not one."""
     try:
         key = pyrage.x25519.Recipient.from_str(recipient)
     except pyrage.RecipientError:
@@ -58,10 +58,10 @@ def lock_for(recipient: str) -> Lock:
 
 
 def open_with(passphrase: str) -> Opener:
-    """Opens what was encrypted to a passphrase.
+    """Decrypts with a passphrase.
 
-    age refuses what it thinks would take too long, by how fast this machine seems for some
-    milliseconds: of a busy one that is chance, so it is asked again before it is believed.
+    age refuses parameters that would take too long, judged by this machine's speed over some
+    milliseconds: on a busy machine that is chance, so it is asked again before it is believed.
     """
 
     def opened(sealed: bytes) -> bytes:
@@ -83,7 +83,7 @@ def open_with(passphrase: str) -> Opener:
 
 
 def open_by(identity: str) -> Opener:
-    """Opens by a private key, AGE-SECRET-KEY-1... Raises BackupUnusable for what is none."""
+    """Decrypts with a private key, AGE-SECRET-KEY-1... Raises BackupUnusable if it is not one."""
     lines = [line for line in identity.splitlines() if line.startswith("AGE-SECRET-KEY-")]
     try:
         keys = [pyrage.x25519.Identity.from_str(line) for line in lines]
@@ -95,16 +95,16 @@ def open_by(identity: str) -> Opener:
 
 
 def pack(folder: Path, out: Path, lock: Lock, secret: Path | None = None) -> list[str]:
-    """Write the files of an installation, encrypted.
+    """Writes the files of an installation into an encrypted archive.
 
     Args:
-        folder: of the installation; all in it but Redis' data, logs, secrets of backups, backups.
+        folder: the installation; Redis' data, logs, secrets of backups and backups are left out.
         out: the archive, in a folder that is left out, too.
         lock: encrypts the archive.
-        secret: the file of the passphrase, which may lie in the folder.
+        secret: the file of the passphrase, which may be in the folder.
 
     Returns:
-        What was left out of what lies in the folder, by its name.
+        The names of what was left out of the folder.
 
     Raises:
         StateUnusable: a file cannot be read.
@@ -140,11 +140,11 @@ def pack(folder: Path, out: Path, lock: Lock, secret: Path | None = None) -> lis
 
 
 def unpack(sealed: Path, opener: Opener, folder: Path | None) -> int:
-    """Put the files into a folder, or nowhere: how many there are.
+    """Extracts the files into a folder, or nowhere; returns their number.
 
     Raises:
-        BackupUnusable: passphrase or key are others', it is no whole archive, or something in it is
-            no plain file or folder within it.
+        BackupUnusable: passphrase or key do not fit, the archive is incomplete, or it contains
+            something other than plain files and folders.
     """
     try:
         clear = opener(sealed.read_bytes())
@@ -168,7 +168,7 @@ def unpack(sealed: Path, opener: Opener, folder: Path | None) -> int:
 
 
 def _leads_up(path: Path) -> bool:
-    """Whether a link leads to a folder that it lies in, and what it leads to would have no end."""
+    """Whether a link leads to a folder that contains it, so that following it would not end."""
     return path.is_symlink() and path.parent.resolve().is_relative_to(path.resolve())
 
 
@@ -185,17 +185,17 @@ def _is_of_redis_or_backup(path: Path) -> bool:
 
 
 def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """Files and folders alone; sockets of a service that runs are none."""
+    """The member if it is a file or folder; None for others, such as sockets of a service."""
     return member if member.isfile() or member.isdir() else None
 
 
 def _inside(
     member: tarfile.TarInfo, files: Mapping[str, tarfile.TarInfo], sealed: Path
 ) -> tarfile.TarInfo:
-    """A file or folder within; owners as they were, for services that have a user each.
+    """The member with its owner, if it is a file or folder inside the archive's root.
 
-    No link is restored, since what is written later could go where it leads. Archives of earlier
-    versions have links: one to a file of the archive becomes that file.
+    Links are not restored, since later files could be written through them. Archives of earlier
+    versions contain links: one to a file of the archive becomes that file.
     """
     content: tarfile.TarInfo | None = _plain(member)
     if member.issym():

@@ -1,8 +1,8 @@
-"""Both Redis as they were at one moment, read over the network as their replicas do.
+"""Copies both Redis as of one moment, over the network, as their replicas do.
 
-Writes are held back on both while each forks, which takes milliseconds; reads go on. What a fork
-then sends is what it held at that moment, however long the sending takes. So the files are what
-two servers would have left that lost their power together, and that the services bear.
+Writes are held back on both while each forks, which takes milliseconds; reads go on. A fork then
+sends what it held at that moment, however long that takes. So the files are as if both servers had
+lost their power together, which the services can recover from.
 """
 
 import asyncio
@@ -38,9 +38,9 @@ Progress = Callable[[str, int, int], None]
 async def read_together(
     urls: Mapping[str, str], files: Mapping[str, BinaryIO], on: Progress
 ) -> None:
-    """Write what each of the servers holds into its file, all of one moment.
+    """Writes what each server holds into its file, all as of one moment.
 
-    urls: by role, of a user that may do everything. Roles may share a server.
+    `urls` are by role, of a user with all rights; roles may share a server.
 
     Raises:
         StoreUnavailable: one cannot be asked, is a Cluster, or does not fork in time.
@@ -63,7 +63,7 @@ async def read_together(
 
 
 class _Source:
-    """One server, asked by one connection and read by another."""
+    """One server: a connection for commands, and another one that receives its data."""
 
     def __init__(self, role: str, server: RedisServer) -> None:
         self.role = role
@@ -89,7 +89,7 @@ class _Source:
         return not any(int(info.get(name, 0)) for name in _BUSY)
 
     async def hold(self) -> None:
-        """Hold all writes back, and remember how often it has forked."""
+        """Holds all writes back, and remembers how often the server has forked."""
         await self.server.ask("CLIENT", "PAUSE", int(_PAUSE_SECONDS * 1000), "WRITE")
         self._forks = int((await self._info("stats"))["total_forks"])
 
@@ -199,10 +199,10 @@ _ADD: Final = {b"set": "SADD", b"hash": "HSET", b"list": "RPUSH", b"string": "SE
 
 @contextmanager
 def loaded(rdb: Path) -> Iterator[EmbeddedRedis]:
-    """A server that holds what the file does, until it is no longer needed.
+    """Runs a server that holds the file's data, for the duration of the block.
 
     Raises:
-        BackupUnusable: it cannot be read.
+        BackupUnusable: the file cannot be read.
     """
     with tempfile.TemporaryDirectory(prefix="hubbub-backup-") as folder:
         (Path(folder) / "dump.rdb").symlink_to(rdb.absolute())
@@ -217,7 +217,7 @@ def loaded(rdb: Path) -> Iterator[EmbeddedRedis]:
 
 
 async def number_of_keys(url: str) -> int:
-    """How many keys a server that was `loaded` holds."""
+    """The number of keys of a server that was `loaded`."""
     server = _own(url)
     try:
         return int(await server.ask("DBSIZE"))
@@ -226,7 +226,7 @@ async def number_of_keys(url: str) -> int:
 
 
 async def refuse_keys(url: str, role: str) -> None:
-    """Raises BackupUnusable for a Redis that holds anything, StoreUnavailable for a Cluster."""
+    """Raises BackupUnusable for a Redis that is not empty, StoreUnavailable for a Cluster."""
     server = await connect_redis(url)
     try:
         if not isinstance(server.client, Redis):
@@ -244,9 +244,9 @@ async def refuse_keys(url: str, role: str) -> None:
 
 
 async def copy_into(source: str, target: str, prefix: str, on: Callable[[int, int], None]) -> int:
-    """Copy all keys of a prefix, with their times to live: how many.
+    """Copies all keys with a prefix, with their times to live; returns their number.
 
-    on: is told how many are looked at, and of how many.
+    `on` is called with the number of keys looked at, and of all keys.
     """
     origin, empty = _own(source), await connect_redis(target)
     try:
@@ -265,12 +265,12 @@ async def copy_into(source: str, target: str, prefix: str, on: Callable[[int, in
 
 
 def _own(url: str) -> RedisServer:
-    """A server that was `loaded`: it keeps nothing, and nobody is to be warned of that."""
+    """A connection to a `loaded` server, without the warning that it does not persist."""
     return RedisServer(Redis.from_url(url), url)
 
 
 async def _copy(source: RedisServer, empty: RedisServer, keys: Sequence[bytes]) -> int:
-    """Copy keys by commands that every version has: older servers refuse a newer one's DUMP."""
+    """Copies keys with commands of all versions: older servers refuse a newer one's DUMP."""
     kinds = await source.execute([("TYPE", key) for key in keys])
     lives = await source.execute([("PTTL", key) for key in keys])
     copied = 0
@@ -289,7 +289,7 @@ async def _copy(source: RedisServer, empty: RedisServer, keys: Sequence[bytes]) 
 
 
 async def _parts(source: RedisServer, key: bytes, kind: bytes) -> AsyncIterator[Sequence[bytes]]:
-    """What a key holds, in parts: Redis takes no argument of 512 MB, and is busy with one of 64."""
+    """Yields a key's content in parts: Redis refuses arguments of 512 MB, and 64 MB hold it up."""
     if kind == b"string":
         yield [await source.ask("GET", key)]
     elif kind == b"list":

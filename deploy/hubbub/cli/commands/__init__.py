@@ -1,1 +1,1 @@
-"""What each command takes and does: `command_table.py` says which module has it."""
+"""The commands, with their options; `command_table.py` maps each to a module here."""

@@ -1,1 +1,1 @@
-"""What `hubbub demo` shows: what is asked, what left one device, the answers, and days before."""
+"""The parts of `hubbub demo`: questions, one device's report, answers, and earlier days."""

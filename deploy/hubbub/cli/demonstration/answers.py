@@ -19,7 +19,7 @@ _FIGURES: Final = ("value", "estimate", "stderr", "low", "high", "detected")
 
 @dataclass(frozen=True, slots=True)
 class MetricAnswer:
-    """One metric's answer beside the truth. found: its JSON. problem: why there is none."""
+    """One metric's answer with the truth. `found` is its JSON; `problem` says why there is none."""
 
     metric: Metric
     found: Mapping[str, Any] | None
@@ -27,16 +27,16 @@ class MetricAnswer:
     problem: str = ""
 
     def covered(self, flag: str) -> tuple[int, int]:
-        """How many intervals contain the true count, and of how many rows: those with this flag.
+        """How many rows with this flag have an interval that contains the truth, and their number.
 
-        Intervals of values that nobody has begin at 0: they would contain the truth by themselves.
+        Without a flag, the intervals of values that nobody has, which begin at 0, would all count.
         """
         rows = [row for row in self.rows if row[flag]]
         return sum(row["low"] <= row["true"] <= row["high"] for row in rows), len(rows)
 
     @property
     def stderr(self) -> float:
-        """Of a value in the middle of them, in reports."""
+        """The median standard error of the values, in reports."""
         result: float = median(row["stderr"] for row in self.rows)
         return result
 
@@ -44,7 +44,7 @@ class MetricAnswer:
 def ask_all(
     connection: Connection, metrics: Sequence[Metric], everyone: Sequence[Person], dates: str
 ) -> dict[str, MetricAnswer]:
-    """Every metric's answer over these dates."""
+    """Asks for every metric's answer over these dates."""
     return {metric.name: _ask(connection, metric, everyone, dates) for metric in metrics}
 
 
@@ -67,7 +67,7 @@ def _ask(
 
 
 def show_answers(answers: Mapping[str, MetricAnswer]) -> None:
-    """Questions that were asked in both ways side by side; all others, a line each."""
+    """Shows questions that were asked in both ways side by side, and others in a line each."""
     for both in BOTH_WAYS:
         _show_both(both, answers[both.alone], answers[both.crowd])
     table(
@@ -136,7 +136,7 @@ def _show_both(both: BothWays, alone: MetricAnswer, crowd: MetricAnswer) -> None
 
 
 def _interval(row: Mapping[str, Any]) -> str:
-    """Marked where it does not hold the truth."""
+    """The interval as text, marked if it does not contain the truth."""
     missed = "" if row["low"] <= row["true"] <= row["high"] else "! "
     return f"{missed}{row['low']:,.0f} to {row['high']:,.0f}"
 
@@ -144,7 +144,7 @@ def _interval(row: Mapping[str, Any]) -> str:
 def show_change(
     connection: Connection, both: BothWays, value: str, before: str, after: str
 ) -> None:
-    """What one value's share did between two days, as both ways see it."""
+    """Shows the change of one value's share between two days, as each way estimates it."""
     say(f'"{value}", share of the people on {before} and on {after}:')
     for way, name in (("alone", both.alone), ("in a crowd", both.crowd)):
         try:

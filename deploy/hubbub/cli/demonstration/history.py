@@ -46,7 +46,7 @@ _HOMEPAGE: Final = "yahoo.com"
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """One metric on one day: its window, and its totals."""
+    """One metric's window and totals on one day."""
 
     window: Window
     totals: WindowTotals
@@ -54,10 +54,7 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """One metric among today's people: its values as the mechanism takes them, and whose is which.
-
-    places: per person, which of the values.
-    """
+    """One metric's values among today's people, encoded; `places` is each person's index."""
 
     metric: Metric
     names: Sequence[str]
@@ -66,7 +63,7 @@ class _Held:
 
     @classmethod
     def among(cls, everyone: Sequence[Person], metric: Metric) -> Self:
-        """What today's people hold."""
+        """Encodes what today's people hold."""
         values = [person[metric.name] for person in everyone]
         names, firsts, places = np.unique(
             np.array([*map(listed, values)]), return_index=True, return_inverse=True
@@ -74,7 +71,7 @@ class _Held:
         return cls(metric, names.tolist(), [metric.code(values[at]) for at in firsts], places)
 
     def day(self, people: Counts, moved: int, epoch: int, chance: np.random.Generator) -> Day:
-        """Totals of these people. moved: how many of them, from the first, have `_HOMEPAGE`."""
+        """Draws the totals of these people; the first `moved` people have the value `_HOMEPAGE`."""
         metric, places = self.metric, self.places[people]
         if metric.name == "homepage" and _HOMEPAGE in self.names:
             places[:moved] = self.names.index(_HOMEPAGE)
@@ -93,10 +90,10 @@ class _Held:
 def days_before(
     bundle: Bundle, everyone: Sequence[Person], today: int, seed: int | None = None
 ) -> list[Day]:
-    """Every metric on each of the days before `today`, the first day first.
+    """Draws every metric's totals on each of the days before `today`, the earliest first.
 
-    everyone: today's people, from whom those of the other days are drawn. seed: of the coins; None
-        for the system's.
+    The people of those days are drawn from `everyone`, today's people. `seed` makes the random
+    numbers repeatable; None takes the system's.
     """
     chance = np.random.default_rng(seed)
     metrics = [_Held.among(everyone, metric) for metric in bundle.metrics.values()]
@@ -113,7 +110,7 @@ def days_before(
 
 
 def drawn_notice(today: int) -> str:
-    """Which days are drawn, said plainly."""
+    """A notice that says which days are drawn."""
     first, last = (epoch_date(today - ago, _DAY_SECONDS) for ago in (DAYS, 1))
     return (
         f"{first} to {last} are drawn: nobody reported then. The totals of those {DAYS} days come "
@@ -123,7 +120,7 @@ def drawn_notice(today: int) -> str:
 
 
 def write_history(days: Sequence[Day], aggregator_redis: str, shuffler_redis: str) -> None:
-    """Put them where the aggregator keeps totals, and tell the shuffler's counters of them."""
+    """Writes the totals to the aggregator's Redis, and their counts to the shuffler's."""
 
     async def write() -> None:
         totals, counters = (

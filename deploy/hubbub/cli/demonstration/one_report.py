@@ -1,4 +1,4 @@
-"""What left one device: the payload that coins made of an answer, and what it could have meant."""
+"""What left one device: the randomized payload of an answer, and what it could have meant."""
 
 import asyncio
 from dataclasses import dataclass
@@ -22,24 +22,24 @@ _HEX: Final = 16  # of a sealed report: bytes that are shown
 
 @dataclass(frozen=True, slots=True)
 class OneDevice:
-    """A person's answers, what their device remembers of them, and one as the shuffler has it."""
+    """A person's answers, what their device remembers of them, and one report at the shuffler."""
 
     person: Person
     ledger: LedgerView
     sealed: bytes
 
     def payload(self, metric: str) -> PayloadView:
-        """What was made of one answer."""
+        """The payload that was made of one answer."""
         return next(payload for payload in self.ledger.payloads if payload.metric == metric)
 
 
 def send_one(run: LocalRun, person: Person, stream: str) -> OneDevice:
-    """Let one person's device report, before any other: so what is pooled is theirs.
+    """Sends one person's reports before all others, so that only theirs are in the pool.
 
-    stream: the metric whose sealed report is looked at.
+    `stream` is the metric whose sealed report is looked at.
 
     Raises:
-        ServiceUnavailable: the shuffler does not take them.
+        ServiceUnavailable: the shuffler does not accept them.
     """
     client = Client.from_bundle(run.bundle_path, state_dir=run.home / DEMO_DEVICE)
     for metric, value in person.items():
@@ -54,7 +54,7 @@ def send_one(run: LocalRun, person: Person, stream: str) -> OneDevice:
 
 
 async def _pooled(redis_url: str, window: Window) -> bytes:
-    """The one report that waits in a window's pool."""
+    """The only report in a window's pool."""
     server = await connect_redis(redis_url)
     try:
         sealed: bytes = await server.ask("SRANDMEMBER", window.key("shuffler:pool"))
@@ -64,9 +64,9 @@ async def _pooled(redis_url: str, window: Window) -> bytes:
 
 
 def story(device: OneDevice, people: int, alone: str, crowd: str) -> list[str]:
-    """One report told: what it was, what it could have meant, and why nobody can tell.
+    """The lines that explain one report: what it was, what it could have meant, who can tell.
 
-    alone, crowd: one question asked in both ways.
+    `alone` and `crowd` are the metrics that ask one question in both ways.
     """
     payload, other = device.payload(alone), device.payload(crowd)
     meant, meant_other = payload.meanings(), other.meanings()

@@ -1,6 +1,6 @@
-"""What the demo asks: the questions of its catalog, and two of them in both ways.
+"""The questions of the demo's catalog, two of which are asked in both ways.
 
-Everybody alone lies by a local epsilon of 1; in a crowd, a whole epoch says a central epsilon of 1.
+Each report alone has a local epsilon of 1; in a crowd, a whole epoch has a central epsilon of 1.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _OF_PEOPLE: Final = 5 / 6
 
 @dataclass(frozen=True, slots=True)
 class BothWays:
-    """One question asked twice. alone, crowd: the metrics' names."""
+    """One question asked twice; `alone` and `crowd` are the metrics' names."""
 
     title: str
     alone: str
@@ -42,9 +42,9 @@ CROSSED: Final = "age_and_income"
 
 
 def demo_questions(home: Path, people: int) -> Catalog:
-    """The demo's catalog, written to a folder: the crowd is five in six of so many people.
+    """Writes the demo's catalog to a folder, with a crowd of five sixths of the people.
 
-    More than 30,000 gather no larger one.
+    The crowd stops growing at 30,000 people.
     """
     data = files("hubbub.cli") / "demo_data"
     text = "\n".join((data / name).read_text() for name in (_CATALOG, "both_ways.toml"))
@@ -57,7 +57,7 @@ def demo_questions(home: Path, people: int) -> Catalog:
 
 
 def answers_of(everyone: Sequence[Person]) -> list[Person]:
-    """The people with their answers to the questions that are made of others as well."""
+    """The people, with answers added to the questions that combine others."""
     return [
         person
         | {
@@ -71,7 +71,7 @@ def answers_of(everyone: Sequence[Person]) -> list[Person]:
 
 
 def listed(value: Any) -> str:
-    """What answers call a person's value; of parts as "age=65+, over_50k=no"."""
+    """A person's value as answers name it; for parts "age=65+, over_50k=no"."""
     if isinstance(value, str):
         return value
     return ", ".join(f"{part}={part_value}" for part, part_value in value.items())

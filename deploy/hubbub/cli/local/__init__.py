@@ -1,1 +1,1 @@
-"""An installation on this machine: processes, ports, certificates, an embedded Redis, devices."""
+"""Runs an installation on this machine: processes, ports, certificates, Redis, devices."""

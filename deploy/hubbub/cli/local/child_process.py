@@ -1,4 +1,4 @@
-"""A child process: started with a log file, watched, told to read its files anew, ended."""
+"""A child process: started with a log file, watched, told to reload, and stopped."""
 
 import signal
 import subprocess
@@ -16,9 +16,9 @@ _RELOAD_SECONDS: Final = 30.0
 
 
 class Child:
-    """A program of ours, in a session of its own so that a Ctrl-C reaches only us.
+    """A program of ours in its own session, so that Ctrl-C reaches only us.
 
-    It runs once constructed; `start()` runs it again, as it was, after it has ended.
+    It starts when constructed; `start()` runs it again after it has ended.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class Child:
         self.start()
 
     def start(self) -> None:
-        """Run the program."""
+        """Runs the program."""
         with self._log.open("ab") as output:
             self._first = output.tell()
             self.process = subprocess.Popen(
@@ -44,7 +44,7 @@ class Child:
             )
 
     def reload(self) -> None:
-        """Have a service read its files anew, and wait until it has taken them.
+        """Makes a service read its files anew, and waits until it has.
 
         Raises ServiceUnavailable if it refuses them, ends, or does not say either.
         """
@@ -64,7 +64,7 @@ class Child:
         )
 
     def check(self) -> None:
-        """Raises ServiceUnavailable, with its last words, if it has ended."""
+        """Raises ServiceUnavailable with its last log lines if it has ended."""
         code = self.process.poll()
         if code is not None:
             lines = self._lines(self._first)
@@ -74,11 +74,11 @@ class Child:
             )
 
     def _lines(self, first: int) -> list[str]:
-        """What it has logged, from this byte on."""
+        """The lines it has logged from this byte on."""
         return self._log.read_bytes()[first:].decode(errors="replace").splitlines()
 
     def stop(self) -> None:
-        """Ask it to end, and wait; kill it if it does not."""
+        """Terminates it and waits; kills it if it does not end."""
         if self.process.poll() is None:
             self.process.terminate()
             try:

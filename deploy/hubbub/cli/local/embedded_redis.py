@@ -1,4 +1,4 @@
-"""An embedded Redis: a real server of our own, on a free port of this machine, kept in a folder."""
+"""An embedded Redis: a real server on a free port of this machine, with its data in a folder."""
 
 import os
 import re
@@ -31,12 +31,12 @@ def url_of(home: Path, role: str) -> str | None:
 
 
 class EmbeddedRedis:
-    """One server: what it is told to keep is in `folder`, and there again at the next start.
+    """A Redis server whose data is in `folder`, and there again at the next start.
 
-    keeps: else it reads dump.rdb of the folder, and writes nothing.
+    If `keeps` is false it loads dump.rdb from the folder, and writes nothing.
 
     Raises:
-        ServiceUnavailable: no server program that reads the folder, or it does not start.
+        ServiceUnavailable: no server program reads the folder, or it does not start.
         StateUnusable: the folder cannot be written.
     """
 
@@ -69,7 +69,7 @@ class EmbeddedRedis:
         self._wait()
 
     def stop(self) -> None:
-        """Let it write what it keeps, and end."""
+        """Lets it write its data, and end."""
         self.child.stop()
 
     def _wait(self) -> None:

@@ -1,7 +1,7 @@
-"""Everything on this machine: two embedded Redis servers, aggregator and shuffler.
+"""Runs two embedded Redis servers, aggregator and shuffler on this machine.
 
-Each role is a process of its own, with TLS between them. All state is in one folder, so the next
-start goes on where the last one was.
+Each role is a process of its own, with TLS between them. All state is in one folder, so that the
+next start continues from it.
 """
 
 import fcntl
@@ -56,7 +56,7 @@ _PROBE_SECONDS: Final = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """Ports of 127.0.0.1, by who listens there."""
+    """Ports of 127.0.0.1, by what listens there."""
 
     shuffler: int
     ingest: int
@@ -69,12 +69,12 @@ class Ports:
 
     @classmethod
     def from_base(cls, base: int) -> Self:
-        """Eight in a row, the first for devices."""
+        """Eight consecutive ports, the first for devices."""
         return cls(**{field.name: base + place for place, field in enumerate(fields(cls))})
 
     @classmethod
     def free(cls) -> Self:
-        """Eight that nothing listens on now."""
+        """Eight ports that nothing listens on now."""
         return cls(**{field.name: free_port() for field in fields(cls)})
 
 
@@ -87,7 +87,7 @@ _ENDING: Final = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Go on to the end whatever is pressed: services that are left would go on without us."""
+    """Ignores signals during the block: services that are not stopped would run on without us."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -100,7 +100,7 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def _interrupt_once() -> None:
-    """From now on the first Ctrl-C raises KeyboardInterrupt, and each later one is answered."""
+    """Makes the first Ctrl-C raise KeyboardInterrupt, and later ones print a message."""
     if threading.current_thread() is threading.main_thread():
         for number in _ENDING:
             signal.signal(number, _interrupt)
@@ -119,12 +119,13 @@ def _still_ending(_number: int, _frame: FrameType | None) -> None:
 
 
 class LocalRun:
-    """A whole hubbub in a folder; a context manager that starts it and ends it.
+    """A whole hubbub in a folder; a context manager that starts and stops it.
 
-    home: keys, certificates, bundle, both Redis servers' files, logs.
-    notice: what its pages say first, now and when it is started there again.
-    development: a single report is counted, and its numbers protect nobody.
-    outlets: where the aggregator writes and sends closed epochs.
+    Args:
+        home: folder of keys, certificates, bundle, both Redis servers' files, logs.
+        notice: what its pages say first, now and when it is started there again.
+        development: whether a single report is counted, so that the settings protect nobody.
+        outlets: where the aggregator writes and sends closed epochs.
 
     Raises:
         ServiceUnavailable: a port is taken, no Redis server program, or a service does not start.
@@ -198,7 +199,7 @@ class LocalRun:
             child.check()
 
     def stop(self) -> None:
-        """End everything: the shuffler first, so that nothing is taken that could not be kept."""
+        """Stops everything, the shuffler first, so that it accepts nothing that would be lost."""
         with _uninterrupted():
             for child in reversed(self._children):
                 child.stop()
@@ -208,7 +209,7 @@ class LocalRun:
             self._lock.close()
 
     def _claim(self) -> None:
-        """Folder and ports are ours alone: two Redis servers on one folder would ruin it."""
+        """Locks the folder and ports: two Redis servers on one folder would ruin it."""
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -227,7 +228,7 @@ class LocalRun:
                     ) from error
 
     def take(self, catalog: Catalog) -> None:
-        """Build and sign this catalog, and have the services take it while they run.
+        """Builds and signs a catalog, and makes the running services use it.
 
         Raises:
             BundleRefused: it changes a metric under an old name; the former stays.
@@ -239,7 +240,7 @@ class LocalRun:
             child.reload()
 
     def publish_models(self) -> None:
-        """Sign the state of models, where a round of one has ended since.
+        """Signs the state of models if a round of one has ended since.
 
         Raises:
             ServiceUnavailable: the aggregator does not answer.
@@ -250,7 +251,7 @@ class LocalRun:
             self._children[-1].reload()  # the shuffler
 
     def _here(self, catalog: Catalog) -> Catalog:
-        """A catalog whose devices dial this machine."""
+        """The catalog with this machine's addresses, for its devices."""
         issuer = f"http://127.0.0.1:{self._ports.issuer}"
         tokens = replace(catalog.tokens, issuer=issuer) if catalog.tokens else None
         return replace(catalog, shuffler=f"127.0.0.1:{self._ports.shuffler}", tokens=tokens)
@@ -278,7 +279,7 @@ class LocalRun:
         )
 
     def _with_short_rounds(self) -> Catalog:
-        """The catalog whose models have rounds of a minute, from the next one, or as before."""
+        """The catalog with rounds of a minute for its models, from the next round or as before."""
         former = read_bundle(self.bundle_path).metrics if self.bundle_path.exists() else {}
         soon = datetime.fromtimestamp((time.time() // 60 + 1) * 60, UTC)
         begun = {name: metric.model.begins for name, metric in former.items() if metric.model}
@@ -301,7 +302,7 @@ class LocalRun:
             self._redis.append(EmbeddedRedis((self.home / f"redis-{role}").absolute()))
 
     def _start_issuer(self) -> dict[str, Path]:
-        """The shuffler's options of tokens, once their issuer is started."""
+        """Starts the issuer of tokens; returns the shuffler's options for it."""
         if not self._catalog.tokens:
             return {}
         key = {"token-key": (self.home / "keys" / TOKEN_KEY).absolute()}
@@ -386,7 +387,7 @@ class LocalRun:
         self._children.append(Child(role, command, environment, self.home / "log" / f"{role}.log"))
 
     def _wait(self, role: str, child: Child, answers: Callable[[], object]) -> None:
-        """Until the service says that it serves. answers: raises ServiceUnavailable until then."""
+        """Waits until a service serves; until then `answers` raises ServiceUnavailable."""
         deadline = time.monotonic() + _START_SECONDS
         while True:
             child.check()
@@ -412,12 +413,12 @@ class LocalRun:
 
 
 def _written(options: Mapping[str, object]) -> list[str]:
-    """Options by name, as a command line has them."""
+    """Options by name, in the form of a command line."""
     return [word for name, value in options.items() for word in (f"--{name}", str(value))]
 
 
 def program() -> str:
-    """This command, as any shell finds it."""
+    """The path of this command."""
     beside = Path(sys.executable).with_name("hubbub")
     if beside.exists():
         return shlex.quote(str(beside))

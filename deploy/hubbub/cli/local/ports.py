@@ -1,8 +1,8 @@
-"""Free ports of this machine, given to one process at a time.
+"""Finds free ports of this machine, and gives each to one process at a time.
 
-A port is claimed by a UDP socket of its number, which its process holds until it ends. That hinders
-nobody who listens there by TCP; it lies where the port lies, so that another user, and another
-container on the same network, see it too; and nothing of it is left behind.
+A port is claimed by a UDP socket with its number, held until the process ends. It does not hinder
+listening by TCP; other users and containers on the same network see it; and it leaves nothing
+behind.
 """
 
 import secrets
@@ -17,9 +17,9 @@ _HERE: Final = "127.0.0.1"
 
 
 def free_port(*beside: int) -> int:
-    """A port of 127.0.0.1 that nothing listens on, and that nobody else is given while we live.
+    """A free port of 127.0.0.1 that no other process is given while we live.
 
-    beside: so many above it are such ports too, and as much ours.
+    `beside` are offsets from it; the ports there are also free and ours.
     """
     while True:
         port = _FIRST + secrets.randbelow(_LAST - _FIRST - max(beside, default=0))
@@ -28,7 +28,7 @@ def free_port(*beside: int) -> int:
 
 
 def _claim(ports: list[int]) -> bool:
-    """Whether all of these are ours now; if not, none is."""
+    """Claims all of these ports; returns False, and claims none, if one is taken."""
     claims: list[socket.socket] = []
     try:
         for port in ports:

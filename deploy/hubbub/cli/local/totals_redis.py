@@ -1,4 +1,4 @@
-"""The aggregator's Redis, for commands that read or change its totals by hand."""
+"""Connects commands that read or change totals to the aggregator's Redis."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 
 @options
 class RedisOptions:
-    """Where the aggregator's Redis is, and what its totals are of."""
+    """Options that locate the aggregator's Redis and its bundle."""
 
     home: Path | None = option(f"folder of `hubbub up` ({_HOME})")
     bundle: Path | None = option(
@@ -37,13 +37,13 @@ class RedisOptions:
 def in_totals_redis(
     options: RedisOptions, work: Callable[[RedisServer, Bundle], Awaitable[Result]]
 ) -> Result:
-    """Do something in the aggregator's Redis.
+    """Calls `work` with the aggregator's Redis and the bundle; returns its result.
 
     Raises:
         ServiceUnavailable: there is neither a folder of `hubbub up` nor a URL, or nothing runs in
             the folder.
         StoreUnavailable: the URL's server does not answer.
-        BundleRefused: the bundle is none.
+        BundleRefused: the bundle is invalid.
     """
     home, url = _redis(options.home)
     bundle = read_bundle(options.bundle or (home or Path()) / OPERATORS)
@@ -62,10 +62,9 @@ def in_totals_redis(
 
 
 def _redis(home: Path | None) -> tuple[Path | None, str]:
-    """The folder, and the URL.
+    """The folder of `hubbub up`, None if the environment has a URL, and the URL of its Redis.
 
-    home: folder of `hubbub up`; None for the URL of the environment, or else the usual folder. The
-    folder is None where the environment has the URL.
+    `home` None takes the environment's URL, or else the usual folder.
 
     Raises:
         ServiceUnavailable: neither is there.

@@ -1,1 +1,1 @@
-"""What `hubbub plan` reckons and draws."""
+"""The calculations and tables of `hubbub plan`."""

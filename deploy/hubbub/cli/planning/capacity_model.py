@@ -1,8 +1,8 @@
-"""The capacity model: what so many reports take, from what one report was measured to take.
+"""The capacity model: the machines that a number of reports needs, from measured costs of one.
 
-Linear, as growth is (benchmarks/RESULTS.md: slope of log time by log reports). Of
-every part it is asked what it needs of a processor and of memory at the busiest hour, and how many
-machines that is; the part that needs most is the bottleneck.
+It is linear, as measured growth is (benchmarks/RESULTS.md: slope of log time by log reports). For
+each part it computes processor and memory at the busiest hour, and the number of machines; the
+part with the largest load is the bottleneck.
 """
 
 from collections.abc import Sequence
@@ -34,10 +34,10 @@ Door = Literal["grpc", "http"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """What one report takes: microseconds of one processor, and bytes of Redis.
+    """The costs of one report: microseconds of one processor, and bytes of Redis.
 
-    grpc_us, http_us: of the shuffler for one visit, a fresh TLS connection that brings one report.
-    shuffler_us: for each further report of the same visit. x_wing_us: to open one that is sealed
+    `grpc_us` and `http_us` are the shuffler's for one visit, a fresh TLS connection with one
+    report; `shuffler_us` is for each further report of a visit; `x_wing_us` opens a report sealed
     by X-Wing.
     """
 
@@ -54,14 +54,14 @@ class Costs:
     tag_bytes: float
 
     def on(self, open_us: float, x_wing_us: float) -> "Costs":
-        """The same on a machine that opens reports in these times: all of it is as much slower."""
+        """The costs on a machine that opens reports in these times: other times scale alike."""
         factor = open_us / self.open_us
         times = {name: cost for name, cost in asdict(self).items() if name.endswith("_us")}
         slower = {name: factor * cost for name, cost in times.items()}
         return replace(self, **{**slower, "open_us": open_us, "x_wing_us": x_wing_us})
 
     def door_us(self, door: Door, per_visit: float) -> float:
-        """What a report takes of the shuffler if a visit brings so many on average."""
+        """Microseconds of the shuffler per report, if a visit brings `per_visit` reports."""
         visit = self.http_us if door == "http" else self.grpc_us
         return (visit + (per_visit - 1) * self.shuffler_us) / per_visit
 
@@ -84,9 +84,9 @@ MEASURED: Final = Costs(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """Reports of one kind. a_day: of all devices. epoch_seconds: how long its epochs are.
+    """Reports of one kind: `a_day` per day from all devices, in epochs of `epoch_seconds`.
 
-    whole: its epochs leave the shuffler as one crowd, so the pool holds them until they are over.
+    If `whole`, an epoch leaves the shuffler as one crowd, so the pool holds it until it is over.
     """
 
     a_day: float
@@ -98,17 +98,16 @@ class Traffic:
 
     @property
     def crowd(self) -> float:
-        """Reports of an epoch that leaves whole; 0 if none does."""
+        """Number of reports of an epoch that leaves whole; 0 if it does not."""
         return self.a_day / _DAY * self.epoch_seconds if self.whole else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LargestCrowd:
-    """Of the epochs that leave whole, the one with the most reports.
+    """The largest epoch that leaves whole.
 
-    gigabytes: what each Redis of the pool holds of it. machine_fits: whether one machine's memory
-    is enough for that. cut_seconds: until it is cut, once it is over. count_seconds:
-    until all of it is counted then.
+    `gigabytes` is its memory in each Redis of the pool, `machine_fits` whether one machine has as
+    much; `cut_seconds` is the time to cut it once it is over, `count_seconds` that to count it.
     """
 
     reports: float
@@ -120,7 +119,7 @@ class LargestCrowd:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What machines there are: processors, and memory in GB (10^9 bytes)."""
+    """One machine: processors, and memory in GB (10^9 bytes)."""
 
     cores: int
     gigabytes: float
@@ -128,10 +127,10 @@ class Machine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """What one part takes at the busiest hour.
+    """What one part needs at the busiest hour.
 
-    machines: how many; of Redis, how many masters. why: the resource that decides. load: how much
-    of one machine's it takes; the part with the largest is the bottleneck.
+    `machines` are masters in the case of Redis; `why` is the deciding resource; `load` is the
+    number of machines' worth of it, largest for the bottleneck.
     """
 
     part: str
@@ -144,7 +143,7 @@ class Need:
 
 
 def traffic_of(metric: Metric, devices: float) -> Traffic:
-    """What so many devices report of a metric at most: as often as its limits let each."""
+    """The most reports of a metric that these devices send under its limits."""
     seconds = EPOCH_SECONDS[metric.epoch]
     a_day = devices * metric.sampling * metric.limits.reports_per_epoch * _DAY / seconds
     if metric.report_on:
@@ -172,9 +171,9 @@ def needs(
 ) -> list[Need]:
     """What each part needs.
 
-    per_visit: reports that a device's connection brings on average, at least 1.
-    peak: reports of the busiest hour by those of an average one. outage_seconds: for how long
-    aggregators may be away at that hour while the pool takes everything.
+    `peak` is the ratio of the busiest hour to the average; `outage_seconds` is how long aggregators
+    may be away at that hour while the pool keeps everything; `per_visit` is the mean number of
+    reports of a device's connection, at least 1.
     """
     rate = peak * sum(kind.a_day for kind in traffic) / _DAY
     # Just before an epoch that leaves whole is over, and its grace, the next one is there, too.
@@ -195,10 +194,7 @@ def needs(
 def largest_crowd(
     traffic: Sequence[Traffic], machine: Machine, costs: Costs, aggregators: int, nodes: int = 1
 ) -> LargestCrowd | None:
-    """What the largest epoch that leaves whole asks of each Redis and of these aggregators.
-
-    nodes: of Redis, that it is spread over.
-    """
+    """What the largest epoch that leaves whole needs of aggregators and `nodes` of Redis."""
     largest = max(traffic, key=lambda kind: kind.crowd)
     if not largest.crowd:
         return None
@@ -216,12 +212,12 @@ def largest_crowd(
 
 
 def _kept_seconds(kind: Traffic) -> float:
-    """For how long a tag is kept at most."""
+    """The longest time for which a tag is kept, in seconds."""
     return _EPOCHS_OF_TAGS * kind.epoch_seconds + _SECONDS_OF_TAGS
 
 
 def _count_us(traffic: Sequence[Traffic], costs: Costs) -> float:
-    """What the aggregator does for one report, opening it, on average."""
+    """Mean microseconds of the aggregator to open and count a report."""
     reports = sum(kind.a_day for kind in traffic)
     hybrid = sum(kind.a_day for kind in traffic if kind.kem == X_WING) / (reports or 1)
     opening = (1 - hybrid) * costs.open_us + hybrid * costs.x_wing_us
@@ -229,7 +225,7 @@ def _count_us(traffic: Sequence[Traffic], costs: Costs) -> float:
 
 
 def _excess(traffic: Sequence[Traffic]) -> float:
-    """Bytes by which sealed reports are longer than those that were measured, on average."""
+    """Mean number of bytes by which sealed reports exceed the measured ones."""
     reports = sum(kind.a_day for kind in traffic)
     if not reports:
         return 0.0
@@ -253,7 +249,7 @@ def _service(part: str, rate: float, us: float, gigabytes: float, machine: Machi
 
 
 def _redis(part: str, rate: float, us: float, total_bytes: float, machine: Machine) -> Need:
-    """One process uses one processor; so many masters, each with a replica beside it."""
+    """The need of a Redis: a process uses one processor; each master has a replica."""
     cores, gigabytes = rate * us / 1e6 / _USABLE, total_bytes / 1e9 / _USABLE
     filled = gigabytes / machine.gigabytes
     load, why = (filled, "memory") if filled > cores else (cores, "processor")

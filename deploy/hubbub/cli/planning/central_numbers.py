@@ -1,4 +1,4 @@
-"""`hubbub plan central` of numbers: what a crowd gives of means, or of the parts of a range."""
+"""`hubbub plan central` for numbers: errors in a crowd, of means or of the parts of a range."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -27,7 +27,7 @@ _SAID: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Way:
-    """One way to be private. stderr: a share, as _SAID has it."""
+    """One way to be private. `stderr` is a share of what _SAID names."""
 
     way: str
     mechanism: str | None
@@ -44,13 +44,13 @@ def plan_numbers(
     *,
     as_json: bool,
 ) -> None:
-    """Show what keeps the promise, what lower floors cost, and what there is beside it.
+    """Shows crowds that keep the promise at several local epsilons, and alternatives to a crowd.
 
-    floors: local epsilons to look at, ascending; the last is the most that a report may say.
-    dummies: of a mean, "noise" or "auto" for noise dummies; "" for none.
+    `floors` are the local epsilons to try, ascending; the last is the maximum. `dummies` is, for a
+    mean, "noise" or "auto" for noise dummies; "" for none.
 
     Raises:
-        BadParameter: so many parts that no crowd of this size can be asked.
+        BadParameter: there are too many parts for a crowd of this size.
     """
     reports, central = promise.crowd, promise.epsilon
     ways: list[_Way] = []
@@ -162,12 +162,12 @@ def _show(promise: CentralPromise, question: MetricDraft, ways: Sequence[_Way]) 
 
 
 def local_epsilon_text(way: Any) -> str:
-    """What one report of a way says by itself; a curator's says all."""
+    """The local epsilon of a report as text; "none" for a curator, who sees all."""
     return "none" if way.epsilon_local is None else f"{way.epsilon_local:.3f}"
 
 
 def what_is_trusted(promise: CentralPromise) -> str:
-    """What the two epsilons of a crowd rest on."""
+    """A sentence on the assumptions behind a crowd's two epsilons."""
     return (
         f"a crowd leaves whole or not at all, {promise.honest:.0%} of it honest; the local epsilon "
         "holds even if all servers collude"
@@ -175,6 +175,6 @@ def what_is_trusted(promise: CentralPromise) -> str:
 
 
 def in_catalog(promise: CentralPromise, epsilon_local: float) -> str:
-    """What to write for this promise, with a larger cap where its local epsilon needs one."""
+    """The catalog's fields for this promise, with a larger cap if its local epsilon needs one."""
     cap = f", max_local_epsilon = {ceil(epsilon_local)}" if epsilon_local > USUAL_MAX_LOCAL else ""
     return f"in metrics.toml: central_epsilon = {promise.epsilon:g}, crowd = {promise.crowd}{cap}"

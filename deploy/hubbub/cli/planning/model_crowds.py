@@ -1,4 +1,4 @@
-"""`hubbub plan central` of a model: rounds of a model in a crowd, and how many a device is in."""
+"""`hubbub plan central` for a model: rounds in a crowd, and the number of rounds of a device."""
 
 from dataclasses import replace
 from math import floor, sqrt
@@ -29,9 +29,9 @@ def plan_rounds(
     *,
     as_json: bool,
 ) -> None:
-    """Show what devices may say in rounds that keep a central promise together.
+    """Shows the epsilon of reports in rounds that together keep a central promise.
 
-    promise: its crowd are all people.
+    The promise's crowd are all people.
 
     Raises:
         BadParameter: as dimensions_of_plan, or there are too few people for any crowd.
@@ -76,10 +76,10 @@ def plan_rounds(
 
 
 def dimensions_of_plan(kind: str, features: int | None, classes: int | None) -> int:
-    """How many numbers a gradient has, of a model as the options say.
+    """The number of coordinates of a gradient, for the model in the options.
 
     Raises:
-        BadParameter: no features or classes, or more than gradients can be told of.
+        BadParameter: features or classes are missing, or too many for gradients.
     """
     if features is None:
         raise BadParameter("--model needs --features, how many columns it has; for example 64")
@@ -98,7 +98,7 @@ def dimensions_of_plan(kind: str, features: int | None, classes: int | None) -> 
 def _row(
     promise: CentralPromise, dimensions: int, rounds: int, rounds_each: int
 ) -> dict[str, Any] | None:
-    """One way; None where its rounds have too few people."""
+    """One way; None if its rounds have too few people."""
     share = rounds_each / (rounds + 1)
     people = promise.crowd * share
     crowd = floor(people - _SURELY * sqrt(people * (1 - share)))

@@ -1,4 +1,4 @@
-"""What `hubbub plan` and `hubbub plan central` are asked about: a metric, or a kind of answer."""
+"""The subject of `hubbub plan` and `hubbub plan central`: a metric, or a kind of question."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -29,11 +29,11 @@ class MetricsOptions:
 
     @property
     def is_missing(self) -> bool:
-        """Whether no catalog was named, and there is none where one usually is."""
+        """Whether no catalog was named, and there is none at the usual path."""
         return self.catalog == CATALOG and not CATALOG.exists()
 
     def read(self) -> tuple[Catalog, list[Metric]]:
-        """The catalog, and its metrics that were named, or all of them.
+        """The catalog, and its named metrics, or all of them.
 
         Raises:
             BadParameter: there is no catalog.
@@ -61,7 +61,7 @@ _STRINGS: Final = 100
 
 @options
 class SubjectOptions:
-    """The options that say what is asked."""
+    """The options that describe the question."""
 
     catalog: Path = argument("catalog that contains --metric (%(default)s)", default=CATALOG)
     metric: str | None = option("metric of the catalog")
@@ -96,10 +96,10 @@ class SubjectOptions:
 
 
 def draft_of(subject: SubjectOptions) -> tuple[MetricDraft, Metric | None]:
-    """What is asked, and the metric that it is from.
+    """The question, and the metric that it comes from, if any.
 
     Raises:
-        BadParameter: nothing is asked, or several things at once, or what no metric can have.
+        BadParameter: there is no question, or several, or one that no metric can ask.
     """
     figures = {kind: getattr(subject, kind) for kind in _KINDS}
     kinds = [kind for kind in _KINDS if figures[kind] is not None]
@@ -135,7 +135,7 @@ def draft_of(subject: SubjectOptions) -> tuple[MetricDraft, Metric | None]:
 
 
 def _draft(kind: str, figures: Any) -> MetricDraft:  # noqa: PLR0911 one for each kind
-    """What one of the options asks, whose figures these are."""
+    """The question of one option, with its values."""
     match kind:
         case "values":
             return MetricDraft(kind="values", size=_size(figures, 2))
@@ -168,5 +168,5 @@ def _size(number: float, least: int) -> int:
 
 
 def _draft_by(mechanism: AnyMechanism, **others: Any) -> MetricDraft:
-    """What a mechanism asks. others: fields that it does not decide."""
+    """The question of a mechanism; `others` are fields that it does not determine."""
     return MetricDraft(**{**others, **family_for(mechanism).question(mechanism)})

@@ -1,1 +1,1 @@
-"""What a person at a terminal sees and says."""
+"""Output for people at a terminal, and their input."""

@@ -1,4 +1,4 @@
-"""Answers as tables for people: with bars and whiskers on a terminal, plain in a pipe."""
+"""Shows answers as tables: with bars and intervals on a terminal, plain in a pipe."""
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -45,7 +45,7 @@ _TEXTS: Final = ("text", "time")
 
 
 def show_metrics(answer: Answer) -> None:
-    """The metrics there are, each with its last epochs as a line of blocks."""
+    """Shows the metrics, each with its last epochs as a sparkline."""
     _say_notice(*answer["metrics"])
     sparks = [
         _spark([epoch["reports"] for epoch in metric["epochs"][-_SHOWN_EPOCHS:]])
@@ -58,7 +58,7 @@ def show_metrics(answer: Answer) -> None:
 
 
 def show_estimates(answer: Answer) -> None:
-    """Estimates as a table, with what makes them more or less to be trusted."""
+    """Shows estimates as a table, and notes on how far to trust them."""
     _say_notice(answer)
     values = rows("estimates", answer)
     if answer["kind"] == "values" and answer["lowest"] is None:  # ranges have an order of their own
@@ -84,7 +84,7 @@ def show_estimates(answer: Answer) -> None:
 
 
 def show_percentiles(answer: Answer) -> None:
-    """Percentiles and shares below a number as a table."""
+    """Shows percentiles and shares below a number as a table."""
     _say_notice(answer)
     _show("percentiles", answer, _heading(answer))
     say_whose(answer)
@@ -102,7 +102,7 @@ def show_percentiles(answer: Answer) -> None:
 
 
 def _heading(answer: Answer) -> str:
-    """Above estimates: of which reports they are."""
+    """The heading of estimates: metric, number of reports, mechanism, epsilon, dates."""
     return (
         f"{answer['metric']}: {several(answer['reports'], 'report')}, {answer['mechanism']}, "
         f"epsilon {answer['epsilon']:.3f} per report, {answer['dates']}"
@@ -110,20 +110,20 @@ def _heading(answer: Answer) -> str:
 
 
 def _say_notice(*answers: Answer) -> None:
-    """What stands before all of it, if anything does."""
+    """Prints the notices of answers, each once."""
     for fromkey in dict.fromkeys(answer["notice"] for answer in answers):
         if fromkey:
             explain(fromkey)
 
 
 def _say_if_nothing_stands_out(values: Sequence[Row]) -> None:
-    """That an order, or an estimate above zero, is no finding of its own."""
+    """Says so if no value is detected: order and positive estimates then mean nothing."""
     if values and not any(value["low"] > 0 for value in values):
         explain("no value is detected: select more epochs, or wait for more reports")
 
 
 def _say_lists(answer: Answer) -> None:
-    """Of strings, whose list those that were looked for are from."""
+    """Says from which lists the strings looked for are."""
     if answer["lists"]:
         named = {"catalog": "the catalog's list", "given": "the candidates given"}
         sources = " and ".join(
@@ -134,7 +134,7 @@ def _say_lists(answer: Answer) -> None:
 
 
 def _say_trust(answer: Answer) -> None:
-    """What makes estimates more or less to be trusted."""
+    """Prints mean, percentiles, notes, and doubts about estimates."""
     if answer["mean"]:
         mean_of = answer["mean"]
         unit = f" {answer['unit']}" if answer["unit"] else ""
@@ -166,7 +166,7 @@ def _say_trust(answer: Answer) -> None:
 
 
 def _say_reports(answer: Answer) -> None:
-    """What is known of the reports behind an answer: their privacy, and whether they are all."""
+    """Prints what is known of the reports: privacy, completeness, signs of forgery."""
     _say_shuffled(answer)
     if sentence := final_sentence(answer):
         waiting = answer["waiting"]
@@ -178,7 +178,7 @@ def _say_reports(answer: Answer) -> None:
 
 
 def _say_likely(likely: Sequence[Mapping[str, Any]]) -> None:
-    """Strings that nothing proves: how many of them may be nobody's, and their names."""
+    """Prints strings that are likely but not detected, and how many may be false."""
     if not likely:
         return
     names = _names([row["value"] for row in likely], _ROWS)
@@ -189,7 +189,7 @@ def _say_likely(likely: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _say_shuffled(answer: Answer) -> None:
-    """The card's figure; and that of this answer's own batches, where they were larger."""
+    """Prints the card's central epsilon, and that of this answer's batches if it differs."""
     promised, shuffled = answer["promised"], answer["shuffled"]
     if not promised:
         return
@@ -205,7 +205,7 @@ def _say_shuffled(answer: Answer) -> None:
 
 
 def show_top(answer: Answer) -> None:
-    """The most frequent values, and how sure their order is."""
+    """Shows the most frequent values, and the confidence in their order."""
     _say_notice(answer)
     values = rows("top", answer)
     heading = f"{answer['metric']}: the most frequent of {several(answer['reports'], 'report')}"
@@ -218,7 +218,7 @@ def show_top(answer: Answer) -> None:
 
 
 def _order_said(answer: Answer) -> str:
-    """How sure it is that these are the most frequent, and in this order."""
+    """A sentence on how sure set and order of the most frequent values are."""
     these, order = answer["set_confidence"], answer["order_confidence"]
     if these < _TELLING:
         return (
@@ -232,7 +232,7 @@ def _order_said(answer: Answer) -> str:
 
 
 def show_changes(answer: Answer) -> None:
-    """What differs between two ranges, the surest first."""
+    """Shows the changes between two ranges, the most significant first."""
     _say_notice(answer)
     changes = sorted(rows("compare", answer), key=lambda change: change["p_value"])
     _show(
@@ -256,7 +256,7 @@ def show_changes(answer: Answer) -> None:
 
 
 def show_trend(answer: Answer) -> None:
-    """Every series as a table of epochs, all of them drawn on one scale."""
+    """Shows every series as a table of epochs, all on one scale."""
     _say_notice(answer)
     points = rows("trend", answer)
     series_rows = []
@@ -294,13 +294,13 @@ def _names(strings: Sequence[str], most: int = _TWINS) -> str:
 
 
 def say_final(answer: Answer) -> None:
-    """Whether more reports may come, where something is known of it."""
+    """Says whether more reports may come, if that is known."""
     if sentence := final_sentence(answer):
         explain(sentence)
 
 
 def say_whose(answer: Answer) -> None:
-    """What the intervals of an answer cover."""
+    """Says what the intervals of an answer cover."""
     if answer["whose"] == "population":
         explain(
             "for the population: the intervals cover the randomization noise and the choice of who "
@@ -319,9 +319,9 @@ def _show(
     *,
     sparks: Sequence[str] = (),
 ) -> None:
-    """The columns of an answer, and on a terminal a picture of its intervals beside them.
+    """Prints a table of an answer, and on a terminal a picture of its intervals.
 
-    table_rows: some of the rows; without, all. sparks: a picture per row that is shown everywhere.
+    `table_rows` None takes all rows; `sparks` has a picture per row that is shown everywhere.
     """
     table_rows = rows(question, answer) if table_rows is None else table_rows
     columns, pictures = _with_pictures(question, answer, table_rows, drawn)
@@ -342,7 +342,7 @@ def _with_pictures(
     drawn: Intervals | None,
     without: str = "",
 ) -> tuple[dict[Column, list[str]], list[str]]:
-    """The columns of some rows, and on a terminal their bars. without: a column to leave out."""
+    """The columns of some rows without `without`, and on a terminal their bars."""
     of_means = is_of_means(question, answer)
     columns = {
         column: [cell(column, row, of_means=of_means) for row in table_rows]
@@ -380,7 +380,7 @@ def _table(
 def _with_room(
     columns: Mapping[Column, list[str]], name: Callable[[Column], str], drawn: Intervals
 ) -> tuple[dict[Column, list[str]], list[str]]:
-    """The columns that leave room for bars, and the bars; without room all columns, and none."""
+    """The columns that leave room for bars, and the bars; if there is no room, all columns."""
     spares = sorted({column.spare for column in columns} | {0})
     for spare in spares:
         visible_columns = {
@@ -401,7 +401,7 @@ def _intervals(table_rows: Sequence[Row], middle: str) -> Intervals:
 
 
 def _spark(numbers: list[int]) -> str:
-    """A line of blocks, the highest for the largest."""
+    """A sparkline whose highest block is the largest number."""
     most = max(numbers, default=0) or 1
     return "".join(_SPARKS[(len(_SPARKS) - 1) * number // most] for number in numbers)
 
@@ -418,7 +418,7 @@ def show_rows(
     columns: Sequence[Column],
     table_rows: Iterable[Row],
 ) -> None:
-    """A table of some of an answer's columns, and some of its rows."""
+    """Prints a table of some columns and rows of an answer."""
     of_means, rows_drawn = is_of_means(question, answer), list(table_rows)
     cells = {
         column: [cell(column, row, of_means=of_means) for row in rows_drawn] for column in columns
@@ -427,9 +427,9 @@ def show_rows(
 
 
 def bars(rows: Intervals, width: int = 32) -> list[str]:
-    """One line per row, all on one scale that holds zero and every interval.
+    """One bar per row, all on one scale that contains zero and every interval.
 
-    rows: of each an estimate, and the low and high end of its interval.
+    `rows` are estimate, lower and upper end of the interval.
     """
     if not rows:
         return []

@@ -1,4 +1,4 @@
-"""A file of strings to weigh, one a line, as several commands take it."""
+"""Reads a file of candidate strings, one per line, for several commands."""
 
 from pathlib import Path
 
@@ -7,10 +7,10 @@ from hubbub.programs.text_files import read_list
 
 
 def read_candidates(path: Path, option: str = "--candidates") -> list[str]:
-    """The lines of a text file, plain or .gz, without repeats; errors name it by its option.
+    """The lines of a text file, plain or .gz, without repeats; errors name `option`.
 
     Raises:
-        BadParameter: it cannot be read as text, or holds nothing.
+        BadParameter: it cannot be read as text, or is empty.
     """
     try:
         lines = list(dict.fromkeys(read_list(path)))

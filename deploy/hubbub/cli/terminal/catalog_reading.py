@@ -1,4 +1,4 @@
-"""Reads a catalog for whoever typed a command."""
+"""Reads a catalog for a command."""
 
 from collections.abc import Collection
 from contextlib import suppress
@@ -18,16 +18,16 @@ _CROWD: Final = b"central_epsilon"
 
 
 def read_aloud(path: Path) -> Catalog:
-    """As `read_with_promises`; where crowds take over two seconds, it says so on standard error."""
+    """Reads a catalog; says so on standard error if its crowds take over two seconds."""
     with said_if_long(lambda: _said(path)):
         return read_with_promises(path)
 
 
 def chosen_metrics(catalog: Catalog, path: Path, names: Collection[str]) -> list[Metric]:
-    """The metrics of these names, or all of the catalog.
+    """The metrics with these names, or all of the catalog.
 
     Raises:
-        UnknownMetric: the catalog, which is in the file `path`, has no metric of such a name.
+        UnknownMetric: the catalog, which is in the file `path`, has no such metric.
     """
     for name in names:
         if name not in catalog.metrics:
@@ -46,9 +46,9 @@ def _said(path: Path) -> str:
 
 
 def say_expired(catalog: Catalog) -> None:
-    """Name the metrics that no device reports any more, and models that cannot finish.
+    """Names metrics that no device reports any more, and models that cannot finish.
 
-    They stay for what is held of them.
+    They stay in the catalog for the data that is still held.
     """
     now = datetime.now(UTC)
     for metric in catalog.metrics.values():
@@ -59,7 +59,7 @@ def say_expired(catalog: Catalog) -> None:
 
 
 def _unfinished(metric: Metric, now: datetime) -> str:
-    """Why a model does not learn in all of its rounds, or nothing."""
+    """Why a model will not learn in all its rounds; "" if it will."""
     model = metric.model
     if model is None:
         return ""

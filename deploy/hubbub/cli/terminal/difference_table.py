@@ -1,4 +1,4 @@
-"""What a person gives more or less by a later bundle, as lines."""
+"""Shows what a later bundle changes for a person's privacy."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from hubbub.signing.difference import LESS, MORE, Difference
 
 
 def show_difference(title: str, differences: Sequence[Difference]) -> None:
-    """A table of what differs, what a person gives more of first; or one line."""
+    """Prints a table of differences, those that cost a person more first; or one line."""
     if not differences:
         say(f"{title}: nothing differs")
         return

@@ -1,4 +1,4 @@
-"""Long work: what takes long is said while it takes long."""
+"""Announces work that takes long."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ _SOON_SECONDS: Final = 2.0
 
 @contextmanager
 def said_if_long(what: Callable[[], str]) -> Iterator[None]:
-    """Says what is done on standard error, if it takes over two seconds; nothing for ""."""
+    """Says what is being done on standard error if it takes over two seconds; nothing for ""."""
     timer = Timer(_SOON_SECONDS, _say, (what,))
     timer.daemon = True
     timer.start()

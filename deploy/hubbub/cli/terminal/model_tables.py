@@ -1,4 +1,4 @@
-"""Tables of models: their coefficients, and how good one is."""
+"""Tables of models: coefficients, and quality."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -16,9 +16,9 @@ def show_coefficients(
     by_class: bool,
     option: str,
 ) -> None:
-    """The largest coefficients.
+    """Prints the largest coefficients.
 
-    more: further columns, as `listing` takes them. option: what prints all coefficients.
+    `more` are further columns, as for `listing`; `option` is the option that prints all.
     """
     rows = sorted(coefficients, key=lambda row: -abs(row["coefficient"]))
     listing(
@@ -39,9 +39,9 @@ def show_coefficients(
 def show_calibration(
     title: str, level: str, bins: Iterable[tuple[float, float, float, float, float, float]]
 ) -> None:
-    """A row a bin: what the model tells its people, their share, and what is true of them.
+    """Prints a row per bin: the model's predictions, their share of people, and the truth.
 
-    Of a bin that nobody is in, as far as reports tell, nothing is.
+    Bins that are empty as far as reports can tell have no truth.
     """
     table(
         title,

@@ -1,4 +1,4 @@
-"""What a person reads: lines and tables, on a terminal and in a pipe."""
+"""Prints lines and tables for people, on a terminal or in a pipe."""
 
 import json
 import re
@@ -24,17 +24,17 @@ _SHORTEST_NAME = 24
 
 
 def say(line: str) -> None:
-    """One line to standard output, or several; nothing in them is obeyed."""
+    """Prints lines to standard output, with control characters made visible."""
     print(visible_lines(line), flush=True)  # noqa: T201 this is the command line; a pipe hears it now
 
 
 def say_json(document: Any) -> None:
-    """A document as JSON to standard output."""
+    """Prints a document as JSON to standard output."""
     say(json.dumps(document, indent=1))
 
 
 def explain(sentence: str) -> None:
-    """A sentence: on a terminal in lines that fit, cut between words, those that go on set in.
+    """Prints a sentence, on a terminal wrapped and with continuation lines indented.
 
     In a pipe it is one line. Not for what is to be copied, such as a command or JSON.
     """
@@ -49,17 +49,17 @@ def _fitting(line: str) -> str:
 
 
 def several(number: int, noun: str) -> str:
-    """So many of it: "1 metric", "2 metrics"."""
+    """A number with its noun: "1 metric", "2 metrics"."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def filled(sentences: str) -> str:
-    """Sentences as a paragraph that is easy to read, in a pipe as on a terminal."""
+    """Sentences as a paragraph of readable width, also in a pipe."""
     return textwrap.fill(sentences, min(_TEXT_WIDTH, _columns()))
 
 
 def _columns() -> int:
-    """How wide standard output is: a pipe has room for most tables."""
+    """The width of standard output in characters; in a pipe enough for most tables."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_WIDTH
 
 
@@ -72,12 +72,11 @@ def table(
     pictures: bool = False,
     spare: Sequence[int] = (),
 ) -> None:
-    """A table to standard output; the first columns are text, the others figures.
+    """Prints a table; the first `text_columns` are text, the others figures.
 
-    Nothing is cut: what is too narrow for it leaves columns out, or has rows as blocks.
-
-    pictures: the last column is one of bars. spare: of the columns, which narrow terminals leave
-    out, those with 1 first; 0 stays.
+    Nothing is cut: if a terminal is too narrow, columns are left out or rows become blocks.
+    `pictures` is whether the last column has bars. `spare` gives each column's order of being left
+    out, from 1; 0 is never left out.
     """
     width = _columns()
     columns = [
@@ -112,10 +111,10 @@ def listing(
     *,
     text_columns: int = 1,
 ) -> None:
-    """A table with a line for each thing.
+    """Prints a table with a line for each thing.
 
-    columns: by heading, what a cell has: a format of the thing's keys or attributes, such as
-        "{epsilon:.3f}", or a function of the thing.
+    `columns` maps headings to the content of cells: a format of the thing's keys or attributes,
+    such as "{epsilon:.3f}", or a function of the thing.
     """
     rows = [
         [
@@ -139,12 +138,12 @@ class _Fields:
 
 
 def _bold(line: str) -> str:
-    """In heavier letters, on a terminal."""
+    """The line in bold, on a terminal."""
     return f"\x1b[1m{line}\x1b[0m" if sys.stdout.isatty() else line
 
 
 def _line() -> str:
-    """What a line is drawn with, where standard output can say it."""
+    """The character to draw lines with, in the encoding of standard output."""
     try:
         "─".encode(sys.stdout.encoding or "ascii")
     except UnicodeEncodeError:
@@ -153,9 +152,9 @@ def _line() -> str:
 
 
 def live(look: Callable[[], tuple[object, Callable[[], None]]], every_seconds: float) -> None:
-    """Look again and again, until Ctrl-C: on a terminal in place, in a pipe where it changed.
+    """Calls `look` repeatedly until Ctrl-C; redraws a terminal, and adds changes to a pipe.
 
-    look: what is seen, and how to show it.
+    `look` returns the state, and a function that shows it.
     """
     before: object = None
     while True:
@@ -170,7 +169,7 @@ def live(look: Callable[[], tuple[object, Callable[[], None]]], every_seconds: f
 
 
 def _shown(text: str) -> str:
-    """A value must not fill pages."""
+    """A cell's text, shortened so that it does not fill pages."""
     return visible(text if len(text) <= _LONGEST else text[:_LONGEST] + "...")
 
 
@@ -183,9 +182,9 @@ _WITHOUT_ROOM: Final = frozenset({"Mn", "Me", "Cf"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sized:
-    """One column. shortest: of a text, whose cells may go on in the next line; of a figure 0.
+    """One column of a table. `shortest` is the smallest width of wrapped text, 0 for figures.
 
-    spare: narrow terminals leave it out, those with 1 first; 0 stays. picture: of bars.
+    `spare` is its order of being left out, from 1; 0 is never left out. `picture` marks bars.
     """
 
     head: str
@@ -196,24 +195,24 @@ class Sized:
 
     @property
     def left(self) -> bool:
-        """Whether its cells begin at one edge; figures end at one."""
+        """Whether its cells are left-aligned; figures are right-aligned."""
         return self.picture or self.shortest > 0
 
     @property
     def widest(self) -> int:
-        """What it takes with every cell on one line."""
+        """The width with every cell on one line."""
         return max(map(cell_len, (self.head, *self.cells)))
 
     @property
     def narrowest(self) -> int:
-        """What it takes at least: of a figure all of it, of a heading its longest word."""
+        """The smallest width: a whole figure, or the longest word of a heading."""
         word = max(map(cell_len, self.head.split() or [""]))
         longest = max(map(cell_len, self.cells), default=0)
         return max(word, min(longest, self.shortest or longest))
 
 
 def fitted(columns: Sequence[Sized], room: int) -> list[tuple[Sized, int]]:
-    """The columns that fit into so many characters, each with its width; none, if they cannot."""
+    """The columns that fit into `room` characters, with their widths; empty if they cannot."""
     for spare in sorted({0, *(column.spare for column in columns)}):
         visible_columns = [column for column in columns if not 0 < column.spare <= spare]
         rest = room - 1 - sum(_AROUND + column.narrowest for column in visible_columns)
@@ -223,7 +222,7 @@ def fitted(columns: Sequence[Sized], room: int) -> list[tuple[Sized, int]]:
 
 
 def blocks(columns: Sequence[Sized], room: int) -> list[tuple[str, list[str]]]:
-    """Every row as a heading of its first cell, and below it "heading cell" beside each other."""
+    """Every row as a heading, its first cell, and lines of "heading cell" pairs."""
     result = []
     for row in zip(*(column.cells for column in columns), strict=True):
         lines: list[str] = []
@@ -240,7 +239,7 @@ def blocks(columns: Sequence[Sized], room: int) -> list[tuple[str, list[str]]]:
 
 
 def drawn(columns: Sequence[tuple[Sized, int]], line: str) -> list[str]:
-    """The lines of a table of these columns and widths; `line` is drawn below its head."""
+    """The lines of a table; `line` is the character under its head."""
     head = [column.head for column, _ in columns]
     rows = zip(*(column.cells for column, _ in columns), strict=True)
     between = " " + line * (sum(width + _AROUND for _, width in columns) - 1)
@@ -251,7 +250,7 @@ def drawn(columns: Sequence[tuple[Sized, int]], line: str) -> list[str]:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """A text in lines of this width, cut between words, and within those that are longer."""
+    """The text in lines of this width, cut between words, or inside words that are longer."""
     if cell_len(text) <= width:
         return [text]
     lines, line = [], ""
@@ -268,7 +267,7 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 def cell_len(text: str) -> int:
-    """How many places of a terminal a text takes: ideographs two, accents none."""
+    """The width of a text on a terminal: ideographs take two places, accents none."""
     if text.isascii():
         return len(text)
     return sum(map(_places, text))
@@ -295,7 +294,7 @@ def _row(cells: Sequence[str], columns: Sequence[tuple[Sized, int]]) -> list[str
 
 
 def _shared_out(columns: Sequence[Sized], rest: int) -> list[tuple[Sized, int]]:
-    """What is left goes to figures first, whose headings then stay on one line."""
+    """Widens the columns by `rest`, figures first, so that their headings stay on one line."""
     widths = [column.narrowest for column in columns]
     for place in sorted(range(len(columns)), key=lambda place: columns[place].shortest > 0):
         more = min(rest, columns[place].widest - widths[place])
@@ -310,7 +309,7 @@ def day_of(seconds: float) -> date:
 
 
 def first_second(day: date) -> int:
-    """When a day begins, UTC, in seconds since 1970."""
+    """When a UTC day begins, in seconds since 1970."""
     return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp())
 
 
@@ -319,12 +318,12 @@ _HEX: Final = 16
 
 
 def sent(payload: str) -> str:
-    """A payload in hex, as wide as a column is."""
+    """A payload in hex, shortened to the width of a column."""
     return payload if len(payload) <= _HEX else f"{payload[: _HEX - 2]}.."
 
 
 def likeliest(meanings: Sequence[tuple[str, float]], others: int = 0) -> str:
-    """The likeliest of some meanings, and how many more there are. others: besides these."""
+    """The likeliest meanings, and how many more there are, `others` included."""
     texts = [f"{value} {chance:.1%}" for value, chance in meanings[:_MEANINGS]]
     more = len(meanings) - len(texts) + others
     return ", ".join(texts) + (f", or {more:,} other{'s' * (more > 1)}" if more else "")

@@ -1,13 +1,13 @@
-"""A percentile as people write it on a command line."""
+"""Reads percentiles from a command line."""
 
 import argparse
 import sys
 
 
 def read_percentile(text: str) -> float:
-    """95, or p95 as answers and alerts have it; a share such as 0.95 is read, and doubted aloud.
+    """Reads 95 or p95; a share such as 0.95 is read as 0.95%, with a warning.
 
-    Raises ArgumentTypeError, in words, for what is no number.
+    Raises ArgumentTypeError with a readable message if `text` is no number.
     """
     try:
         percentile = float(text.removeprefix("p"))

@@ -1,4 +1,4 @@
-"""How far something is: on a terminal a bar on standard error, in a pipe next to nothing."""
+"""Shows progress: a bar on standard error of a terminal, almost nothing in a pipe."""
 
 import sys
 import time
@@ -23,7 +23,7 @@ _LINE_SECONDS = 60.0
 
 
 def tracked(steps: Iterable[Step], total: int, name: str) -> Iterator[Step]:
-    """The steps as they come; on standard error a bar, in a pipe a line a minute."""
+    """Yields the steps; shows a bar on standard error, or in a pipe a line per minute."""
     if sys.stderr.isatty():
         with progress() as bar:
             yield from bar.track(steps, total=total, description=name)

@@ -1,4 +1,4 @@
-"""What commands that ask a running hubbub share: where it is, which epochs, candidates, formats."""
+"""Options of commands that ask a running hubbub: its address, epochs, candidates, formats."""
 
 import json
 import os
@@ -28,14 +28,14 @@ Format = Literal["table", "json", "csv", "parquet"]
 
 
 def read_metric_name(name: str, text: str) -> str:
-    """The name of a metric or model, which the service checks; BadParameter for an empty one."""
+    """Reads a metric's or model's name. Raises BadParameter if it is empty."""
     if not text:
         raise BadParameter(f"{name}: '' is not a name; hubbub metrics lists the names")
     return text
 
 
 def read_confidence(name: str, confidence: float) -> float:
-    """A level that an interval can have; BadParameter for any other number."""
+    """Reads a confidence level. Raises BadParameter if no interval can have it."""
     try:
         check_confidence(confidence)
     except BadParameter as error:
@@ -45,7 +45,7 @@ def read_confidence(name: str, confidence: float) -> float:
 
 @options
 class ServiceOptions:
-    """Which service answers."""
+    """Options that select the service to ask."""
 
     home: Path = option("folder of `hubbub up` (%(default)s)", default=Path(".hubbub"))
     url: str = option(
@@ -61,13 +61,12 @@ class ServiceOptions:
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """The connection to the service, until its answers are shown.
+        """Opens a connection to the service, until its answers are shown.
 
-        A token is sent to an address that was named, and no other.
+        A token is sent only to an address that was named.
 
         Raises:
-            ServiceUnavailable: nothing was started in the folder, or an answer is not as hubbub's
-                are, and cannot be shown.
+            ServiceUnavailable: nothing was started in the folder, or an answer is malformed.
         """
         if self.url:
             token = os.environ.get(_TOKEN, "").strip()
@@ -86,7 +85,7 @@ class ServiceOptions:
 
 @options
 class OutputOptions:
-    """How an answer is written, and where."""
+    """Options for the format and file of an answer."""
 
     format: Format | None = option(
         "format of the output (table; hubbub export follows the name of --out, else csv)"
@@ -96,7 +95,7 @@ class OutputOptions:
     )
 
     def write(self, answer: Answer, show: Callable[[Any], None]) -> None:
-        """Write an answer as chosen. show: prints its document as a table.
+        """Writes an answer in the chosen format; `show` prints it as a table.
 
         Raises:
             BadParameter: the file cannot be written, or the format needs one.
@@ -131,7 +130,7 @@ class OutputOptions:
 
 @options
 class AnswerOptions:
-    """Of which epochs an answer is, how sure its intervals are, and where it goes."""
+    """Options of an answer: epochs, confidence, and output."""
 
     last: str = option(
         "how far to look back from now: 7 (epochs), 12h, 7d or 4w", default="", exclusive=_WINDOW
@@ -166,7 +165,7 @@ class AnswerOptions:
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """The connection to the files of --totals, or to the service. Raises as they do.
+        """Opens the files of --totals, or connects to the service; raises as they do.
 
         Raises:
             BadParameter: both were named.
@@ -198,9 +197,9 @@ class AnswerOptions:
         *parts: str,
         **terms: Any,
     ) -> int:
-        """Ask, and write the answer to a file or show it as a table: the exit code.
+        """Asks, and writes or shows the answer; returns the exit code.
 
-        question: a method of Connection, which `parts` and `terms` are for.
+        `question` is a method of Connection, called with `parts` and `terms`.
         """
         with self.connection() as connection:
             answer = question(
@@ -217,7 +216,7 @@ class AnswerOptions:
 
 @options
 class QuestionOptions:
-    """What every question about the values of a metric has."""
+    """Options of every question about a metric's values."""
 
     metric: str = argument(
         "name of the metric; NAME/EPSILON for a single tier, NAME@os=linux for a part of the "

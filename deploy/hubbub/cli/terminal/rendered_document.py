@@ -1,4 +1,4 @@
-"""A short document of paragraphs and tables: shown in a terminal, as Markdown, or as a web page."""
+"""A short document of paragraphs and tables, for a terminal, as Markdown or as a web page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ td.figure, th.figure { text-align: right; font-variant-numeric: tabular-nums; }
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table; its first columns are text, the others figures."""
+    """A table whose first columns are text, the others figures."""
 
     title: str
     header: Sequence[str]
@@ -29,13 +29,13 @@ class Table:
 
 @dataclass(slots=True)
 class Document:
-    """A title, then paragraphs and tables in order."""
+    """A title, followed by paragraphs and tables in order."""
 
     title: str
     blocks: list[str | Table] = field(default_factory=list)
 
     def write(self, form: str) -> None:
-        """To standard output, as "table", "markdown" or "html"."""
+        """Prints the document as "table", "markdown" or "html"."""
         if form == "table":
             self._show()
         else:
@@ -50,7 +50,7 @@ class Document:
                 explain(block)
 
     def markdown(self) -> str:
-        """As Markdown."""
+        """The document as Markdown."""
         parts = [f"# {self.title}"]
         for block in self.blocks:
             if isinstance(block, str):
@@ -66,7 +66,7 @@ class Document:
         return "\n\n".join(parts) + "\n"
 
     def html(self) -> str:
-        """As a web page that needs nothing else."""
+        """The document as a self-contained web page."""
         parts = [f"<h1>{escape(self.title)}</h1>"]
         for block in self.blocks:
             if isinstance(block, str):
@@ -96,6 +96,6 @@ def _cells(kind: str, row: Sequence[str], text_columns: int) -> str:
 
 
 def _plain(text: str) -> str:
-    """Nothing in it is markup, and no line ends in it."""
+    """The text in one line, with markup escaped."""
     markdown = "".join(f"\\{c}" if c in "\\`*_{}[]<>#|" else c for c in text)
     return " ".join(markdown.split())

@@ -1,4 +1,4 @@
-"""The reviewer's page as Markdown, and the one for the people who are asked as a page to print."""
+"""Renders the reviewer's page as Markdown, and the leaflet for people as a page to print."""
 
 from collections.abc import Sequence
 from html import escape
@@ -23,7 +23,7 @@ p { margin: 2mm 0; }
 
 
 def review_markdown(claims: Sequence[Claim], path: str) -> str:
-    """One page: each claim with its command, its proofs, what it rests on, what is assumed."""
+    """The reviewer's page: each claim with its command, proofs, trust and assumptions."""
     parts = [
         f"# A reviewer's afternoon: {path}\n",
         "Ten claims, and a command that shows each, here and on your machine.",
@@ -41,7 +41,7 @@ def review_markdown(claims: Sequence[Claim], path: str) -> str:
 
 
 def leaflet_html(leaflet: Leaflet) -> str:
-    """A page of A4 that needs nothing else, and says nothing in nats."""
+    """A self-contained A4 page that explains the metrics without nats."""
     rows = "\n".join(map(_row, leaflet.questions))
     more = (
         f"<p>And {leaflet.more} more questions, none of which says more.</p>"

@@ -1,4 +1,4 @@
-"""Where a running hubbub answers, and the HTTP client that commands share with notebooks."""
+"""Finds a running hubbub, and connects to it by the HTTP client that notebooks use."""
 
 import json
 from dataclasses import dataclass, field
@@ -16,11 +16,11 @@ _FILE: Final = "endpoints.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoints:
-    """Where questions are answered.
+    """The addresses of a running hubbub.
 
-    page: the address of the web page and of HTTP/JSON. token: of `hubbub keys token`; "" for none.
-    authority: the file ca.pem that its certificate chains to; None for the system's authorities.
-    home: the folder of `hubbub up` that has this address; "" for none.
+    `page` is the URL of web page and HTTP/JSON; `token` is one of `hubbub keys token`, "" for none;
+    `authority` is the ca.pem that its certificate chains to, None for the system's; `home` is the
+    folder of `hubbub up` that has this address, "" for none.
     """
 
     page: str
@@ -29,7 +29,7 @@ class Endpoints:
     home: str = ""
 
     def write(self, home: Path) -> None:
-        """Write the address where `read_endpoints` looks for it."""
+        """Writes the address to where `read_endpoints` looks for it."""
         (home / _FILE).write_text(json.dumps({"page": self.page}))
 
     @property
@@ -40,12 +40,12 @@ class Endpoints:
 
     @property
     def connection(self) -> Connection:
-        """The questions that a notebook asks, too. Raises as `hubbub.notebook.connect` does."""
+        """A connection with a notebook's questions. Raises as `hubbub.notebook.connect` does."""
         return Connection(self.service)
 
 
 def read_endpoints(home: Path) -> Endpoints:
-    """The endpoints of what `hubbub up` runs in this folder; earlier versions' files have more.
+    """The addresses of what `hubbub up` runs in this folder.
 
     Raises:
         ServiceUnavailable: nothing was started there.
@@ -58,21 +58,21 @@ def read_endpoints(home: Path) -> Endpoints:
 
 
 def nothing_runs(home: Path | str) -> str:
-    """What is said of a folder in which no `hubbub up` runs now."""
+    """The message that no `hubbub up` runs in a folder."""
     return f"nothing runs in {home}: start it with: hubbub up --home {home}"
 
 
 def report_counts(where: Endpoints) -> dict[tuple[str, int], dict[str, int]]:
-    """Per stream and epoch, the terms of the conservation law; what waits in production as 0.
+    """The terms of the conservation law by stream and epoch; in production pooled reports are 0.
 
     Raises:
-        ServiceUnavailable: the shuffler did not tell its terms.
+        ServiceUnavailable: the shuffler did not answer.
     """
     return {(line["stream"], line["epoch"]): _terms(line) for line in _law(where)["windows"]}
 
 
 def total_counts(where: Endpoints) -> dict[str, int]:
-    """The terms of the conservation law over all streams. Raises as `report_counts` does."""
+    """The terms of the conservation law over all streams. Raises as `report_counts`."""
     return _terms(_law(where)["total"])
 
 
