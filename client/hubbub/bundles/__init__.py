@@ -1,7 +1,7 @@
-"""Floor 2. Bundles: what an operator signed for devices, opened and checked.
+"""Floor 2. Bundles: files that an operator signs for devices, opened and checked.
 
-A bundle is the file that an app ships: a catalog, opening keys and promises. Notices and the state
-of models come beside it, and a transparency log proves that everybody has the same.
+A bundle is the file that an app ships: a catalog, opening keys and promises. Notices and states of
+models accompany it, and a transparency log proves that every device gets the same.
 """
 
 from hubbub.bundles.bundle import Bundle

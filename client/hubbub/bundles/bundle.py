@@ -1,4 +1,4 @@
-"""The bundle: what an app ships of a catalog. And the shuffler's stream table, made with it."""
+"""The content of a bundle, the file that an app ships for its catalog."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -137,14 +137,14 @@ class Bundle:
         object.__setattr__(self, "line", line)
 
     def refuse_elsewhere(self, *, development: bool, path: str) -> None:
-        """Raises BundleRefused unless it is of the kind of installation that a service is of."""
+        """Raises BundleRefused if bundle and service disagree about being in development."""
         if self.development is not development:
             raise BundleRefused(f"{path}: {wrong_place(development=development)}")
 
     def metric(self, name: str) -> Metric:
         """The metric of this name, or a tier or cells of one. Raises UnknownMetric.
 
-        Of all its lists of values, where they have grown; of one alone by the name of its stream.
+        A metric whose values have grown includes all its lists; the name of a stream selects one.
         """
         _check_name(name)
         if name in self.metrics:
@@ -160,7 +160,7 @@ class Bundle:
         return metric if cell == whole else part_of_metric(metric, name)
 
     def asked_in(self, stream: str) -> Metric:
-        """What is asked in a stream: of a metric whose values have grown, one of its lists.
+        """The metric as asked in a stream: if its values have grown, with one of its lists.
 
         Raises:
             UnknownMetric: there is no such stream.
@@ -174,7 +174,7 @@ class Bundle:
         return self.streams[stream]
 
     def model(self, name: str) -> Learning:
-        """What the reports of a metric teach.
+        """The model that the reports of this metric train.
 
         Raises:
             UnknownMetric: there is no such model.
@@ -186,17 +186,17 @@ class Bundle:
 
     @property
     def models(self) -> dict[str, Learning]:
-        """What the reports of each metric teach that is a model."""
+        """All models, by the metric's name."""
         return {name: metric.model for name, metric in self.metrics.items() if metric.model}
 
     def promises(self) -> dict[str, Promise]:
-        """What it promises of every name that it knows, those retired among them."""
+        """The promises for every name that the bundle knows, retired ones included."""
         unknown = {name: Promise(digest=digest) for name, digest in self.history.items()}
         active = {name: Promise.of(metric) for name, metric in self.metrics.items()}
         return unknown | dict(self.promised) | active
 
     def promised_after(self, metrics: Mapping[str, Metric]) -> dict[str, Promise]:
-        """What the next bundle carries on of the names that its metrics no longer have."""
+        """The promises to carry on for names that the next bundle's metrics no longer have."""
         return {
             name: promise
             for name, promise in self.promises().items()
@@ -248,7 +248,7 @@ def _check_keys(keys: Sequence[OpeningKeyPublic]) -> None:
 
 
 def _check_kems(metrics: Mapping[str, Metric], keys: Sequence[OpeningKeyPublic]) -> None:
-    """Raises BadParameter where a metric has a KEM that a key has no half of."""
+    """Raises BadParameter if a metric has a KEM for which a key has no half."""
     sealed = next((name for name, metric in metrics.items() if metric.kem == X_WING), None)
     lacking = next((key.id for key in keys if not key.x_wing), None)
     if sealed is not None and lacking is not None:
@@ -259,7 +259,7 @@ def _check_kems(metrics: Mapping[str, Metric], keys: Sequence[OpeningKeyPublic])
 
 
 def _check_roots(roots: str) -> None:
-    """Raises BadParameter unless these are certificates."""
+    """Raises BadParameter unless `roots` are certificates in PEM."""
     from cryptography import x509  # noqa: PLC0415 who trusts the system's need not load it
 
     try:
@@ -288,7 +288,7 @@ def _list(names: Mapping[str, object]) -> str:
 
 
 def part_of_metric(metric: Metric, name: str) -> Metric:
-    """The metric as its cells have it, under the name of a cell or of several.
+    """The metric under the name of one or several of its cells.
 
     Raises:
         UnknownMetric: its public fields have no such values.

@@ -1,4 +1,4 @@
-"""Bytes as text, and JSON that is read strictly: how keys and bundles stand in files."""
+"""Text encoding of bytes, and strict reading of JSON, for keys and bundles."""
 
 import base64
 import json
@@ -23,12 +23,12 @@ _DEEPEST: Final = 32
 
 
 def to_text(raw: bytes) -> str:
-    """The text of some bytes."""
+    """Encodes bytes as text."""
     return base64.b64encode(raw).decode()
 
 
 def from_text(text: str) -> bytes:
-    """The bytes of a text. Raises ValueError if it is none of ours."""
+    """Decodes bytes from text. Raises ValueError if it is malformed."""
     raw = base64.b64decode(text, validate=True)
     if to_text(raw) != text:
         raise ValueError("base64 has one spelling here")
@@ -36,7 +36,7 @@ def from_text(text: str) -> bytes:
 
 
 def read_json(raw: bytes) -> Any:
-    """What JSON says, if it says it once: in UTF-8, each name once, every number finite.
+    """Reads strict JSON: UTF-8, no repeated names, finite numbers.
 
     Raises one of MALFORMED otherwise; the message quotes nothing.
     """

@@ -1,7 +1,7 @@
-"""Handovers: an operator's signing key says which one comes after it.
+"""Handovers: an operator's signing key announces its successor.
 
-A bundle carries the last of them, oldest first. A device that trusts any key of that chain can go
-from it to the bundle's signer, one signature after the other, and needs nobody else's word.
+A bundle carries the last ones, oldest first. A device that trusts any key of the chain can follow
+it to the bundle's signer, by one signature after the other, and needs no other authority.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,10 +24,10 @@ _SIGNED: Final = b"hubbub/1 handover\n"
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """The word of one signing key that another follows it: Ed25519 over both public keys.
+    """The announcement by one signing key of its successor: Ed25519 over both public keys.
 
     Raises:
-        BadParameter: a key that protects nothing, or not the old key's word.
+        BadParameter: a key is weak, or the old key did not sign.
     """
 
     old: bytes
@@ -47,7 +47,7 @@ class Handover:
             raise BadParameter("a handover is not signed by the key that hands over") from None
 
     def words(self) -> dict[str, str]:
-        """It as JSON has it: in bundles, notices and the operator's folder."""
+        """The JSON form, for bundles, notices and the operator's folder."""
         return {
             "old": to_text(self.old),
             "new": to_text(self.new),
@@ -56,12 +56,12 @@ class Handover:
 
     @classmethod
     def load(cls, words: Mapping[str, str]) -> Self:
-        """What `words()` told. Raises one of MALFORMED for another shape."""
+        """Reads what `words()` returned. Raises one of MALFORMED for another shape."""
         return cls(*(from_text(words[name]) for name in ("old", "new", "signature")))
 
 
 def hand_over(old: Ed25519PrivateKey, new: bytes) -> Handover:
-    """The old key's word for the new one."""
+    """Signs the new key with the old one."""
     public = old.public_key().public_bytes_raw()
     return Handover(public, new, old.sign(_SIGNED + public + new))
 
@@ -70,7 +70,7 @@ def line_of(handovers: Sequence[Handover], signer: bytes) -> tuple[bytes, ...]:
     """The signing keys that the handovers lead through, oldest first, `signer` last.
 
     Raises:
-        BadParameter: they do not lead to `signer` one by one, come back, or are too many.
+        BadParameter: they do not lead to `signer` one by one, repeat a key, or are too many.
     """
     if len(handovers) > MAX_HANDOVERS:
         raise BadParameter(f"{len(handovers)} handovers are too many; {MAX_HANDOVERS} are read")

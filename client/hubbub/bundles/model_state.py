@@ -1,7 +1,7 @@
-"""The state of models: the weights that a round's people learn by, numbered and signed.
+"""States of models: the weights with which the people of a round learn, numbered and signed.
 
-Two signed lines, as of bundles and notices, the same bytes for everybody. A device takes of them
-what its own round needs, and nothing but numbers stands in them.
+They are two signed lines like bundles and notices, the same bytes for everybody, and contain only
+numbers. A device uses what its own round needs.
 """
 
 from collections.abc import Mapping
@@ -57,7 +57,7 @@ class ModelState:
             raise BadParameter("the state of a model has edges that do not ascend")
 
     def words(self) -> dict[str, Any]:
-        """It as JSON has it."""
+        """The JSON form."""
         return {
             "number": self.number,
             "centre": list(self.centre),
@@ -67,7 +67,7 @@ class ModelState:
 
     @classmethod
     def load(cls, table: Any) -> Self:
-        """The state that `words()` told. Raises one of MALFORMED, or BadParameter."""
+        """Reads what `words()` returned. Raises one of MALFORMED, or BadParameter."""
         edges = tuple(table.get("edges", ()))
         return cls(table["number"], tuple(table["centre"]), tuple(table["weights"]), edges)
 

@@ -1,8 +1,8 @@
-"""Notices: what an operator asks less while its apps are out, signed with its bundles' key.
+"""Notices: signed reductions of what an operator asks, while apps are out.
 
-Two signed lines, as of bundles. A notice lowers how many devices take part in a metric, down to
-none, or stops an arm of an experiment, and can do nothing else: it has no word for epsilon, values
-or a metric that the bundle lacks, and a sampling above the bundle's is the bundle's.
+They are two signed lines like bundles. A notice can only lower how many devices take part in a
+metric, down to none, or stop an arm of an experiment: it has no field for epsilon, values or new
+metrics, and a sampling above the bundle's counts as the bundle's.
 """
 
 from collections.abc import Mapping
@@ -68,13 +68,13 @@ class Notice:
         return line_of(self.handovers, self.operator)
 
     def follows(self, former: Self) -> bool:
-        """Whether it takes the place of another: a higher number, or of the key that came after."""
+        """Whether it replaces another: by a higher number, or a later key."""
         if self.operator == former.operator:
             return self.number > former.number
         return former.operator in self.line
 
     def stopped(self, now: float) -> set[str]:
-        """What it stops at a moment: metrics, and arms of experiments as "EXPERIMENT.ARM"."""
+        """The metrics that it stops at a moment, and arms of experiments as "EXPERIMENT.ARM"."""
         if now >= self.until:
             return set()
         so_far = {
@@ -86,8 +86,8 @@ class Notice:
     def sampling(self, metric: Metric, epoch: int) -> float:
         """The chance that a device takes part in an epoch; 0 for none.
 
-        An epoch has one chance from its beginning to its end, whichever moment a device hears of
-        it: what changes while an epoch runs holds from the next one on. A stop alone holds at once.
+        It is the same for the whole epoch, whenever a device hears of it: a change during an epoch
+        applies from the next one. Only a stop applies at once.
         """
         start = epoch_start(epoch, metric.epoch)
         steps = self.steps.get(metric.base_name, ())

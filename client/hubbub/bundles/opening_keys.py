@@ -1,7 +1,7 @@
-"""Opening keys: devices seal to them, the aggregator opens with them. Which, and when.
+"""Opening keys: devices encrypt reports to them, and the aggregator opens reports with them.
 
-Every epoch has one opening key for everybody: the one whose period holds the epoch's start. Its id
-travels with a report, and one that differs from the schedule is refused, so it marks nobody.
+Every epoch has one opening key for everybody: the one whose period contains the epoch's start. Its
+id goes with a report; other ids are refused, so that an id cannot mark anybody.
 """
 
 import secrets
@@ -90,14 +90,14 @@ class OpeningKey:
         return X25519PrivateKey.from_private_bytes(self.private)
 
     def halves(self) -> dict[Kem, PrivateKey]:
-        """What opens reports of each KEM."""
+        """The private keys by KEM."""
         keys: dict[Kem, PrivateKey] = {X25519: self.load()}
         if self.x_wing:
             keys[X_WING] = x_wing_private(self.x_wing)
         return keys
 
     def with_x_wing(self) -> "OpeningKey":
-        """The same with an X-Wing half; its own, if it has one."""
+        """The key with an X-Wing half, its own if it has one."""
         return self if self.x_wing else replaced(self, x_wing=secrets.token_bytes(SEED_BYTES))
 
     def __repr__(self) -> str:
@@ -105,7 +105,7 @@ class OpeningKey:
 
 
 def key_at(keys: Sequence[OpeningKeyPublic], start: int) -> OpeningKeyPublic | None:
-    """The key of an epoch that starts at this second, if there is one yet."""
+    """The key of an epoch that starts at this second; None if there is none yet."""
     return next((key for key in keys if key.start <= start < key.end), None)
 
 

@@ -1,7 +1,7 @@
-"""Public keys that protect nothing: the points of small order, which anyone can do the sums with.
+"""Weak public keys: points of small order, with which everybody knows all shared secrets.
 
-A report sealed to one opens for everybody; a signature by one is forged in a moment. Both lists
-are libsodium's (ge25519_has_small_order, x25519's blacklist), without the bit that is ignored.
+Anybody can open a report sealed to one, and forge its signatures. Both lists are libsodium's
+(ge25519_has_small_order, x25519's blacklist), without the bit that is ignored.
 """
 
 from typing import Final
@@ -37,12 +37,12 @@ _SIGNING: Final = frozenset(
 
 
 def refuse_weak_opening_key(public: bytes) -> None:
-    """Raises BadParameter unless these are the bytes of an X25519 key worth sealing to."""
+    """Raises BadParameter unless these are the bytes of an X25519 key that is not weak."""
     _refuse(public, _OPENING, "an opening key")
 
 
 def refuse_weak_signing_key(public: bytes) -> None:
-    """Raises BadParameter unless these are the bytes of an Ed25519 key worth believing."""
+    """Raises BadParameter unless these are the bytes of an Ed25519 key that is not weak."""
     _refuse(public, _SIGNING, "a signing key")
 
 

@@ -1,4 +1,4 @@
-"""A promise: what a person was told of a metric, and by no later bundle may be told more of."""
+"""A promise: what people were told about a metric, which no later bundle may exceed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Promise:
 
     @classmethod
     def of(cls, metric: Metric) -> Self:
-        """What a bundle promises of a metric."""
+        """The promise of a metric in a bundle."""
         limits = metric.limits
         return cls(
             digest=metric.digest(),
@@ -43,7 +43,7 @@ class Promise:
 
     @classmethod
     def load(cls, data: Any) -> Self:
-        """The promise that `data()` told. Raises ValueError or TypeError for another."""
+        """Reads what `data()` returned. Raises ValueError or TypeError for another shape."""
         digest, epsilon, reports, lifetime, *central = data
         if not (isinstance(digest, str) and len(digest) == _DIGEST_LETTERS):
             raise ValueError("no digest")
@@ -64,13 +64,13 @@ class Promise:
         )
 
     def data(self) -> list[Any]:
-        """All of it, JSON-ready."""
+        """The JSON form."""
         figures = [self.epsilon, self.reports_per_epoch, self.lifetime_epsilon]
         central = self.lifetime_central_epsilon
         return [self.digest, *figures, *([] if central is None else [central])]
 
     def broken_by(self, other: Self) -> str:
-        """How a later promise of the same name says more than this one; "" if it does not."""
+        """How a later promise of the same name exceeds this one; "" if it does not."""
         broken = [
             f"{name} raised from {before:g} to {now:g}"
             for name in ("epsilon", "reports_per_epoch", "lifetime_epsilon")
@@ -91,7 +91,7 @@ class Promise:
         return ", ".join(broken)
 
     def and_then(self, other: Self) -> Self:
-        """Both, where neither breaks the other: the smaller limits."""
+        """The combination of two compatible promises, with the smaller limits."""
         if self.reports_per_epoch is None or other.reports_per_epoch is None:
             return other if self.reports_per_epoch is None else self
         assert self.lifetime_epsilon is not None  # noqa: S101 the figures are there together

@@ -1,4 +1,4 @@
-"""Who runs what: the parties behind the shuffler and the aggregator, as the operator signs them."""
+"""The parties that run the shuffler and the aggregator, as the operator signs them."""
 
 from dataclasses import dataclass
 
@@ -8,10 +8,10 @@ from hubbub.fields.kinds import text
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Who runs each service, in words for people: a name, and where it is.
+    """The party that runs each service, as text for people: a name, and where it is.
 
     Raises:
-        BadParameter: one of them is no text.
+        BadParameter: a party is not a text.
     """
 
     shuffler: str = setting(
@@ -30,5 +30,5 @@ class Runs:
 
     @property
     def apart(self) -> bool:
-        """Whether two parties are named: only together could they tell who said what."""
+        """Whether they are two parties, so that only together they could identify senders."""
         return self.shuffler.casefold() != self.aggregator.casefold()

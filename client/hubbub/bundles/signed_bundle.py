@@ -1,7 +1,7 @@
-"""Signed bundles: the one file that an app ships, written and read.
+"""Reads and writes signed bundles, the one file that an app ships.
 
-It is two signed lines of JSON. A third line, of bundles that name a transparency log, proves that
-the two are in it.
+It is two signed lines of JSON. In bundles with a transparency log, a third line proves that the log
+contains the first two.
 """
 
 from collections.abc import Mapping
@@ -63,7 +63,7 @@ def read_bundle(path: Path, *, operator: bytes | None = None) -> Bundle:
 
 
 def open_bundle(signed: bytes, path: str, *, operator: bytes | None = None) -> Bundle:
-    """As `read_bundle`, of a file's content; errors call it `path`."""
+    """Like `read_bundle`, from a file's content; errors call it `path`."""
     if operator is not None and not (isinstance(operator, bytes) and len(operator) == KEY_BYTES):
         raise BadParameter(f"operator is not a public key of {KEY_BYTES} bytes")
     if len(signed) > _MAX_BYTES:
@@ -95,7 +95,7 @@ def open_bundle(signed: bytes, path: str, *, operator: bytes | None = None) -> B
 
 
 def _with_proof(bundle: Bundle, line: bytes, content: bytes, path: str) -> Bundle:
-    """The bundle with its proof, checked. Raises BundleRefused."""
+    """The bundle with its proof, after checking it. Raises BundleRefused."""
     if bundle.log is None:
         raise BundleRefused(f"{path}: it has a proof of a log, and names none; {_NO_BUNDLE}")
     try:

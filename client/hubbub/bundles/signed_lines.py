@@ -1,7 +1,7 @@
-"""Two lines of JSON that an operator signs: who signed, and what.
+"""Two signed lines of JSON, the signer and the content: bundles, notices and states of models.
 
-Bundles, notices and the states of models are such lines. The signature (Ed25519) is over what they
-are and the second line's bytes as they stand, so there is nothing to canonicalise.
+The Ed25519 signature is over the kind of document and the exact bytes of the second line, so that
+nothing has to be canonicalised.
 """
 
 import json
@@ -15,12 +15,12 @@ from hubbub.bundles.points import refuse_weak_signing_key
 
 
 def as_line(thing: Mapping[str, Any]) -> bytes:
-    """JSON without a break."""
+    """JSON in one line."""
     return json.dumps(thing, separators=(",", ":")).encode()
 
 
 def sign_lines(kind: str, body: bytes, operator: Ed25519PrivateKey) -> bytes:
-    """Both lines; `kind`, such as "bundle", keeps signatures of different documents apart."""
+    """Makes both lines; `kind`, such as "bundle", separates signatures of different documents."""
     head = {
         f"hubbub {kind}": 1,
         "operator": to_text(operator.public_key().public_bytes_raw()),
@@ -30,7 +30,7 @@ def sign_lines(kind: str, body: bytes, operator: Ed25519PrivateKey) -> bytes:
 
 
 def check_lines(kind: str, head: bytes, body: bytes) -> tuple[Any, bytes]:
-    """The version that the first line names, None for none, and who signed the second.
+    """Checks the signature; returns the version in the first line, if any, and the signer.
 
     Raises:
         MALFORMED, BadParameter: they are no such lines.
@@ -44,7 +44,7 @@ def check_lines(kind: str, head: bytes, body: bytes) -> tuple[Any, bytes]:
 
 
 def of_another_operator(signer: bytes, operator: bytes) -> str:
-    """Why an app does not believe what goes beside its bundle, and the remedy."""
+    """The error message for a document by another operator than the bundle's."""
     return (
         f"signed by {to_text(signer)}, to which {to_text(operator)}, who signed the bundle, "
         "never handed over; make it with that operator's key"

@@ -1,7 +1,7 @@
-"""Tokens against fakes: `tokens` of a catalog, and what a bundle says of who issues them.
+"""Tokens against fake reports: `tokens` in a catalog, and the issuer in a bundle.
 
 An issuer that knows accounts gives each as many tokens for a stream and epoch as one device may
-send reports of it; the shuffler takes no report without one.
+send reports; the shuffler refuses reports without a token.
 """
 
 import re
@@ -41,7 +41,7 @@ def _is_issuer(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """As a catalog has it. Raises BadParameter out of range."""
+    """The `tokens` field of a catalog. Raises BadParameter out of range."""
 
     issuer: str = setting(
         kinds.Kind(
@@ -69,10 +69,10 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class TokenIssuer:
-    """As a bundle has it: the catalog's, and the public key that its answers are proven by.
+    """The issuer in a bundle: the catalog's fields, and the public key that proves its answers.
 
     Raises:
-        BadParameter: there is no key of that length.
+        BadParameter: the key does not have the right length.
     """
 
     terms: Tokens
@@ -83,19 +83,19 @@ class TokenIssuer:
             raise BadParameter("the issuer of tokens has no public key of 32 bytes")
 
     def words(self) -> dict[str, Any]:
-        """It, JSON-ready."""
+        """The JSON form."""
         more = {"devices": self.terms.devices} if self.terms.devices > 1 else {}
         return {"issuer": self.terms.issuer, "key": to_text(self.public), **more}
 
     @classmethod
     def load(cls, words: Mapping[str, Any]) -> Self:
-        """What `words` told. Raises KeyError, TypeError, ValueError or BadParameter."""
+        """Reads what `words` returned. Raises KeyError, TypeError, ValueError or BadParameter."""
         terms = Tokens(words["issuer"], words.get("devices", 1))
         return cls(terms, from_text(words["key"]))
 
 
 def untokened(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """What does not go with `tokens`: metrics by name, the field, and what is wrong with it."""
+    """Yields what conflicts with `tokens`: metric, field, and what is wrong with it."""
     for name, metric in metrics.items():
         for place, chosen in (
             ("sampling", metric.sampling < 1),
@@ -110,7 +110,7 @@ def untokened(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 
 def unfetched(streams: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Where a device would ask for more tokens at once than an issuer reads, as `untokened`."""
+    """Yields, like `untokened`, where a device would request more tokens at once than allowed."""
     for length in sorted({metric.epoch for metric in streams.values()}):
         numbers = {n: m.limits.reports_per_epoch for n, m in streams.items() if m.epoch == length}
         if (total := sum(numbers.values())) > _MAX_TOKENS:

@@ -1,4 +1,4 @@
-"""Floor 2. The catalog: metrics, their values, crowds and models, as apps and operators have them.
+"""Floor 2. The catalog: metrics, their values, crowds and models, for apps and operators.
 
 metrics.toml --read_catalog--> Metric --sign_bundle--> the bundle --read_bundle--> the app
 """

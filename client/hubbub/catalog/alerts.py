@@ -52,10 +52,10 @@ def _number(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """What is judged of every epoch that is over.
+    """The condition that is checked in every epoch once it is over, and its confidence.
 
     Raises:
-        BadParameter: a rule that is none, or a confidence out of range.
+        BadParameter: an invalid rule, or a confidence out of range.
     """
 
     when: str = setting(
@@ -77,7 +77,7 @@ class Alert:
         self.rule()
 
     def rule(self) -> Rule:
-        """What `when` says. Raises BadParameter."""
+        """The parsed `when`. Raises BadParameter."""
         if self.when == "change":
             return Rule(of="change")
         match = _RULE.fullmatch(self.when)
@@ -120,9 +120,9 @@ class Alert:
             )
 
     def check_says_something(self, low: float, high: float) -> None:
-        """Raises BadParameter for a limit that every number of this range is beyond, or none.
+        """Raises BadParameter if all or no numbers of the range [low, high] are beyond the limit.
 
-        A bundle of before may have one, and is read.
+        Bundles made earlier may contain such a limit, and are read.
         """
         rule = self.rule()
         if rule.of in {"mean", "percentile"} and not low < rule.limit < high:

@@ -67,7 +67,7 @@ def _kind() -> Kind:
 
 
 def _problem_with(own: Any) -> str:
-    """What is wrong with the values of one field."""
+    """What is wrong with the values of one field; "" if nothing."""
     if not (isinstance(own, list | tuple | Mapping) and own):
         return "must be a list of values, or a table of values and what counts as each"
     for name in own:
@@ -163,7 +163,7 @@ def _counts_as(values: Mapping[str, tuple[str, ...]], text: str | None) -> str |
 
 
 def told_by(name: str) -> dict[str, list[str]]:
-    """Of each public field the values that a name is of: {"os": ["linux"]} of theme@os=linux."""
+    """The public values in a stream's name: {"os": ["linux"]} for theme@os=linux."""
     where = name.partition("/")[0].partition("@")[2]
     conditions = (
         [part.partition("=") for part in where.split(",")] if where not in ("", UNLISTED) else []
@@ -190,7 +190,7 @@ def streams_of(name: str, rules: Rules) -> Iterator[str]:
 
 
 def lost(before: Rules, after: Rules) -> str:
-    """What is gone from a breakdown, whose totals would be found no more; "" if nothing is."""
+    """The values missing from a breakdown, whose totals would be lost; "" if there are none."""
     gone = [
         f'"{name}" of {field}'
         for field, values in before.items()

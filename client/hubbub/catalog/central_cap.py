@@ -1,8 +1,8 @@
-"""The yearly cap on what crowds say together about one person, to who sees whole epochs.
+"""The yearly cap on what all crowds together reveal about one person to observers of whole epochs.
 
-Catalogs are checked by the rule that devices keep: every crowd's mu squared adds up, which the
-standard library can do, and is above the exact account (on the card) by about a quarter; of two
-values by more.
+Catalogs are checked by the rule that devices apply: the sum of every crowd's mu squared, which
+needs only the standard library. It exceeds the exact figure (on the card) by about a quarter; for
+two values by more.
 """
 
 from math import sqrt
@@ -17,7 +17,7 @@ _OF_GAUSSIANS: Final = 0.9
 
 
 def room_of(caps: Caps) -> float | None:
-    """How much mu squared one person's crowds may cost in any 366 days; None without a cap."""
+    """The sum of mu squared allowed for one person's crowds in any 366 days; None without a cap."""
     if caps.central_epsilon_per_year is None:
         return None
     delta = _OF_GAUSSIANS * caps.central_delta_per_year
@@ -25,9 +25,9 @@ def room_of(caps: Caps) -> float | None:
 
 
 def crowd_cost(metric: Metric) -> float:
-    """What one report costs of that room; 0 of a metric that leaves in no crowd.
+    """The part of that sum that one report costs; 0 for a metric without a crowd.
 
-    At least so much that no room holds more reports than there is delta for what they leave out.
+    It is at least so large that the sum of left-out deltas stays within delta.
     """
     mu = metric.caps.central_mu.get(metric.base_name)
     if mu is None or (room := room_of(metric.caps)) is None:
@@ -37,5 +37,5 @@ def crowd_cost(metric: Metric) -> float:
 
 
 def spent_of(caps: Caps, cost: float) -> float:
-    """What so much of that room says, in nats at the cap's delta."""
+    """The epsilon of a part of that sum, in nats at the cap's delta."""
     return epsilon_of_mu(sqrt(cost), _OF_GAUSSIANS * caps.central_delta_per_year) if cost else 0.0

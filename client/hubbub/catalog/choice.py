@@ -46,7 +46,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What was chosen for so many reports, and what came next, if anything did."""
+    """The chosen mechanism for a number of reports, and the runner-up, if any."""
 
     reports: int
     best: Option

@@ -1,7 +1,7 @@
-"""What a device says that has nothing to say, so that its silence tells nothing.
+"""What a device sends when it has nothing to report, so that its silence reveals nothing.
 
-`default` is of a metric: one of its values is said instead. `cover` is of the whole catalog: where
-not even that is said, a filler goes, so that every device sends as many reports of every stream.
+`default`, in a metric, is a value reported instead. `cover`, for the whole catalog, adds fillers,
+so that every device sends equally many reports of every stream.
 """
 
 from collections.abc import Iterator, Mapping
@@ -64,7 +64,7 @@ COVER: Final = entry(
 
 
 def cover_conflicts(metric: Any) -> dict[str, str]:
-    """What in a metric does not go with its default: per field, what is wrong with it."""
+    """What conflicts with a metric's default: by field, what is wrong with it."""
     if metric.default is None:
         return {}
     if metric.breakdown:
@@ -81,7 +81,7 @@ def cover_conflicts(metric: Any) -> dict[str, str]:
 
 
 def uncovered(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """What does not go with `cover`: metrics by name, the field, and what is wrong with it."""
+    """Yields what conflicts with `cover`: metric, field, and what is wrong with it."""
     for name, metric in metrics.items():
         if metric.model:
             yield name, "kind", _NO_MODEL
@@ -94,7 +94,7 @@ def uncovered(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 
 def refusal_of_default(metric: Any) -> str:
-    """Why a metric that is built cannot say its default; "" if it can."""
+    """Why a metric cannot report its default; "" if it can."""
     if metric.memoized:
         return (
             f"default: {metric.mechanism} pays for each answer that it gives for the first time, "

@@ -1,7 +1,7 @@
-"""Discovery: some of a metric's devices tell a prefix tree any string, the others what is listed.
+"""Discovery: some of a metric's devices report any string to a prefix tree, others listed values.
 
-Which a device does, it draws from its secret, once an epoch or period. The tree is a stream of the
-same metric, "plugin/tree", so it is under the metric's limits, and one account pays for both.
+Each device draws its role from its secret, once per epoch or period. The tree is a stream of the
+same metric, "plugin/tree", so its limits and account are shared.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ _FIELDS: Final = {
 
 
 def check_discovery(metric: Any) -> None:
-    """Raises BadParameter where a metric cannot look for what nobody listed."""
+    """Raises BadParameter if a metric cannot discover unlisted strings."""
     if not metric.discover:
         return
     for field, why in _FIELDS.items():
@@ -62,7 +62,7 @@ def check_discovery(metric: Any) -> None:
 
 
 def finder_of(metric: Any) -> Any:
-    """What its devices are asked that look for strings: a stream of the metric's."""
+    """The stream of the metric for devices that discover strings."""
     return replace(
         metric,
         name=f"{metric.base_name}/{FINDER}",
@@ -82,11 +82,11 @@ def finder_of(metric: Any) -> Any:
 
 
 def spoken(metric: Any, value: Any) -> str:
-    """The text of a value that the metric has taken, which a tree is told; "" where none is.
+    """The text that a tree is told of a value; "" if there is none.
 
     Raises:
-        ValueOutOfDomain: it is too long, or holds what is no character; on every device, whichever
-            half it is of.
+        ValueOutOfDomain: it is too long, or contains an invalid character; on every device,
+            whatever its role.
     """
     if not metric.discover:
         return ""
@@ -100,13 +100,13 @@ def spoken(metric: Any, value: Any) -> str:
 
 
 def counting(metric: Any) -> float:
-    """The chance that a device answers, in an epoch, what is listed."""
+    """The chance that a device reports listed values in an epoch."""
     chance: float = metric.sampling * (1 - metric.discover)
     return chance
 
 
 def loss_of_either(metric: Any) -> float:
-    """What one report can lose at most, in nats, whichever half the device is of."""
+    """The largest privacy loss of one report, in nats, in either role."""
     own: float = metric.report_loss
     if not metric.discover:
         return own
@@ -115,5 +115,5 @@ def loss_of_either(metric: Any) -> float:
 
 
 def finder_in(streams: Mapping[str, Any], metric: Any) -> Any:
-    """Of a bundle's streams the metric's tree; None where it has none."""
+    """The metric's tree among a bundle's streams; None without one."""
     return streams[f"{metric.base_name}/{FINDER}"] if metric.discover else None

@@ -1,4 +1,4 @@
-"""Epochs by the names of their lengths: an hour, a day, a week, four weeks, a calendar month."""
+"""Epochs by the name of their length: an hour, a day, a week, four weeks, a calendar month."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -26,7 +26,7 @@ _DAY_SECONDS: Final = EPOCH_SECONDS["day"]
 
 
 def epoch_at(seconds: float, length: str) -> int:
-    """The epoch that holds this moment, in seconds since 1970-01-01 UTC."""
+    """The epoch that contains a moment in seconds since 1970-01-01 UTC."""
     return holding(seconds, EPOCH_SECONDS[length])
 
 
@@ -36,30 +36,30 @@ def epoch_start(epoch: int, length: str) -> int:
 
 
 def grace_seconds(length: str) -> int:
-    """How long after an epoch's end its reports are still taken: as long as an epoch.
+    """How long reports are accepted after an epoch's end: as long as an epoch.
 
-    Of months as long as the mean one. Devices are offline for a while; a report later than this is
-    refused as expired.
+    For months it is the mean month. Devices are offline for a while; a later report is refused as
+    expired.
     """
     return EPOCH_SECONDS[length]
 
 
 def closing_time(epoch: int, length: str) -> int:
-    """When nothing of an epoch is counted any more, in seconds since 1970-01-01 UTC.
+    """When counting of an epoch ends, in seconds since 1970-01-01 UTC.
 
-    The shuffler sends an epoch's last batches when its grace is over; then they travel, and wait
-    out an outage. So the aggregator takes them for one more grace.
+    The shuffler sends an epoch's last batches after its grace; they need time to arrive, even in an
+    outage. So the aggregator accepts them for one more grace.
     """
     return epoch_start(epoch + 1, length) + 2 * grace_seconds(length)
 
 
 def longest_epoch(lengths: Iterable[str]) -> str:
-    """The longest of these, and no less than a week: keys of epochs wait for it."""
+    """The longest of these, at least a week, for which keys of epochs are kept."""
     return max(("week", *lengths), key=EPOCH_SECONDS.__getitem__)
 
 
 def epochs_within(epoch: str, days: int) -> int:
-    """The most epochs of this length that so many days of UTC touch."""
+    """The largest number of epochs of this length that `days` UTC days touch."""
     if epoch == "month":
         return _months_within(days)
     seconds = EPOCH_SECONDS[epoch]
@@ -69,13 +69,13 @@ def epochs_within(epoch: str, days: int) -> int:
 
 
 def spans_within(length: int, days: int) -> int:
-    """The most spans of so many days each, one behind the other, that so many days touch."""
+    """The largest number of consecutive spans of `length` days that `days` days touch."""
     return (days + length - 2) // length + 1
 
 
 @cache
 def _months_within(days: int) -> int:
-    """The most months that begin or go on in so many days, over the calendar's 400 years."""
+    """The largest number of months that `days` days touch, in the calendar's 400 years."""
     ends = [begins(month + 1, MONTH_SECONDS) // _DAY_SECONDS - 1 for month in range(4800)]
     # Worst are days that begin on a month's last.
     return max(

@@ -1,4 +1,4 @@
-"""Limits: what one device may say about one metric, and what epsilons contradict each other."""
+"""Limits: what one device may report of one metric, and contradictions between epsilons."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from hubbub.fields.field import check, setting
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one device may say about one metric. Raises BadParameter out of range."""
+    """What one device may report of one metric. Raises BadParameter out of range."""
 
     reports_per_epoch: int = setting(
         kinds.whole(1, 1000), ("Largest number of reports of one device in an epoch."), "1"
@@ -32,7 +32,7 @@ class Limits:
 
 
 def conflicts(epsilon: float, limits: Limits, tiers: Sequence[float]) -> dict[str, str]:
-    """What these say against each other: per field that is to be mended, what is wrong with it."""
+    """Contradictions between these: by field to correct, what is wrong with it."""
     problems = {}
     if not limits.lifetime_epsilon >= epsilon:
         problems["limits"] = "lifetime_epsilon must be a number not below epsilon; raise it"

@@ -1,4 +1,4 @@
-"""A metric as each list of values had it, and how it goes on from the one before."""
+"""The versions of a metric with each list of values that it has had."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,7 +8,7 @@ from hubbub.catalog.values.list_versions import list_names
 
 
 def versions_of(metric: Metric) -> Iterator[Metric]:
-    """What was asked with each list, as its own stream has it: the first list first."""
+    """Yields the metric with each list, as its own stream has it, the first list first."""
     if not metric.grown:
         yield metric
         return

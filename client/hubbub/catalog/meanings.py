@@ -1,4 +1,4 @@
-"""What a payload could have meant: every value that a metric may be asked for, weighed."""
+"""What a payload could have meant: the probability of every value of a metric."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -36,7 +36,7 @@ def meanings_of(
 
 
 def label_of(metric: Metric, code: Any) -> str:
-    """What people call a value of the mechanism: of numbers the part that it is in.
+    """The readable name of a mechanism's value: for numbers the part that contains it.
 
     Every vector has the same name.
     """
@@ -53,7 +53,7 @@ def label_of(metric: Metric, code: Any) -> str:
 
 
 def _values(metric: Metric, candidates: Sequence[str]) -> dict[str, Any]:
-    """What to weigh: a name for people, and the mechanism's own value."""
+    """The values to weigh, by readable name."""
     randomizer: Any = metric.randomizer
     if metric.values is not None and metric.parts:
         return {name_of(randomizer, metric.values, code): code for code in randomizer.probes()}
@@ -69,7 +69,7 @@ def _between(low: float, high: float) -> str:
 
 
 def _edges(metric: Metric) -> Sequence[float]:
-    """The ends of a number's parts, ascending: of its mechanism, else of slices of its range."""
+    """The ends of a number's parts, ascending: of its mechanism, or of slices of its range."""
     randomizer: Any = metric.randomizer
     if hasattr(randomizer, "edges"):
         edges: Sequence[float] = randomizer.edges()

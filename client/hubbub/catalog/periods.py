@@ -1,7 +1,7 @@
-"""When a device is asked: in a part of all epochs, or on one day of a period that it draws itself.
+"""When a device reports: in a part of all epochs, or on one random day of each period.
 
-Periods are spans of days or calendar months, the same for everybody and numbered from 1970. On
-which of a period's days a device reports follows from its secret alone.
+Periods are spans of days or calendar months, the same for everybody and numbered from 1970. A
+device's day in a period follows from its secret alone.
 """
 
 import re
@@ -62,14 +62,14 @@ SAMPLING: Final = entry(
 
 
 def days_of_period(period: str, day: int) -> range:
-    """The days, numbered from 1970, of the period that holds this day."""
+    """The days, numbered from 1970, of the period that contains `day`."""
     seconds = MONTH_SECONDS if period == _MONTH else _span_days(period) * _DAY
     number = holding(day * _DAY, seconds)
     return range(begins(number, seconds) // _DAY, begins(number + 1, seconds) // _DAY)
 
 
 def reports_of_one(metric: Any, epochs: Iterable[int]) -> int:
-    """How many of the reports of these epochs one device may have made."""
+    """The largest number of reports that one device may have made in these epochs."""
     if metric.report_on:
         return len({days_of_period(metric.period, epoch).start for epoch in epochs})
     reports: int = metric.limits.reports_per_epoch * len(list(epochs))
@@ -77,7 +77,7 @@ def reports_of_one(metric: Any, epochs: Iterable[int]) -> int:
 
 
 def period_conflicts(fields: Mapping[str, Any]) -> dict[str, str]:
-    """What a metric's fields say against its period: per field, what is wrong with it."""
+    """What conflicts with a metric's period: by field, what is wrong with it."""
     if not fields.get("period") and not fields.get("report_on"):
         return {}
     if not fields.get("period"):
@@ -94,7 +94,7 @@ def period_conflicts(fields: Mapping[str, Any]) -> dict[str, str]:
 
 
 def refuse_long_periods(metrics: Iterable[Any], keys: Iterable[Any], now: float) -> None:
-    """Raises BadParameter for a period that is longer than there are opening keys, from now on."""
+    """Raises BadParameter if a period is longer than the opening keys last from now on."""
     days = max(0, int(max((key.end for key in keys), default=0) - now) // _DAY)
     for metric in metrics:
         if not metric.report_on:
@@ -109,7 +109,7 @@ def refuse_long_periods(metrics: Iterable[Any], keys: Iterable[Any], now: float)
 
 
 def days_at_most(period: str) -> int:
-    """How many days a period has, the longest of its kind."""
+    """The length of a period in days, for the longest of its kind."""
     return 31 if period == _MONTH else _span_days(period)
 
 

@@ -1,4 +1,4 @@
-"""Plain values: what other libraries hold, as the types of Python that metrics take."""
+"""Converts values of other libraries to the plain Python types that metrics take."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -13,14 +13,14 @@ _OWN: Final[Mapping[str, type]] = {"b": bool, "i": int, "u": int, "f": float}
 
 
 def as_python(thing: Any, listed: Collection[str] = ()) -> Any:
-    """A value of another library's or module's type as a plain one; any other value as it is.
+    """Converts a value of another library's type to a plain one; returns others unchanged.
 
-    Numbers, truths and spans of time of numpy and of libraries that keep to its types; Decimal and
-    Fraction; a member of an Enum as its value, or as its name where only the name is listed.
+    It converts numbers, booleans and time spans of numpy and compatible libraries; Decimal and
+    Fraction; and Enum members to their value, or to their name if only that is listed.
 
     Args:
-        thing: what an app reported.
-        listed: the texts that a metric takes.
+        thing: the reported value.
+        listed: the texts that the metric takes.
     """
     if isinstance(thing, Enum):
         plain = as_python(thing.value)
@@ -40,7 +40,7 @@ def as_python(thing: Any, listed: Collection[str] = ()) -> Any:
 
 
 def _number_of(thing: Any) -> Any:
-    """The int that it is exactly, else a float that is no whole number either; else as it is."""
+    """The equal int, or a float if it is not whole; otherwise the value unchanged."""
     try:
         number = float(thing)  # by no context of decimal, unlike abs() and comparisons with floats
     except (ArithmeticError, ValueError):  # too large, or a NaN that must not be read
@@ -54,7 +54,7 @@ def _number_of(thing: Any) -> Any:
 
 
 def _span_of(thing: Any) -> Any:
-    """A span of numpy's as a timedelta; one without a unit, of months or years as it is."""
+    """A numpy time span as a timedelta; one without unit, or of months or years, unchanged."""
     span = thing.item()
     if isinstance(span, int) and "[ns]" in thing.dtype.str:  # finer than a timedelta is
         return timedelta(microseconds=span / 1000)

@@ -1,4 +1,4 @@
-"""What a catalog says besides its metrics: caps per person, and what may be released outside.
+"""A catalog's fields besides its metrics: caps per person, and the budget of releases.
 
 [caps]
 epsilon_per_day = 8.0
@@ -77,7 +77,7 @@ class Caps:
         object.__setattr__(self, "by_days", caps)
 
     def of(self, span: str) -> float | None:
-        """The cap of a span of SPANS."""
+        """The cap for one of SPANS; None for no cap."""
         cap: float | None = getattr(self, f"epsilon_per_{span}")
         return cap
 
@@ -117,10 +117,10 @@ class Release:
 
 @settings
 class Budget:
-    """What all releases together may spend in a calendar year of UTC, and each purpose's share.
+    """What all releases together may spend in a UTC calendar year, and each purpose's share.
 
     Raises:
-        BadParameter: a number out of range, or shares of more than all; begins with the field.
+        BadParameter: a number is out of range, or the shares exceed 1; begins with the field.
     """
 
     epsilon_per_year: float = setting(

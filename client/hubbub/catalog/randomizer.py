@@ -1,4 +1,4 @@
-"""The randomizer of a metric: built, measured, and refused if it says more than was promised."""
+"""Builds a metric's randomizer, and refuses it if it loses more privacy than promised."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class MeasuredRandomizer:
 def randomizer_of(
     mechanism: str, arguments: Mapping[str, Any], epsilon: float
 ) -> MeasuredRandomizer:
-    """The mechanism built from these arguments.
+    """Builds the mechanism from these arguments.
 
     Raises:
         BadParameter: it cannot be built so, or loses more than `epsilon`.
@@ -52,7 +52,7 @@ def randomizer_of(
 
 
 def refuse_large_batch(min_batch: int, randomizer: AnyMechanism, kem: Kem) -> None:
-    """Raises BadParameter if a batch of so many reports does not fit one message."""
+    """Raises BadParameter if a batch of `min_batch` reports exceeds one message."""
     sealed_bytes = randomizer.layout.payload_bytes + SEAL_BYTES[kem]
     batch_bytes = min_batch * (sealed_bytes + _FRAME_BYTES)
     if not batch_bytes <= MAX_BATCH_BYTES:
@@ -65,7 +65,7 @@ def refuse_large_batch(min_batch: int, randomizer: AnyMechanism, kem: Kem) -> No
 
 
 def refuse_uneven_lies(mechanism: str, randomizer: AnyMechanism) -> None:
-    """Raises BadParameter for a crowd of a mechanism whose lies nothing is proven of."""
+    """Raises BadParameter for a crowd with a mechanism for which no amplification is proven."""
     from hubbub.mechanisms.even import lies_evenly  # noqa: PLC0415 of crowds alone
 
     if not lies_evenly(randomizer):

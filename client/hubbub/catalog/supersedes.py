@@ -1,6 +1,6 @@
-"""Supersedes: a metric that goes on from another one under a new name, so that trends join them.
+"""Supersedes: a metric that continues another under a new name, so that trends join them.
 
-Reports of both stay apart, each with a mechanism, totals and budget of its own: nothing is recoded.
+Reports of both stay separate, with their own mechanism, totals and budget: nothing is recoded.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ def superseded_by(metric: Metric, metrics: Mapping[str, Metric]) -> list[Metric]
 
 
 def misfits(metrics: Mapping[str, Metric]) -> Iterator[tuple[str, str]]:
-    """Each metric that cannot go on from the one that it names, and why, with the remedy."""
+    """Yields each metric that cannot continue the one that it names, and why, with the remedy."""
     followed: dict[str, str] = {}
     for metric in metrics.values():
         name = metric.supersedes
@@ -55,7 +55,7 @@ def _ends_in_itself(metric: Metric, metrics: Mapping[str, Metric]) -> bool:
 
 
 def _misfit(new: Metric, old: Metric) -> str:
-    """Why shares, or means, of two metrics are not of one question; "" if they may be."""
+    """Why two metrics' shares or means cannot be compared; "" if they can."""
     if new.epoch != old.epoch:
         return f"its epoch is {new.epoch}, and that one's {old.epoch}"
     if new.unit != old.unit:

@@ -1,1 +1,1 @@
-"""The transparency log: what was ever signed for devices, in a tree that only grows."""
+"""The transparency log: an append-only tree of everything signed for devices."""

@@ -1,4 +1,4 @@
-"""Checkpoints: how large a log is, and its root, signed by the log (C2SP tlog-checkpoint)."""
+"""Checkpoints: size and root of a log, signed by the log (C2SP tlog-checkpoint)."""
 
 import base64
 import binascii
@@ -19,7 +19,7 @@ _LINES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A signed statement of a log: its name, its size in entries, its root (32 bytes), the note."""
+    """A log's signed statement: its name, size in entries, root (32 bytes), and the note."""
 
     origin: str
     size: int
@@ -28,13 +28,13 @@ class Checkpoint:
 
     @classmethod
     def sign(cls, origin: str, size: int, root: bytes, key: Ed25519PrivateKey) -> Self:
-        """One of a log's own."""
+        """Signs a checkpoint with the log's key."""
         text = f"{origin}\n{size}\n{base64.b64encode(root).decode()}\n"
         return cls(origin, size, root, sign_note(text, origin, key))
 
     @classmethod
     def open(cls, note: str, key: NoteKey) -> Self:
-        """The checkpoint in a note that this log signed.
+        """Reads a checkpoint from a note, and checks this log's signature.
 
         Raises:
             BadParameter: malformed, another log's, or altered.

@@ -1,7 +1,7 @@
-"""Merkle trees that only grow, and the two proofs of them.
+"""Append-only Merkle trees, and checks of their two kinds of proofs.
 
-Hashes are SHA-256 of 32 bytes. RFC 6962, section 2.1, has trees and proofs; RFC 9162, sections
-2.1.3.2 and 2.1.4.2, how proofs are checked.
+Hashes are SHA-256. Trees and proofs are those of RFC 6962, section 2.1; the checks those of RFC
+9162, sections 2.1.3.2 and 2.1.4.2.
 """
 
 from collections.abc import Sequence
@@ -14,20 +14,20 @@ HASH_BYTES: Final = 32
 
 
 def leaf_hash(entry: bytes) -> bytes:
-    """The hash of an entry: its first byte tells it from a node's."""
+    """The hash of an entry, with a first byte that distinguishes it from a node."""
     return sha256(b"\x00" + entry).digest()
 
 
 def node_hash(left: bytes, right: bytes) -> bytes:
-    """The hash of two subtrees."""
+    """The hash of a node with these two subtrees."""
     return sha256(b"\x01" + left + right).digest()
 
 
 def proven_root(leaf: bytes, index: int, size: int, proof: Sequence[bytes]) -> bytes:
-    """The root that a tree of `size` has if this leaf is at `index`. RFC 9162, section 2.1.3.2.
+    """The root of a tree of `size` leaves with this leaf at `index`. RFC 9162, section 2.1.3.2.
 
     Raises:
-        BadParameter: the proof is of no such place.
+        BadParameter: the proof does not fit size and index.
     """
     if not 0 <= index < size:
         raise BadParameter("an entry's place is outside its log")
@@ -37,10 +37,10 @@ def proven_root(leaf: bytes, index: int, size: int, proof: Sequence[bytes]) -> b
 def refuse_inconsistent(
     before: tuple[int, bytes], after: tuple[int, bytes], proof: Sequence[bytes]
 ) -> None:
-    """Check that one tree (size from 1 on, and root) grew from another. RFC 9162, section 2.1.4.2.
+    """Checks that one tree (size from 1, root) grew from another. RFC 9162, section 2.1.4.2.
 
     Raises:
-        BadParameter: it did not grow from it, or the proof is for other sizes.
+        BadParameter: it did not, or the proof is for other sizes.
     """
     (size, root), (size_after, root_after) = before, after
     if not 1 <= size <= size_after:
@@ -66,7 +66,7 @@ def _climb(
 ) -> tuple[bytes, bytes]:
     """The roots above a subtree: of the tree that ends with it, and of the one that ends at `last`.
 
-    place, last: of the subtree among those of its height, and of the last one.
+    `place` and `last` are indexes among subtrees of this height.
     """
     then = now = start
     for beside in proof:

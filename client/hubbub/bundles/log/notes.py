@@ -1,4 +1,4 @@
-"""Signed notes: a text, and a line for each who signed it (C2SP signed-note, Ed25519)."""
+"""Signed notes: a text with a line for each signature (C2SP signed-note, Ed25519)."""
 
 import base64
 import binascii
@@ -50,13 +50,13 @@ class NoteKey:
         return hashlib.sha256(named).digest()[:_ID_BYTES]
 
     def __str__(self) -> str:
-        """It as other tools of such logs take it: name, id and key."""
+        """The key in the format of other log tools: name, id and key."""
         public = base64.b64encode(self.kind + self.public).decode()
         return f"{self.name}+{self.id.hex()}+{public}"
 
     @classmethod
     def read(cls, text: str, kind: bytes) -> Self:
-        """What `str()` made of a key of this kind. Raises BadParameter for anything else."""
+        """Reads what `str()` made of a key of this kind. Raises BadParameter for anything else."""
         name, _, rest = text.partition("+")
         try:
             public = base64.b64decode(rest.partition("+")[2], validate=True)
@@ -69,21 +69,21 @@ class NoteKey:
 
 
 def sign_note(text: str, name: str, key: Ed25519PrivateKey) -> str:
-    """A text, which ends with a line's end, as a note that one signed."""
+    """Makes a note of a text, which must end with a line break, signed by one key."""
     own = NoteKey(name, key.public_key().public_bytes_raw())
     return signed_note(text, own, key.sign(text.encode()))
 
 
 def signed_note(text: str, key: NoteKey, signature: bytes) -> str:
-    """A text as a note with this signature alone, whatever it is of."""
+    """Makes a note of a text with this signature alone, which is not checked."""
     return _note(text, [(key.name, key.id + signature)])
 
 
 def merge_notes(note: str, other: str) -> str:
-    """A note with another's lines as well; who signed both has that of the other.
+    """Adds another note's signatures; where both have a signer, the other's replaces it.
 
     Raises:
-        BadParameter: they are no notes, do not say the same, or together have too many lines.
+        BadParameter: they are no notes, differ in text, or together have too many lines.
     """
     (text, lines), (other_text, more) = _parts(note), _parts(other)
     if other_text != text:
@@ -95,27 +95,27 @@ def merge_notes(note: str, other: str) -> str:
 
 
 def signers(note: str) -> list[str]:
-    """The names in a note's lines, which nobody has checked. Raises BadParameter: no note."""
+    """The names in a note's lines, unchecked. Raises BadParameter if it is no note."""
     return [name for name, _ in _parts(note)[1]]
 
 
 def note_text(note: str) -> str:
-    """What a note says, whoever signed it. Raises BadParameter for what is no note."""
+    """The text of a note, whoever signed it. Raises BadParameter if it is no note."""
     return _parts(note)[0]
 
 
 def refuse_unsigned(note: str, key: NoteKey) -> None:
-    """Check one signer's line; those of others, witnesses among them, are passed over.
+    """Checks one signer's line, and ignores those of others, such as witnesses.
 
     Raises:
-        BadParameter: no note, the key signed it not, or its signature does not fit.
+        BadParameter: no note, or the key's signature is missing or wrong.
     """
     for signature in signatures(note, key):
         refuse_unfit(signature, note_text(note), key)
 
 
 def signatures(note: str, key: NoteKey) -> list[bytes]:
-    """What stands in a signer's lines, one at least. Raises BadParameter if there is none."""
+    """A signer's signatures, at least one. Raises BadParameter if there is none."""
     _, lines = _parts(note)
     ours = [signed for name, signed in lines if name == key.name and signed[:_ID_BYTES] == key.id]
     if not ours:
@@ -124,7 +124,7 @@ def signatures(note: str, key: NoteKey) -> list[bytes]:
 
 
 def refuse_unfit(signature: bytes, message: str, key: NoteKey) -> None:
-    """Check a signature. Raises BadParameter if the key did not sign this message."""
+    """Raises BadParameter if the key did not sign this message."""
     try:
         Ed25519PublicKey.from_public_bytes(key.public).verify(signature, message.encode())
     except InvalidSignature:

@@ -1,6 +1,6 @@
-"""What a bundle says of the log that it is in: its place, a checkpoint, and how the log grew.
+"""The proof that a log contains a bundle: its index, a checkpoint, and how the log grew.
 
-It is the bundle's third line. What is logged of a bundle is the SHA-256 of the two before it.
+It is the bundle's third line. The logged entry of a bundle is the SHA-256 of the first two lines.
 """
 
 import hashlib
@@ -52,7 +52,7 @@ class LogProof:
 
     @classmethod
     def load(cls, line: bytes, key: NoteKey) -> Self:
-        """What `dump()` wrote, of this log. Raises one of MALFORMED, or BadParameter."""
+        """Reads what `dump()` wrote, for this log. Raises one of MALFORMED, or BadParameter."""
         json = read_json(line)
         index = as_whole(json["index"])
         version_ok = type(json["hubbub log"]) in (int, float) and json["hubbub log"] == 1
@@ -89,7 +89,7 @@ class LogProof:
 
 
 def entry_of(kind: str, content: bytes) -> bytes:
-    """A log's entry: what kind of thing, and the SHA-256 of its bytes."""
+    """A log entry: the kind of a thing, and the SHA-256 of its bytes."""
     return f"hubbub/1 {kind}\n{hashlib.sha256(content).hexdigest()}\n".encode()
 
 

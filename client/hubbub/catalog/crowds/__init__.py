@@ -1,1 +1,1 @@
-"""Crowds: central promises, and what keeps one for values, numbers and strings."""
+"""Crowds: central promises, and the mechanisms that keep them."""

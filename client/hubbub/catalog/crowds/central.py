@@ -1,4 +1,4 @@
-"""A central promise: what a whole shuffled epoch may say about one person, and what it rests on."""
+"""A metric's central promise: what a whole shuffled epoch may reveal about one person."""
 
 from math import sqrt
 from typing import Any, Final
@@ -57,7 +57,7 @@ CENTRAL_FIELDS: Final = (
 
 
 def central_conflicts(metric: Any) -> dict[str, str]:
-    """What in a metric does not go with its central promise: per field, what is wrong with it."""
+    """What conflicts with a metric's central promise: by field, what is wrong with it."""
     section: type = type(metric)
     usual = {field.name: field.default for field in fields_of(section)}
     if metric.central_epsilon is None or metric.crowd is None:
@@ -89,7 +89,7 @@ def central_conflicts(metric: Any) -> dict[str, str]:
 
 
 def _misfits(metric: Any) -> dict[str, str]:
-    """What does not go with any crowd."""
+    """What conflicts with any crowd."""
     problems, listed = {}, metric.mechanism == CROWD_LISTED
     if isinstance(metric.dummies, str):
         problems["dummies"] = f'is "{metric.dummies}" in metrics.toml alone; write how many'
@@ -116,7 +116,7 @@ def _misfits(metric: Any) -> dict[str, str]:
 
 
 def _alone(metric: Any) -> str:
-    """What three parts together would say of people who each lie alone, and what to do."""
+    """Why three parts together need a crowd, and the remedy."""
     sizes = size_of(metric.mechanism, metric.values)["sizes"]
     alone = build(metric.mechanism, epsilon=metric.epsilon, sizes=sizes, ways=3)
     error = sqrt(alone.groups * alone.variance(0, _MANY)) / _MANY

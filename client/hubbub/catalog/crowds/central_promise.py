@@ -1,4 +1,4 @@
-"""A central promise in figures, and who works out what keeps it."""
+"""The figures of a central promise, and the interface of what computes them."""
 
 from dataclasses import dataclass
 
@@ -38,11 +38,11 @@ class CentralPromise:
 
     @property
     def noise(self) -> CountNoise | None:
-        """The law of how many noise dummies each value has."""
+        """The distribution of the number of noise dummies of each value; None for none."""
         return noise_of(self.dummies_scale, self.dummies_shift)
 
     def unkept(self) -> str:
-        """What is wrong with it where no report says so little that it is kept."""
+        """The error message if no local epsilon is small enough to keep it."""
         together = f" over {self.epochs:,} epochs together" if self.epochs > 1 else ""
         return (
             f"a crowd of {self.crowd:,} keeps a central epsilon of {self.epsilon:g}{together} only "
@@ -52,5 +52,5 @@ class CentralPromise:
 
 
 def epochs_together(central_period: str, epoch: str) -> int:
-    """How many epochs a promise is of: the most that any so many days in a row touch."""
+    """The number of epochs of a promise: the most that a period of this length touches."""
     return epochs_within(epoch, days_at_most(central_period)) if central_period else 1

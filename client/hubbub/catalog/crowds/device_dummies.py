@@ -1,7 +1,7 @@
-"""Dummies that devices make: beside its report each sends some of nobody, by coins of its own.
+"""Dummies made by devices: beside its report each device sends random ones.
 
-Nobody can tell them from reports, so the shuffler waits for as many more as there may be of them,
-and how many devices there were is known by what is expected alone.
+Nobody can distinguish them from reports. So the shuffler waits for as many more as there may be,
+and the number of devices is known only by the expected number of dummies.
 """
 
 from math import floor
@@ -11,10 +11,10 @@ from hubbub.mechanisms import BitSource, OneHot, Probability
 
 
 def dummy_payloads(metric: Any, coins: BitSource) -> list[bytes]:
-    """What a device sends beside one report.
+    """The dummies that a device sends beside one report.
 
-    PRIVACY: neither how many they are nor what they name depends on the value; each names any
-        value alike.
+    PRIVACY: neither their number nor their values depend on the report; all values are equally
+        likely.
     """
     layout, each = metric.randomizer.layout, metric.made_each
     if not each or not isinstance(layout, OneHot):

@@ -21,14 +21,14 @@ _MOST: Final = 1e6
 
 
 def delta_of_mu(mu: float, epsilon: float) -> float:
-    """The delta of Gaussians mu apart at an epsilon, rounded up."""
+    """The delta of two Gaussians `mu` apart at this epsilon, rounded up."""
     near, far = _tail(epsilon / mu - mu / 2), _tail(epsilon / mu + mu / 2)
     return near - (exp(epsilon + log(far)) if far > 0 else 0.0) + _ROUNDING * near
 
 
 @lru_cache(maxsize=16)
 def mu_within(epsilon: float, delta: float) -> float:
-    """The largest mu that says no more than epsilon at delta, rounded down."""
+    """The largest mu with at most this epsilon at this delta, rounded down."""
     low, high = 0.0, 1.0
     while delta_of_mu(high, epsilon) <= delta:
         low, high = high, 2 * high
@@ -39,7 +39,7 @@ def mu_within(epsilon: float, delta: float) -> float:
 
 
 def epsilon_of_mu(mu: float, delta: float) -> float:
-    """What mu says at delta, in nats, rounded up."""
+    """The epsilon of `mu` at this delta, in nats, rounded up."""
     low, high = 0.0, 1.0
     while delta_of_mu(mu, high) > delta and high < _MOST:
         low, high = high, 2 * high
@@ -50,7 +50,7 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
 
 
 def mu_of_pure(epsilon: float) -> float:
-    """The mu of what says no more than epsilon at delta 0, rounded up."""
+    """The mu of a mechanism with this epsilon at delta 0, rounded up."""
     from statistics import NormalDist  # noqa: PLC0415 of a yearly cap alone
 
     lie = 1 / (1 + exp(min(epsilon, 700.0)))
@@ -58,5 +58,5 @@ def mu_of_pure(epsilon: float) -> float:
 
 
 def _tail(x: float) -> float:
-    """The chance of a standard Gaussian above x."""
+    """The chance that a standard Gaussian exceeds x."""
     return erfc(x / sqrt(2)) / 2

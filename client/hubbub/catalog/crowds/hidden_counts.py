@@ -1,7 +1,7 @@
-"""How many reports an epoch has, hidden: the shuffler adds a number of dummies that nobody is told.
+"""Hides the number of reports of an epoch: the shuffler adds a secret number of dummies.
 
-It draws the number once, before it looks whether the crowd is complete. So who sees what leaves, or
-that nothing does, sees a number of reports that could as well be of one person more or less.
+It draws the number once, before it checks whether the crowd is complete. So the number of reports
+that leave, or that none leave, is about equally likely with one person more or less.
 """
 
 from functools import lru_cache
@@ -16,9 +16,9 @@ _LARGEST: Final = 1_000_000
 
 
 def count_noise(metric: Any) -> CountNoise | None:
-    """The law of how many dummies hide a metric's number of reports; None where it is told.
+    """The distribution of the dummies that hide a metric's number of reports; None without.
 
-    So in development, whose numbers protect nobody.
+    None also in development, whose settings protect nobody.
     """
     if metric.count_epsilon is None or not metric.central:
         return None
@@ -31,7 +31,7 @@ def _noise(epsilon: float, delta: float) -> CountNoise:
 
 
 def count_conflicts(metric: Any) -> dict[str, str]:
-    """What in a metric with a crowd does not go with a hidden number of reports."""
+    """What conflicts with a hidden number of reports in a metric with a crowd."""
     if metric.count_epsilon is None:
         return {}
     # PRIVACY: of parts, numbers and strings an evenly drawn payload is no report of somebody.

@@ -1,6 +1,6 @@
-"""Noise dummies: the shuffler adds to every value of a crowd a number of dummies that it alone has.
+"""Noise dummies: the shuffler adds a secret random number of dummies to every value of a crowd.
 
-It draws the numbers once for an epoch, each from one law, so that a count is as exact as that of a
+It draws the numbers once per epoch, from one distribution, so that a count is as exact as that of a
 trusted curator who adds the same noise. Source: Murakami, Sei, Eriguchi (IEEE S&P 2025).
 """
 
@@ -20,25 +20,25 @@ MAX_SEALED: Final = 500_000
 
 
 def value_noise(metric: Any) -> CountNoise | None:
-    """The law of how many dummies name each value; None where the shuffler draws none.
+    """The distribution of the number of dummies of each value; None without noise dummies.
 
-    So in development, whose numbers protect nobody.
+    None also in development, whose settings protect nobody.
     """
     promise = metric.central
     return None if promise is None else promise.noise
 
 
 def named_dummies(metric: Any) -> int:
-    """How many noise dummies leave with a crowd, on average."""
+    """The mean number of noise dummies that leave with a crowd."""
     noise = value_noise(metric)
     return noise.reach * int(metric.randomizer.layout.size) if noise else 0
 
 
 @lru_cache(maxsize=256)
 def noise_of(scale: float, shift: int) -> CountNoise | None:
-    """The law of a catalog's two numbers; None where they are 0.
+    """The distribution with these two parameters; None if they are 0.
 
-    P(k) is in proportion to exp(-|k - shift| / scale), for k from 0 to 2 shift.
+    P(k) is proportional to exp(-|k - shift| / scale), for k from 0 to 2 shift.
 
     Raises:
         BadParameter: the scale is too small.
@@ -49,7 +49,7 @@ def noise_of(scale: float, shift: int) -> CountNoise | None:
 
 
 def noise_conflicts(metric: Any) -> dict[str, str]:
-    """What in a metric with a crowd does not go with noise dummies."""
+    """What conflicts with noise dummies in a metric with a crowd."""
     scale, shift = metric.dummies_scale, metric.dummies_shift
     if not scale and not shift:
         return {}
@@ -86,5 +86,5 @@ def noise_conflicts(metric: Any) -> dict[str, str]:
 
 
 def _named_values(metric: Any) -> int:
-    """How many values a report may name: those of the list, or the steps of a mean and its end."""
+    """How many values a report may name: those of the list, or a mean's steps and its end."""
     return len(metric.values) if metric.values else int(metric.parameters.get("steps", 1)) + 1

@@ -1,1 +1,1 @@
-"""Models of a catalog: what is learned, what a device tells of itself, and by which state."""
+"""Models in a catalog: what is learned, what a device reports for it, and from which state."""

@@ -1,4 +1,4 @@
-"""Features: what an app knows of a person, as the columns of a model, each in [0, 1]."""
+"""Features: an app's knowledge of a person as columns of a model, each in [0, 1]."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class Feature:
 
     @classmethod
     def load(cls, pair: Any) -> Self:
-        """The feature of its words in a bundle. Raises ValueError or TypeError for others."""
+        """Reads a feature from a bundle. Raises ValueError or TypeError for another shape."""
         name, says = pair
         if not isinstance(name, str):
             raise TypeError("the name of a feature is no text")
@@ -48,12 +48,12 @@ class Feature:
 
     @property
     def is_listed(self) -> bool:
-        """Whether it is of texts."""
+        """Whether it has listed texts as values."""
         return isinstance(self.says[0], str)
 
     @property
     def columns(self) -> tuple[tuple[str, float, float], ...]:
-        """Each column's name, and between what it lies in its own unit."""
+        """The name of each column, and its range in its own unit."""
         if self.is_listed:
             return tuple((f"{self.name}={say}", 0.0, 1.0) for say in self.says)
         ends = [float(end) for end in self.says]
@@ -89,7 +89,7 @@ class Feature:
 
 
 def features_of(table: Mapping[str, Any]) -> tuple[Feature, ...]:
-    """Features as a table of TOML has them. Raises BadParameter for others."""
+    """Reads features from a TOML table. Raises BadParameter if one is invalid."""
     features = []
     for name, says in table.items():
         if not isinstance(says, Sequence) or isinstance(says, str):

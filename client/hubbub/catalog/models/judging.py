@@ -1,8 +1,8 @@
-"""Judging: how devices that taught nothing tell how good the finished model is.
+"""Judging: held-out devices report how good the finished model is for them.
 
-Each says in which bin the model's score of its person lies, and the label: one of 2 bins categories
-by `grr`, at the epsilon of the gradients. It is told in the round after the last one, in the stream
-of the gradients and as long as they are: an index of it is 2 bin + label.
+Each reports the bin of the model's score and the label, one of 2 bins categories, by `grr` at the
+epsilon of the gradients, in the round after the last one. The report has the stream and length of
+a gradient; its index is 2 bin + label.
 """
 
 from bisect import bisect_right
@@ -18,12 +18,12 @@ _BINS: Final = ((1.5, 4), (3.0, 6), (5.0, 8), (float("inf"), 12))
 
 
 def bins_for(epsilon: float) -> int:
-    """How many bins scores are told apart in at this epsilon."""
+    """The number of bins of scores at this epsilon."""
     return next(bins for upto, bins in _BINS if not epsilon > upto)
 
 
 def judging(metric: Any) -> GeneralizedRandomizedResponse:
-    """What tells bin and label of a model."""
+    """The mechanism that reports a model's bin and label."""
     return GeneralizedRandomizedResponse(metric.epsilon, 2 * bins_for(metric.epsilon))
 
 
@@ -43,5 +43,5 @@ def judged(
 
 
 def loss_of_judging(metric: Any) -> float:
-    """What a report that judges can lose at most, in nats; 0 of what is judged by nobody."""
+    """The largest privacy loss of a judge's report, in nats; 0 if nobody judges."""
     return judging(metric).privacy_loss() if metric.model and metric.model.held_out else 0.0

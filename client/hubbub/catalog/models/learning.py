@@ -1,4 +1,4 @@
-"""Learning: what a metric's reports teach a model, and which epoch each round of it is."""
+"""Learning: the model that a metric's reports train, and the epochs of its rounds."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -131,7 +131,7 @@ def _pair() -> kinds.Kind:
 
 
 def text_label(label: str, positive: str, negative: str) -> float:
-    """1 for the one, 0 for the other, or, where negative is "", for every other text.
+    """1 for `positive`, 0 for `negative` or, if that is "", for every other text.
 
     Raises:
         ValueOutOfDomain: neither, or positive but for case and blanks. The message never shows it.
@@ -152,7 +152,7 @@ def text_label(label: str, positive: str, negative: str) -> float:
 
 
 def class_label(label: Any, classes: Sequence[str]) -> float:
-    """The place of a label's class. Raises ValueOutOfDomain of another; never shows it."""
+    """The index of a label's class. Raises ValueOutOfDomain for another; never shows it."""
     if not (isinstance(label, str) and label in classes):
         listing = ", ".join(f'"{group_class}"' for group_class in classes)
         raise ValueOutOfDomain(f"the label is not one of the classes as written: {listing}")
@@ -161,10 +161,10 @@ def class_label(label: Any, classes: Sequence[str]) -> float:
 
 @settings
 class Learning:
-    """What is learned, of whom, and when.
+    """A model's definition: what is learned, by whom, and when.
 
     Raises:
-        BadParameter: a field holds what it may not.
+        BadParameter: a field has a value that is not permitted.
     """
 
     kind: ModelKind = setting(
@@ -261,28 +261,28 @@ class Learning:
 
     @property
     def reports(self) -> int:
-        """How many rounds a device is in, at most: as many as it reports for life."""
+        """The largest number of rounds of a device, and so of its reports for life."""
         return self.rounds_each or 1
 
     @property
     def columns(self) -> tuple[tuple[str, float, float], ...]:
-        """Of all features each column's name, and between what it lies in its own unit."""
+        """The name of each column of all features, and its range in its own unit."""
         return tuple(column for feature in self.features for column in feature.columns)
 
     @property
     def dimensions(self) -> int:
-        """How many numbers a gradient has: of columns and intercept, for each contrast."""
+        """The number of coordinates of a gradient: columns and intercept, for each contrast."""
         return dimensions_of(len(self.columns), len(self.classes))
 
     @property
     def last(self) -> int:
-        """The last round: of those who judge, or else of those who teach."""
+        """The number of the last round, which is that of the judges if there are some."""
         return self.rounds + (self.held_out > 0)
 
     def first_epoch(self, length: str, now: float) -> int:
-        """The epoch of round 0, in which people tell where columns lie.
+        """The epoch of round 0, in which people report the location of their columns.
 
-        In development rounds come round again: it is the last one that has begun.
+        In development rounds repeat: it is the last such epoch that has begun.
         """
         first = self._first(length)
         if length != MINUTE:
@@ -291,11 +291,11 @@ class Learning:
         return first + again * (self.last + 1)
 
     def epoch_of(self, number: int, length: str, first: int) -> int:
-        """The epoch of a round, whose round 0 is in the epoch `first`."""
+        """The epoch of a round, if round 0 is in the epoch `first`."""
         return first + (1 if length == MINUTE else _APART) * number
 
     def round_in(self, epoch: int, length: str) -> int | None:
-        """The round that an epoch is; None for none."""
+        """The round in an epoch; None for none."""
         since = epoch - self._first(length)
         if length == MINUTE:
             return since % (self.last + 1) if since >= 0 else None
@@ -303,14 +303,14 @@ class Learning:
         return None if rest or not 0 <= number <= self.last else number
 
     def complete_at(self, number: int, length: str, first: int) -> int:
-        """When the reports of a round are in, in seconds since 1970: as its next one begins."""
+        """When a round's reports are complete, in seconds since 1970: as its next one begins."""
         return epoch_start(self.epoch_of(number + 1, length, first), length)
 
     def turns(self, coins: BitSource) -> frozenset[int]:
-        """The rounds that a device is in, by its own coins.
+        """The rounds of a device, drawn by its own coins.
 
-        In a crowd so many of all, each as likely as any. Else one: 0 for a tenth, or any other
-        alike. Of those who judge the last alone.
+        In a crowd these are `rounds_each` of all, equally likely. Otherwise it is one: 0 for a
+        tenth of devices, else any other, equally likely. Judges have the last one alone.
         """
         place = coins.below(_OF)
         if _CENTRE <= place < _CENTRE + round(self.held_out * _OF):
@@ -355,7 +355,7 @@ class Learning:
         return Example(columns, place, outside + sum(clipped for _, clipped in codes))
 
     def _label(self, label: Any) -> tuple[float, int]:
-        """A label in [0, 1], or the place of its class, and whether it was clipped."""
+        """A label in [0, 1], or the index of its class, and whether it was clipped."""
         label = as_python(label)
         if self.kind == "softmax":
             return class_label(label, self.classes), 0

@@ -1,4 +1,4 @@
-"""A metric that is a model: one report a device for life, in the round that its coins say."""
+"""A metric that trains a model: each device reports once for life, in the round of its coins."""
 
 from dataclasses import replace
 from datetime import date
@@ -28,7 +28,7 @@ MODEL: Final = entry(
 
 
 def check_model(metric: Any) -> None:
-    """Raises BadParameter where a model's mechanism is of no model, or its reports are too many."""
+    """Raises BadParameter if a model's mechanism is not for models, or it has too many reports."""
     learning = metric.model
     if learning is None:
         return
@@ -50,27 +50,27 @@ def check_model(metric: Any) -> None:
 
 
 def limits_of(learning: Learning, epsilon: float, central: float | None) -> Limits:
-    """What one device may say of a model: a report a round that it is in, and one promise."""
+    """The limits of a device for a model: one report in each of its rounds, and one promise."""
     return Limits(1, learning.reports * epsilon, central)
 
 
 def as_reported(metric: Any, value: Any) -> Any:
-    """What was reported, a number as Python's own. Raises ValueOutOfDomain if it is a model."""
+    """The reported value, numbers as Python's own. Raises ValueOutOfDomain for a model."""
     if metric.model:
         raise ValueOutOfDomain(f'"{metric.name}" is a model: call learn(), not report()')
     return as_python(value, metric.values or ())
 
 
 def in_minutes(metric: Any, begins: date) -> Any:
-    """A model as development has it: rounds of a minute, of which the first is soon."""
+    """A model in development: rounds of a minute, the first of which is soon."""
     return replace(metric, epoch=MINUTE, model=replace(metric.model, begins=begins))
 
 
 def codes_of_round(metric: Any, number: int) -> "VectorCodes":
     """The mechanism of one round, with a pool of words of its own.
 
-    In round 0 vectors have a number for each column and a last one, however many classes there are;
-    in a crowd, whose rounds are accounted for as all alike, zeros after that.
+    In round 0 vectors have a number for each column and a last one, whatever the number of classes;
+    in a crowd, whose rounds are accounted for as equal, zeros follow.
     """
     codes: VectorCodes = metric.randomizer
     size = codes.dimensions if number or metric.crowd else len(metric.model.columns) + 1
