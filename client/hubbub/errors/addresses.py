@@ -1,6 +1,6 @@
-"""Addresses that people give: refused here, before anything dials them or listens there.
+"""Checks addresses that people give before anything connects to them or listens there.
 
-gRPC and urllib take a port modulo 65,536, and so go to another service than was meant.
+gRPC and urllib take a port modulo 65,536, and would use another service than was meant.
 """
 
 import re
@@ -18,7 +18,7 @@ PORTS: Final = f"a port of at most {_LAST_PORT}"
 
 
 def has_port(address: str) -> bool:
-    """Whether it is HOST:PORT, with a port that there is."""
+    """Whether it is HOST:PORT with a valid port."""
     match = _ADDRESS.fullmatch(address)
     return match is not None and int(match[1]) <= _LAST_PORT
 
@@ -35,7 +35,7 @@ def is_loopback(address: str) -> bool:
 
 
 def is_local(host: str) -> bool:
-    """Whether a host is this machine and no other."""
+    """Whether a host is this machine."""
     import ipaddress  # noqa: PLC0415 of who dials alone
 
     try:
@@ -45,9 +45,9 @@ def is_local(host: str) -> bool:
 
 
 def proxy_to(host: str) -> str | None:
-    """The proxy that the environment or the system names for TLS to a host.
+    """The proxy for TLS to a host, by the environment or the system.
 
-    None where there is none, and "" for a host that is reached past it, as this machine always is.
+    None if there is none; "" if the host bypasses it, as this machine always does.
     """
     from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415 of who dials alone
 
@@ -57,7 +57,7 @@ def proxy_to(host: str) -> str | None:
 
 
 def proxy_options(address: str) -> tuple[tuple[str, str | int], ...]:
-    """Options by which a gRPC channel to HOST:PORT keeps to `proxy_to`."""
+    """Options that make a gRPC channel to HOST:PORT use the proxy of `proxy_to`."""
     proxy = proxy_to(address.rpartition(":")[0].strip("[]"))
     if proxy is None:
         return ()  # gRPC knows variables of its own
@@ -65,9 +65,9 @@ def proxy_options(address: str) -> tuple[tuple[str, str | int], ...]:
 
 
 def server_parts(url: str) -> SplitResult | None:
-    """The parts of a URL that can be called over HTTP; None of any other text.
+    """The parts of a URL that can be called over HTTP; None for other text.
 
-    It has no name and no password of a user: those would be quoted in errors and logs.
+    A URL with a user name or password is refused, since errors and logs quote URLs.
     """
     parts = url_parts(url) if _PRINTABLE.fullmatch(url) else None
     if parts is None or parts.scheme not in {"http", "https"} or "@" in parts.netloc:
@@ -76,12 +76,12 @@ def server_parts(url: str) -> SplitResult | None:
 
 
 def shown_url(url: str) -> str:
-    """The URL, quoted, without the name and the password of a user."""
+    """The URL, quoted, without user name and password."""
     return ascii(_USER.sub("//...@", url))
 
 
 def url_parts(url: str) -> SplitResult | None:
-    """The parts of a URL of some host; None of any other text, and for a port that there is not."""
+    """The parts of a URL with a host and a valid port; None for other text."""
     try:
         parts = urlsplit(url)
         port = parts.port

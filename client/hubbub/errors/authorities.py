@@ -1,4 +1,4 @@
-"""Authorities of TLS: which a PEM contains, and the context that trusts them."""
+"""The TLS authorities in a PEM text, and a context that trusts them."""
 
 import re
 import ssl
@@ -34,12 +34,12 @@ def trusting(pem: str | None, *, system: bool = False) -> ssl.SSLContext:
 
 
 def trusting_file(path: Path | str | None) -> ssl.SSLContext:
-    """As `trusting`, by the authorities in a file. Raises OSError, and ssl.SSLError is one."""
+    """Like `trusting`, with the authorities in a file. Raises OSError, also as ssl.SSLError."""
     return trusting(pem_text(Path(path)) if path else None)
 
 
 def pem_text(path: Path) -> str:
-    """The text of a PEM file, without the letters of other languages in its comments."""
+    """The text of a PEM file, without non-ASCII letters in its comments."""
     return path.read_text(encoding="ascii", errors="ignore")
 
 

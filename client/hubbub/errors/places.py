@@ -1,4 +1,4 @@
-"""What is said where a development installation and a production one would meet."""
+"""Messages for files and answers of development installations among production ones."""
 
 from typing import Final
 
@@ -9,12 +9,12 @@ PROTECTS_NOBODY: Final = (
 
 
 def notice(*, development: bool) -> str:
-    """What an answer of an installation says before all else; "" of production."""
+    """The notice in front of an installation's answers; "" in production."""
     return PROTECTS_NOBODY if development else ""
 
 
 def wrong_place(*, development: bool) -> str:
-    """Of a file that a service is refused; development: what the service is of."""
+    """The error for a file of the other kind of installation; `development` is the service's."""
     if development:
         return (
             "of production, which a service started with --dev refuses; give a file that was "

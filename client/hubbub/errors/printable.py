@@ -1,4 +1,4 @@
-"""Text as a terminal may have it: every message, table and line goes through here."""
+"""Makes text safe for terminals; every message, table and line passes through here."""
 
 from typing import Final
 
@@ -25,15 +25,15 @@ UNSEEN: Final = frozenset(
 
 
 def visible(text: str) -> str:
-    """A text that a terminal shows and does not obey: nothing moves, turns or hides what is read.
+    """The text with control and invisible characters escaped, so that a terminal cannot obey them.
 
-    What is unseen or commands stands as an escape of JSON's, so that JSON stays the same JSON.
+    They become JSON escapes, so that JSON stays the same JSON.
     """
     return "".join(c if c.isprintable() and c not in UNSEEN else _escape(c) for c in text)
 
 
 def visible_lines(text: str) -> str:
-    """The same of a text whose line ends are our own."""
+    """The same for text whose line breaks are our own."""
     return "\n".join(map(visible, text.split("\n")))
 
 

@@ -1,4 +1,4 @@
-"""Status: the code that an error has over HTTP, and the error that a problem's title names."""
+"""Maps errors to HTTP status codes, and titles of problems back to errors."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -41,13 +41,13 @@ _STATUS: Final[Mapping[type[HubbubError], int]] = {
 
 
 def status_of(error: HubbubError) -> int:
-    """The status of an error's class, or of the nearest class above it that has one.
+    """The HTTP status of an error's class, or of its nearest base class with one.
 
-    Any other kind is a fault of the service: 500.
+    Other errors are faults of the service: 500.
     """
     return next((_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS), _FAULT)
 
 
 def error_named(title: str) -> type[HubbubError] | None:
-    """The error that a service names in a problem's title; None where it names no error of ours."""
+    """The error class for a problem's title; None if it is not one of ours."""
     return next((kind for kind in _STATUS if kind.__name__ == title), None)

@@ -1,1 +1,1 @@
-"""Fields of tables: what one is, and how it is read. Where each is declared: docs/contribute."""
+"""Fields of tables: declaration and reading. docs/contribute says where each is declared."""

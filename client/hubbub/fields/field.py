@@ -52,7 +52,7 @@ class Entry:
 
 
 def entry(kind: Kind, meaning: str, example: str = "", **more: Any) -> Mapping[str, Entry]:
-    """The metadata of a field of a catalog; `more` as in Entry."""
+    """Metadata that makes a dataclass field a field of a catalog; `more` as in Entry."""
     return {_KEY: Entry(kind=kind, meaning=meaning, example=example, **more)}
 
 
@@ -72,7 +72,7 @@ def setting(
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(setting, field))
 def settings(section: type[Section]) -> type[Section]:
-    """Make a class of fields with `setting` a frozen dataclass of keywords."""
+    """Makes a class with `setting` fields a frozen, keyword-only dataclass."""
     return dataclass(frozen=True, slots=True, kw_only=True)(section)
 
 
@@ -90,12 +90,12 @@ class CatalogField:
         return self.default is REQUIRED
 
     def problem(self, value: Any) -> str:
-        """Why it may not hold this, with the remedy; "" if it may."""
+        """Why a value is not permitted, with the remedy; "" if it is."""
         problem = self.entry.kind.problem(value)
         return f"{problem}; {self.entry.write}" if problem and self.entry.write else problem
 
     def is_default(self, value: Any) -> bool:
-        """Whether this is what it holds if nothing is written; 1 is not True."""
+        """Whether a value equals the default; 1 and True differ."""
         return type(value) is type(self.default) and bool(value == self.default)
 
 
@@ -113,7 +113,7 @@ def fields_of(section: type) -> tuple[CatalogField, ...]:
 
 
 def check(thing: Any) -> None:
-    """Raises BadParameter for the first of an object's fields that holds what it may not."""
+    """Raises BadParameter for an object's first field with a value that is not permitted."""
     section: type = type(thing)
     for member in fields_of(section):
         value = getattr(thing, member.name)
@@ -140,9 +140,9 @@ def dumped(thing: Any, *, defines: bool | None = None, operator: bool = False) -
 
 
 def loaded(section: type, table: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a dataclass from their JSON. What is not known is passed over.
+    """The fields of a dataclass from their JSON; unknown ones are ignored.
 
-    Raises KeyError for one that must be there, and TypeError or ValueError for another shape.
+    Raises KeyError for a missing required field, TypeError or ValueError for another shape.
     """
     values = {}
     for member in fields_of(section):

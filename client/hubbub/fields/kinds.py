@@ -1,4 +1,4 @@
-"""Kinds of fields: what each may hold, and how it stands in metrics.toml, bundle and schema."""
+"""Kinds of fields: permitted values, and their forms in metrics.toml, bundle and schema."""
 
 import math
 import re
@@ -73,13 +73,13 @@ def _kind(words: str, holds: Callable[[Any], bool], schema: Schema, **ways: Any)
 
 
 def text(which: str) -> Kind:
-    """A text of some length."""
+    """A non-empty text."""
     schema = {"type": "string", "pattern": r"\S", "maxLength": MAX_TEXT}
     return _kind(f"a text that {which}", is_text, schema, read=str.strip)
 
 
 def day(which: str) -> Kind:
-    """A date; not the last one that there is, which has no day after it."""
+    """A date, except the last one, which has no following day."""
     return _kind(
         f"a date, {which}",
         # A datetime is a date too, but not a day.
@@ -91,13 +91,13 @@ def day(which: str) -> Kind:
 
 
 def address() -> Kind:
-    """HOST:PORT, or https://HOST:PORT for the HTTP door."""
+    """HOST:PORT, or https://HOST:PORT for HTTP."""
     schema = {"type": "string", "pattern": f"^{ADDRESS.pattern}$"}
     return _kind('"HOST:PORT" or "https://HOST:PORT", as the clients dial it', is_address, schema)
 
 
 def log_name() -> Kind:
-    """A log's name: a host and a path, as its files are served."""
+    """A log's name: host and path under which its files are served."""
     schema = {"type": "string", "pattern": f"^{LOG_NAME.pattern}$"}
     return _kind(
         '"HOST/PATH", as the log is served, without https://',
@@ -116,7 +116,7 @@ def path(which: str) -> Kind:
 
 
 def one_of(names: Callable[[], Iterable[str]]) -> Kind:
-    """One of some words, which are asked for each time: a registry may grow."""
+    """One of some words, which are evaluated at each use, as a registry may grow."""
 
     def words() -> str:
         return f"one of {', '.join(names())}"
@@ -131,7 +131,7 @@ def one_of(names: Callable[[], Iterable[str]]) -> Kind:
 
 
 def days() -> Kind:
-    """A number of days or weeks, as people write it."""
+    """A number of days or weeks, as text."""
     return _kind(
         'a number of days or weeks, as "400d"',
         lambda value: isinstance(value, str) and _DAYS.fullmatch(value) is not None,
@@ -145,7 +145,7 @@ def flag() -> Kind:
 
 
 def number(what: str = "a number", low: float = -inf, high: float = inf, ends: str = "[]") -> Kind:
-    """A number between two, or any."""
+    """A number in an interval."""
     interval = Interval(low, high, ends)
     return _kind(
         f"{what}{interval}",
@@ -156,7 +156,7 @@ def number(what: str = "a number", low: float = -inf, high: float = inf, ends: s
 
 
 def whole(low: int, high: int) -> Kind:
-    """A whole number between two."""
+    """A whole number in [low, high]."""
     interval = Interval(low, high)
     return _kind(
         f"a whole number{interval}",
@@ -167,7 +167,7 @@ def whole(low: int, high: int) -> Kind:
 
 
 def in_interval(interval: Interval, *, is_integer: bool) -> Kind:
-    """A number of an interval, kept as it was written."""
+    """A number in an interval, kept as it was written."""
     what, is_right = ("a whole number", is_whole) if is_integer else ("a number", is_number)
     return _kind(
         f"{what}{interval}",
@@ -197,7 +197,7 @@ def ascending(words: str, rule: str, item: Kind) -> Kind:
 
 
 def edges() -> Kind:
-    """Where a range of numbers is cut: a list, or a table of ends and parts for growing steps."""
+    """Edges of ranges: a list, or a table with ends and number of parts for growing steps."""
     words = (
         f"a list of {_MIN_EDGES} to {_MAX_EDGES} ascending numbers, or a table of from, to and "
         "parts, from above 0"
@@ -231,7 +231,7 @@ def edges() -> Kind:
 
 
 def edges_of(value: Any) -> tuple[float, ...]:
-    """The edges that were written, growing ones in three digits; none if they are wrong."""
+    """The edges, with growing ones rounded to three digits; empty if they are invalid."""
     if isinstance(value, Mapping):
         ends: Any = value
         low, high, parts = (ends.get(name) for name in ("from", "to", "parts"))
@@ -255,7 +255,7 @@ def edges_of(value: Any) -> tuple[float, ...]:
 
 
 def values() -> Kind:
-    """The values of a metric: texts, each once; or true and false, which are texts from then on."""
+    """The values of a metric: distinct texts; or true and false, which become texts."""
     words = "a list of texts, none empty and none twice; or of true and false"
     texts = {"type": "string", "minLength": 1, "maxLength": MAX_VALUE_BYTES}
     array: Schema = {"type": "array", "uniqueItems": True}
@@ -275,7 +275,7 @@ def values() -> Kind:
 
 
 def names(least: int, most: int) -> Kind:
-    """A list of so many texts, each once."""
+    """A list of `least` to `most` distinct texts."""
     words = f"a list of {least} to {most:,} texts, none empty and none twice"
     listed = values()
 
@@ -297,7 +297,7 @@ def names(least: int, most: int) -> Kind:
 
 
 def strings() -> Kind:
-    """Strings to look for: texts, each once; where people write them, also the file of them."""
+    """Distinct strings to look for; in metrics.toml also the file that contains them."""
     words = "the path of a text file, one string a line, plain or .gz; or a list of strings"
     texts = {"type": "string", "minLength": 1, "maxLength": MAX_VALUE_BYTES}
 
@@ -346,7 +346,7 @@ def _as_text(value: Any) -> str:
 
 
 def numbers_by_name() -> Kind:
-    """Numbers, each with its name."""
+    """Numbers by name."""
     return _kind(
         "numbers by name",
         lambda table: (
@@ -360,7 +360,7 @@ def numbers_by_name() -> Kind:
 
 
 def tables() -> Kind:
-    """Tables by name, one at least."""
+    """Tables by name, at least one."""
     return Kind(
         words=lambda: "tables by name",
         problem=lambda table: "" if isinstance(table, dict) and table else "there is none",
@@ -369,7 +369,7 @@ def tables() -> Kind:
 
 
 def shares(of: str) -> Kind:
-    """Shares of a whole by name, together 1 at most."""
+    """Shares by name, which sum to at most 1."""
 
     def holds(table: Any) -> bool:
         return (
@@ -399,7 +399,7 @@ def _day(text: Any) -> date:
 
 
 def _bounds(interval: Interval) -> Schema:
-    """JSON Schema's words for an interval."""
+    """The JSON Schema of an interval."""
     schema: Schema = {}
     if not isinf(interval.low):
         schema["minimum" if interval.ends[0] == "[" else "exclusiveMinimum"] = interval.low

@@ -1,4 +1,4 @@
-"""Which texts are names and addresses, and which numbers are in an interval."""
+"""Rules for names, addresses and numbers."""
 
 import re
 import sys
@@ -18,13 +18,13 @@ ADDRESS: Final = re.compile(r"(https://)?[!-.0-9;-~]{1,253}:[0-9]{1,5}")
 
 
 def as_whole(number: Any) -> Any:
-    """6.0 as 6, which JSON does not tell apart; anything else as it is."""
+    """A float such as 6.0 as an int, since JSON does not distinguish them; others unchanged."""
     small = type(number) is float and number.is_integer() and abs(number) < 1 << 53
     return int(number) if small else number
 
 
 def is_writable(text: str) -> bool:
-    """Whether a text has bytes: a lone half of a surrogate pair has none."""
+    """Whether a text can be encoded: a lone surrogate cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -33,7 +33,7 @@ def is_writable(text: str) -> bool:
 
 
 def is_number(thing: Any) -> bool:
-    """Whether it is a finite number that a float can hold."""
+    """Whether it is a finite number in the range of a float."""
     return (
         isinstance(thing, int | float)
         and not isinstance(thing, bool)
@@ -54,7 +54,7 @@ class Interval:
         return above and (value <= self.high if self.ends[1] == "]" else value < self.high)
 
     def __str__(self) -> str:
-        """As a condition: " in [0, 1)", " above 0"; nothing if it holds every number."""
+        """A condition: " in [0, 1)", " above 0"; "" if all numbers are in it."""
         if isinf(self.high):
             says = "not below" if self.ends[0] == "[" else "above"
             return "" if isinf(self.low) else f" {says} {_figure(self.low)}"
@@ -67,7 +67,7 @@ def is_whole(thing: Any) -> bool:
 
 
 def is_text(thing: Any) -> bool:
-    """Whether it is a text of some length that can be written down."""
+    """Whether it is a non-empty text that can be encoded."""
     return (
         isinstance(thing, str)
         and bool(thing.strip())
@@ -77,18 +77,18 @@ def is_text(thing: Any) -> bool:
 
 
 def is_address(thing: Any) -> bool:
-    """Whether it is HOST:PORT or https://HOST:PORT, in the letters that a name is dialled by."""
+    """Whether it is HOST:PORT or https://HOST:PORT, with a host name in ASCII."""
     return isinstance(thing, str) and ADDRESS.fullmatch(thing) is not None and has_port(thing)
 
 
 def is_log_name(thing: Any) -> bool:
-    """Whether it is the host and path that a log is served at."""
+    """Whether it is host and path under which a log is served."""
     is_name = isinstance(thing, str) and LOG_NAME.fullmatch(thing) is not None
     return is_name and url_parts(f"https://{thing}") is not None
 
 
 def metric_name_of(stream: str) -> str:
-    """The metric that a stream is of: a stream is a metric's name, perhaps with cell and tier."""
+    """The metric of a stream, whose name is the metric's, perhaps with cell and tier."""
     return stream.partition("/")[0].partition("@")[0]
 
 

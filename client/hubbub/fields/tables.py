@@ -1,4 +1,4 @@
-"""Tables: the kind of a field that holds another dataclass' fields, and their JSON schema."""
+"""Fields that contain a table with the fields of another dataclass, and their JSON schema."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -39,7 +39,7 @@ def object_schema(section: type) -> Schema:
 
 
 def field_schema(field: CatalogField) -> Schema:
-    """The JSON schema of one field, with what is said of it."""
+    """The JSON schema of one field, with its description."""
     schema: Schema = {"description": field.entry.meaning, **field.entry.kind.schema()}
     if isinstance(field.default, int | float) or (isinstance(field.default, str) and field.default):
         schema["default"] = field.default
@@ -52,7 +52,7 @@ def field_schema(field: CatalogField) -> Schema:
 
 
 def _written(section: type) -> list[CatalogField]:
-    """The fields that people write; others are made of these."""
+    """The fields that people write; others are computed."""
     return [field for field in fields_of(section) if field.entry.written]
 
 

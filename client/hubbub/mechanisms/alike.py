@@ -21,7 +21,7 @@ _FRACTIONS: Final = 60
 
 
 def length(numbers: Iterable[float]) -> float:
-    """The root of the sum of squares, of numbers whose squares a float holds."""
+    """The Euclidean norm of numbers whose squares do not overflow."""
     return math.sqrt(math.fsum(x * x for x in numbers))
 
 
@@ -37,12 +37,12 @@ def falling(x: float) -> float:
 
 
 def density(z: float) -> float:
-    """Of a standard normal number, at z in [-11, 11]."""
+    """The density of the standard normal distribution, at z in [-11, 11]."""
     return falling(z * z / 2) / math.sqrt(2 * math.pi)
 
 
 def above(z: float) -> float:
-    """The chance that a standard normal number is above z in [-11, 11]."""
+    """The chance that a standard normal variable exceeds z in [-11, 11]."""
     if z < 0:
         return 1 - above(-z)
     if z < _OUTER:
@@ -60,9 +60,9 @@ def above(z: float) -> float:
 
 
 def binomial(trials: int, yes: float, no: float) -> list[float]:
-    """The chances of 0, 1, ... `trials` successes, each of chance `yes`, and of failure `no`.
+    """The chances of 0, 1, ... `trials` successes, each with chance `yes`, failure `no`.
 
-    From the likeliest on, outwards: the others are its multiples.
+    They are computed outwards from the likeliest, as multiples of it.
     """
     middle = min(int((trials + 1) * yes), trials)
     weights = [0.0] * (trials + 1)

@@ -1,7 +1,7 @@
-"""BitSource: the only door through which a coin enters, and its two supplies.
+"""BitSource: the only source of randomness of mechanisms, with two implementations.
 
-No float takes part and no generator keeps state: every answer is compared, digit by digit, with
-the 64 binary digits of a `Probability`, and comes true with exactly that chance.
+No float takes part and no generator keeps state: random bits are compared, one by one, with the 64
+binary digits of a `Probability`, so that an event has exactly that chance.
 """
 
 import hmac
@@ -19,7 +19,7 @@ Draw = Callable[[int], int]
 
 
 class BitSource(Protocol):
-    """A supply of coins. Mechanisms see only these questions, so a test can answer them all."""
+    """A source of random decisions. Mechanisms use only these methods, so tests can supply all."""
 
     def chance(self, probability: Probability, /) -> bool:
         """True with exactly this probability."""
@@ -30,14 +30,14 @@ class BitSource(Protocol):
         ...
 
     def mask(self, probability: Probability, width: int, /) -> int:
-        """`width` independent chances, packed in an int: chance i is bit i."""
+        """`width` independent decisions with this chance, packed in an int: decision i is bit i."""
         ...
 
 
 class SystemBits:
-    """Coins from the operating system, drawn anew at every question.
+    """Randomness of the operating system, drawn anew at every call.
 
-    No state, so a forked process cannot repeat its parent's coins.
+    It has no state, so a forked process cannot repeat its parent's randomness.
     """
 
     __slots__ = ()
@@ -54,10 +54,10 @@ class SystemBits:
 
 
 class KeyedBits:
-    """Coins fixed by a key: the same key answers the same questions in the same way, for ever.
+    """Randomness determined by a key: the same key gives the same answers for ever.
 
-    HMAC-SHA256 in counter mode. To whoever lacks the key they are coins like any other (the PRF
-    assumption); that is how a permanent response is kept without storing it.
+    HMAC-SHA256 in counter mode. Without the key it is indistinguishable from true randomness (the
+    PRF assumption); so a permanent response is repeated without being stored.
     """
 
     __slots__ = ("_counter", "_key", "_left", "_left_bits")

@@ -39,7 +39,7 @@ ONE_AS_ONE: Final = number(
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """RAPPOR's f, p and q, and what follows from them. One-time RAPPOR is p = 0, q = 1."""
+    """The two-step response with RAPPOR's f, p and q. One-time RAPPOR has p = 0, q = 1."""
 
     f: float
     p: float
@@ -68,12 +68,12 @@ class Chain:
         return channel(2 * self.flip.exact, self.one_after_zero.exact, self.one_after_one.exact)
 
     def loss(self, hashes: int) -> float:
-        """Of one report, in nats, when two values differ in `hashes` bits each way (theorem 2)."""
+        """The loss of one report, in nats, of values that differ in `hashes` bits (theorem 2)."""
         p_one, zero = self.channel.p, self.channel.q
         return log_at_least(p_one * (1 - zero) / (zero * (1 - p_one)), hashes)
 
     def permanent_loss(self, hashes: int) -> float:
-        """Of any number of reports of one value, in nats (theorem 1)."""
+        """The loss of any number of reports of one value, in nats (theorem 1)."""
         return log_at_least((1 - self.flip.exact) / self.flip.exact, 2 * hashes)
 
     def permanent(self, bits: int, width: int, source: BitSource) -> int:
@@ -88,5 +88,5 @@ class Chain:
 
 
 def channel(f: Fraction, p: Fraction, q: Fraction) -> Pure:
-    """What RAPPOR's f, p and q make of a bit, both steps together."""
+    """Both steps of RAPPOR's f, p and q as one pure protocol."""
     return Pure(f * (p + q) / 2 + (1 - f) * q, f * (p + q) / 2 + (1 - f) * p)

@@ -80,5 +80,5 @@ class CountMeanSketch:
         return self.layout.encode(function, source.mask(self.lie, self.width) ^ 1 << bucket)
 
     def estimate(self, totals: Totals) -> Estimates:
-        """Per function and bucket: how many of the function's reports are of strings in it."""
+        """Per function and bucket: the number of the function's reports with a string in it."""
         return pure.cohort_estimates(self.channel, self.layout, totals)

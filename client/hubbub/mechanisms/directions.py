@@ -24,10 +24,9 @@ MAX_DIMENSIONS: Final = 1 << 10
 
 @cache
 def steps() -> tuple[int, ...]:
-    """Means of a normal number in 4,096 equally likely parts, in 1/UNIT, of variance 1.
+    """Means of a normal number in 4,096 equally likely parts, in 1/UNIT, scaled to variance 1.
 
-    Each is further than a thousandth from where it would be rounded otherwise, so that these are
-    the same by every library.
+    Each is more than a thousandth away from a rounding boundary, so that all libraries agree.
     """
     from statistics import NormalDist  # noqa: PLC0415 of vectors alone
 
@@ -39,13 +38,13 @@ def steps() -> tuple[int, ...]:
 
 
 def book_bytes(seed: str, number: int, words: int, dimensions: int) -> bytes:
-    """Two bytes, little-endian, for every coordinate of the book's words, word after word."""
+    """Two little-endian bytes for every coordinate of the book's words, word after word."""
     name = f"hubbub directions 1 {seed} {dimensions} {words} {number}"
     return hashlib.shake_128(name.encode()).digest(2 * words * dimensions)
 
 
 def book(seed: str, number: int, words: int, dimensions: int) -> list[list[int]]:
-    """The words of one book: so many whole coordinates each, in 1/UNIT."""
+    """The words of one book, each with `dimensions` whole coordinates, in 1/UNIT."""
     drawn, levels = book_bytes(seed, number, words, dimensions), steps()
     every = [levels[(drawn[at] | drawn[at + 1] << 8) % _STEPS] for at in range(0, len(drawn), 2)]
     return [every[first : first + dimensions] for first in range(0, len(every), dimensions)]
@@ -53,11 +52,11 @@ def book(seed: str, number: int, words: int, dimensions: int) -> list[list[int]]
 
 @cache
 def top_sums(words: int) -> tuple[tuple[float, float], ...]:
-    """Of the 1, 2, ... words - 1 largest of so many normal numbers: expected sum, and of squares.
+    """Expected sums, plain and of squares, of the 1, 2, ... words - 1 largest of `words` normals.
 
-    A word at z is among the w largest if fewer than w of the others are above it: the sums are
-    words times the means of z and z^2 over that, here by the trapezoid rule. How many words are
-    near follows from them, so every SDK works them out to the same last digit.
+    A word at z is among the w largest if fewer than w of the others exceed it: the sums are `words`
+    times the means of z and z^2 over that event, here by the trapezoid rule. The number of near
+    words follows from them, so every SDK must compute them to the same last digit.
     """
     width = 2 * _FAR / _GRID
     sums, squares = [0.0] * (words - 1), [0.0] * (words - 1)

@@ -40,12 +40,11 @@ from hubbub.mechanisms.wave import SquareWave
 
 
 def lies_evenly(mechanism: AnyMechanism) -> bool:
-    """Whether a crowd of it is accounted for as one of `grr`: as a mixture over its layout's cells.
+    """Whether a crowd of it is accounted for like `grr` over its layout's cells.
 
-    Of hash functions: over the cells of the one that a report was made with.
-
-    Of windows: if they are one cell wide, which they are for few parts and a large epsilon. Of
-    codes: if fewer than half of the words are near, which they are from epsilon .14 on.
+    For hash functions: over the cells of the function of a report. For windows: if they are one
+    cell wide, as with few parts and a large epsilon. For codes: if fewer than half of the words are
+    near, as from epsilon .14 on.
     """
     if isinstance(mechanism, VectorCodes):
         return 2 * mechanism.near < mechanism.words

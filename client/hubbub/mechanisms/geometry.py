@@ -1,4 +1,4 @@
-"""Projective geometry over a prime field: what `projective` sends, and reads its totals through.
+"""Projective geometry over a prime field, by which `projective` encodes reports and reads totals.
 
 A point is a vector of t coordinates modulo a prime s, up to a factor; its canonical vector has a
 first nonzero coordinate of 1. Points are numbered with those that begin with 1 first, then those
@@ -39,17 +39,17 @@ class Incidence:
 
     @property
     def points(self) -> int:
-        """How many points there are, and hyperplanes: one for each."""
+        """The number of points, and of hyperplanes."""
         return self._vectors(self.dimensions) // (self.prime - 1)
 
     @property
     def on_one(self) -> int:
-        """How many points lie on a hyperplane."""
+        """The number of points on a hyperplane."""
         return self._vectors(self.dimensions - 1) // (self.prime - 1)
 
     @property
     def on_two(self) -> int:
-        """How many points lie on two hyperplanes at once."""
+        """The number of points on two hyperplanes at once."""
         return self._vectors(self.dimensions - 2) // (self.prime - 1)
 
     def vector(self, point: int) -> list[int]:
@@ -66,7 +66,7 @@ class Incidence:
         return [*([0] * zeros), 1, *reversed(digits)]
 
     def point(self, vector: Sequence[int]) -> int:
-        """The number of the point of any vector but 0, its coordinates in [0, s)."""
+        """The number of the point of a nonzero vector with coordinates in [0, s)."""
         zeros = next(i for i, coordinate in enumerate(vector) if coordinate)
         inverse = pow(vector[zeros], -1, self.prime)
         # Points with fewer zeros in front come first: s^(t-1) of them, s^(t-2), ...
@@ -82,9 +82,9 @@ class Incidence:
         return not self._product(self.vector(plane), self.vector(point)) % self.prime
 
     def sums(self, cells: Sequence[int], hyperplanes: int) -> list[int]:
-        """Over the points of each of the first `hyperplanes`, the sum of a number per point.
+        """For each of the first `hyperplanes`, the sum of `cells` over its points.
 
-        The plain definition, in points times hyperplanes steps: the reference for what is faster.
+        The plain definition, in points times hyperplanes steps: the reference for faster code.
         """
         points = [(self.vector(point), count) for point, count in enumerate(cells) if count]
         return [
@@ -93,7 +93,7 @@ class Incidence:
         ]
 
     def _vectors(self, coordinates: int) -> int:
-        """How many vectors of so many coordinates there are, but 0."""
+        """The number of nonzero vectors with so many coordinates."""
         return int(self.prime**coordinates) - 1
 
     @staticmethod
@@ -119,12 +119,12 @@ class HashPool:
 
     @property
     def functions(self) -> int:
-        """How many functions there are."""
+        """The number of functions."""
         return self._space.points
 
     @property
     def collisions(self) -> Fraction:
-        """The share of the functions under which two values have one bucket."""
+        """The share of the functions under which two values have the same bucket."""
         return Fraction(self._space.on_one, self._space.points)
 
     def vector(self, function: int) -> list[int]:
@@ -132,7 +132,7 @@ class HashPool:
         return self._space.vector(function)
 
     def bucket(self, value: int, function: int) -> int:
-        """In [0, s), of a value in [0, s^t)."""
+        """The bucket in [0, s) of a value in [0, s^t)."""
         total = 0
         for coefficient in reversed(self.vector(function)):
             value, digit = divmod(value, self.prime)
@@ -140,9 +140,9 @@ class HashPool:
         return total % self.prime
 
     def sums(self, cells: Sequence[int], values: int) -> list[int]:
-        """Of each of the first `values`, the sum of its buckets over all functions.
+        """For each of the first `values`, the sum of its buckets' cells over all functions.
 
-        The plain definition: the reference for what is faster.
+        The plain definition: the reference for faster code.
         """
         return [
             sum(cells[j * self.prime + self.bucket(value, j)] for j in range(self.functions))

@@ -1,7 +1,7 @@
-"""A person's part of a model as a vector: where their columns lie, or how weights are wrong.
+"""A person's vector for a model: their scaled columns, or their gradient.
 
-What is longer than its clip is told shorter, so that its length is at most 1. The mechanism's
-promise is of any such vector; so floats decide here, and no claim rests on them.
+A vector longer than its clip is shortened to it, so that its length is at most 1. The mechanism's
+guarantee holds for any such vector; so floats may be used here, and no claim depends on them.
 """
 
 import math
@@ -24,24 +24,24 @@ _MAX_SCORE: Final = 40.0
 
 
 def longest(columns: int) -> float:
-    """To which length the columns of the first round's people are clipped.
+    """The length to which the columns of the first round's people are clipped.
 
-    Who is longer is told shorter, and the centre is then nearer to 0 than people are: it may be
-    anywhere, and the rounds after it are only slower.
+    Clipping moves the centre towards 0. The centre may be anywhere: a bad one only slows the
+    rounds.
     """
     return min(math.sqrt(columns), _LONGEST)
 
 
 def place(columns: Sequence[float]) -> list[float]:
-    """Columns in [0, 1] as the first round has them: over their clip, with a last one of 0."""
+    """Columns in [0, 1] as vectors of the first round: divided by their clip, followed by 0."""
     return [*(column / longest(len(columns)) for column in columns), 0.0]
 
 
 def contrasts(classes: int) -> list[list[float]]:
-    """Rows of unit length, at right angles to each other and to ones: one fewer than classes.
+    """One row fewer than classes, of unit length, orthogonal to each other and to all ones.
 
-    Scores of classes count by their differences alone, so a model has a row of weights for each of
-    these and is the same in whatever order classes are named. Helmert (1876).
+    Scores of classes count only by their differences, so a model has a row of weights for each of
+    these, and does not depend on the order of classes. Source: Helmert (1876).
     """
     return [
         [1 / math.sqrt(at * (at + 1))] * at
@@ -75,7 +75,7 @@ def gradient(
 def _residuals(
     kind: ModelKind, about: Sequence[float], label: float, weights: Sequence[float]
 ) -> list[float]:
-    """How far what is foretold is off, over the clip: of length 1 at most."""
+    """Prediction minus label, divided by the clip; length at most 1."""
     if kind == "softmax":
         probabilities = _softmax(_class_scores(about, weights))
         off = [s - (place == label) for place, s in enumerate(probabilities)]
@@ -95,9 +95,9 @@ def to_judge(
     centre: Sequence[float],
     weights: Sequence[float],
 ) -> tuple[float, float]:
-    """What a model's weights come to for a person, and the label; all as `gradient` has them.
+    """The prediction of a model for a person, and the label; arguments as in `gradient`.
 
-    Of softmax: the chance of the likeliest class, and 1 where that is the person's, or else 0.
+    For softmax: the chance of the likeliest class, and 1 if that is the person's, else 0.
     """
     about = _about(columns, centre)
     if kind != "softmax":
@@ -108,10 +108,11 @@ def to_judge(
 
 
 def chances(softmax: Sequence[float]) -> list[float]:
-    """The chance of each class, of a model whose rounds have settled with clipped residuals.
+    """The chance of each class, for a model trained with clipped residuals.
 
-    Their mean is then 0: the chance P of a class is as s / f, with s what softmax has of it and f
-    how much the clip leaves of a residual of who is of that class.
+    Their mean is 0 once rounds have settled: so the chance of a class is proportional to s / f,
+    where s is its softmax and f the factor by which the residual of a person of that class is
+    clipped.
     """
     square = math.fsum(s * s for s in softmax)
     # Of who is of the class: |s - e|^2 = sum of s^2 - 2 s + 1.

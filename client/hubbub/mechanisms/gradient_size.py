@@ -1,4 +1,4 @@
-"""Size of a gradient: how many numbers columns and classes make, and which are refused."""
+"""The size of a gradient, and the sizes that are refused."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -14,18 +14,18 @@ _REMEDY: Final = "or train centrally on data that you may hold"
 
 
 def dimensions_of(columns: int, classes: int) -> int:
-    """How many numbers a gradient has: of columns and intercept, for each contrast of classes."""
+    """The number of coordinates of a gradient: columns and intercept, for each contrast."""
     return max(classes - 1, 1) * (columns + 1)
 
 
 def check_classes(classes: Sequence[str]) -> None:
-    """Raises BadParameter of classes that are no names."""
+    """Raises BadParameter if classes are not valid names."""
     if len(set(classes)) < len(classes) or not all(group_class.strip() for group_class in classes):
         raise BadParameter("classes has a class twice, or an empty class: write each once")
 
 
 def problem_with_classes(classes: int, kind: str) -> str:
-    """What is wrong with so many classes of a kind of model; "" if nothing is."""
+    """What is wrong with this number of classes for a kind of model; "" if nothing."""
     if kind != "softmax":
         return "is of softmax; other kinds have one score: leave it out" if classes else ""
     if not classes:
@@ -42,7 +42,7 @@ def problem_with_classes(classes: int, kind: str) -> str:
 
 
 def check_size(columns: int, classes: int, kind: str) -> None:
-    """Raises BadParameter of so many columns and classes as no gradient is told of."""
+    """Raises BadParameter if columns and classes make too large a gradient."""
     if not 1 <= columns <= MAX_COLUMNS:
         raise BadParameter(
             f"{columns} columns are outside [1, {MAX_COLUMNS}]: a gradient's squared error grows "

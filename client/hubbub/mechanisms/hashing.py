@@ -1,6 +1,6 @@
-"""Hashing strings to positions: what every mechanism over strings shares.
+"""Hashes strings to positions, for all mechanisms over strings.
 
-MurmurHash3 x64/128; the positions are its little-endian 32-bit words modulo how many there are.
+The hash is MurmurHash3 x64/128; positions are its little-endian 32-bit words modulo the size.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ WORDS: Final = 4  # positions taken from one 128-bit hash, 32 bits each
 
 
 def encoded(value: Any) -> bytes:
-    """A string as UTF-8. Raises ValueOutOfDomain for what is none; never shows it."""
+    """A string as UTF-8. Raises ValueOutOfDomain for other values; never shows them."""
     if not isinstance(value, str):
         raise ValueOutOfDomain("value is not a string")
     try:
@@ -33,14 +33,14 @@ digest: Final[Callable[[bytes, int], bytes]] = mmh3.mmh3_x64_128_digest
 
 
 def position(string: bytes, seed: int, size: int) -> int:
-    """One position in [0, size) under this seed: its first word."""
+    """One position in [0, size), from the hash's first word under this seed."""
     return int.from_bytes(digest(string, seed)[:4], "little") % size
 
 
 def positions(string: bytes, cohort: int, hashes: int, size: int) -> list[int]:
     """`hashes` positions (at most 8) in [0, size), perhaps one twice.
 
-    Words of the seeds 2 cohort and, past the fourth, 2 cohort + 1.
+    They are words under the seeds 2 cohort and, past the fourth, 2 cohort + 1.
     """
     places: list[int] = []
     for block in range(0, hashes, WORDS):

@@ -64,7 +64,7 @@ class HadamardSketch:
 
     @property
     def layout(self) -> OneHot:
-        """Cell of function j, entry l: 2 (j width + l), and one more where the sign sent is -."""
+        """The cell of function j, entry l is 2 (j width + l), plus 1 if the sign sent is -."""
         return OneHot(2 * self.hashes * self.width)
 
     @property
@@ -88,7 +88,7 @@ class HadamardSketch:
         return self.layout.encode(2 * (function * self.width + entry) + sent)
 
     def estimate(self, totals: Totals) -> Estimates:
-        """Per function and bucket: how many of the function's reports are of strings in it."""
+        """Per function and bucket: the number of the function's reports with a string in it."""
         totals.check(self.layout)
         values: list[float] = []
         variances: list[float] = []

@@ -1,7 +1,7 @@
-"""Layouts: which cells a payload adds to. Each is one payload format with its plain reference.
+"""Layouts: the payload formats, each with the cells that a payload adds to.
 
-The aggregator has one numpy fold per layout, tested equal to `cells`. Bytes are hostile here:
-a payload that no honest client sends is refused with BadPayload, never clamped.
+The aggregator has one numpy fold per layout, tested to equal `cells`. Bytes may be hostile: a
+payload that no honest client sends is refused with BadPayload, never clamped.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,16 +34,16 @@ class Totals:
     value_law: Sequence[float] = ()
 
     def evenly(self) -> float:
-        """How many of the dummies hold any value alike, on average."""
+        """The mean number of dummies that hold any value with equal chance."""
         return self.dummies - len(self.cells) * self._mean() if self.value_law else self.dummies
 
     def spread(self) -> float:
-        """The variance of how many dummies name one value, beside its share of those of all."""
+        """The variance of the number of dummies of one value, beside its share of all dummies."""
         share = 1 / max(len(self.cells), 1)
         return (self._value_variance() + self.evenly() * share) * (1 - share)
 
     def weighted_variance(self, weights: Sequence[float]) -> float:
-        """The variance of a sum over all dummies, of the weight of the value that each names."""
+        """The variance of the sum over all dummies of the weight of their value."""
         mean, squares = (sum(w**power for w in weights) / len(weights) for power in (1, 2))
         own = self._value_variance() * len(weights) * squares
         return own + self.evenly() * (squares - mean**2)
@@ -52,7 +52,7 @@ class Totals:
         return sum(p * number for number, p in enumerate(self.value_law))
 
     def _value_variance(self) -> float:
-        """Of how many dummies the law of one value draws; 0 without a law."""
+        """The variance of the number of dummies of one value under `value_law`; 0 without one."""
         mean = self._mean()
         return sum(p * (number - mean) ** 2 for number, p in enumerate(self.value_law))
 
@@ -83,12 +83,12 @@ class Layout(Protocol):
 
     @property
     def size(self) -> int:
-        """How many cells the totals have."""
+        """The number of cells of the totals."""
         ...
 
     @property
     def payload_bytes(self) -> int:
-        """The length of every payload."""
+        """The length of every payload, in bytes."""
         ...
 
     def cells(self, payload: bytes) -> Mapping[int, int]:
@@ -101,7 +101,7 @@ class Layout(Protocol):
 
 
 def tally(layout: Layout, payloads: Iterable[bytes]) -> Totals:
-    """Add payloads up, one by one: the reference for every faster fold."""
+    """Adds payloads up one by one: the reference for every faster fold."""
     sums = [0] * layout.size
     reports = 0
     for payload in payloads:
@@ -244,7 +244,7 @@ class CohortBits:
         return 2 + BitVector(self.bits).payload_bytes
 
     def cell(self, cohort: int, bit: int) -> int:
-        """Where a cohort's bit is counted."""
+        """The cell that counts a cohort's bit."""
         return cohort * (self.bits + 1) + 1 + bit
 
     def cohort(self, cells: Mapping[int, int]) -> int:
@@ -266,7 +266,7 @@ class CohortBits:
 
 
 def _index_bytes(size: int) -> int:
-    """How many bytes hold an index in [0, size)."""
+    """The number of bytes that hold an index in [0, size)."""
     return max(1, ((size - 1).bit_length() + 7) // 8)
 
 

@@ -61,7 +61,7 @@ class LocalHashing:
 
     @property
     def layout(self) -> OneHot:
-        """Cell of function j, bucket b: j width + b."""
+        """The cell of function j, bucket b is j width + b."""
         return OneHot(self.hashes * self.width)
 
     @property
@@ -86,7 +86,7 @@ class LocalHashing:
         return self.layout.encode(function * self.width + bucket)
 
     def estimate(self, totals: Totals) -> Estimates:
-        """Per function and bucket: how many of the function's reports are of strings in it."""
+        """Per function and bucket: the number of the function's reports with a string in it."""
         totals.check(self.layout)
         values: list[float] = []
         variances: list[float] = []

@@ -97,7 +97,7 @@ class LongitudinalGrr:
         return self.layout.encode(self.respond(value, memo, source))
 
     def respond(self, value: int, memo: Memo, source: BitSource) -> int:
-        """What is sent of a value: the permanent lie, and a fresh one over it."""
+        """The report of a value: its permanent response, randomized again."""
         # PRIVACY: one permanent value per value, for as long as the device keeps its secret.
         coins = memo.coins(b"permanent" + self.permanent_key(value, memo))
         permanent_value = self._response(value, self.permanent, coins)

@@ -89,7 +89,7 @@ class LongitudinalHash:
 
     @property
     def layout(self) -> OneHot:
-        """Cell of function j, bucket b: j g + b."""
+        """The cell of function j, bucket b is j g + b."""
         return OneHot(self.transform.functions * self.transform.prime)
 
     @property
@@ -136,7 +136,7 @@ class LongitudinalHash:
 def _best(
     epsilon: float, permanent_epsilon: float, categories: int, functions: int
 ) -> tuple[HashPool, LongitudinalGrr, pure.Pure]:
-    """The pool of least variance within so many functions; if there is none, the smallest one."""
+    """The pool of least variance with at most `functions` functions; else the smallest one."""
     pools = []
     for prime in primes(max(functions, 2 * isqrt(categories) + 3)):  # one of two digits at least
         dimensions = 2

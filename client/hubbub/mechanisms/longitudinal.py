@@ -1,4 +1,4 @@
-"""What mechanisms with a permanent lie under a fresh one share: two bounds, one below the other."""
+"""The two bounds on epsilon of mechanisms with a permanent and a fresh randomization."""
 
 from fractions import Fraction
 from typing import Final
@@ -17,10 +17,10 @@ PERMANENT_EPSILON: Final = number(
 
 
 def odds(epsilon: float, permanent_epsilon: float) -> tuple[Fraction, Fraction]:
-    """Just below exp of both: of one report, and of all reports of one value.
+    """Just below exp(epsilon) for one report, and for all reports of one value.
 
     Raises:
-        BadParameter: one is outside its range, or one report may say as much as all.
+        BadParameter: one is out of range, or `epsilon` is not below `permanent_epsilon`.
     """
     report, forever = exp_at_most(epsilon), exp_at_most(permanent_epsilon)
     if not epsilon < permanent_epsilon:

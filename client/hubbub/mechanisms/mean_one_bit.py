@@ -60,7 +60,7 @@ class OneBitMean:
 
     @property
     def contributions(self) -> Sequence[float]:
-        """What a report of 0, and of 1, adds to the estimate."""
+        """What a report of 0, and one of 1, adds to the estimate."""
         lie = self.keep.complement.exact
         return [float((bit - lie) / self._gap) for bit in range(2)]
 

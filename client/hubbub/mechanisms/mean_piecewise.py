@@ -112,7 +112,7 @@ class PiecewiseMean:
         return Estimates((float(value),), (variance,), reports)
 
     def variance(self, true: float, reports: int) -> float:
-        """As the contract says; exact if every report holds the number at true/reports."""
+        """As in Mechanism; exact if every report holds the number at true/reports."""
         if not reports:
             return 0.0
         place = Fraction(true) / reports * self.steps
@@ -121,7 +121,7 @@ class PiecewiseMean:
         return float(reports * self._variance(place, squares, 1, spread=up * (1 - up)))
 
     def _step(self, value: float) -> tuple[int, int]:
-        """The step at or below a number, and in 2**-64 how far towards the next it lies."""
+        """The step at or below a number, and its distance to the next, in 2**-64."""
         return divmod(self.range.scaled(value, self.steps << DIGITS), 1 << DIGITS)
 
     def _moments(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
@@ -138,9 +138,9 @@ class PiecewiseMean:
     def _variance(
         self, places: Fraction, squares: Fraction, reports: int, spread: Fraction = Fraction(0)
     ) -> Fraction:
-        """Of the estimate, when the steps add up to `places` and their squares to `squares`.
+        """The variance of the estimate, if steps sum up to `places`, their squares to `squares`.
 
-        spread: how much of the squares is the rounding's own variance, which belongs to the report.
+        `spread` is the part of the squares that is the rounding's variance, which reports contain.
         """
         slope, base, square_base, square_slope = self._moments()
         mean_squares = reports * square_base + places * square_slope + slope * squares

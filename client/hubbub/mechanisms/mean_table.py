@@ -140,7 +140,7 @@ class TableMean:
         return Estimates((float(value),), (totals.reports * _worst_variance(self),), totals.reports)
 
     def variance(self, true: float, reports: int) -> float:
-        """As the contract says; exact if every report holds the number at true/reports."""
+        """As in Mechanism; exact if every report holds the number at true/reports."""
         if not reports:
             return 0.0
         total = self.sums[0] + Fraction(true) / reports * self._span
@@ -151,7 +151,7 @@ class TableMean:
         return float(reports * (squares - (self._gap * total) ** 2) / (self._gap * self._span) ** 2)
 
     def _step(self, value: float) -> tuple[int, int]:
-        """The window at or below a number, and in 2**-64 how far towards the next it lies."""
+        """The window at or below a number, and its distance to the next, in 2**-64."""
         first = self.sums[0] << DIGITS
         total = first + self.range.scaled(value, self._span << DIGITS)
         start = bisect_right(self.sums, total >> DIGITS) - 1
@@ -170,7 +170,7 @@ class TableMean:
 
 
 def _table(epsilon: float) -> tuple[int, int, tuple[int, ...]]:
-    """Width, steps, and the output of each outcome: whole numbers, the same on every machine."""
+    """Width, number of steps, and integer output of each outcome, the same on every machine."""
     nearest = max(epsilon, ROWS[0][0])
     at = min(bisect_right(ROWS, nearest, key=lambda row: row[0]), len(ROWS) - 1)
     (low, width, fewest, first), (high, _, most, last) = ROWS[at - 1 : at + 1]
@@ -190,7 +190,7 @@ def _table(epsilon: float) -> tuple[int, int, tuple[int, ...]]:
 
 @lru_cache(maxsize=256)
 def _worst_variance(mechanism: TableMean) -> float:
-    """Of one report. Between two windows it is a parabola, whose top is by its derivative."""
+    """The largest variance of one report. Between two windows it is a parabola in the place."""
     y, sums, width = mechanism.outputs, mechanism.sums, mechanism.window.width
     gap = mechanism.window.near - mechanism.window.far
     worst = 0.0

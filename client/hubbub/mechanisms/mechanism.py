@@ -1,4 +1,4 @@
-"""What a mechanism is: the contract that every registry entry keeps and tests/proofs proves."""
+"""The interface of mechanisms, which every registry entry implements and tests/proofs checks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -40,18 +40,17 @@ class Mechanism(Protocol[Value_contra]):
 
     @property
     def groups(self) -> int:
-        """How many groups (cohorts) a public fair coin puts reports in; 1 for most."""
+        """The number of groups (cohorts), to which reports are assigned evenly; 1 for most."""
         ...
 
     def privacy_loss(self) -> float:
-        """The most that one report can say, in nats: the worst log-likelihood ratio, rounded up."""
+        """The largest privacy loss of one report: log-likelihood ratio, in nats, rounded up."""
         ...
 
     def total_variation(self) -> Fraction:
-        """The share of one report that tells two values apart at most, in [0, 1].
+        """The largest total variation distance between the payloads of two values, in [0, 1].
 
-        The largest total variation between the payloads of two values, or a bound above it: how
-        much a report gains by being shuffled depends on it.
+        It may be an upper bound; the gain of a report from shuffling depends on it.
         """
         ...
 
@@ -68,14 +67,14 @@ class Mechanism(Protocol[Value_contra]):
         ...
 
     def row(self, value: Value_contra) -> Sequence[int | Fraction]:
-        """What `value` truly adds to each estimate, in [0, 1], when its report is in that group."""
+        """The true contribution of `value` to each estimate, in [0, 1], if in that group."""
         ...
 
     def estimate(self, totals: Totals) -> Estimates:
         """Unbiased estimates, hence possibly negative.
 
-        One per listed value; per group and cell, of hashed ones; per bucket or place of a range, or
-        one alone, the sum of the numbers' places in it.
+        There is one per listed value; for hashed values one per group and cell; for numbers one per
+        bucket or place of the range, or a single one, the sum of their places in it.
 
         Raises:
             ShapeMismatch: totals of another shape than the layout.
@@ -91,19 +90,19 @@ class Mechanism(Protocol[Value_contra]):
         ...
 
     def likelihood(self, value: Value_contra, cells: Mapping[int, int]) -> Fraction:
-        """The chance of one report from `value`, up to a factor that is the same for all values.
+        """The chance of a report from `value`, up to a factor that is the same for all values.
 
-        Of a mechanism with a permanent step: the chance over both steps, for a device that reports
-        once.
+        For a mechanism with a permanent step it is the chance over both steps, for a device that
+        reports once.
 
         Args:
             value: what the device may have held.
-            cells: what the report adds to, as `layout.cells` tells.
+            cells: the cells that the report adds to, as from `layout.cells`.
         """
         ...
 
     def probes(self) -> Sequence[Any]:
-        """Values to enumerate: the domain where it is finite, else some that show every case."""
+        """Values for tests: the whole domain if it is finite, else some that cover every case."""
         ...
 
 
@@ -112,16 +111,16 @@ AnyMechanism = Mechanism[Any]
 
 
 class Memo(Protocol):
-    """A device's memory of its permanent coins, for one metric."""
+    """A device's permanent randomness for one metric."""
 
     def coins(self, purpose: bytes, /) -> BitSource:
-        """The coins of this purpose: the same at every call, independent between purposes."""
+        """The randomness for a purpose: equal at every call, independent between purposes."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Forgetful:
-    """A Memo that remembers nothing: every coin fresh, as for a device that reports once."""
+    """A Memo without memory: fresh randomness at every call, as if a device reports once."""
 
     source: BitSource
 
@@ -134,11 +133,11 @@ class Memoized(Protocol):
     """A mechanism with a permanent step, drawn once per device and value."""
 
     def permanent_key(self, value: Any, memo: Memo) -> bytes:
-        """What the permanent step depends on: values with one key share one response.
+        """The key of the permanent response: values with the same key share one.
 
         Args:
             value: what the device reports.
-            memo: the device's own: which values share one may be a coin's, tossed for life.
+            memo: the device's own; it may determine which values share a key.
 
         Raises:
             ValueOutOfDomain: the value is not one of the mechanism's.
@@ -146,14 +145,14 @@ class Memoized(Protocol):
         ...
 
     def randomize_again(self, value: Any, memo: Memo, source: BitSource) -> bytes:
-        """As `randomize`, with the permanent coins from `memo` and the others from `source`."""
+        """Like `randomize`, with permanent randomness from `memo` and fresh one from `source`."""
         ...
 
     @property
     def permanent_groups(self) -> int:
-        """How many kinds of devices reports tell apart for life, by a permanent coin they show."""
+        """The number of groups of devices that reports reveal, by a permanent random choice."""
         ...
 
     def permanent_loss(self) -> float:
-        """The most that any number of reports of one value can say, in nats, rounded up."""
+        """The largest loss of any number of reports of one value, in nats, rounded up."""
         ...

@@ -37,9 +37,9 @@ _TOLD: Final = {2: "two", 3: "three"}
 
 @dataclass(frozen=True, slots=True)
 class PairedParts:
-    """One random pair of parts, or triple, of so many values each; its groups are the pairs.
+    """Reports one random pair of parts, or triple, each with so many values; a group per pair.
 
-    A value is a number: the places in its parts, the last counting fastest.
+    A value is a number: the indexes of its parts' values, the last part counting fastest.
     """
 
     epsilon: float
@@ -96,17 +96,17 @@ class PairedParts:
 
     @property
     def tables(self) -> tuple[tuple[int, ...], ...]:
-        """Which parts each group tells."""
+        """The parts that each group reports."""
         return tables_of(len(self.sizes), self.ways)
 
     @property
     def cells(self) -> tuple[int, ...]:
-        """How many cells each table has."""
+        """The number of cells of each table."""
         return tuple(prod(self.sizes[part] for part in table) for table in self.tables)
 
     @property
     def points(self) -> int:
-        """How many cells of the totals a group has."""
+        """The number of cells of the totals of a group."""
         return self.response.layout.size
 
     @property
@@ -129,14 +129,14 @@ class PairedParts:
             raise ValueOutOfDomain("a part of the value is outside its list")
 
     def value_of(self, places: Sequence[int]) -> int:
-        """The value with these places in its parts."""
+        """The value whose parts have these indexes."""
         value = 0
         for size, place in zip(self.sizes, places, strict=True):
             value = value * size + place
         return value
 
     def places_of(self, value: int) -> tuple[int, ...]:
-        """The places that a value has in its parts."""
+        """The indexes of a value's parts."""
         self.check(value)
         places: list[int] = []
         for size in reversed(self.sizes):
@@ -145,14 +145,14 @@ class PairedParts:
         return tuple(reversed(places))
 
     def cell(self, places: Sequence[int], group: int) -> int:
-        """Which cell of a group's table these places are."""
+        """The cell of a group's table for these indexes."""
         cell = 0
         for part in self.tables[group]:
             cell = cell * self.sizes[part] + places[part]
         return cell
 
     def with_cell(self, place: int, turn: int = 0) -> int:
-        """A value in the cell at this place, table by table; with turn 1, a value outside it."""
+        """A value in the cell at this place, table by table; if `turn` is 1, one outside it."""
         group = 0
         while place >= self.cells[group]:
             place, group = place - self.cells[group], group + 1
@@ -181,7 +181,7 @@ class PairedParts:
         ]
 
     def estimate(self, totals: Totals) -> Estimates:
-        """Per table and cell: how many of the table's reports hold it."""
+        """Per table and cell: the number of the table's reports that hold it."""
         totals.check(self.layout)
         values: list[float] = []
         variances: list[float] = []

@@ -1,4 +1,4 @@
-"""Parts of an answer as listed values, each PART=VALUE, and every two or three as a table."""
+"""Parts of an answer as listed values PART=VALUE, and the tables of every two or three parts."""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations, product
@@ -29,11 +29,11 @@ def parts_of(values: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def tables_of(parts: int, ways: int = 2) -> tuple[tuple[int, ...], ...]:
-    """Every `ways` of so many parts, by their places, ascending."""
+    """All combinations of `ways` parts, by their indexes, ascending."""
     return tuple(combinations(range(parts), ways))
 
 
 def cell_names(values: Sequence[str], ways: int = 2) -> tuple[str, ...]:
-    """What an answer calls its cells: table by table, row by row, as "theme=dark, country=de"."""
+    """The names of cells in answers, table by table, row by row, as "theme=dark, country=de"."""
     listed = [listed_parts({part: own}) for part, own in parts_of(values).items()]
     return tuple(", ".join(cell) for own in combinations(listed, ways) for cell in product(*own))

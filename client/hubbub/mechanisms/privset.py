@@ -38,7 +38,7 @@ _MAX_PROBED: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class PrivSet:
-    """Sets of [0, categories), of `most` members at most; larger ones are told in part.
+    """Sets of values in [0, categories); of more than `most` members a random subset is used.
 
     A value is a number whose bit i says whether i is a member.
     """
@@ -107,7 +107,7 @@ class PrivSet:
         return log_at_least(hit_chance / missed)
 
     def total_variation(self) -> Fraction:
-        """Of two sets without a common member: the choices that meet the one alone."""
+        """That of two disjoint sets: the chance of choices that meet only one of them."""
         every, most, k = self.layout.size, self.most, self.layout.ones
         hit_chance, missed = self._chances()
         # Choices that have none of either.
@@ -126,7 +126,7 @@ class PrivSet:
         return [part * (value >> place & 1) for place in range(self.categories)]
 
     def estimate(self, totals: Totals) -> Estimates:
-        """Per value how many of the reports' sets it is in."""
+        """Per value, the number of reports whose set contains it."""
         totals.check(self.layout)
         return self.channel.estimates(totals.cells[: self.categories], totals.reports)
 
@@ -164,7 +164,7 @@ class PrivSet:
         return self.layout.encode(sum(1 << place for place in picked))
 
     def probes(self) -> Sequence[int]:
-        """All sets of at most `most` members where they are few, else some."""
+        """All sets of at most `most` members if they are few, else some."""
         places = range(self.categories)
         if self.categories > _MAX_PROBED:
             return [0, *(1 << place for place in places), (1 << self.most) - 1]
@@ -176,18 +176,18 @@ class PrivSet:
         ]
 
     def _chances(self) -> tuple[Fraction, Fraction]:
-        """Of one choice that meets the set, and of one that does not, times all choices."""
+        """Chances of a choice that meets the set, and of one that does not, times all choices."""
         return self.meet.exact / (1 - self.missing), self.meet.complement.exact / self.missing
 
     def _filled(self, size: int) -> int:
-        """Up to which cell those of nobody fill a set of this size up."""
+        """The end of the cells of dummy members that fill up a set of this size."""
         return self.categories + self.most - size
 
 
 def _choice_of(categories: int, most: int, odds: float) -> int:
-    """How many values are sent: of the least variance of what nobody holds.
+    """The number of values to send that has the least variance for a value that nobody holds.
 
-    In sums, products and quotients alone, which every machine rounds alike.
+    It uses only sums, products and quotients, which every machine rounds alike.
     """
     every, missing = categories + most, 1.0
     best, least = 1, inf

@@ -1,4 +1,4 @@
-"""Probability: the one object that sampler, guarantee and estimator share."""
+"""Probability: an exact chance, shared by sampler, guarantee and estimator."""
 
 import math
 from dataclasses import dataclass
@@ -37,17 +37,17 @@ class Probability:
 
     @classmethod
     def at_most(cls, probability: Fraction | float) -> "Probability":
-        """The largest that is not above `probability`, a number in [0, 1]."""
+        """The largest one that does not exceed `probability`, a number in [0, 1]."""
         return cls(math.floor(_checked(probability) * _ONE))
 
     @classmethod
     def at_least(cls, probability: Fraction | float) -> "Probability":
-        """The smallest that is not below `probability`, a number in [0, 1]."""
+        """The smallest one that is not below `probability`, a number in [0, 1]."""
         return cls(math.ceil(_checked(probability) * _ONE))
 
     @property
     def exact(self) -> Fraction:
-        """Its exact value."""
+        """The exact value."""
         return _as_fraction(self.threshold)
 
     @property
@@ -58,7 +58,7 @@ class Probability:
 
 @lru_cache(maxsize=1024)
 def _as_fraction(threshold: int) -> Fraction:
-    """A multiple of 2**-64: formulas request the same few again and again."""
+    """A multiple of 2**-64, cached: formulas use the same few again and again."""
     return Fraction(threshold, _ONE)
 
 

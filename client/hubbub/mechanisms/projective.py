@@ -127,7 +127,7 @@ def _channel(keep: Probability, space: Incidence) -> pure.Pure:
 
 @cache
 def _best(odds: Fraction, categories: int) -> Incidence:
-    """The geometry of least variance that numbers all categories."""
+    """The geometry of least variance with at least `categories` points."""
     spaces = []
     for prime in primes(_MAX_PRIME):
         dimensions = 2

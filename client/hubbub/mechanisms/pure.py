@@ -45,7 +45,7 @@ class Pure:
         return self.estimates_among(supports, Totals(cells=supports, reports=reports))
 
     def estimates_among(self, supports: Sequence[int], totals: Totals) -> Estimates:
-        """The same where dummies are among those that support them."""
+        """The same, with dummies among the supporting reports."""
         reports, values_number = totals.reports, max(len(supports), 1)
         floor, gap = float(reports * self.q) + totals.dummies / values_number, self.gap
         values = tuple((support - floor) / gap for support in supports)
@@ -59,11 +59,11 @@ class Pure:
 
     @property
     def gap(self) -> float:
-        """By how much more often a report supports what it was made from: p - q."""
+        """How much more often a report supports its own value than another: p - q."""
         return float(self.p - self.q)
 
     def dummies_variances(self, true_counts: Sequence[float], totals: Totals) -> list[float]:
-        """What dummies add to the variance of every value's estimate, so many holding it."""
+        """The variance that dummies add to each estimate, for these true counts."""
         share = 1 / max(len(totals.cells), 1)
         drawn = totals.spread() / self.gap**2
         off = (share - float(self.q)) / self.gap
@@ -79,7 +79,7 @@ class Pure:
         return true * true_spread + (reports - true) * other
 
     def _spreads(self) -> tuple[float, float]:
-        """What a report adds to the variance if it holds the value, and if it does not."""
+        """The variance that a report adds if it holds the value, and if it does not."""
         gap = (self.p - self.q) ** 2
         return float(self.p * (1 - self.p) / gap), float(self.q * (1 - self.q) / gap)
 
@@ -93,12 +93,12 @@ class PureMechanism(Protocol):
 
     @property
     def categories(self) -> int:
-        """How many values."""
+        """The number of values."""
         ...
 
     @property
     def channel(self) -> Pure:
-        """Its two probabilities."""
+        """The two probabilities."""
         ...
 
     @property
@@ -114,13 +114,13 @@ def check(self: PureMechanism, value: Any) -> None:
 
 
 def permanent_key(self: PureMechanism, value: int, memo: Memo) -> bytes:  # noqa: ARG001 every device alike
-    """What a permanent response depends on: the category. Raises ValueOutOfDomain."""
+    """The key of a permanent response: the category. Raises ValueOutOfDomain."""
     check(self, value)
     return value.to_bytes(4, "big")
 
 
 def row(self: PureMechanism, value: int) -> Sequence[int]:
-    """The truth about every category when one report holds `value`."""
+    """The true contribution of a report with `value` to every category."""
     check(self, value)
     return [int(category == value) for category in range(self.categories)]
 
@@ -136,7 +136,7 @@ class Channelled(Protocol):
 
     @property
     def channel(self) -> Pure:
-        """Its two probabilities."""
+        """The two probabilities."""
         ...
 
 
@@ -146,16 +146,16 @@ def variance(self: Channelled, true: float, reports: int) -> float:
 
 
 def total_variation(self: Channelled) -> Fraction:
-    """Of the payloads of two values: p - q, whether a report is one index, a set or a bit each.
+    """The total variation distance of two values' payloads: p - q, in all pure mechanisms.
 
-    What two values do not share, the one supports more often by p - q; so does, of two bits of
-    their own, 1 and 0 against 0 and 1: p (1-q) - q (1-p).
+    If a report is an index or a set, each value is supported more often by p - q; if each value has
+    a bit of its own, it is the chance of 1 and 0 minus that of 0 and 1: p (1-q) - q (1-p).
     """
     return self.channel.p - self.channel.q
 
 
 def cohort_estimates(channel: Pure, layout: CohortBits, totals: Totals) -> Estimates:
-    """Per cohort and bit an estimate, of the cohort's own reports: cell cohort * bits + bit.
+    """Estimates per cohort and bit, among the cohort's reports; index cohort * bits + bit.
 
     Raises ShapeMismatch for totals of another shape.
     """
@@ -171,17 +171,17 @@ def cohort_estimates(channel: Pure, layout: CohortBits, totals: Totals) -> Estim
 
 
 def likelihood_index(self: Channelled, value: int, cells: Mapping[int, int]) -> Fraction:
-    """Of a report that is one index: p for its own value, q for any other."""
+    """The likelihood of a report that is one index: p for its own value, q for any other."""
     return self.channel.p if value in cells else self.channel.q
 
 
 def likelihood_bits(self: Channelled, value: int, cells: Mapping[int, int]) -> Fraction:
-    """Of a report of independent bits: only the value's own bit is not as for all others."""
+    """The likelihood of independent bits, up to a factor: only the value's own bit matters."""
     return bit_odds(self.channel, value in cells)
 
 
 def bit_odds(channel: Pure, sent: bool) -> Fraction:  # noqa: FBT001 the bit itself
-    """How much likelier a bit is to be as sent if the value holds it than if not; p and q < 1."""
+    """The likelihood ratio of a sent bit if the value holds it and if not; p and q are below 1."""
     return channel.p / channel.q if sent else (1 - channel.p) / (1 - channel.q)
 
 

@@ -1,4 +1,4 @@
-"""A range of numbers: what mechanisms over numbers check and divide."""
+"""A range of numbers, for mechanisms over numbers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -51,7 +51,7 @@ class Range:
         return (Fraction(value) - Fraction(self.low)) / (Fraction(self.high) - Fraction(self.low))
 
     def scaled(self, value: Any, units: int) -> int:
-        """The same in so many units, rounded down: floor(share * units), without a Fraction."""
+        """The same in `units`, rounded down: floor(share * units), without a Fraction."""
         self.check(value)
         top, under = value.as_integer_ratio()
         low, low_under = self.low.as_integer_ratio()
@@ -60,11 +60,11 @@ class Range:
         return int(above // (under * low_under * wide))
 
     def bucket(self, value: Any, buckets: int) -> int:
-        """Which of so many equal buckets holds the value; the last one holds `high` too."""
+        """The index of the value's bucket among equal ones; the last one includes `high`."""
         return min(self.scaled(value, buckets), buckets - 1)
 
     def edges(self, buckets: int) -> list[float]:
-        """Where the buckets begin, and where the last one ends."""
+        """The start of each bucket, and the end of the last one."""
         low, wide = Fraction(self.low), Fraction(*self._wide)
         return [float(low + wide * i / buckets) for i in range(buckets + 1)]
 
@@ -95,7 +95,7 @@ class InBuckets(OverRange, Protocol):
 
     @property
     def buckets(self) -> int:
-        """How many equal buckets."""
+        """The number of equal buckets."""
         ...
 
 
@@ -105,7 +105,7 @@ def check(self: OverRange, value: Any) -> None:
 
 
 def place(self: OverRange, value: float) -> Sequence[Fraction]:
-    """The one truth of a mean: the value's place in the range, in [0, 1]."""
+    """The true contribution to a mean: the value's place in the range, in [0, 1]."""
     return [self.range.share(value)]
 
 
@@ -120,7 +120,7 @@ def dummies_variance(self: OfMean, totals: Totals, places: float) -> float:
 
 
 def places(self: OverRange) -> Sequence[float]:
-    """Both ends, the middle, and a place that no step falls on."""
+    """Both ends, the middle, and a place between two steps."""
     low, high = self.range.low, self.range.high
     return (low, high, (low + high) / 2, low + (high - low) / 7)
 
@@ -132,5 +132,5 @@ def middles(self: InBuckets) -> Sequence[float]:
 
 
 def edges(self: InBuckets) -> Sequence[float]:
-    """Where the buckets begin, and where the last one ends."""
+    """The start of each bucket, and the end of the last one."""
     return self.range.edges(self.buckets)

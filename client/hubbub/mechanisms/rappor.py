@@ -82,7 +82,7 @@ class Rappor:
         return self.chain.loss(self.hashes)
 
     def total_variation(self) -> Fraction:
-        """Of two strings that share no bit: of their `hashes` bits each, how many are 1."""
+        """That of two strings without a common bit: by how many of their bits are 1."""
         chance, h = self.chain.channel, self.hashes
 
         def ones(p: Fraction) -> list[Fraction]:
@@ -136,9 +136,9 @@ class Rappor:
         return prod((pure.bit_odds(self.chain.channel, bit) for bit in bits), start=Fraction(1))
 
     def estimate(self, totals: Totals) -> Estimates:
-        """Per cohort and bit: how many of the cohort's reports are of strings with this bit.
+        """Per cohort and bit: the number of the cohort's reports with a string with this bit.
 
-        Cell cohort * bits + bit; needs `reports` of each cohort, which are cells of the layout.
+        The index is cohort * bits + bit; the layout has a cell for each cohort's number of reports.
         """
         return pure.cohort_estimates(self.chain.channel, self.layout, totals)
 

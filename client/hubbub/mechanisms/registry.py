@@ -1,4 +1,4 @@
-"""The registry: every mechanism by its wire name. A new one is its file and a line here."""
+"""The registry of mechanisms by wire name. A new one is its file and a line here."""
 
 import inspect
 from collections.abc import Iterator, Mapping, MutableMapping
@@ -66,7 +66,7 @@ _HOMES: Final = {
 
 
 class _Registry(MutableMapping[str, type[AnyMechanism]]):
-    """Loads a mechanism when it is looked up: a device needs those of its bundle alone."""
+    """Loads a mechanism when it is looked up, so that a device loads only those of its bundle."""
 
     def __init__(self) -> None:
         self._classes: dict[str, type[AnyMechanism] | None] = dict.fromkeys(_HOMES)
@@ -100,7 +100,7 @@ REGISTRY: Final[MutableMapping[str, type[AnyMechanism]]] = _Registry()
 
 
 def parameters(name: str) -> Mapping[str, bool]:
-    """What the mechanism of this name is built from: parameter, and whether it must be given.
+    """The parameters of the mechanism of this name, and whether each is required.
 
     Raises:
         BadParameter: no such mechanism.
@@ -112,7 +112,7 @@ def parameters(name: str) -> Mapping[str, bool]:
 
 
 def described_parameters(name: str) -> Mapping[str, Parameter]:
-    """What a mechanism of the registry says of its parameters, but for epsilon and categories."""
+    """The described parameters of a mechanism, without epsilon and categories."""
     return described(REGISTRY[name])
 
 

@@ -1,4 +1,4 @@
-"""What `cms` and `hcms` share: strings hashed by one of many functions to one of many buckets.
+"""Functions shared by `cms` and `hcms`, which hash strings to buckets by one of many functions.
 
 A mechanism takes these functions into its class body as they stand, as those of pure.py are.
 """
@@ -26,12 +26,12 @@ class SketchMechanism(Protocol):
 
     @property
     def hashes(self) -> int:
-        """How many hash functions (m_h)."""
+        """The number of hash functions (m_h)."""
         ...
 
     @property
     def width(self) -> int:
-        """How many buckets each has (m_w)."""
+        """The number of buckets of each (m_w)."""
         ...
 
     @property
@@ -41,7 +41,7 @@ class SketchMechanism(Protocol):
 
 
 def check_size(self: SketchMechanism, max_cells: int) -> None:
-    """Raises BadParameter unless there are two buckets at least and `max_cells` in all."""
+    """Raises BadParameter unless there are at least two buckets, and at most `max_cells` cells."""
     check_whole(self, "hashes", "width")
     if not self.hashes * self.width <= max_cells:
         raise BadParameter(

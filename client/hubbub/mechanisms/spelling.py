@@ -49,27 +49,27 @@ class _Alphabet(Protocol):
         ...
 
     def next(self, before: str, bits: "_Bits") -> str | None:
-        """The letter that follows; None for bits that are none of a letter. EOFError: no more."""
+        """The next letter; None for bits that are no letter's code. Raises EOFError at the end."""
         ...
 
 
 @dataclass(slots=True)
 class _Bits:
-    """Bits that are read from the first on."""
+    """A reader of bits, the first one first."""
 
     number: int
     size: int
     used: int = 0
 
     def take(self, many: int) -> int:
-        """The next ones. Raises EOFError if they are not so many."""
+        """Reads the next `many` bits. Raises EOFError if fewer are left."""
         if self.used + many > self.size:
             raise EOFError
         self.used += many
         return self.number >> (self.size - self.used) & ((1 << many) - 1)
 
     def coded(self, places: Mapping[int, int]) -> int:
-        """The place of the next code. places: by code, with a 1 before it. Raises EOFError."""
+        """Reads a code, and returns its place; keys have a 1 before the code. Raises EOFError."""
         number, left, code = self.number, self.size - self.used, 1
         while (place := places.get(code)) is None:
             if not left:
@@ -80,13 +80,13 @@ class _Bits:
         return place
 
     def escaped(self) -> str | None:
-        """A letter that the alphabet lacks."""
+        """Reads a letter that the alphabet lacks."""
         point = self.take(_ESCAPED_BITS)
         return None if point > _LAST_CHARACTER or point in _SURROGATES else chr(point)
 
 
 class _Paired:
-    """Letters whose codes depend on the one before; and rare ones, which share a code."""
+    """An alphabet with codes that depend on the letter before; rare letters share a code."""
 
     def __init__(self, letters: str, rare: str, lengths: Sequence[str]) -> None:
         self._place = {letter: place for place, letter in enumerate(("", *letters))}
@@ -167,7 +167,7 @@ class _Flat:
 
 
 def _canonical(lengths: Sequence[int]) -> list[_Code]:
-    """The prefix code of these lengths: shorter ones first, and of one length in their order."""
+    """The prefix code with these lengths: shorter codes first, equal ones in order."""
     codes: list[_Code] = [(0, 0)] * len(lengths)
     code = size = 0
     for place in sorted(range(len(lengths)), key=lambda place: (lengths[place], place)):
@@ -180,7 +180,7 @@ def _canonical(lengths: Sequence[int]) -> list[_Code]:
 
 @cache
 def _alphabets() -> tuple[tuple[_Code, _Alphabet], ...]:
-    """Every alphabet, and by which bits it is named."""
+    """Every alphabet, with the bits that name it."""
     flat = (
         _Flat(" ~"),  # printable ASCII
         _Flat("09", "af", "-"),  # hexadecimal digits
@@ -219,7 +219,7 @@ def _codes(alphabet: _Alphabet, text: str) -> Iterator[_Code]:
 
 
 def spell(text: str, size: int) -> int:
-    """As much of a text as `size` bits tell, as a number; what is left after its end is 0."""
+    """As much of a text as fits in `size` bits, as a number; bits after its end are 0."""
     (bits, used), alphabet = _fullest(text, size)
     if used >= size:
         return bits >> used - size
@@ -231,13 +231,13 @@ def spell(text: str, size: int) -> int:
 
 
 def _no_more(alphabet: _Alphabet, before: str, room: int) -> int:
-    """The bits that are left where a letter does not fit: how the longest code begins."""
+    """The remaining bits where a letter does not fit: the beginning of the longest code."""
     code, many = alphabet.code(before, chr(_LAST_CHARACTER))
     return code >> many - room
 
 
 def _fullest(text: str, size: int) -> tuple[_Code, _Alphabet]:
-    """The alphabet that tells most letters, the end one of them, in the fewest bits; the first."""
+    """The alphabet that fits most letters, the end among them, in the fewest bits."""
     best, most, least = _alphabets()[0], -1, size
     for named in _alphabets():
         (_, needed), alphabet = named
@@ -256,7 +256,7 @@ def _fullest(text: str, size: int) -> tuple[_Code, _Alphabet]:
 
 
 def read(bits: int, size: int, *, complete: bool = False) -> Spelled | None:
-    """The text of some first bits; None if no text begins so. `complete`: no bits follow."""
+    """The text of some leading bits; None if they begin no text. `complete`: no bits follow."""
     reader = _Bits(bits, size)
     text: list[str] = []
     alphabet, begun = None, 0

@@ -12,8 +12,8 @@ from hubbub.mechanisms.probability import Probability
 def choose(size: int, count: int, source: BitSource) -> int:
     """A uniform subset of `count` of `size` positions, packed in an int.
 
-    Independent coins give about as many; what is too much is dropped, or what is missing added, at
-    random. No step prefers a position, so every subset of the size is as likely as any other.
+    Independent coins choose about as many; excess ones are dropped, missing ones added, at random.
+    No step prefers a position, so all subsets of the size are equally likely.
     """
     chosen = source.mask(_about(size, count), size)
     ones = chosen.bit_count()
@@ -54,7 +54,7 @@ def _about(size: int, count: int) -> Probability:
 
 
 def _without(bits: int, ones: int, drop: int, size: int, source: BitSource) -> int:
-    """`bits`, of which so many are ones, less `drop` of them picked uniformly."""
+    """`bits`, which has `ones` ones, without `drop` of them picked uniformly."""
     # One number for all picks: a draw costs more than a division.
     picks = source.below(math.perm(ones, drop))
     for number in range(ones, ones - drop, -1):
@@ -64,7 +64,7 @@ def _without(bits: int, ones: int, drop: int, size: int, source: BitSource) -> i
 
 
 def _position(bits: int, index: int, size: int) -> int:
-    """Where the bit number `index` (from 0) of those that are 1 stands."""
+    """The position of the one with this index, from 0, among the ones."""
     low = 0
     while size > 1:
         half = size // 2

@@ -124,7 +124,7 @@ class PrefixTree:
             )
 
     def _bits_that_fit(self) -> str:
-        """Of an error: the most bits whose totals fit, if there are any."""
+        """For an error: the most bits whose totals fit, if any."""
         levels = _MAX_CELLS // (self.points * self.hashes) - 1
         if levels < 1:
             return ""
@@ -132,7 +132,7 @@ class PrefixTree:
         return f" to {first + max(1, first - _ROW_BITS) * (levels - 1)}"
 
     def _other_remedy(self) -> str:
-        """Of an error: half as many cells where those fit, which changes least; else hashes."""
+        """For an error: half as many cells if those fit, which changes least; else hashes."""
         try:
             replace(self, cells=self.cells // 2)
         except BadParameter:
@@ -141,17 +141,17 @@ class PrefixTree:
 
     @property
     def points(self) -> int:
-        """How many cells a group has."""
+        """The number of cells of a group."""
         return self.response.layout.size
 
     @property
     def size(self) -> int:
-        """How many bits of a string are told in all."""
+        """The number of bits of a string that are reported in all."""
         return self.ends[-1]
 
     @property
     def jobs(self) -> int:
-        """How many jobs there are: a level each, and the count."""
+        """The number of jobs: one per level, and the count."""
         return len(self.ends) + 1
 
     @property
@@ -174,7 +174,7 @@ class PrefixTree:
 
     @property
     def _numbered(self) -> int:
-        """How many bits say which beginning a string has; 0 is none of them."""
+        """The number of bits for the number of a string's beginning; 0 is none."""
         return len(self.beginnings).bit_length()
 
     def _beginning(self, text: str) -> int:
@@ -185,7 +185,7 @@ class PrefixTree:
         return max(fit, key=lambda number: len(self.beginnings[number - 1]), default=0)
 
     def spelled(self, value: str) -> int:
-        """The bits of a string that are told."""
+        """The reported bits of a string."""
         self.check(value)
         text_bits = self.size - self._numbered
         if not (number := self._beginning(value)):
@@ -193,7 +193,7 @@ class PrefixTree:
         return number << text_bits | spell(value[len(self.beginnings[number - 1]) :], text_bits)
 
     def read(self, bits: int, size: int | None = None) -> Spelled | None:
-        """The string of its bits, or of the first of them; None if they are none of a string."""
+        """The string with these bits, or first bits; None if no string has them."""
         size = self.size if size is None else size
         text_bits = size - self._numbered
         number = bits >> text_bits
@@ -206,16 +206,16 @@ class PrefixTree:
         return Spelled(text, None if spelling.used is None else spelling.used + self._numbered)
 
     def ends_at(self, bits: int) -> int:
-        """The job from which on a string's places are no other's: its last level, or its end's."""
+        """The job from which on a string's places are unique: its last level, or its end's."""
         spelled = self.read(bits)
         used = self.size if spelled is None or spelled.used is None else spelled.used
         return next(level for level, end in enumerate(self.ends) if end >= used)
 
     def row_of(self, job: int, function: int, before: int) -> tuple[int, int]:
-        """Where a level's places begin after these bits, and what they are turned by.
+        """The first of a level's places after these bits, and the rotation of its own bits.
 
-        A place is the first of them and the level's own bits, turned: so what shares the places
-        but not the bits before is spread over all of them.
+        A place is the first plus the level's bits, rotated: so strings that share places but not
+        the bits before are spread over all of them.
         """
         begin = self.ends[job - 1] if job else 0
         own = self.ends[job] - begin
@@ -230,7 +230,7 @@ class PrefixTree:
         return int.from_bytes(raw[:8], "little") % self.cells
 
     def place(self, bits: int, group: int) -> int:
-        """Which of a group's places a string with these bits has."""
+        """The place, among a group's, of a string with these bits."""
         job, function = divmod(group, self.hashes)
         if job == len(self.ends):
             return self.counted_at(function, bits)
@@ -256,7 +256,7 @@ class PrefixTree:
         return [int(place == mine) for mine in own for place in range(self.cells)]
 
     def estimate(self, totals: Totals) -> Estimates:
-        """Per group and place: how many of the group's reports are of strings that have it."""
+        """Per group and place: the number of the group's reports with a string at it."""
         totals.check(self.layout)
         values: list[float] = []
         variances: list[float] = []

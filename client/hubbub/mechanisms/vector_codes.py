@@ -45,14 +45,14 @@ _WORDS: Final = ((1.5, 32), (2.5, 64), (3.5, 128), (5.0, 256), (6.5, 512), (math
 
 
 def words_for(epsilon: float) -> int:
-    """How many words a book needs at this epsilon; more gain little and cost a device time."""
+    """The number of words of a book at this epsilon; more gain little and take a device time."""
     return next(words for upto, words in _WORDS if not epsilon > upto)
 
 
 def pool_for(epsilon: float) -> dict[str, int]:
-    """Words and books where nobody says others: totals of 8 MB.
+    """The usual words and books: totals of 8 MB.
 
-    More books lessen what the pool adds to the error of people who are all alike.
+    More books reduce the error that the pool adds for people who are all alike.
     """
     words = words_for(epsilon)
     return {"words": words, "books": min(_CELLS // words, _MAX_BOOKS)}
