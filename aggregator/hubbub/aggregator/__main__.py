@@ -80,7 +80,7 @@ from hubbub.runtime import (
 if TYPE_CHECKING:
     from hubbub.aggregator.web.server import HttpServer
 
-# So soon a shuffler knows of an aggregator that was added.
+# After this time a shuffler reconnects, and so finds an added aggregator.
 _CONNECTION_SECONDS: Final = 60.0
 # A batch may be of 64 MiB; a shuffler gives up its call after as much.
 _BATCH_SECONDS: Final = 60.0

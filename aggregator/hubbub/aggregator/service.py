@@ -23,7 +23,7 @@ from hubbub.runtime import continued
 Context = grpc.aio.ServicerContext[Any, Any]
 
 _BATCH_ID_BYTES: Final = 16
-# Of any other kind it is a fault of the aggregator.
+# Errors of any other class are faults of the aggregator.
 _CODES: Final[Mapping[type, grpc.StatusCode]] = {
     BadParameter: grpc.StatusCode.INVALID_ARGUMENT,
     ServiceUnavailable: grpc.StatusCode.UNAVAILABLE,

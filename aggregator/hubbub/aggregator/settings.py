@@ -21,7 +21,7 @@ from hubbub.runtime import (
     tls_option,
 )
 
-# What may be changed while it runs, by --limits.
+# The options that --limits may change at run time.
 _LIMITS: Final = ("http_rate", "max_window")
 
 

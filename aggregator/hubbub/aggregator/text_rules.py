@@ -7,7 +7,7 @@ from hubbub.errors import BadParameter
 
 # Control characters and lone surrogates: no reader takes them, and a terminal obeys the former.
 _BAD: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
-# What turns the direction in which a line is read.
+# Characters that change the reading direction of a line.
 _TURNS: Final = frozenset(
     "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 )

@@ -19,7 +19,7 @@ from hubbub.analysis.arrays import Floats
 
 # Numbers that are worked with at once: many, and yet a few megabytes.
 _AT_ONCE: Final = 1 << 17
-# Of small n exactly; from there on five terms of Stirling's series are right to 1e-16.
+# Exact for smaller n; above, five terms of Stirling's series are accurate to 1e-16.
 _SMALL: Final = 16
 _LEFT: Final = np.array(
     [0.0] + [lgamma(n + 1) - (n + 0.5) * log(n) + n - log(2 * pi) / 2 for n in range(1, _SMALL)]

@@ -128,7 +128,7 @@ class LinearRanks:
         parts, figures, numbers = len(self.edges) - 1, self.figures, self._numbers
         counts = np.clip(self._estimates, 0.0, self.reports)
         counts[:parts] += 1 / parts
-        # Of each part: its variance without reports, and by how much it grows with them.
+        # For each part: its variance without reports, and its growth with them.
         of_parts = np.array([figures.absent**2, figures.growth * counts, figures.bend * counts**2])
         below = np.cumsum(np.vstack([counts, of_parts])[:, :parts], axis=1)
         left, right = below[:, :-1], below[:, -1:] - below[:, :-1]

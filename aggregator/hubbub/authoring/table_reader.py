@@ -8,7 +8,7 @@ from hubbub.catalog.values.value_kind import Complain
 from hubbub.errors import BadParameter
 from hubbub.fields.field import fields_of
 
-# So many names are read at a glance; of more the reference has all.
+# An error lists at most this many names; the reference lists all.
 _FEW: Final = 8
 _REST: Final = "docs/reference/catalog.md has every field"
 _NEAREST: Final = 3

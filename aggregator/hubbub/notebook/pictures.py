@@ -13,11 +13,11 @@ from hubbub.query_results import Document, QueryName, Row, is_of_means
 # A label is whole, in lines of so many letters; what fills pages is cut as tables cut it.
 _LINE: Final = 36
 _LONGEST: Final = 200
-# From this share on a cell of a heat map is so dark that letters on it are white.
+# From this share on, a cell of a heat map is dark enough for white text.
 _DARK: Final = 0.6
 _MIN_INCHES: Final = 3.0
 _INCHES_A_LINE: Final = 0.18
-# So many epochs have a date each below them; more are marked as matplotlib sees fit.
+# Up to this number of epochs, each has a date below it; else matplotlib chooses.
 _DATES: Final = 7
 
 

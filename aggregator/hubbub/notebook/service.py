@@ -26,7 +26,7 @@ _ATTEMPTS: Final = 5
 _CHANGES_MEANWHILE: Final = ("waiting", "withheld")
 # The largest answer has a page of 10,000 strings of 255 bytes, and is a tenth of this.
 _MAX_BYTES: Final = 64 << 20
-# What `hubbub keys tls` calls the authorities of roles that do not answer over HTTP.
+# Names that `hubbub keys tls` gives the authorities of roles without HTTP.
 _OTHER_AUTHORITIES: Final = tuple(
     f"hubbub {role} authority" for role in ("shuffler", "redis", "analyst")
 )

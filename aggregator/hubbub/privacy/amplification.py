@@ -49,7 +49,7 @@ DELTA: Final = 1e-8
 
 _MAX_REPORTS: Final = 10**9
 _MIN_DELTA: Final = 1e-15
-# Of delta: what is spent on tails that are not summed.
+# Part of delta spent on tails that are not summed.
 _TAILS: Final = 1e-4
 # Blocks of coins in sight; with a total variation, blocks of members and of coins in each. More
 # are no nearer to the truth by a thousandth.
@@ -58,7 +58,7 @@ _MEMBERS: Final = 24
 _PER_MEMBERS: Final = 300
 # Binomial chances come out right to 1e-8 for a thousand million coins; differences lose two digits.
 _FLOAT_ERROR: Final = 1e-5
-# Of the central epsilon, where the search ends; above it.
+# Relative tolerance of the search for the central epsilon, which ends above it.
 _CLOSE: Final = 1e-4
 
 

@@ -26,7 +26,7 @@ from hubbub.errors import BadParameter
 from hubbub.privacy.amplification import sampled
 
 _MAX_TIMES: Final = 10_000_000
-# Of the smallest epsilon: the grid that losses are rounded up on, and a Gaussian's.
+# Parts of the smallest epsilon in the grid to which losses are rounded up.
 _GRID: Final = 200
 _GAUSSIAN_GRID: Final = 1e-4
 # No more points than this in one distribution: a coarser grid beyond, which rounds up more.

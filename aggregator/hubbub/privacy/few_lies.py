@@ -50,7 +50,7 @@ _MULTIPLICATIONS: Final = 60_000_000
 _AT_ONCE: Final = 200_000
 # How finely epsilon is found, beside it.
 _CLOSE: Final = 1e-4
-# From here on, beside what is proven already, there is nothing to win.
+# Above this ratio to what is already proven, nothing can be gained.
 _NOTHING: Final = 0.995
 # Into how many blocks the others are parted at the finest.
 _BLOCKS: Final = 64

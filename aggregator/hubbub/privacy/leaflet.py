@@ -9,7 +9,7 @@ from hubbub.catalog import Metric
 from hubbub.privacy.card import card, max_posterior
 from hubbub.privacy.verdict import verdict
 
-# So many fit a page; of the others the page says that none says more.
+# Number that fits on a page; a sentence says that the others lose no more.
 _MOST: Final = 10
 _OFTEN: Final = {
     "minute": "every minute",

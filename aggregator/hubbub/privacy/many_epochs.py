@@ -31,11 +31,11 @@ from hubbub.sealing import CountNoise
 
 MAX_TIMES: Final = 100_000
 """How often one person reports at the most, of what is composed here."""
-# Of delta: what may be left out of all epochs together.
+# Part of delta that may be left out in all epochs together.
 _LEFT_OUT: Final = 1e-3
 # Blocks of T are so wide, beside T; half of that is the noise that is given away, on average.
 _WIDTH: Final = 5e-3
-# Of the loss of one epoch: rounding up costs half a step of the grid in each.
+# Grid steps in the loss of one epoch; rounding up costs half a step in each epoch.
 _GRID: Final = 400
 # Where the search for a local epsilon ends: by itself, and by what it lets be told.
 _CLOSE: Final = 0.002
@@ -109,7 +109,7 @@ def largest_local_together(
     low, high = min(central / epochs, most), most
     if low == most or together(most) <= central:
         return most
-    # As if crowds were Gaussians, whose squares add up; what one of them says follows.
+    # Treats crowds as Gaussians, whose squared mu add up, to get the epsilon of one.
     alone = epsilon_of_mu(mu_within(central, delta) / sqrt(epochs), delta)
     at = largest_local(
         crowd.reports,
@@ -166,7 +166,7 @@ def _losses(
     for total, weight, spread in zip(totals.tolist(), weights.tolist(), spreads, strict=True):
         seen_on_both = slice(int(spread[0] - first), int(spread[-1] - first) + 2)
         both, x = every[seen_on_both], splits[seen_on_both]
-        # As likely as if all were drawn evenly, times how much likelier v makes it.
+        # The probability under uniform draws, times the factor by which v changes it.
         even = pmf(both, total, 2 / d) * halves[seen_on_both]
         for_v, for_w = truth * x + q * total, truth * (both - x) + q * total
         mask = (even > 0) & (for_v > 0) & (for_w > 0)  # else it tells everything

@@ -20,7 +20,7 @@ from hubbub.sealing import CountNoise
 # With more of them than reports a crowd costs twice as much to seal, send and open; a thousand are
 # nothing to anybody.
 _CHEAP: Final = 1000
-# What a catalog may write.
+# Largest number that a catalog may contain.
 _MOST: Final = 1_000_000
 # Steps that a person would write, each about twice the one before.
 _STEPS: Final = (1, 2, 5)

@@ -35,7 +35,7 @@ CONFIDENCE: Final = 0.95
 _NORMAL: Final = NormalDist()
 _MAX_REPORTS: Final = 1e15
 _TRIES: Final = 50
-# What is left out of the sum of a law.
+# Probability left out when a distribution is summed.
 _CUT: Final = 1e-9
 
 
@@ -95,7 +95,7 @@ def row(question: MetricDraft, name: str, parameters: Mapping[str, Any], reports
     errors = family_for(mechanism).expected(mechanism, values, alike, reports)
     rare = float(errors.absent.max())
     own = errors.stderrs**2
-    # Of numbers the most that can be: half of them at either end.
+    # The largest variance of numbers: half of them at either end.
     drawn = sampled(np.full(1, 0.5) if question.kind == "mean" else even, 1) / reports
     if question.kind == "vector":
         # Squares of all coordinates together are 1 at most, of a range of 2.
@@ -103,7 +103,7 @@ def row(question: MetricDraft, name: str, parameters: Mapping[str, Any], reports
     if question.kind in MEANS:
         smallest = _NORMAL.inv_cdf((1 + CONFIDENCE) / 2) * sqrt(rare**2 + float(drawn[0]))
     else:
-        # Of ranges, errors differ from one to the next: the worst.
+        # In ranges, errors differ between parts; take the largest.
         smallest = _detectable(question, mechanism, reports, int(np.argmax(errors.absent)))
     return Row(
         mechanism=name,

@@ -129,7 +129,7 @@ def _published(
 ) -> list[Released]:
     """A row for each name; `far` is the number of errors to an end, `ends` the range of a mean."""
     columns = figures.estimates, figures.absent, figures.growth
-    # Of a hidden number of reports there may be more than are expected.
+    # If the number of reports is hidden, there may be more than expected.
     low, high = held_between(
         columns,
         figures.bend,

@@ -21,7 +21,7 @@ VERDICTS: Final = {
 
 _LOUD: Final = 4.0  # one report above it is hardly hidden: docs/privacy.md
 _YEAR: Final = "year"
-# What a lifetime may say instead.
+# The lifetime loss suggested as an alternative, in nats.
 _FEWER: Final = 2.0
 # Of what permanent answers there are, all without a crowd.
 _LASTING: Final = ("listed", "sketch", "bloom")

@@ -12,7 +12,7 @@ from hubbub.query_results.rows import Document, Row
 _TELLING: Final = 0.95
 # Kinds of answers whose rows are in the metric's own unit.
 _OF_MEANS: Final = frozenset({"mean", "vector"})
-# Of a mean, what is in the metric's own unit.
+# Units that, for a mean, stand for the metric's own unit.
 _OF_NUMBERS: Final = frozenset({"reports", "level", "change"})
 _UNKNOWN: Final[Mapping[Unit, str]] = {"count": "?", "verdict": "?", "time": "never"}
 

@@ -3,12 +3,12 @@
 from math import floor, isfinite, log10
 from typing import Final
 
-# Of an error; more digits are chance.
+# Significant digits of an error; further ones are random.
 _DIGITS_OF_ERROR: Final = 2
-# Of a number whose error is not known.
+# Significant digits of a number with unknown error.
 _DIGITS: Final = 5
 _MAX_PLACES: Final = 12
-# From here on digits of a float are no more exact than powers of ten.
+# From here on, not all digits of a float are exact.
 _LARGEST: Final = 1e15
 
 

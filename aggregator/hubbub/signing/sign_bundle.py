@@ -54,8 +54,8 @@ def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey, *, whole: bool = Fa
 
 
 def _version(bundle: Bundle) -> int:
-    # What knows of one list of values only would count reports of another as its own; what knows
-    # no tokens would have all its reports refused.
+    # A reader that knows only one list of values would count reports of another as its own; the
+    # reports of one that knows no tokens would all be refused.
     if bundle.tokens:
         return VERSION_OF_TOKENS
     return VERSION_OF_GROWN if any(metric.grown for metric in bundle.metrics.values()) else 1

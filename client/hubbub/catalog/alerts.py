@@ -18,7 +18,7 @@ from hubbub.fields.field import check, setting
 from hubbub.fields.kinds import number, text
 
 _RULE: Final = re.compile(r"(mean|p([0-9.]{1,8})|share of (.+)) (above|below) (\S+)", re.DOTALL)
-# Of a metric's values so many are named where one is none of them.
+# Number of values named in the error about an unknown one.
 _NAMED: Final = 5
 _WORDS: Final = (
     'write "change", "share of VALUE above 0.1" (or below), "mean above 250", or "p95 above 250"'

@@ -72,7 +72,7 @@ KEM: Final = entry(
     label="sealed by",
     defines=True,
 )
-# What follows only the operator has use for.
+# The following fields are only for the operator.
 ALERT: Final = entry(
     table_of(Alert),
     "When an alert is sent: judged after every epoch, with its errors.",

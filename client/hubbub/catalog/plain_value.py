@@ -8,7 +8,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any, Final
 
-# By the kind of a type in numpy; of dates there is none.
+# The Python type by numpy's kind of a type; dates have none.
 _OWN: Final[Mapping[str, type]] = {"b": bool, "i": int, "u": int, "f": float}
 
 

@@ -11,7 +11,7 @@ from hubbub.sealing import SEAL_BYTES, X25519, Kem
 
 # A batch travels as one message, and the services take none above this.
 MAX_BATCH_BYTES: Final = 64 << 20
-# What framing adds to a sealed report, rounded up.
+# Bytes that framing adds to a sealed report, rounded up.
 _FRAME_BYTES: Final = 16
 
 

@@ -15,7 +15,7 @@ from typing import Final
 _SQUARINGS: Final = 6
 _TERMS: Final = 20
 _MOST: Final = 64.0
-# From here on a normal number's chances are by a continued fraction of so many terms.
+# From this z on, tails are computed by a continued fraction with so many terms.
 _OUTER: Final = 2.0
 _FRACTIONS: Final = 60
 

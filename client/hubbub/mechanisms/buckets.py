@@ -65,7 +65,7 @@ class BucketFlips:
 
     def __post_init__(self) -> None:
         check_whole(self, "buckets")
-        # With one bucket alone two numbers would differ in one bit: half of epsilon for nothing.
+        # With a single bucket two numbers would differ in one bit, and waste half of epsilon.
         if not (isinstance(self.sampled, int) and 2 <= self.sampled <= self.buckets):  # noqa: PLR2004 as said
             raise BadParameter(f"sampled {self.sampled} is outside [2, buckets {self.buckets}]")
         lie = Probability.at_least(1 / (exp_at_most(self.epsilon, Fraction(1, 2)) + 1))

@@ -16,7 +16,7 @@ UNIT: Final = 1 << 12
 """What a step of 1, a standard deviation, is written as."""
 
 _STEPS: Final = 1 << 12
-# Of the integral: a normal number outside it is rarer than 1e-15.
+# Limits of the integral: a normal number beyond them is rarer than 1e-15.
 _FAR: Final = 8.0
 _GRID: Final = 400
 MAX_DIMENSIONS: Final = 1 << 10

@@ -115,7 +115,7 @@ def chances(softmax: Sequence[float]) -> list[float]:
     clipped.
     """
     square = math.fsum(s * s for s in softmax)
-    # Of who is of the class: |s - e|^2 = sum of s^2 - 2 s + 1.
+    # For a person of the class: |s - e|^2 = sum of s^2 - 2 s + 1.
     lengths = [math.sqrt(max(square - 2 * s + 1, 0.0)) for s in softmax]
     parts = [s * max(r / CLIP["softmax"], 1.0) for s, r in zip(softmax, lengths, strict=True)]
     whole = math.fsum(parts)

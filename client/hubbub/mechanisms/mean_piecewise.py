@@ -106,7 +106,7 @@ class PiecewiseMean:
         places = min(max(places, Fraction(0)), Fraction(reports * self.steps))
         least = places**2 / reports if reports else Fraction(0)
         squares = min(max(squares, least), places * self.steps)
-        # Where between two steps a number lies is not known: take the most that rounding adds.
+        # The position between two steps is unknown: assume the most that rounding adds.
         variance = float(self._variance(places, squares, reports, Fraction(reports, 4)))
         variance += ranges.dummies_variance(self, totals, float(places / self.steps))
         return Estimates((float(value),), (variance,), reports)

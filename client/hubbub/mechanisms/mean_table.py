@@ -70,7 +70,7 @@ ROWS: Final[tuple[tuple[float, int, int, tuple[int, ...]], ...]] = (
     (14, 12, 970, (0, 12652, -2837, 191, -6)),
     (16, 12, 1888, (0, 12594, -2771, 183, -5)),
 )
-# In how many units an epsilon between two rows is measured.
+# Number of units into which an epsilon between two rows is divided.
 _UNITS: Final = 1 << 12
 
 

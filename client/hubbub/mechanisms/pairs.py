@@ -30,7 +30,7 @@ from hubbub.mechanisms.projective import ProjectiveResponse
 # As of the sketches, whose totals are read from the store at every query; and of one table.
 _MAX_CELLS: Final = 1 << 20
 _MAX_TABLE: Final = 1 << 16
-# Of so many values all are probed, of more some that reach every place of every part.
+# Up to this number all values are probed, else some that cover each part's values.
 _MAX_PROBES: Final = 1 << 10
 _TOLD: Final = {2: "two", 3: "three"}
 

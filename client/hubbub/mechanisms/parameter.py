@@ -13,7 +13,7 @@ from hubbub.errors import BadParameter
 from hubbub.fields.rules import Interval, is_number
 
 _KEY: Final = "parameter"
-# What follows from epsilon, from what is listed, or from nothing that people write.
+# Parameters that follow from epsilon or the listed values, or that nobody writes.
 _FOLLOWING: Final = frozenset(
     {"epsilon", "categories", "sizes", "beginnings", "dimensions", "seed"}
 )

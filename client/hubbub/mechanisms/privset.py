@@ -32,7 +32,7 @@ from hubbub.mechanisms.subsets import members, numbered
 # Choices are numbered, and numbers of more digits take too long to draw.
 _MAX_CATEGORIES: Final = 1 << 12
 _MAX_MEMBERS: Final = 64
-# Of so many values all sets are probed, of more some that reach every value.
+# Up to this number of values all sets are probed, else some that cover each value.
 _MAX_PROBED: Final = 6
 
 
@@ -91,7 +91,7 @@ class PrivSet:
         each, apart = Fraction(k, every), Fraction(k, every - most)
         hit, left_out = meet.exact / (1 - missing), meet.complement.exact
         channel = pure.Pure(each * hit, (each - missing * apart) * hit + apart * left_out)
-        # Of choices that have j of the set: C(most, j) C(D-most, k-j), up to each j from 1.
+        # Number of choices with j members of the set: C(most, j) C(D-most, k-j), for j from 1.
         counts = [comb(most, j) * comb(d, k - j) for j in range(1, min(most, k) + 1)]
         for name, probability in (
             ("meet", meet),

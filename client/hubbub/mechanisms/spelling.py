@@ -19,7 +19,7 @@ _Code = tuple[int, int]
 """Some bits as a number, and how many they are."""
 
 _ESCAPED_BITS: Final = 21
-# Of letters of so many bits, one more says whether there is one.
+# If letters have at least this many bits, one more bit says whether there is one.
 _MARKED_BITS: Final = 12
 _LAST_CHARACTER: Final = 0x10FFFF
 _SURROGATES: Final = range(0xD800, 0xE000)
@@ -246,7 +246,7 @@ def _fullest(text: str, size: int) -> tuple[_Code, _Alphabet]:
             continue
         for _, many in _codes(alphabet, text):
             if needed + many > size:
-                # Where not even the first letter fits, the alphabet alone is told.
+                # If not even the first letter fits, only the alphabet is encoded.
                 needed += 0 if count else many
                 break
             count, needed = count + 1, needed + many

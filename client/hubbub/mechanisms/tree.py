@@ -32,9 +32,9 @@ from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.projective import ProjectiveResponse
 from hubbub.mechanisms.spelling import Spelled, read, spell
 
-# As of the sketches, whose totals are read from the store at every query.
+# The same limit as for sketches, whose totals are read from the store at every query.
 _MAX_CELLS: Final = 1 << 22
-# So many beginnings, as a power of two, have cells of their own at a level.
+# Log2 of the number of beginnings with their own cells at a level.
 _ROW_BITS: Final = 5
 _MAX_BEGINNINGS: Final = 255
 

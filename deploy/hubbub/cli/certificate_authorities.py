@@ -22,7 +22,7 @@ from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.programs.unwritable import replace_file
 from hubbub.runtime.tls import SERVERS, authority_name, common_name
 
-# What dials and is never dialled.
+# Roles that are clients only.
 _CLIENTS: Final = ("analyst",)
 ROLES: Final = (*SERVERS, *_CLIENTS)
 """Whatever has a certificate."""
@@ -39,7 +39,7 @@ _LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 _LONGEST_NAME: Final = 253
 _LABEL: Final = r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _HOST: Final = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")
-# Of a common name (RFC 5280, appendix A.1).
+# Longest common name (RFC 5280, appendix A.1).
 
 
 def names_by_role(hosts: Sequence[str]) -> dict[str, list[str]]:

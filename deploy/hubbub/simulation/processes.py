@@ -44,7 +44,7 @@ def run_processes(
         try:
             some = results.get(timeout=_LISTEN_SECONDS)
         except queue.Empty:
-            # What a process told before it ended has arrived by now.
+            # Messages that a process sent before it ended have arrived by now.
             if any(process.exitcode for process in processes):
                 raise HubbubError("a process of simulated devices was killed") from None
             continue

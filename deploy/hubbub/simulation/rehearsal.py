@@ -215,7 +215,7 @@ def _run(plan: Plan, chance: np.random.Generator) -> Run:
     reported = np.zeros_like(counts)
     windows = {}
     streams = np.array(plan.truth.streams or [metric.name] * len(codes))
-    # Who takes part is drawn anew in every epoch.
+    # Participants are drawn anew in every epoch.
     parts = plan.epochs if metric.report_on or counting(metric) < 1 else 1
     epoch = withheld = 0
     for part in _taking_part(plan, counts, parts, chance):

@@ -18,7 +18,7 @@ _LAST_STATUS: Final = 599
 _NAME: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9a-z-]+")  # RFC 9110, section 5.6.2, in small letters
 # A megabyte of sections of one byte each would keep a reader busy for seconds.
 _MAX_PARTS: Final = 1024
-# What varints of 1, 2, 4 and 8 bytes are below; RFC 9000, section 16.
+# Upper limits of varints of 1, 2, 4 and 8 bytes; RFC 9000, section 16.
 _VARINTS: Final = (1 << 6, 1 << 14, 1 << 30, 1 << 62)
 
 

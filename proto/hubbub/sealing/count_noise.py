@@ -21,10 +21,10 @@ from hubbub.errors import BadParameter
 
 _BITS: Final = 32
 _ONE: Final = 1 << _BITS
-# Of e^16 at most, and of so many dummies on either side of their mean.
+# Largest odds, e^16, and largest number of dummies on either side of the mean.
 _MAX_ODDS: Final = 8_900_000 * _ONE
 _MAX_REACH: Final = 20_000
-# Of either end of a 95% interval: how doubtful it is, and how many standard errors away.
+# For either end of a 95% interval: error probability, and standard errors.
 _DOUBT: Final = 0.025
 _PLAIN: Final = 1.96
 

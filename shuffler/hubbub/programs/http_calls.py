@@ -108,7 +108,7 @@ class HttpCalls:
     ) -> Answer:
         until = time.monotonic() + self._seconds
         parts = url_parts(request.full_url)
-        # Of plain HTTP one that loads no authorities, as urllib does at every call without any.
+        # Plain HTTP gets a context without authorities, which urllib would load at every call.
         is_plain = request.type != "https"
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain else self._tls
         handlers = [_AnyStatus(), _Connecting(connections, context)]

@@ -19,7 +19,7 @@ from hubbub.programs.unreadable import unreadable
 
 _MAX_BYTES: Final = 1 << 28
 _SAVE: Final = "save it as UTF-8 text"
-# That of UTF-32 in little endian begins as that of UTF-16 does.
+# The mark of little-endian UTF-32 begins like that of UTF-16.
 _WIDE: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 
 # tomllib takes quadratic time for a dotted key. Host names in strings have 127 parts at most.

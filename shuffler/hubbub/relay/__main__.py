@@ -26,7 +26,7 @@ async def _serve(settings: Settings) -> None:
     async with httpx2.AsyncClient(
         verify=_trust(settings), timeout=_GATEWAY_SECONDS, trust_env=False
     ) as client:
-        # What a library says of itself, and of what it could read, tells nobody anything.
+        # The library's own default headers are of no use to the gateway.
         client.headers.clear()
         limiter = Limiter(settings.peer_rate, settings.peer_burst)
         app = RelayApp(settings.gateway, client, limiter)

@@ -26,7 +26,7 @@ _REQUEST: Final = b"message/ohttp-req"
 _RESPONSE: Final = "message/ohttp-res"
 _LARGEST_BYTES: Final = (2 << 20) + (1 << 16)  # of a submission, and what encloses it
 _LARGEST_ANSWER_BYTES: Final = 1 << 20
-# What a gateway says of itself, and not of the request within, that goes back as it is.
+# Statuses by which a gateway speaks for itself: they are passed back unchanged.
 _GATEWAYS: Final = frozenset({400, 413, 415, 422, 429, 503})
 _ANYONE: Final = open_to_pages(b"content-type")
 

@@ -23,7 +23,7 @@ BELIEVED_SECONDS: Final = 3600.0
 # Machines without a time service of their own drift apart by about so much in a month.
 _ALIKE_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 10.0
-# Who has not looked for so long, frozen or asleep, begins anew.
+# A process that has not looked for this long (frozen, asleep) starts over.
 _GAP_SECONDS: Final = 900.0
 
 Ask = Callable[[], Awaitable[Sequence[float]]]

@@ -27,7 +27,7 @@ _RESERVE: Final = 1.0
 _DELAY_SECONDS: Final = 30.0
 # A carrier has so many people behind one address, of whom few send in the same tenth of a second.
 _PEER_CALLS = 64
-# What may be changed while it runs, by --limits.
+# The options that --limits may change at run time.
 _LIMITS: Final = ("max_pool", "max_memory", "peer_rate", "peer_burst", "peer_calls")
 _AGAIN: Final = "it is read again when it changes, and may be added later"
 _BATCHES: Final = "in minimum batches"

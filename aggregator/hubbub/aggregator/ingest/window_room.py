@@ -20,7 +20,7 @@ _log: Final = logging.getLogger("hubbub.aggregator")
 # and the share of its batch's id.
 TAG_COST: Final = 20
 _TIMES_WHAT_IS_LEFT: Final = 2
-# In so short a time no shuffler delivers what would make a difference.
+# No shuffler delivers a significant amount in such a short time.
 _LOOK_SECONDS: Final = 0.5
 
 

@@ -19,7 +19,7 @@ _log: Final = logging.getLogger("hubbub.aggregator")
 
 _LOOK_SECONDS: Final = 2.0
 _ALL_SECONDS: Final = 3600.0
-# What takes long is made anew less often: a tenth of one processor at most.
+# Slow answers are renewed less often, to use at most a tenth of one processor.
 _SHARE: Final = 10
 # The usual ranges, by how long an epoch is.
 _RANGES: Final = {

@@ -23,7 +23,7 @@ from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.analysis import LikelyString, Mean, Percentile, ShareBelow, Twins, ValueAnswer
 from hubbub.runtime import Hashes
 
-# What nobody confirms any more goes: a removed metric's, a range that moved on.
+# Answers expire unless confirmed: those of removed metrics, or of past ranges.
 _SECONDS: Final = 3 * 86_400
 # Answers are at hand up to so many values in all.
 _MAX_VALUES: Final = 200_000

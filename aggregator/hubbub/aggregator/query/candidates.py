@@ -43,7 +43,7 @@ _MAX_LISTS: Final = 200
 _MAX_STRINGS: Final = 1_000_000
 _MAX_BYTES: Final = 32 << 20
 _LONGEST: Final = 1024
-# Of Redis' memory: past it no list is saved, so that lists never take the room of reports.
+# Share of Redis' memory beyond which no list is saved, to leave room for reports.
 _MAX_MEMORY: Final = 0.5
 _STRINGS_KEY: Final = "aggregator:candidates"
 _LISTS_KEY: Final = "aggregator:candidate_lists"

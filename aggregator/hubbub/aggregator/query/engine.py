@@ -102,7 +102,7 @@ from hubbub.runtime import VERSION, Clocks, MemoryServer, Stages
 _LIKELIEST: Final = 5
 # Answers are kept up to so many values in all, about 100 MB; and of trends as many points.
 _MAX_VALUES: Final = 500_000
-# Past so many strings, or points of a trend, a question takes seconds, and memory to match.
+# Beyond this many strings, or points of a trend, a query takes seconds and much memory.
 _MANY_CANDIDATES: Final = 50_000
 _MANY_POINTS: Final = 2000
 

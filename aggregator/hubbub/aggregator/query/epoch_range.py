@@ -76,7 +76,7 @@ def _last(text: str, all_epochs: Iterable[int], length: str, now: float) -> list
     number, unit = int(match[1]), match[2]
     newest = epoch_at(now, length)
     if unit:
-        # Those that began within it; never none at all.
+        # The epochs that began within that time, but always at least one.
         first = min(epoch_at(max(now - 3600 * number * _HOURS[unit], 0), length) + 1, newest)
     else:
         first = newest - number + 1

@@ -70,7 +70,7 @@ class Page:
         elif field != "listed":
             if not all(hasattr(row, field) for row in matches):
                 raise BadParameter(f"order {self.order}: these rows have no {field}; take another")
-            # Of a mean some are not known; those come last of what is largest first.
+            # Some figures of a mean are unknown; those rows sort last when the largest come first.
             of = [(getattr(row, field) is not None, getattr(row, field)) for row in matches]
             places = sorted(range(len(of)), key=of.__getitem__, reverse=self.order != field)
             matches = [matches[place] for place in places]
@@ -272,11 +272,11 @@ def _weakest(bundle: Bundle, totals: Mapping[Window, WindowTotals]) -> Amplified
         metric, hiding = bundle.asked_in(window.stream), 0
         size = window_totals.batch_reports
         if metric.central is not None:
-            # So many of the expected dummies hide the number of reports: none may be there.
+            # Expected number of dummies that hide the number of reports; possibly none were made.
             hiding = expected_dummies(metric) - metric.dummies - named_dummies(metric)
             size = window_totals.counted
         sizes[window.stream] = min(size, sizes.get(window.stream, size))
-        # Those that came, and not those that should have: a shuffler may have made none.
+        # The dummies that surely came: a shuffler may have made none of the others.
         surely = max(window_totals.dummies - hiding, 0)
         dummies[window.stream] = min(surely, dummies.get(window.stream, surely))
     if not all(sizes.values()):

@@ -35,7 +35,7 @@ from hubbub.privacy.metric_facts import facts
 
 _SHOWN_EPOCHS: Final = 60
 _NAMED: Final = 5
-# So much of what can be, beyond its ends, and an estimate asks for a word.
+# An estimate further outside its range than this share of the range gets a warning.
 _ABSURD: Final = 0.05
 _LATEST: Final = 253_402_300_799
 

@@ -24,7 +24,7 @@ _TRIES: Final = 5
 _PAUSE_SECONDS: Final = 0.2
 _CALL_SECONDS: Final = 2.0
 _FRESH_SECONDS: Final = 1.0
-# What the shuffler alone knows.
+# The terms that only the shuffler knows.
 _BEYOND: Final = ("acknowledged", "dummies", "pooled", "in_flight", "withheld")
 
 

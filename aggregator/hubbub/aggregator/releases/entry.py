@@ -115,7 +115,7 @@ def _left_of(text: bytes) -> Unreadable:
     return Unreadable(
         purpose[1].decode(errors="replace") if purpose else None,
         int(year) if year and year.isdigit() else None,
-        # What is no cost at all, such as 1e999, exhausts the budget rather than passing it by.
+        # An invalid cost, such as 1e999, exhausts the budget instead of bypassing it.
         *(max(number, 0.0) for number in numbers),
     )
 

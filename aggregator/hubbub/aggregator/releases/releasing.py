@@ -148,7 +148,7 @@ class Releases:
             "delta": policy.delta,
         }
         entry = self._entry(metric, ask, epochs, answer, paid)
-        # What was drawn is told only once it is entered; what was entered before is told again.
+        # A draw is published only after it is recorded; a recorded one is published again.
         try:
             log_entry, again = await self._record.spend(entry, budget.allowance(ask.purpose))
         except BudgetExhausted:

@@ -48,7 +48,7 @@ from hubbub.runtime import RedisServer, lua, script
 
 if TAG_BYTES != 16:  # noqa: PLR2004 what the script cuts by
     raise AssertionError("commit.lua cuts tags of 16 bytes")
-# Of a tag so many bytes are kept, in so many buckets a hash.
+# Bytes kept of each tag, and number of buckets per hash.
 _END_BYTES: Final = 9
 _BUCKETS: Final = 1 << 14
 # Four numbers to multiply by and one to add, of 64 bits.
@@ -57,12 +57,12 @@ _log: Final = logging.getLogger("hubbub.aggregator")
 
 _COMMIT: Final = lua(__package__, "commit")
 _FORGET: Final = lua(__package__, "forget")
-# Of a batch id, which is random, so many bytes are kept.
+# Bytes kept of each batch id, which is random.
 _ID_BYTES: Final = 8
 # Cells a field of the totals, unless that made more fields than one command takes.
 _CHUNK: Final = 512
 _MAX_CHUNKS: Final = 2048
-# So many keys are deleted at a time.
+# Number of keys deleted at a time.
 _KEYS: Final = 5000
 # Beyond any batch, and beyond any window.
 _NOBODY: Final = 1 << 40
@@ -74,7 +74,7 @@ _LATEST: Final = 253_402_300_799
 _MAX: Final = 1 << 53
 # Beyond what any mechanism has.
 _MAX_CELLS: Final = 1 << 26
-# Of what is there but not as it should be. TypeError and AttributeError: of another type.
+# Errors from malformed data; TypeError and AttributeError if it has another type.
 _NOT_READ: Final = (ValueError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
@@ -117,7 +117,7 @@ class RedisStore:
         head = [
             commit.batch_id[:_ID_BYTES],
             _NOBODY if commit.max_reports is None else commit.max_reports,
-            # What counts nothing leaves the smallest crowd as it is.
+            # A commit without reports leaves the smallest crowd unchanged.
             commit.batch_reports if len(commit.tags) else _NOBODY,
             commit.at,
         ]
@@ -329,7 +329,7 @@ def _held(shards: Sequence[Mapping[bytes, bytes]]) -> WindowTotals:
     laws = [_law(shard.get(b"law")) for shard in shards]
     counts = [Counted.of(law).tags for law in laws]
     cells = [_cells(shard) for shard in shards]
-    # Where one shard has dropped its cells, a file has those of all.
+    # If one shard has dropped its cells, the file has those of all shards.
     is_whole = all(own.size for own, counted in zip(cells, counts, strict=True) if counted)
     parts = [own for own in cells if own.size]
     summed = np.stack(parts).sum(axis=0) if parts and is_whole else np.zeros(0, dtype=np.int64)

@@ -81,7 +81,7 @@ def problem(
     """The response of an error."""
     whole = Problem(title=title, status=status, detail=detail, login=login)
     body = whole.model_dump(exclude_none=True)
-    # As ASCII: an error may quote a text that no encoding has.
+    # ASCII, since an error may quote text that cannot be encoded.
     return Response(json.dumps(body), status, headers, media_type=_TYPE)
 
 

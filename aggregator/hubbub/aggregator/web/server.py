@@ -135,7 +135,7 @@ class _Unsignalled(uvicorn.Server):
 
 # For a request's head, from the connection or the first byte; for its body, from the head's end.
 _SECONDS: Final = {h11.IDLE: 10.0, h11.SEND_BODY: 60.0}
-# For reading the answer: ten million values over a slow line.
+# Limit for reading the answer: ten million values over a slow line.
 _ANSWER_SECONDS: Final = 300.0
 
 

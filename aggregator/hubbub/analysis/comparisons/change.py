@@ -21,7 +21,7 @@ from hubbub.errors import BadParameter
 
 # A part of the variance below it moves no p-value above 1e-9 by a tenth.
 _NO_PART: Final = 1e-3
-# Of two scales nearer to each other the mixture's weights would cancel each other.
+# If two scales were closer together, the weights of the mixture would cancel.
 _APART: Final = 1.05
 _MIN_CHANCE: Final = 1e-300
 _WORTH_HALVINGS: Final = 20
@@ -255,7 +255,7 @@ def _worth(scores: Floats, up: _Skewed, down: _Skewed) -> Floats:
         parts = [sign * weight * tail.excess(worth) for sign, (tail, weight) in both if tail]
         return np.maximum(sum(parts, np.zeros_like(worth)), 0.0)
 
-    # As most often where sides are as large: their tails cancel.
+    # This is usual if both sides are equally large, since their tails cancel.
     if not further(scores).any():
         return scores
     least, most = np.zeros_like(scores), scores

@@ -34,7 +34,7 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.parts import parts_of
 
-# That any cell of independent parts is marked.
+# Chance that any cell is marked although the parts are independent.
 _DOUBT: Final = 0.05
 # A slice as rare as so many standard errors of its share says nothing of what goes together.
 _SURE: Final = 3.0

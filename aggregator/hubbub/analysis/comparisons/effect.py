@@ -78,7 +78,7 @@ def _measures(answer: Answer) -> list[tuple[int, str]]:
         return [(0, "mean")]
     if answer.kind == "vector":
         return [(place, f"mean of {value}") for place, value in enumerate(values)]
-    # Of two values the one share follows from the other.
+    # With two values, one share follows from the other.
     first = 1 if len(values) == _TWO else 0
     return [(place, f"share of {value}") for place, value in enumerate(values)][first:]
 

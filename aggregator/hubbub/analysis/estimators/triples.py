@@ -10,7 +10,7 @@ from hubbub.analysis.estimators.consistency import norm_sub
 from hubbub.analysis.estimators.tables import consistent_tables, kept, tables
 from hubbub.mechanisms.parts import tables_of
 
-# As of tables of two.
+# The same number as for tables of two parts.
 _ROUNDS: Final = 10
 
 

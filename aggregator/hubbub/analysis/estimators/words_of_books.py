@@ -10,7 +10,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.mechanisms.directions import book_bytes, steps
 from hubbub.mechanisms.vector_codes import VectorCodes
 
-# Of words of books that are taken together: 8 MB.
+# Number of coordinates processed together: 8 MB.
 _NUMBERS: Final = 1 << 20
 
 

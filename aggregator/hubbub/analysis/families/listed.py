@@ -49,7 +49,7 @@ from hubbub.mechanisms.long_unary import LongitudinalUnary
 from hubbub.mechanisms.rappor_basic import BasicRappor
 from hubbub.mechanisms.rr import RandomizedResponse
 
-# From here on numpy refuses to draw without replacement.
+# From this size on, numpy refuses to draw without replacement.
 _MAX_DRAWN: Final = 10**9
 
 

@@ -28,7 +28,7 @@ def spreads(mechanism: Any, repeats: int) -> tuple[float, float]:
     if step is None:
         return true_spread * repeats, other * repeats
     keep_chance, lied, fresh_gap = step
-    # Of a bit that is permanent with chance b, and seen through the fresh step: seen^2 b (1 - b).
+    # Variance of a permanent bit with chance b, seen through the fresh step: seen^2 b (1 - b).
     unit = (fresh_gap / (mechanism.channel.p - mechanism.channel.q)) ** 2
     again = repeats - 1
     return true_spread + again * float(

@@ -222,7 +222,7 @@ class Ranges(Family):
 def _of_wave(mechanism: SquareWave, totals: Totals, *, shape: bool) -> ValueEstimates:
     estimates, stderrs = unbiased(mechanism, totals)
     window = mechanism.channel
-    # As of its windows, which are pure: an empty one may hold a stray report.
+    # As for its windows, which are pure: an empty one may contain a stray report.
     wide = np.maximum(stderrs, min_stderrs(mechanism, totals))
     growth = np.full_like(stderrs, window.variance(1, 1) - window.variance(0, 1))
     return ValueEstimates(

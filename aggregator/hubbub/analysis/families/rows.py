@@ -86,7 +86,7 @@ def columns(figures: ValueEstimates, reports: int, confidence: float) -> Columns
         step=figures.step,
         tail=figures.tail,
     )
-    # What is told adds up to the reports: no low may pass them.
+    # The true counts sum to the reports, so no lower end may exceed them.
     return figures.estimates, figures.stderrs, np.minimum(low, reports), high, detected
 
 

@@ -109,7 +109,7 @@ def merged(
     drawn = numbers @ (scales - 1) ** 2 / whole
     growth = growth / whole + drawn
     shape = scales @ np.array(shapes) if shapes else None
-    # Of t reports in all, a tier has its part.
+    # A tier has its share of all t reports.
     bend = float(scales**2 * (numbers / whole) ** 2 @ np.array([tier.bend for tier in parts]))
     tail, bend = _longest(parts, scales), bend + float(drawn / whole)
     step = max(float(scale) * tier.step for scale, tier in zip(scales, parts, strict=True))

@@ -24,13 +24,13 @@ from hubbub.mechanisms import Totals
 from hubbub.mechanisms.directions import UNIT
 from hubbub.mechanisms.vector_codes import VectorCodes
 
-# Of so many books a variance is known within a fifth.
+# With this many books, the variance is known within a fifth.
 _BOOKS: Final = 64
 # Each round takes most of what is left of the books' error, by a better mean to know it of.
 _ROUNDS: Final = 2
-# Of the coins' variance, what the books may add to it and no round is worth its time.
+# Share of the coins' variance below which the books' part is not worth estimating.
 _LITTLE: Final = 0.01
-# Of it, what is left at least where a book nearly decides its reports.
+# Smallest remaining share of it, if a book nearly determines its reports.
 _LEAST: Final = 1e-3
 
 
@@ -158,7 +158,7 @@ class Vectors(Family):
         """Errors of each coordinate, if shares[i] of the people hold the vector values[i]."""
         vectors = np.array(values, dtype=np.float64) / mechanism.max_length
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        # What has no direction is told in any.
+        # A vector without a direction is reported in an arbitrary one.
         first = np.eye(1, mechanism.dimensions)
         directions = np.where(lengths > 0, vectors, first) / np.where(lengths > 0, lengths, 1.0)
         each = _across(mechanism) * (1 + (mechanism.along - 1) * directions**2) - vectors**2

@@ -33,8 +33,8 @@ IN_ROUNDS: Final = 1 - _CENTRE_SHARE
 _MIN_ROUNDS: Final = 3
 _FEW_ROUNDS: Final = 8
 _MAX_ROUNDS: Final = 64
-# Of a round's mean direction: above the first fewer rounds than eight are better, and below the
-# second more.
+# Noise of a round's mean direction: above the first limit fewer than eight rounds are better, below
+# the second more.
 _NOISE_OF_FEW: Final = 0.2
 _NOISE_OF_MORE: Final = 0.14
 # Steps: as long as the noise lets them be, and no longer than the curvature does.
@@ -125,7 +125,7 @@ def stepped(
     kind: Kind, penalty: float, state: Round, moments: DirectionMoments, rate: float
 ) -> Round:
     """The state after one more round."""
-    # Of ridge alone, which has one row of weights.
+    # Only ridge has a penalty here, and one row of weights.
     pull = np.full(len(moments.mean), penalty if kind == "ridge" else 0.0)
     pull[-1] = 0.0
     # The penalty is taken after the step, where it is stable however large.

@@ -24,7 +24,7 @@ from hubbub.analysis.models.prediction import normal_points, root, settled
 from hubbub.mechanisms.pure import Pure
 
 _FEWEST: Final = 3
-# Of each category, beside those that were seen, where it is asked how far they may be off.
+# Count added to each category when the error of the counts is estimated.
 _UNSEEN: Final = 1.0
 # Columns that foretell a label go together: scores lie so much wider apart than if they did not.
 # Of the census people they do by 1.5, of others by nothing.
@@ -185,7 +185,7 @@ def _within(above: float, below: float, most: Floats) -> list[float]:
     bounds = [
         s for s in (0.0, 1.0) if (above - s * below) ** 2 <= constant + s * linear + s**2 * square
     ]
-    # Where both are equal, with what is large on both sides left out.
+    # Equality of both sides, with large common terms cancelled.
     root = 4 * (above * (below * linear + above * square) + constant * (below**2 - square))
     twice = 2 * (below**2 - square)
     if twice and (inside := linear**2 + root) >= 0:

@@ -31,7 +31,7 @@ from hubbub.mechanisms.gradient import CLIP
 
 # Of the slope, since scores are normal only nearly; tests/statistics/test_learn.py.
 _SURE: Final = {"logistic": 0.6, "linear": 0.7, "ridge": 0.7, "softmax": 0.6}
-# Of a normal number: at which quantiles' middles a mean over it is taken.
+# Number of equal parts of a normal distribution at whose middles a mean is computed.
 _PARTS: Final = 64
 
 
@@ -65,7 +65,7 @@ def variances_of(
     eigenvalues, basis = np.linalg.eigh(outer)
     edge = 2 * sqrt(size / people) / (along - 1) if people else 0.0
     curved = np.maximum(eigenvalues - edge / 2, 0.0)
-    # Of columns alone: products of their directions, whatever the residuals are.
+    # Part of the columns alone: products of their directions, whatever the residuals are.
     own = np.einsum("aiaj->ij", outer.reshape(size // columns, columns, -1, columns))
     length = 1 / sqrt(max(own[-1, -1], 1 / columns)) if people else 0.0
     slope = _SURE[kind] * _slope(kind, weights.reshape(-1, columns), own, length)

@@ -97,7 +97,7 @@ class Design:
         self.others: Floats = np.repeat(share * usual, bits)
         self.equations = int(np.count_nonzero(reports)) * bits
         self.reports = collection.reports
-        # What one report adds to each equation of its string; the padding's cell adds nothing.
+        # Contribution of one report to each equation of its string; 0 for the padding cell.
         self._weights: Floats = np.append(np.repeat(share, bits), 0.0)
 
     def __len__(self) -> int:
@@ -149,7 +149,7 @@ class Design:
         cells = self.places[columns].reshape(-1)
         order = np.argsort(cells, kind="stable")
         owners = np.repeat(np.arange(size), width)[order]
-        # Where in `owners` those of each cell start; the padding's cell is nobody's.
+        # Index in `owners` at which each cell's owners start; the padding cell has none.
         starts = np.searchsorted(cells[order], np.arange(len(self.target) + 1))
         many = np.append(np.diff(starts), 0)
         answer = np.empty((len(candidates), size))

@@ -29,14 +29,14 @@ _Scores = npt.NDArray[np.float32]
 # Twice as many find hardly more.
 _FOLLOWED: Final = 3000
 _READ: Final = 20_000
-# Of all ways to go on so many, spread evenly, say how many of them end a string.
+# This many continuations, spread evenly, are checked to estimate how many end a string.
 _ASKED: Final = 4096
 # As far as chance goes in that, and in what one group has beyond the others, in standard errors.
 _CHANCE: Final = 3.0
 # What is seen no more clearly is not likely, in standard errors, however few chance would make.
 # Where hardly any place holds anything, nearly all strings are as sure as each other.
 _CLEAR: Final = 2.0
-# With fewer places to a group too many strings share them to tell how many do by chance.
+# With fewer places per group, too many strings share one for an estimate of chance hits.
 _FEWEST_CELLS: Final = 1 << 12
 # How finely what chance makes is told apart, in standard errors of all that is added, and between
 # which ends: what is beyond counts as the end.

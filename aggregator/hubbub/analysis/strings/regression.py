@@ -21,7 +21,7 @@ _CHANCE: Final = 0.5
 # Candidates looked at at a time, and from how many standard errors on a search looks closely.
 _CHUNK: Final = 4096
 _NEAR: Final = 1.5
-# Of the largest number: what is nearer to zero than this is zero.
+# Relative to the largest number: values nearer to zero count as zero.
 _ROUNDING: Final = 1e-11
 # How often the exchange of columns may fail to come nearer before it goes one by one.
 _TRIES: Final = 3
@@ -88,7 +88,7 @@ def fit(design: Design, fitted: Indices, *, everywhere: bool = True) -> Fit:
     squares, freedom = float(residual @ residual), design.equations - len(columns)
     squares = max(squares, _QUIETEST * freedom)
     sigma = np.sqrt(squares / freedom)
-    # What the columns leave of a candidate's own row: its length, less what they explain of it.
+    # Remainder of a candidate's row: its length minus the part that the columns explain.
     least = _MIN * design.squares.max(initial=1.0)
     own = np.maximum(design.squares - across[:-1] ** 2 / across[-1], least)
     gains = design.dot(residual)

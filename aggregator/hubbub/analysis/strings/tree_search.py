@@ -29,7 +29,7 @@ from hubbub.mechanisms import Totals
 from hubbub.mechanisms.tree import PrefixTree
 
 _RAREST: Final = 1e-290
-# Of hits by chance: of no report at all there are none.
+# Lower limit of the expected hits by chance, which are 0 without reports.
 _FEWEST: Final = 1e-9
 _STEPS: Final = np.concatenate([np.linspace(0, 10, 1001), np.geomspace(10.01, 1e4, 2000)])
 
@@ -40,7 +40,7 @@ class RareHits:
     def __init__(self, by_chance: float) -> None:
         by_chance = max(by_chance, _FEWEST)
         hits = by_chance + _STEPS * np.sqrt(by_chance)
-        # Of as many hits or more; between whole numbers, too.
+        # Chance of at least that many hits, interpolated between whole numbers.
         chance = np.minimum(gammainc(hits, by_chance), 0.5)
         usable = chance > _RAREST
         self._scores = _STEPS[usable]
@@ -73,18 +73,18 @@ _MOST: Final = 6000
 _SOONER: Final = 1.0
 # A string that was found clearly is left with this score by the best of its groups, at least.
 _WITHOUT_BEST: Final = 1.0
-# By how much a string that was seen clearly may count for more than one that was not.
+# Largest ratio of weights between a clearly seen string and another one.
 _WEIGHTIEST: Final = 1e3
 # Standard errors of a level at which a string is found 95 times in 100; tests/statistics.
 _SURELY: Final = 5.0
-# Of a string's own reports: as far as chance goes, in standard errors.
+# Limit of chance in a string's own reports, in standard errors.
 _CHANCE: Final = 5.0
-# Of the difference of two places of a string: beyond this, one of them is shared.
+# In standard errors: if two places of a string differ more, one of them is shared.
 _SHARED: Final = 3.0
 # A beginning may be of several strings: for one of them it speaks as if it had this much more than
 # is at the string's own level, at most.
 _ABOVE: Final = 2.0
-# Of sums of floats, in standard errors.
+# Tolerance for rounding in sums of floats, in standard errors.
 _ROUNDING: Final = 1e-9
 
 

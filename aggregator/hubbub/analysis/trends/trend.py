@@ -35,7 +35,7 @@ _STEPS: Final = 4.0 ** np.arange(-7, 6)
 _WALKS: Final = np.concatenate([[1e-7], _STEPS])
 _OWN: Final = np.concatenate([[0.0], 4.0 ** np.arange(-2, 6)])
 _WEEKDAYS: Final = np.concatenate([[0.0], 4.0 ** np.arange(-3, 6)])
-# Of the rise from the first point to the last, if it is the same every day.
+# Prior variances of the rise from first to last point, over the variance of a day's error.
 _RISES: Final = np.array([0.0, 8.0, 128.0])
 _SIZES: Final = 6
 # Beforehand: that there are no weekdays, or that nothing rises; and that nothing is a day's own,
@@ -56,7 +56,7 @@ _NEGLIGIBLE: Final = 1e-6
 # chance takes one day of 80 so far.
 _APART: Final = 2.5
 _TINY: Final = 1e-300
-# In logs, beside the likeliest point: e^-30 of it.
+# Log-likelihoods this far below the maximum are neglected: e^-30 of it.
 _NOTHING: Final = 30.0
 
 

@@ -88,7 +88,7 @@ def codes_epsilon(
     def keeps_one(place: int) -> bool:
         return keeps_promise(round_promise, dimensions, accountant, place / _GRAIN, words=words)
 
-    # As if crowds were Gaussians, whose squares add up: what one says is found in no time.
+    # Treats crowds as Gaussians, whose squared mu add up: the epsilon of one is cheap.
     mu = mu_within(promise.epsilon, promise.delta) / sqrt(promise.epochs)
     round_promise = replace(promise, epsilon=epsilon_of_mu(mu, promise.delta), epochs=1)
     low = floor(promise.epsilon / promise.epochs * _GRAIN)

@@ -23,7 +23,7 @@ _WIDTHS: Final = tuple(1 << power for power in range(4, 17))
 # Two values are accounted for otherwise than hashed ones.
 _MIN_WIDTH: Final = 3
 _FREQUENT: Final = 0.1
-# Of a prefix tree: what may be written beside it.
+# Fields that may be given for a prefix tree.
 _OF_TREES: Final = ("bits", "cells", "hashes")
 # The shares of a thousand strings, squared and summed, by Zipf's law.
 _SQUARES: Final = sum(n**-2 for n in range(1, 1001)) / sum(1 / n for n in range(1, 1001)) ** 2

@@ -17,7 +17,7 @@ from hubbub.programs.text_files import read_list
 def spelled(table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
     """A metric's table with the values or the domain that its kind implies."""
     name = table.get("kind", "rate" if "rate" in table else None)
-    # What is wrong with a kind that there is none of is told with all other fields.
+    # An unknown kind is reported together with errors in all other fields.
     named = KINDS.get(name) if isinstance(name, str) else None
     own = LISTED if name is None else named or KINDS["boolean"]
     for field, reason in own.NOT_ITS.items():

@@ -42,7 +42,7 @@ _STAND_INS: Final[Mapping[str, Any]] = {
     "limits": Limits(1, 1e12),
 }
 
-# What a mechanism is built from.
+# The fields from which a mechanism is built.
 _DECISIVE: Final = (
     "epsilon",
     "values",

@@ -143,7 +143,7 @@ def _domain(mechanism: str) -> Schema:
         options.append(_only("kind", [*ways, "rate", "kind"]))
     if "coordinates" in _ways_of(mechanism):
         options.append(_only("rate", [*ways, "rate"]))
-    # Of a metric that says both, the kind alone would be another way.
+    # A metric with both fields would otherwise match the kind alone, too.
     return {"oneOf": options}
 
 

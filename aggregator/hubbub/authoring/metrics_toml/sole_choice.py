@@ -18,9 +18,9 @@ from hubbub.mechanisms.vector_codes import VectorCodes
 SOLE: Final = (PrivSet, PairedParts, VectorCodes, HadamardSketch, PrefixTree)
 """What `auto` is where one mechanism answers; its own numbers may be written beside `auto`."""
 
-# As the planner weighs sketches: collisions then add little to the error of a rare string.
+# The sizes that the planner assumes: collisions then add little to a rare string's error.
 _SKETCH: Final = {"hashes": 1024, "width": 1024}
-# What `auto` may be told of any of them; by the number of reports nothing is chosen.
+# Fields that `auto` accepts for all of them, without effect on the choice.
 _WISHES: Final = frozenset({"reports", "max_payload_bytes", "max_cells"})
 
 

@@ -153,7 +153,7 @@ def permanent_response_is_remembered(mechanism: AnyMechanism) -> None:
     if not isinstance(mechanism, Memoized):
         return
     for value in mechanism.probes()[:2]:
-        # With a memory that answers for ever alike, all that is left to chance is the second step.
+        # With fixed permanent answers, only the second step is random.
         fresh = distribution(lambda coins, v=value: mechanism.randomize_again(v, _fixed(), coins))  # type: ignore[misc]
         again = distribution(lambda coins, v=value: mechanism.randomize_again(v, _fixed(), coins))  # type: ignore[misc]
         whole = distribution(lambda coins, v=value: mechanism.randomize(v, coins))  # type: ignore[misc]

@@ -27,7 +27,7 @@ class Replay:
         self.taken.append((branch, branches))
         return branch
 
-    # As BitSource has them, but every answer is one of those still to be walked.
+    # The methods of BitSource; each returns one of the answers still to be explored.
 
     def chance(self, probability: Probability, /) -> bool:
         return bool(self.mask(probability, 1))

@@ -49,7 +49,7 @@ def refuse_inconsistent(
         if proof or root != root_after:
             raise BadParameter("two trees of the same size differ")
         return
-    # Of a whole power of two the root before is itself the first subtree.
+    # If the earlier size is a power of two, its root is itself the first subtree.
     path = [root, *proof] if not size & (size - 1) else list(proof)
     if not path:
         raise BadParameter("a proof of consistency is too short")

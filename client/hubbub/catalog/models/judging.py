@@ -37,7 +37,7 @@ def judged(
     bit = source.chance(Probability.at_most(label))
     mechanism = judging(metric)
     payload = mechanism.randomize(2 * bisect_right(edges, score) + bit, source)
-    # As long as a gradient, which nobody on the way tells it from.
+    # Encoded to the length of a gradient, so that nobody on the way can distinguish it.
     sent: bytes = metric.randomizer.layout.encode(int.from_bytes(payload, "little"))
     return sent
 

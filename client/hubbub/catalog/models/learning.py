@@ -26,7 +26,7 @@ from hubbub.mechanisms.gradient_size import (
 # a report is in at once.
 _APART: Final = 2
 
-# Of 1,000 devices so many tell where columns lie; decision 0219.
+# Devices in 1,000 that report where columns lie; decision 0219.
 _CENTRE: Final = 100
 _OF: Final = 1000
 _MAX_ROUNDS: Final = 64

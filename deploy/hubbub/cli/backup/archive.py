@@ -22,7 +22,7 @@ from hubbub.errors.printable import visible
 Lock = Callable[[bytes], bytes]
 Opener = Callable[[bytes], bytes]
 
-# What the services write, and what is Redis' own.
+# Files that services write, and those of Redis.
 _NOT_OURS: Final = frozenset({"redis-shuffler", "redis-aggregator", "log", "lock", "data"})
 _LOG: Final = re.compile(r"\.log(\.\d+)?(\.gz)?$")
 # How files begin that belong to no archive: Redis' data, which are copied of one moment, and a
@@ -123,7 +123,7 @@ def pack(folder: Path, out: Path, lock: Lock, secret: Path | None = None) -> lis
         return _plain(member)
 
     try:
-        # What a link leads to lies in the archive itself: no link is ever restored.
+        # The target of a link is archived in its place, since links are never restored.
         with tarfile.open(fileobj=packed, mode="w:gz", dereference=True) as archive:
             for path in sorted(folder.iterdir()):
                 if path.name not in _NOT_OURS:

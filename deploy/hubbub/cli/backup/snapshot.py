@@ -23,7 +23,7 @@ from hubbub.runtime import RedisServer, connect_redis
 
 # Redis ends the pause itself, should we be gone.
 _PAUSE_SECONDS: Final = 5.0
-# What else forks, an append-only file that is rewritten, is waited for.
+# Other forks, such as for rewriting an append-only file, are awaited this long.
 _QUIET_SECONDS: Final = 120.0
 _LOOK_SECONDS: Final = 0.01
 # While it writes its file, Redis sends an empty line every second.

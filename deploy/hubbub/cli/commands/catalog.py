@@ -106,7 +106,7 @@ def _too_few_reports(metrics: Sequence[Metric]) -> Iterator[str]:
 
 def _say_promise(metric: Metric) -> None:
     """What a whole epoch says of one person, what several do, and what decides it."""
-    # With numpy and scipy, which the promise could not be read without.
+    # Imports numpy and scipy, which reading the promise needed already.
     from hubbub.privacy.crowd import (  # noqa: PLC0415 others need neither
         kept_by,
         of_all_epochs,

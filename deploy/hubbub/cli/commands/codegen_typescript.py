@@ -23,7 +23,7 @@ export function report<Name extends keyof Metrics>(
 }}
 """
 _VALUE: Final = "value: Metrics[Name]"
-# Of a catalog with metrics that take no value.
+# For a catalog with metrics that take no value.
 _PERHAPS_VALUE: Final = "...[value]: Metrics[Name] extends undefined ? [] : [value: Metrics[Name]]"
 
 
@@ -84,7 +84,7 @@ def _lines(catalog: Catalog) -> Iterator[str]:
 
 def _fields(models: Iterable[tuple[Metric, str]]) -> Iterator[str]:
     for metric, kind in models:
-        # What ends a comment would end this one.
+        # The end mark of a comment must not appear in it.
         yield f"  /** {' '.join(metric.description.split()).replace('*/', '* /')} */"
         yield f"  {_text(metric.name)}: {kind};"
 

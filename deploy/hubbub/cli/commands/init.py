@@ -52,7 +52,7 @@ _MADE: Final = (
     ("keys/tokens.pub", "its public half: for who builds bundles"),
 )
 _TOKEN_DAYS: Final = 365
-# Of the images; the key that signs bundles stays with whoever made it.
+# User of the images; the key that signs bundles stays with its maker.
 _USER: Final = 10_001
 _OWN: Final = frozenset({"operator.key", "analyst.token", ".env"})
 _PARTIES: Final = Group("one of several parties")

@@ -78,11 +78,11 @@ def _make(options: MakeOptions) -> None:
     now = int(time.time())
     steps = _carried(former, now)
     for name, chance in _chances(options, bundle).items():
-        # What was said in the same second is said no more.
+        # A step of the same second is replaced.
         before = (step for step in steps.get(name, ()) if step[0] < now)
         steps[name] = (*before, (now, chance))
     notice = Notice(
-        # Of a folder that was lost too: devices take no number back.
+        # Also after a loss of the folder, since devices refuse lower numbers.
         number=max(now, former.number + 1 if former else 0),
         until=_until(options.until, now, former),
         steps=steps,

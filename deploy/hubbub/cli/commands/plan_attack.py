@@ -89,7 +89,7 @@ def _fakes(
         )
     fakes: dict[str, tuple[float, int | None]] = {}
     for metric in metrics:
-        # Of each tier an account has tokens of its own.
+        # An account has separate tokens for each tier.
         of_device = metric.limits.reports_per_epoch * len(metric.own_streams)
         number = options.accounts * tokens.devices * of_device
         fakes[metric.name] = number / (number + options.others), number

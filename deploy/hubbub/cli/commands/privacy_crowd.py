@@ -22,7 +22,7 @@ from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.programs.command_line import command, number_or
 from hubbub.programs.options import option, options
 
-# Of noise dummies where no promise is given.
+# Central epsilon of noise dummies if no promise is given.
 _USUAL_CENTRAL: Final = 1.0
 
 

@@ -58,7 +58,7 @@ def _release(options: ReleaseOptions) -> None:
             },
         )
         if options.format == "json":
-            # Of the most common value there is but its name.
+            # The most common value has a name only.
             values = [
                 {name: figure for name, figure in value.items() if figure is not None}
                 for value in release["values"]

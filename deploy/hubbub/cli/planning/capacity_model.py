@@ -24,7 +24,7 @@ from hubbub.catalog import (
 _EPOCHS_OF_TAGS: Final = 3
 _SECONDS_OF_TAGS: Final = 3600
 _WHOLE_EPOCHS: Final = 2
-# Of its processors and memory a part may use so much; the rest is for bursts, and rewriting logs.
+# Usable share of processors and memory; the rest is for bursts, and rewriting logs.
 _USABLE: Final = 0.6
 _DAY: Final = 86_400
 

@@ -33,7 +33,7 @@ _ROWS: Final = 50
 _PICTURE: Final = " "
 _ABOVE_SPARKS: Final = "by epoch"
 _DOUBT: Final = 1e-3
-# As of the column "ahead": below it an order is as good as unknown.
+# Below this confidence, as in the column "ahead", an order counts as unknown.
 _TELLING: Final = 0.95
 _TWINS: Final = 5
 _NARROWEST: Final = 12

@@ -14,12 +14,12 @@ from hubbub.runtime.rpc.limiter import network
 
 _log: Final = logging.getLogger("hubbub.runtime")
 
-# What is open and idle costs a file and some memory.
+# An idle connection costs a file and some memory.
 _MAX = 2000
 # A browser opens six, and of some people all have the same address.
 _MAX_OF_ADDRESS = 200
-# Of all bodies that arrive or are worked on: eight of the largest submissions, a hundred thousand
-# reports. Whatever the limits of addresses, nobody needs more memory than that.
+# Limit of all bodies that arrive or are worked on: eight of the largest submissions, a hundred
+# thousand reports, whatever the limits of addresses.
 _MAX_RECEIVED_BYTES = 16 << 20
 
 
@@ -69,8 +69,7 @@ class OpenConnections:
         self._of_many = [*self._proxies, *map(ip_network, relays)]
         self._open: dict[str, set[Connection]] = {}
         self._number = 0
-        # Whose request is not whole, or whose answer is not read, in the order in which they began
-        # to wait.
+        # Connections whose request is incomplete or whose answer is unread, longest waiting first.
         self._waiting: dict[str, dict[Connection, None]] = {}
         self._all_waiting: dict[Connection, str] = {}
         self._received: Counter[Connection] = Counter()

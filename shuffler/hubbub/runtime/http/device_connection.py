@@ -8,16 +8,16 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from hubbub.runtime.http.connections import OpenConnections, network_of
 
-# For a request, head and body, from the connection or its first byte: as for a call of gRPC.
+# Limit for a request, from the connection or its first byte, as for a gRPC call.
 _REQUEST_SECONDS: Final = 10.0
-# For reading the answer, which is short, or a bundle.
+# Limit for reading the answer, which is short, or a bundle.
 _ANSWER_SECONDS: Final = 60.0
 # Without a request: longer than uvicorn's own limit, which any byte ends.
 _IDLE_SECONDS: Final = 70.0
 # A request's head, of which a browser sends a tenth; and whatever else of a request is no body,
 # as the framing of chunks. httptools keeps all of it, without a limit.
 _LARGEST_HEAD_BYTES: Final = 16 << 10
-# So many bytes of a body bear one more of framing: chunks of a byte cost 30 times their bytes.
+# Bytes of a body per allowed byte of framing: chunks of one byte cost 30 times that.
 _BODY_OF_FRAME: Final = 8
 _NO_ANSWER: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n\r\n"
 

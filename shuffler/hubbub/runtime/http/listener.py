@@ -99,7 +99,7 @@ _log: Final = logging.getLogger("hubbub.runtime")
 _HEADER_SECONDS: Final = 10.0
 # A handshake begins with what the client says: one that is there says it at once.
 _SILENT_SECONDS: Final = 5.0
-# Where no file is left for another connection, as asyncio has it.
+# Pause if no file is left for another connection, as in asyncio.
 _PAUSE_SECONDS: Final = 1.0
 
 Serve = Callable[[socket.socket, Caller | None, Callable[[], None]], Coroutine[Any, Any, None]]

@@ -22,12 +22,12 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-# From its first byte, for which there are as many again.
+# Limit from the first byte, before which there is an equal limit.
 _HANDSHAKE_SECONDS: Final = 5.0
 _IDLE_SECONDS: Final = 60
 _BACKLOG: Final = 2048
-# Of a connection, before it is read. All of it is read at once, and TLS keeps it twice: with what
-# Linux gives (128 KiB and more), 200 connections cost 125 MiB beside the bodies that are counted.
+# Receive buffer of a connection. It is read at once, and TLS keeps it twice: with Linux's default
+# (128 KiB and more), 200 connections cost 125 MiB beside the bodies that are counted.
 _UNREAD_BYTES: Final = 16 << 10
 
 
@@ -70,7 +70,7 @@ class HttpDoor:
             ws="none",
             proxy_headers=False,
             log_config=None,
-            # What it says is of strangers; we count them.
+            # uvicorn logs only what strangers do, which we count.
             log_level="critical",
             access_log=False,
             server_header=False,

@@ -41,7 +41,7 @@ Law = Mapping[Window, Mapping[str, int]]
 _CALLERS: Final = ("analyst",)
 _ASK_SECONDS: Final = 5.0
 _DAY_SECONDS: Final = 86_400
-# Of a stream's windows the newest; older ones are told by `hubbub status`.
+# Number of a stream's newest windows to export; `hubbub status` has older ones.
 _EPOCHS: Final = 8
 
 
