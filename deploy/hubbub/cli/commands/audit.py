@@ -86,7 +86,7 @@ def _audit(options: AuditOptions) -> int:
 
 
 def _metrics(path: Path | None, names: Sequence[str]) -> list[Metric]:
-    """The metrics to attack, every tier of each as one of its own."""
+    """The metrics to attack, with every tier as a metric of its own."""
     if path is None:
         if names:
             raise BadParameter("--metric names a metric of a catalog: give the catalog")
@@ -97,7 +97,7 @@ def _metrics(path: Path | None, names: Sequence[str]) -> list[Metric]:
 
 
 def _device(metric: str) -> DeviceMemo:
-    """A device that has never reported: its memory as the client has it, under a new secret."""
+    """A device that has never reported, with a new secret."""
     return DeviceMemo(secrets.token_bytes(SECRET_BYTES), metric)
 
 

@@ -76,7 +76,7 @@ class BackupOptions:
 
 @options
 class OpenerOptions:
-    """What decrypts the files of a backup."""
+    """Options for decrypting the files of a backup."""
 
     passphrase: Path | None = option(
         "file that contains the passphrase", metavar="FILE", exclusive=_OPENER
@@ -86,7 +86,7 @@ class OpenerOptions:
     )
 
     def opener(self) -> Opener | None:
-        """None where neither is given."""
+        """What decrypts them; None if neither option is given."""
         if self.identity:
             return open_by(_secret(self.identity))
         return open_with(_secret(self.passphrase)) if self.passphrase else None
@@ -201,7 +201,7 @@ def _restore(options: RestoreOptions) -> None:
 
 
 def _fill(urls: dict[str, str], folder: Path) -> None:
-    """Put both files into empty servers; both are looked at before either is written to."""
+    """Loads both files into empty servers, after checking both servers."""
     for role, url in urls.items():
         asyncio.run(refuse_keys(url, role))
     with _bars("keys") as on:
@@ -211,7 +211,7 @@ def _fill(urls: dict[str, str], folder: Path) -> None:
 
 
 def _needs(folder: Path, role: str) -> str:
-    """Which server reads a backup's file here."""
+    """Says which server program reads a backup's file here."""
     writer = Server.writer_of(_rdb(folder, role))
     return f"verify and restore need {writer} or newer here" if writer else "any Redis reads it"
 
@@ -221,12 +221,12 @@ def _rdb(folder: Path, role: str) -> Path:
 
 
 def _url(role: str, home: Path | None) -> str:
-    """Of a folder of `hubbub up`, else of the environment."""
+    """The URL of a role's Redis: of a folder of `hubbub up`, else of the environment."""
     return (url_of(home, role) if home else None) or redis_url(_SETTINGS_BY_ROLE[role])
 
 
 def _make_empty(folder: Path) -> None:
-    """A folder that nothing is in, for us alone."""
+    """Makes an empty folder for this user only."""
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         not_empty = any(folder.iterdir())
@@ -245,7 +245,7 @@ def _secret(path: Path) -> str:
 
 @contextmanager
 def _bars(what: str) -> Iterator[Callable[[str, int, int], None]]:
-    """Progress by role on a terminal."""
+    """Shows progress by role on a terminal."""
     with progress() as bars:
         tasks = {role: bars.add_task(f"{role}, {what}", total=None) for role in ROLES}
 
@@ -257,14 +257,14 @@ def _bars(what: str) -> Iterator[Callable[[str, int, int], None]]:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """made: when, as ISO 8601 in UTC. version: of the hubbub that made it."""
+    """The list of a backup's parts. `made` is ISO 8601 in UTC; `version` is that of hubbub."""
 
     made: str
     version: str
 
 
 def write_manifest(folder: Path, version: str) -> None:
-    """Write the list, last of all: a backup without it is not whole."""
+    """Writes the manifest, last of all: a backup without it is incomplete."""
     created_at = datetime.fromtimestamp(int(time.time()), UTC).isoformat()
     body: dict[str, Any] = {"format": _FORMAT, "hubbub": version, "made": created_at, "files": {}}
     for name in FILES:
@@ -275,7 +275,7 @@ def write_manifest(folder: Path, version: str) -> None:
 
 
 def read_checked(folder: Path) -> Manifest:
-    """The list of a backup all of whose parts are as they were written.
+    """Reads a backup's manifest, and checks that all its parts are unchanged.
 
     Raises:
         BackupUnusable: a part is missing, damaged, or of a format that is not known.

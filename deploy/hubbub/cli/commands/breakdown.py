@@ -40,7 +40,7 @@ def _breakdown(options: BreakdownOptions) -> int:
 
 
 def show_breakdown(answer: Answer) -> None:
-    """Shares of every part with their intervals, and what has no answer yet."""
+    """Shows the shares of every part with intervals, and parts without an answer."""
     if answer["notice"]:
         explain(answer["notice"])
     every = rows("breakdown", answer)

@@ -62,7 +62,7 @@ class BuildOptions:
 
 @options
 class SchemaOptions:
-    """`hubbub catalog schema` has none."""
+    """Options of `hubbub catalog schema`: none."""
 
 
 @command("catalog check", text="check a catalog, show what each metric reveals")
@@ -94,7 +94,7 @@ def _check(options: CheckOptions) -> None:
 
 
 def _too_few_reports(metrics: Sequence[Metric]) -> Iterator[str]:
-    """A warning for each metric that expects too few reports to be answered."""
+    """Yields a warning for each metric with too few expected reports for an answer."""
     for metric in metrics:
         if metric.choice and metric.choice.reports < metric.fewest:
             yield (
@@ -105,7 +105,7 @@ def _too_few_reports(metrics: Sequence[Metric]) -> Iterator[str]:
 
 
 def _say_promise(metric: Metric) -> None:
-    """What a whole epoch says of one person, what several do, and what decides it."""
+    """Prints the central epsilon of one epoch and of several, and what limits it."""
     # Imports numpy and scipy, which reading the promise needed already.
     from hubbub.privacy.crowd import (  # noqa: PLC0415 others need neither
         kept_by,
@@ -139,7 +139,7 @@ def _say_promise(metric: Metric) -> None:
 
 
 def _of_tree(metric: Metric) -> str:
-    """How many reports of all a metric's tree waits for."""
+    """The number of reports that a metric's tree waits for."""
     tree = finder_of(metric)
     whole = ceil(tree.fewest / metric.discover)
     return (

@@ -11,7 +11,7 @@ from hubbub.signing.log.logging_bundles import LOG
 
 
 def build(options: BuildOptions) -> int:
-    """Read, sign and write, as `hubbub catalog` was told."""
+    """Reads the catalog, signs the bundle, and writes it with the stream table."""
     try:
         roots = read_text(options.roots) if options.roots else None
     except ValueError as error:

@@ -73,7 +73,7 @@ def _codegen(options: CodegenOptions) -> None:
 
 
 def python_module(catalog: Catalog) -> str:
-    """The module's text. Raises BadParameter for two metrics that Python would call the same."""
+    """The text of the module. Raises BadParameter if two metrics get the same Python name."""
     return "\n".join(_lines(catalog))
 
 
@@ -125,7 +125,7 @@ def _lines(catalog: Catalog) -> Iterator[str]:
 
 
 def _type_of_parts(metric: Metric) -> str:
-    """The type of each part, by its name."""
+    """The type of each part's value, by the part's name."""
     types = []
     for part, own in metric.parts.items():
         kind = f"Literal[{', '.join(map(repr, own))}]"
@@ -138,13 +138,13 @@ def _type_of_parts(metric: Metric) -> str:
 
 
 def _identifier(name: str) -> str:
-    """What Python calls a metric: with underscores for what its names cannot hold."""
+    """A metric's Python name, with underscores for characters that names cannot have."""
     identifier = re.sub(r"[^a-z0-9_]", "_", name)
     return f"{identifier}_" if keyword.iskeyword(identifier) else identifier
 
 
 def _type(metric: Metric) -> str:
-    """The type of what report() takes."""
+    """The type of the argument of report()."""
     if metric.values is None and not metric.kind:
         return "str" if metric.randomizer.VALUES == "strings" else "float"
     values = metric.values or ()

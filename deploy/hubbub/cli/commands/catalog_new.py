@@ -44,7 +44,7 @@ _VALUES: Final = Exclusive()
 
 
 def _edges(text: str) -> str:
-    """Edges as TOML writes them."""
+    """Edges in TOML."""
     ends = text.split(":")
     if len(ends) == 1:
         return f"[{', '.join(repr(read_number(end)) for end in text.split(','))}]"
@@ -135,7 +135,7 @@ class NewOptions:
 
 
 def packaged_schema() -> str:
-    """The JSON Schema of metrics.toml, as the package has it."""
+    """The JSON Schema of metrics.toml in the package."""
     return (files("hubbub.cli") / _SCHEMA).read_text("utf-8")
 
 
@@ -174,7 +174,7 @@ def _new(options: NewOptions) -> None:
 
 
 def _refuse_unused(options: NewOptions) -> None:
-    """Raises BadParameter for options that what is reported has no field for."""
+    """Raises BadParameter for options that have no field for this kind of value."""
     of_numbers = {
         f"--kind {options.kind}": options.kind != _KIND,
         "--unit": options.unit is not None,
@@ -191,7 +191,7 @@ def _refuse_unused(options: NewOptions) -> None:
 
 
 def _read(path: Path) -> str | None:
-    """The catalog as it is, or None if there is none."""
+    """The text of the catalog; None if it does not exist."""
     if not path.exists():
         return None
     try:
@@ -209,7 +209,7 @@ def _tables(text: str, kind: str) -> Mapping[str, object]:
 
 
 def _experiment(options: NewOptions, before: str) -> Iterator[str]:
-    """The table of the experiment, unless the catalog has it."""
+    """Yields the lines of the experiment's table, unless the catalog has it."""
     if not options.experiment or options.experiment in _tables(before, "experiments"):
         return
     if not FIELD.fullmatch(options.experiment):
@@ -224,7 +224,7 @@ def _experiment(options: NewOptions, before: str) -> Iterator[str]:
 
 
 def _fields(options: NewOptions) -> dict[str, str]:
-    """Each field as TOML writes it: of an option, of an answer, or as is usual."""
+    """Each field in TOML: from an option, an answer, or the default."""
     description, owner = options.description, options.owner
     try:
         description = _asked(description, "What is asked, in a line?")
@@ -256,7 +256,7 @@ def _fields(options: NewOptions) -> dict[str, str]:
 
 
 def _missing(options: NewOptions) -> str:
-    """The options that are needed where no terminal answers: a line for each."""
+    """The required options that are missing, a line for each, if no terminal can answer."""
     lines = ["there is no terminal to ask on, so these options are needed:"]
     if not options.description.strip():
         lines.append("  --description is needed: what the metric asks, in a line")
@@ -276,7 +276,7 @@ def _is_terminal() -> bool:
 
 
 def _asked(text: str, question: str) -> str:
-    """The text, or the answer to a question. Raises EOFError where nobody answers."""
+    """The text, or the answer to a question. Raises EOFError if nobody answers."""
     while not text.strip():
         if not _is_terminal():
             raise EOFError
@@ -285,7 +285,7 @@ def _asked(text: str, question: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """As TOML writes a text, which is as JSON does."""
+    """A text in TOML, whose quoting JSON shares."""
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -299,7 +299,7 @@ def _values(text: str) -> str:
 
 
 def _reported(options: NewOptions) -> dict[str, str]:
-    """The fields that say what can be reported."""
+    """The fields that define the values."""
     if options.boolean:
         return {"kind": _quoted("boolean")}
     if options.range:
@@ -322,7 +322,7 @@ def _reported(options: NewOptions) -> dict[str, str]:
 
 
 def _lines(name: str, fields: Mapping[str, str]) -> Iterator[str]:
-    """The metric's table, each field below what it means."""
+    """Yields the lines of the metric's table, each field below its meaning."""
     meanings = {item.name: item.entry.meaning for item in [*own_fields(AUTO), *fields_of(Metric)]}
     for field in fields_of(Metric):
         meanings |= {other: says.meaning for other, says in field.entry.others.items()}
@@ -337,9 +337,9 @@ def _lines(name: str, fields: Mapping[str, str]) -> Iterator[str]:
 
 
 def _check(path: Path, text: str, name: str) -> None:
-    """Raises CatalogInvalid unless the catalog would be one: read beside it, for its files.
+    """Raises CatalogInvalid unless the new catalog is valid; reads it beside the old for its files.
 
-    What is wrong with the metric of this name is told by its options: no file has its lines.
+    Errors about the metric of this name mention its options, since no file has its lines.
     """
     folder = path.resolve().parent
     with refuse_unwritable(folder, CatalogInvalid):
@@ -357,7 +357,7 @@ def _check(path: Path, text: str, name: str) -> None:
 
 
 def _option_of(field: re.Match[str]) -> str:
-    """What gave the new metric's field."""
+    """The option that set a field of the new metric."""
     return _OPTIONS.get(field[1], f"--{field[1].replace('_', '-')}")
 
 

@@ -50,7 +50,7 @@ export function arm<Name extends keyof Experiments>(
 
 
 def typescript_module(catalog: Catalog) -> str:
-    """The module's text."""
+    """The text of the module."""
     return "\n".join(_lines(catalog))
 
 
@@ -90,7 +90,7 @@ def _fields(models: Iterable[tuple[Metric, str]]) -> Iterator[str]:
 
 
 def _told(model: Learning) -> str:
-    """The types of what learn() takes."""
+    """The types of the arguments of learn()."""
     features = [
         (feature.name, _texts(map(str, feature.says)) if feature.is_listed else "number | boolean")
         for feature in model.features
@@ -109,7 +109,7 @@ def _label(model: Learning) -> str:
 
 
 def _type(metric: Metric) -> str:
-    """The type of what report() takes."""
+    """The type of the argument of report()."""
     if metric.parts:
         fields = [
             f"readonly {_text(part)}: {'number' if part in metric.ranges else _listed(own)}"
@@ -136,5 +136,5 @@ def _texts(values: Iterable[str]) -> str:
 
 
 def _text(text: str) -> str:
-    """As TypeScript writes it, which JSON is."""
+    """A text in TypeScript, whose quoting JSON shares."""
     return json.dumps(text, ensure_ascii=False)

@@ -58,9 +58,9 @@ def _cross(options: CrossOptions) -> int:
 
 
 def show_cross(answer: Answer) -> None:
-    """Shares within rows with their intervals; then how the parts go together.
+    """Shows shares within rows with intervals, and the association of the parts.
 
-    By a third part a table for each of its values.
+    With a third part it shows a table for each of its values.
     """
     cells = rows("cross", answer)
     crossed = f"{answer['columns']} within {answer['rows']}"
@@ -93,7 +93,7 @@ def show_cross(answer: Answer) -> None:
 
 
 def _grid(answer: Answer, cells: Sequence[Row]) -> tuple[list[str], list[list[str]]] | None:
-    """Heads and lines of the whole table; None if it is wider than the terminal."""
+    """Heads and lines of the whole table; None if it is too wide for the terminal."""
     names = list(dict.fromkeys(cell["column"] for cell in cells))
     lines = [cells[first : first + len(names)] for first in range(0, len(cells), len(names) or 1)]
     head = [answer["rows"], *names]
@@ -111,7 +111,7 @@ def _share(row: Row) -> str:
 
 
 def _list(heading: str, answer: Answer, cells: Sequence[Row]) -> None:
-    """A line a cell, the farthest from independence first."""
+    """Prints a line per cell, those farthest from independence first."""
     table_rows = sorted(cells, key=lambda row: -abs(row["score"]))[:_CELLS]
     show_rows("cross", answer, heading, columns_of("cross", answer), table_rows)
     explain("the farthest from what independent parts would have first")

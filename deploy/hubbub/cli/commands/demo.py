@@ -50,12 +50,12 @@ AGE_GROUPS = ((25, "17-24"), (35, "25-34"), (45, "35-44"), (55, "45-54"), (65, "
 
 
 def candidates() -> list[str]:
-    """The 10,000 domains, most queried first."""
+    """The 10,000 most queried domains, in order."""
     return _text("top_domains.txt.gz").split()
 
 
 def people(number: int) -> list[Person]:
-    """So many people: the census's 30,162, again from the first when they do not suffice.
+    """`number` people: the 30,162 of the census, repeated if they do not suffice.
 
     Home pages follow Zipf's law with exponent 1.0 over the domains' ranks.
     """
@@ -163,7 +163,7 @@ def _run(home: Path, number: int, json_file: Path | None, *, keep: bool) -> int:
 def _send(
     run: LocalRun, everyone: Sequence[Person], seconds: dict[str, float]
 ) -> tuple[Sent, dict[str, int]]:
-    """Every person's answers, through to the totals: what was sent, and where it is."""
+    """Sends every person's answers through to the totals; returns what was sent, where it is."""
     both = BOTH_WAYS[0]
     first = send_one(run, everyone[0], both.alone)
     for line in story(first, len(everyone), both.alone, both.crowd):
@@ -183,7 +183,7 @@ def _send(
 
 
 def close_epochs(redis_url: str) -> None:
-    """End the epoch now, as an operator may: the pools go out whole instead of at midnight."""
+    """Closes the epoch now, as an operator may: pools go out whole instead of at midnight."""
 
     async def close() -> None:
         server = await connect_redis(redis_url)
@@ -194,7 +194,7 @@ def close_epochs(redis_url: str) -> None:
 
 
 def _drain(run: LocalRun, bar: Any, bars: Any) -> dict[str, int]:
-    """Wait until nothing is pooled or in flight: the law's terms, over all windows."""
+    """Waits until nothing is pooled or in flight; returns the law's terms over all windows."""
     deadline = time.monotonic() + _DRAIN_SECONDS
     while True:
         run.check()
@@ -208,7 +208,7 @@ def _drain(run: LocalRun, bar: Any, bars: Any) -> dict[str, int]:
 
 
 def _add_history(run: LocalRun, everyone: Sequence[Person], today: int) -> None:
-    """The days before today, and what both ways see of what they were given to show."""
+    """Adds the days before today, and shows their trend in both ways."""
     days = days_before(run.bundle, everyone, today)
     write_history(days, run.aggregator_redis, run.shuffler_redis)
     moved = epoch_date(today - CHANGED_DAYS_AGO, _DAY_SECONDS)
@@ -250,7 +250,7 @@ def _show_law(
 
 
 def _show_next(run: LocalRun, *, keep: bool) -> None:
-    """Where to go on."""
+    """Suggests what to do next."""
     if not keep:
         say(f"{program()} demo --keep leaves all this running, with a web page to look at it.")
         return

@@ -18,7 +18,7 @@ from hubbub.programs.unwritable import refuse_unwritable, replace_file
 
 
 def _false_share(text: str) -> float:
-    """A number; said of a metric's name, which argparse takes for one where it stands here."""
+    """Reads a number; a metric's name in its place gets an error of its own."""
     try:
         return read_number(text)
     except argparse.ArgumentTypeError:
@@ -90,9 +90,9 @@ def _discover(options: DiscoverOptions) -> None:
 
 
 def _write(path: Path, estimates: Mapping[str, Any], *, append: bool) -> None:
-    """The strings that were found whole, the most frequent first; behind those that are there.
+    """Writes the completely discovered strings, most frequent first, behind existing ones.
 
-    Then those that are likely, the surest first.
+    The likely strings follow, the surest first.
     """
     values = sorted(estimates["values"], key=lambda value: int(value["rank"]))
     names = [value["value"] for value in values]

@@ -53,7 +53,7 @@ def _doctor(options: DoctorOptions) -> int:
 
 
 def _certificates(folder: Path) -> Iterator[Finding]:
-    """Each file that ends soon; where none does, the first that ends."""
+    """Yields each file that expires soon; if none does, the first that expires."""
     by_end = sorted((_end(path), path) for path in folder.glob("*.pem"))
     for end, path in by_end:
         left = end - datetime.now(UTC)
@@ -68,7 +68,7 @@ def _certificates(folder: Path) -> Iterator[Finding]:
 
 
 def _end(path: Path) -> datetime:
-    """When the first of a file's certificates ends."""
+    """When the first certificate in a file expires."""
     certificates = x509.load_pem_x509_certificates(path.read_bytes())
     return min(certificate.not_valid_after_utc for certificate in certificates)
 
@@ -85,7 +85,7 @@ def _aggregator(service: ServiceOptions) -> Iterator[Finding]:
 
 
 def _queues(service: ServiceOptions) -> Iterator[Finding]:
-    """What waits and what was refused, by the law of conservation."""
+    """Yields what waits and what was refused, by the conservation law."""
     with service.connection() as connection:
         law = connection.status().document
     if not law["complete"]:

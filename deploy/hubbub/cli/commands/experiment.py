@@ -47,7 +47,7 @@ def _experiment(options: ExperimentOptions) -> None:
 
 
 def show_experiment(answer: Mapping[str, Any]) -> None:
-    """The effects with their intervals, the sizes of the arms, and the verdict."""
+    """Shows the effects with intervals, the sizes of the arms, and the verdict."""
     if answer["notice"]:
         explain(answer["notice"])
     if answer["values"]:

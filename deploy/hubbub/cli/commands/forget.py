@@ -82,7 +82,7 @@ async def _in_redis(server: RedisServer, bundle: Bundle, options: ForgetOptions)
 async def _lengths_of(
     name: str, bundle: Bundle, promises: Promises, windows: Collection[Window]
 ) -> set[str]:
-    """The lengths its epochs have and had, also of one that is retired, as the store remembers.
+    """All lengths of a metric's epochs, also of a retired one, as the store remembers them.
 
     Raises:
         UnknownMetric: neither bundle nor store knows it.
@@ -103,9 +103,9 @@ async def _lengths_of(
 
 
 def _why_none(lengths: Mapping[Window, str], before: float) -> str:
-    """Nothing is held, or what is takes reports yet.
+    """Says that nothing is held, or that what is held still accepts reports.
 
-    lengths: windows, with their epochs' lengths.
+    `lengths` maps windows to the lengths of their epochs.
     """
     closing_times = [
         closing_time(window.epoch, length)

@@ -149,7 +149,7 @@ def _run(options: InitOptions) -> None:
 
 
 def _check_party(options: InitOptions) -> None:
-    """Raises BadParameter where what is said of two parties does not go together."""
+    """Raises BadParameter if the options about two parties conflict."""
     party = options.party
     if party not in _BOTH and (options.peer or options.trust):
         raise BadParameter(
@@ -187,10 +187,10 @@ def initialise(
     peer: str = "",
     trust: Path | None = None,
 ) -> None:
-    """Make all of it; or of two parties the aggregator's half, where `trust` is given.
+    """Makes an installation, or, if `trust` is given, the aggregator's half of one by two parties.
 
-    tokens: the public key of the catalog's issuer of tokens, if it names one.
-    peer: the status of the other party's shuffler. trust: the other party's ca.pem.
+    `tokens` is the public key of the catalog's issuer, if it names one; `peer` is the address of
+    the other party's shuffler status; `trust` is the other party's ca.pem.
 
     Raises:
         BadParameter: the catalog names an issuer, and there is no key, or a key and none is named.
@@ -239,15 +239,15 @@ def _refuse_made(folder: Path) -> None:
 
 
 def _certify(folder: Path, names: Mapping[str, Sequence[str]], roles: Sequence[str]) -> None:
-    """Authorities and certificates of these roles, by which the containers call each other."""
+    """Makes authorities and certificates of these roles, for the names of the containers."""
     called = {role: [*_NAMES[role], *names[role]] for role in names}
     write_certificates(folder / "tls", called, folder / "tls-authorities", roles)
 
 
 def _settle(folder: Path, services: Sequence[str], peer: str = "", *, more: str = "") -> None:
-    """Settings, passwords, folders for data, and whose all of it is.
+    """Writes settings, passwords and data folders, and sets their owners.
 
-    peer: where the other party's service is, where there are two. more: what services are told.
+    `peer` is the other party's service, if there are two; `more` are further settings of services.
     """
     try:
         if "aggregator" in services:
@@ -273,9 +273,9 @@ def _settle(folder: Path, services: Sequence[str], peer: str = "", *, more: str 
 
 
 def _write_redis(folder: Path, services: Sequence[str], more: str) -> None:
-    """Settings, users with passwords of their own, and the URL that each service takes.
+    """Writes Redis' settings, users with passwords, and the URL for each service.
 
-    services: those that run here; others are no users. more: what services are told beside that.
+    `services` are those that run here, which become users; `more` are further settings of them.
     """
     (folder / "redis").mkdir(mode=0o700)
     source = files("hubbub.cli") / "redis"
@@ -298,7 +298,7 @@ def _write_redis(folder: Path, services: Sequence[str], more: str) -> None:
 
 
 def _write_access(folder: Path) -> None:
-    """Who may ask, what seals sessions of people who log in, and the password of Grafana."""
+    """Writes the access file, the key of login sessions, and Grafana's password."""
     for name in ("access", "passwords"):
         (folder / name).mkdir(mode=0o700)
     for name in ("analyst", "prometheus"):
@@ -310,7 +310,7 @@ def _write_access(folder: Path) -> None:
 
 
 def _give(folder: Path, user: int) -> None:
-    """Let the services read what is theirs."""
+    """Makes the services' files readable by their user."""
     names = ("keys", "tls", "redis", "access", "passwords", "data", "notice", "tokens", "issuer")
     for name in names:
         for path in (folder / name, *(folder / name).rglob("*")):

@@ -40,7 +40,7 @@ _DAY: Final = EPOCH_SECONDS["day"]
 
 @options
 class LifetimeOptions:
-    """How many opening keys, and for how long each."""
+    """Options for the number of opening keys, and the days of each."""
 
     # Ten years; and a bundle carries all keys.
     days: int = option(

@@ -58,7 +58,7 @@ def _ledger(options: LedgerOptions) -> None:
 
 
 def _trusted(trust: Trust, folder: str) -> Iterator[str]:
-    """Whose bundles are taken here, and how that came."""
+    """Yields the operator that each app trusts, and its number of handovers."""
     for app, pin in trust.pins.items():
         if folder in {"", pin.folder}:
             who = f'the app "{app}"' if app else "this folder"
@@ -138,7 +138,7 @@ def _report_loss(metric: MetricView) -> str:
 
 
 def _run_by(view: LedgerView) -> Iterator[str]:
-    """Who runs what, and what those could do together."""
+    """Yields who runs the services, and what they could do together."""
     if view.tokens:
         yield (
             f"Reports go with tokens of an account at {visible(view.tokens)}, which knows that "
@@ -159,7 +159,7 @@ def _run_by(view: LedgerView) -> Iterator[str]:
 
 
 def _lowered(view: LedgerView) -> Iterator[str]:
-    """What the operator asks less for a while, of all devices alike."""
+    """Yields what the operator asks of fewer devices for a while."""
     until = None if view.notice_until is None else _when(view.notice_until)
     for metric in view.metrics:
         if metric.lowered:
@@ -173,7 +173,7 @@ def _lowered(view: LedgerView) -> Iterator[str]:
 
 
 def _show_crowds(metrics: Sequence[MetricView]) -> None:
-    """The other promise of metrics that are asked in a crowd, and on whom each rests."""
+    """Shows the central promises of metrics with a crowd, and whom each depends on."""
     listing(
         "Questions in a crowd reveal less to an observer of whole epochs (in nats)",
         metrics,
@@ -197,7 +197,7 @@ def _show_crowds(metrics: Sequence[MetricView]) -> None:
 
 
 def _say_seals(metrics: Sequence[MetricView]) -> None:
-    """What is sealed so that a quantum computer opens it one day, and what is not."""
+    """Says which reports a future quantum computer could open, and which not."""
     hybrid = [metric.name for metric in metrics if metric.kem == X_WING]
     if hybrid:
         say(
@@ -226,7 +226,7 @@ def _metric_and_public(payload: PayloadView) -> str:
 
 
 def _when(seconds: float) -> datetime | None:
-    """The time, if calendars have it: a clock may have been anywhere."""
+    """The time as a date; None if no calendar has it, as after a clock error."""
     try:
         return datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError, TypeError):

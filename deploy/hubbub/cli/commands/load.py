@@ -98,7 +98,7 @@ def _run(options: LoadOptions) -> int:
 
 
 def _check_limits(bundle: Bundle, metrics: tuple[str, ...], options: LoadOptions) -> None:
-    """Devices keep to their ledgers: fewer of them than this could not report so much."""
+    """Raises BadParameter if devices' own limits forbid so many reports."""
     fewest = min(bundle.metric(name).limits.reports_per_epoch for name in metrics)
     needed = options.rate * options.seconds / len(metrics) / fewest
     if options.devices < needed:

@@ -55,17 +55,17 @@ def _read_key(option: str, text: str, kind: bytes = ED25519) -> NoteKey:
 
 
 def _read_witnesses(option: str, texts: tuple[str, ...]) -> tuple[NoteKey, ...]:
-    """Each witness once."""
+    """Reads the witnesses' keys, each once."""
     return tuple(_read_key(option, text, COSIGNATURE) for text in dict.fromkeys(texts))
 
 
 def _bundle_option(text: str) -> Any:
-    """The option of a bundle, which contains whose log it is in."""
+    """The option for a bundle, which names its log."""
     return option(text, default=Path(), exclusive=_ORIGIN)
 
 
 def _key_option() -> Any:
-    """The option that gives the log's key where no bundle does."""
+    """The option for the log's key, without a bundle."""
     return option(
         "key of the log, as NAME+ID+KEY, instead of --bundle",
         default=None,
@@ -77,7 +77,7 @@ def _key_option() -> Any:
 def _origin(
     options: "AuditOptions | CosignOptions | PublishOptions",
 ) -> tuple[Bundle | None, NoteKey]:
-    """The bundle, if one was given, and the log's key."""
+    """The bundle, if given, and the log's key."""
     if options.key:
         return None, options.key
     bundle = read_bundle(options.bundle)
@@ -195,7 +195,7 @@ def _entries(number: int) -> str:
 
 
 def _refuse_absent(log: ReadLog, bundle: Bundle, path: Path) -> None:
-    """Check that a device's bundle is in this log. Raises BundleRefused or LogBroken."""
+    """Raises BundleRefused or LogBroken unless a device's bundle is in this log."""
     if bundle.proof is None:
         raise BundleRefused(f"{path}: it does not prove that it is in its log")
     checkpoint = bundle.proof.checkpoint
@@ -204,7 +204,7 @@ def _refuse_absent(log: ReadLog, bundle: Bundle, path: Path) -> None:
 
 
 def _refuse_unknown(log: ReadLog, key: NoteKey, path: Path) -> None:
-    """Check that the log grew from the checkpoint in a file, and keep the new one there."""
+    """Checks that the log grew from the checkpoint in a file, and writes the new one there."""
     try:
         if path.exists():
             checkpoint = Checkpoint.open(path.read_text(), key)
@@ -216,7 +216,7 @@ def _refuse_unknown(log: ReadLog, key: NoteKey, path: Path) -> None:
 
 
 def _problems(log: ReadLog) -> Iterator[str]:
-    """What no honest operator's log has; shows what each bundle changes on the way."""
+    """Yields what no honest operator's log contains; shows what each bundle changes."""
     former: Bundle | None = None
     promises: dict[str, Promise] = {}
     for number, entry in enumerate(log.entries):
@@ -244,7 +244,7 @@ def _problems(log: ReadLog) -> Iterator[str]:
 
 
 def _gaps(log: ReadLog, bundle: Bundle, path: Path) -> Iterator[str]:
-    """Which devices that had a bundle before would refuse this one, or believe what is not so."""
+    """Yields which devices with an earlier bundle would refuse this one, or trust it wrongly."""
     if bundle.proof is None:
         return
     proofs, now = bundle.proof.grown, bundle.proof.checkpoint

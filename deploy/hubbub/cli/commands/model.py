@@ -136,7 +136,7 @@ def _show(document: Mapping[str, Any]) -> None:
 
 
 def _show_held_out(judgement: dict[str, Any], level: str) -> None:
-    """How good the finished model is, or when that will be known."""
+    """Shows the quality of the finished model, or when it will be known."""
     share = f"{100 * judgement['share']:g}% of devices"
     if not judgement["calibration"]:
         phrases = {

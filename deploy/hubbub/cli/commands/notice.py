@@ -144,7 +144,7 @@ def _read(path: Path) -> Notice:
 
 
 def _chances(options: MakeOptions, bundle: Bundle) -> dict[str, float]:
-    """By metric, the chance to take part that was requested; each metric is named once."""
+    """The requested chance to take part, by metric; refuses repeated metrics."""
     requests = [
         *((name, 0.0) for name in options.stop),
         *map(_sampling, options.sampling),
@@ -167,7 +167,7 @@ def _chances(options: MakeOptions, bundle: Bundle) -> dict[str, float]:
 
 
 def _sampling_of(bundle: Bundle, name: str) -> float:
-    """The sampling of a metric. Raises UnknownMetric, which lists an experiment's arms, too."""
+    """The sampling of a metric. Raises UnknownMetric, which also lists experiments' arms."""
     experiment = bundle.experiments.get(name.partition(".")[0])
     if experiment and name not in bundle.metrics:
         arms = ", ".join(f"{experiment.name}.{arm}" for arm in experiment.arms)
@@ -184,7 +184,7 @@ def _sampling(text: str) -> tuple[str, float]:
 
 
 def _carried(former: Notice | None, now: int) -> dict[str, tuple[Step, ...]]:
-    """What the notice before said, as far as it still matters: an epoch keeps the chance it has."""
+    """The steps of the previous notice that still matter, since an epoch keeps its chance."""
     if former is None:
         return {}
     carried = {}

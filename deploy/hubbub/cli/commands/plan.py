@@ -45,7 +45,7 @@ _FEWEST: Final = 100
 
 
 def plot(question: MetricDraft, rows: Sequence[Row], path: Path) -> None:
-    """Draw the smallest detectable share, or of a mean its interval, over a range of reports.
+    """Draws the smallest detectable share, or a mean's interval, against the number of reports.
 
     Raises:
         BadParameter: matplotlib is missing, another kind of file, or it cannot be written.
@@ -206,7 +206,7 @@ def _document(
 
 
 def _rows(options: PlanOptions, question: MetricDraft, metric: Metric | None) -> list[Row]:
-    """The recommended mechanism and the others, with the figure worked out that was not given."""
+    """The recommended mechanism and others, each with the figure that was not given."""
     goals = (options.error, options.detect, options.within, options.effect)
     goal = next((share for share in goals if share is not None), None)
     reports, epsilon, target = options.reports, options.epsilon, _target(options, question, metric)
@@ -240,7 +240,7 @@ def _rows(options: PlanOptions, question: MetricDraft, metric: Metric | None) ->
 
 
 def _check_percentile(options: PlanOptions, question: MetricDraft, metric: Metric | None) -> None:
-    """Raises BadParameter for a percentile of what has no parts of a range."""
+    """Raises BadParameter for a percentile of a question without parts of a range."""
     numeric = question.kind == "ranges" or (metric is not None and metric.edges)
     if options.percentile is None:
         if numeric and options.effect is not None:
@@ -256,7 +256,7 @@ def _check_percentile(options: PlanOptions, question: MetricDraft, metric: Metri
 def rank_errors(
     question: MetricDraft, rows: Sequence[Row], percentile: float | None
 ) -> list[float]:
-    """How far off in rank a percentile is, by row; infinitely where no reports are enough."""
+    """The error in rank of a percentile, by row; infinite if no number of reports suffices."""
     if percentile is None:
         return []
     return [
@@ -268,7 +268,7 @@ def rank_errors(
 
 
 def _target(options: PlanOptions, question: MetricDraft, metric: Metric | None) -> Target:
-    """The figure of a row that has to reach the goal."""
+    """The figure of a row that must reach the goal."""
 
     def off_in_rank(row: Row) -> float:
         percentile = options.percentile or 0.0
@@ -292,7 +292,7 @@ def _target(options: PlanOptions, question: MetricDraft, metric: Metric | None) 
 
 
 def _effects_of(options: PlanOptions, question: MetricDraft, metric: Metric | None) -> int:
-    """How many effects of the metric an experiment has, whose intervals hold together."""
+    """The number of a metric's effects in an experiment that share one confidence level."""
     arms = len(metric.experiment.arms) if metric and metric.experiment else 2
     measures = question.size if question.size > 2 else 1  # noqa: PLR2004 as of a boolean
     if options.percentile is not None:
@@ -301,7 +301,7 @@ def _effects_of(options: PlanOptions, question: MetricDraft, metric: Metric | No
 
 
 def row_json(row: Row) -> dict[str, Any]:
-    """A row with None for what does not exist: JSON has no infinity."""
+    """A row as JSON, with None for missing and infinite figures."""
     fields = asdict(row)
     return {
         name: None if isinstance(cell, float) and not isfinite(cell) else cell
@@ -310,7 +310,7 @@ def row_json(row: Row) -> dict[str, Any]:
 
 
 def found_unlisted(row: Row) -> float | None:
-    """The share from which a prefix tree finds a string by as many reports; None if never."""
+    """The share from which a prefix tree finds a string in as many reports; None if never."""
     if not isfinite(row.reports):
         return None
     share = found_from(PrefixTree(epsilon=row.epsilon), row.reports)
@@ -318,7 +318,7 @@ def found_unlisted(row: Row) -> float | None:
 
 
 def people_a_report(metric: Metric) -> float:
-    """How many people there are for each report of an epoch, of those that are asked in turn."""
+    """The number of people per report of an epoch, for metrics that ask them in turn."""
     days = len(days_of_period(metric.period, 0)) if metric.report_on else 1
     return days / counting(metric)
 
@@ -344,9 +344,9 @@ def show(
     *,
     ranks: tuple[str, list[float]] | None = None,
 ) -> None:
-    """The rows as a table, the catalog's own last, and what its columns mean.
+    """Shows the rows as a table, the catalog's own last, and explains its columns.
 
-    ranks: a percentile's name, and how far off in rank it is by each row.
+    `ranks` is a percentile's name, and its error in rank by row.
     """
     lines = [*rows, *([replace(own, mechanism=f"{own.mechanism} *")] if own else [])]
     worst = max(line.stderr for line in lines)
@@ -393,7 +393,7 @@ def show(
 
 
 def _say_columns(question: MetricDraft, best: Row) -> None:
-    """What the columns of errors mean, and of strings what is found that nobody lists."""
+    """Explains the columns of errors, and for strings what is found without a list."""
     mean = question.kind in MEANS
     wide = f", {2 * question.high:g} wide" if question.kind == "vector" else ""
     unit = f"of the range{wide}" if mean else "of all reports"
@@ -416,7 +416,7 @@ def _say_columns(question: MetricDraft, best: Row) -> None:
 
 
 def _say_people(metric: Metric) -> None:
-    """Of whose people a part is asked, how many there are."""
+    """Says how many people are needed if only some are asked in each epoch."""
     if (of := people_a_report(metric)) != 1:
         say(
             f"reports: of one {metric.epoch}, from {of:,.4g} times as many people, since each "
@@ -425,7 +425,7 @@ def _say_people(metric: Metric) -> None:
 
 
 def show_simulated(drawing: dict[str, Any]) -> None:
-    """What was drawn: true beside estimated, the most frequent first."""
+    """Shows a simulated collection: true beside estimated, the most frequent first."""
     listing(
         f"one drawing of {several(drawing['reports'], 'report')} by {drawing['mechanism']}, "
         f"seed {drawing['seed']}: "

@@ -76,7 +76,7 @@ def _attack(options: AttackOptions) -> None:
 def _fakes(
     catalog: Catalog, metrics: Sequence[Metric], options: AttackOptions
 ) -> dict[str, tuple[float, int | None]]:
-    """Of each metric the share of fake reports; and how many, where accounts bound them."""
+    """The share of fake reports by metric, and their number if accounts limit them."""
     if options.accounts is None:
         return {metric.name: (options.fake, None) for metric in metrics}
     if options.others is None:
@@ -127,10 +127,10 @@ def _effect(metric: Metric, options: AttackOptions, fake: float) -> dict[str, An
 
 
 def _effect_of_model(metric: Metric, options: AttackOptions, fake: float) -> dict[str, Any]:
-    """How far fake reports move the mean direction of their round, whose length is at most 1.
+    """The distance by which fake reports move a round's mean direction, whose length is at most 1.
 
-    A fake one sends the word of the whole pool that lies farthest along the direction it pushes:
-    the largest of so many normal numbers, by its median, over what an honest word is divided by.
+    A fake report sends the word of the pool that points farthest in the desired direction: the
+    median of the largest of so many normal numbers, divided by the scale of an honest word.
     """
     codes = codes_of_round(metric, 1)
     farthest = NormalDist().inv_cdf(0.5 ** (1 / (codes.books * codes.words)))
@@ -153,7 +153,7 @@ def _effect_of_model(metric: Metric, options: AttackOptions, fake: float) -> dic
 def _measured(
     metric: Metric, attack: Attack, targets: Sequence[Any], honest: int, share: float
 ) -> float:
-    """By how much the targets' share of all reports grew, in one drawing."""
+    """The increase of the targets' share of all reports, in one simulation."""
     mechanism, source = metric.randomizer, SystemBits()
     values = family_for(mechanism).examples(mechanism)
     fake = round(honest * share / (1 - share))

@@ -92,7 +92,7 @@ class CapacityOptions:
 
 
 def _traffic_a_day(reports: float, epoch: str) -> Traffic:
-    """So many reports a day of a metric of two bytes a payload and 128 cells."""
+    """A number of reports per day, of a metric with payloads of two bytes and 128 cells."""
     return Traffic(
         a_day=reports,
         epoch_seconds=EPOCH_SECONDS[epoch],
@@ -203,7 +203,7 @@ def _show(
 
 
 def _all_machines(all_needs: Sequence[Need]) -> int:
-    """Masters with their replicas, and of each service one more."""
+    """The number of machines: masters with replicas, and one spare of each service."""
     return sum(
         2 * need.machines if need.part.startswith("Redis") else need.machines + 1
         for need in all_needs
@@ -211,7 +211,7 @@ def _all_machines(all_needs: Sequence[Need]) -> int:
 
 
 def _least(number: float) -> str:
-    """One decimal; what is less than a tenth is not shown as none."""
+    """A number with one decimal, where less than 0.1 is not shown as 0."""
     return f"{number:,.1f}" if number >= 0.1 else "< 0.1"  # noqa: PLR2004
 
 
@@ -235,7 +235,7 @@ def _minutes(seconds: float) -> str:
 
 
 def _measured_us() -> tuple[float, float]:
-    """What opening a report takes on one processor of this machine, by X25519 and by X-Wing."""
+    """Microseconds to open a report on one processor of this machine: X25519, X-Wing."""
     key = OpeningKey(1, secrets.token_bytes(32)).with_x_wing()
     x25519, x_wing = (_opening_us(half) for half in key.halves().values())
     return x25519, x_wing

@@ -56,7 +56,7 @@ _FLOORS: Final = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Way:
-    """One way to be private. Standard errors in reports: of a rare value, and of one in ten."""
+    """One way to be private. Standard errors, in reports, of a rare value and of one in ten."""
 
     way: str
     epsilon_local: float | None
@@ -181,7 +181,7 @@ def _curator(promise: CentralPromise) -> _Way:
 
 
 def _padded(promise: CentralPromise, dummies: int | str, question: MetricDraft) -> CentralPromise:
-    """The promise with so many dummies of the shuffler, or as many as are worth it."""
+    """The promise with this number of shuffler's dummies, or the worthwhile number."""
     if isinstance(dummies, int):
         return replace(promise, dummies=dummies)
     padded = ExactAccountant().padded(promise, question.size, dummies)
@@ -193,7 +193,7 @@ def _padded(promise: CentralPromise, dummies: int | str, question: MetricDraft) 
 def _way(
     name: str, crowd: ShuffledEpoch, promise: CentralPromise, errors: tuple[float, float]
 ) -> _Way:
-    """A crowd. errors: standard errors of a rare value, and of one in ten."""
+    """A crowd as a row; `errors` are standard errors of a rare value and of one in ten."""
     return _Way(
         way=name,
         epsilon_local=crowd.epsilon_local,
@@ -204,7 +204,7 @@ def _way(
 
 
 def _alone(what: str, epsilon: float, rare: float, tenth: float) -> _Way:
-    """Reports that are as private by themselves as the promise asks for."""
+    """A row of reports that keep the promise individually."""
     return _Way(
         way=f"alone, {what}",
         epsilon_local=epsilon,
@@ -215,7 +215,7 @@ def _alone(what: str, epsilon: float, rare: float, tenth: float) -> _Way:
 
 
 def _of_values(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
-    """A crowd at each floor, and reports that are as private by themselves."""
+    """Rows of crowds at each floor, and of reports that keep the promise individually."""
     reports, central = promise.crowd, promise.epsilon
     most = ExactAccountant().largest(promise, question.size)
     ways = [_crowd(promise, question, local) for local in (*_below(central, most), most)]
@@ -226,7 +226,7 @@ def _of_values(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
 
 
 def _of_strings(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
-    """The same of strings, hashed to as many buckets as serve best at each floor."""
+    """The same for strings, with the best number of hash buckets at each floor."""
     reports, central, ways = promise.crowd, promise.epsilon, list[_Way]()
     for floor in (*_below(central, promise.max_local_epsilon), promise.max_local_epsilon):
         way = _hashed_crowd(replace(promise, max_local_epsilon=floor))
@@ -242,7 +242,7 @@ def _of_strings(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
 
 
 def _of_parts(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
-    """A crowd that tells two parts together, or three; and reports that tell two by themselves."""
+    """Rows of crowds with two or three parts per report, and of individual reports with two."""
     reports, central, ways = promise.crowd, promise.epsilon, list[_Way]()
     for number in range(2, min(len(question.parts), 3) + 1):
         own = {"sizes": question.parts, "ways": number}
@@ -264,7 +264,7 @@ def _of_parts(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
 
 
 def _cell_errors(mechanism: Any, reports: int) -> tuple[float, float]:
-    """Of a cell of the first table: that nobody holds, and that one in ten do."""
+    """Standard errors of a cell of the first table: of one that nobody holds, of one in ten."""
     examples = [mechanism.with_cell(0, turn) for turn in (0, 1)]
     expected = family_for(mechanism).expected(mechanism, examples, np.array([0.1, 0.9]), reports)
     return reports * float(expected.absent[0]), reports * float(expected.stderrs[0])
@@ -283,14 +283,14 @@ def _hashed_crowd(promise: CentralPromise) -> _Way:
 
 
 def _found_unlisted(promise: CentralPromise) -> tuple[float, float]:
-    """Of a prefix tree in such a crowd: its local epsilon, and the share of what it finds."""
+    """For a prefix tree in such a crowd: local epsilon, and smallest share that it finds."""
     planned = planned_strings({"mechanism": CROWD_TREE}, promise, ExactAccountant())
     local = planned.epsilon or promise.epsilon
     return local, found_from(PrefixTree(epsilon=local), promise.crowd)
 
 
 def _below(central: float, most: float) -> list[float]:
-    """Lower floors, well apart from the largest, and none that is the promise itself."""
+    """Smaller floors, well apart from the largest one, without the promise itself."""
     return [floor for floor in _FLOORS if central < floor < most - 0.25]
 
 
@@ -361,7 +361,7 @@ def _show(promise: CentralPromise, question: MetricDraft, ways: Sequence[_Way]) 
 
 
 def _worth(promise: CentralPromise, question: MetricDraft, ways: Sequence[_Way]) -> str:
-    """Whether the dummies win, by the exact errors of both."""
+    """Says whether dummies are better, by the exact errors of both."""
     padded = next(way for way in reversed(ways) if way.way == "crowd")
     local = ExactAccountant().largest(replace(promise, **NO_DUMMIES), question.size)
     alone = ShuffledEpoch(

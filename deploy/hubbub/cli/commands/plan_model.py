@@ -51,7 +51,7 @@ def _model(options: ModelOptions) -> None:
 
 
 def _show(options: ModelOptions, rows: list[dict[str, Any]]) -> None:
-    """What each epsilon asks for, as a table or as JSON."""
+    """Shows what each epsilon needs, as a table or as JSON."""
     if options.format == "json":
         say_json(
             {
@@ -94,7 +94,7 @@ def _show(options: ModelOptions, rows: list[dict[str, Any]]) -> None:
 
 
 def _row(numbers: int, epsilon: float, people: int | None) -> dict[str, Any]:
-    """What one epsilon asks for, of so many numbers of a gradient."""
+    """What one epsilon needs, for this number of coordinates of a gradient."""
     words = words_for(epsilon)
     codes = VectorCodes(epsilon=epsilon, dimensions=numbers, words=words, books=1)
     error = codes.squared_error

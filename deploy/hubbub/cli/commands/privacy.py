@@ -225,7 +225,7 @@ def _document(privacy_card: Card, name: str) -> Document:
 
 
 def _deltas(privacy_card: Card) -> str:
-    """Of the figures after the shuffler: the card's, and a crowd's own where it is another."""
+    """The deltas of the figures after the shuffler: the card's, and a crowd's if it differs."""
     own = [
         f"{metric.name} {metric.shuffled.delta:g}"
         for metric in privacy_card.metrics
@@ -235,7 +235,7 @@ def _deltas(privacy_card: Card) -> str:
 
 
 def _picture(privacy_card: Card) -> Table:
-    """How sure an observer who started from 50:50 can be afterwards, as bars to 100%."""
+    """Bars of how sure an observer can become who starts from 50:50."""
     spans = {f"all answers in a {span}": privacy_card.together[span] for span in SPANS}
     answers = {f"one answer, {names}": epsilon for epsilon, names in _alike(privacy_card).items()}
     rows = []
@@ -249,12 +249,12 @@ def _picture(privacy_card: Card) -> Table:
 
 
 def _answers(privacy_card: Card) -> list[str]:
-    """What one answer means, once for all metrics of which it means the same."""
+    """Explains what one answer means, once for all metrics with the same meaning."""
     return [f"One answer to {names}: {meaning(e)}" for e, names in _alike(privacy_card).items()]
 
 
 def _alike(privacy_card: Card) -> dict[float, str]:
-    """The names of the metrics, by what one report of theirs says."""
+    """The names of metrics, by the privacy loss of one report."""
     names: dict[float, list[str]] = {}
     for metric in privacy_card.metrics:
         names.setdefault(metric.per_report, []).append(metric.name)
@@ -262,7 +262,7 @@ def _alike(privacy_card: Card) -> dict[float, str]:
 
 
 def _facts(privacy_card: Card) -> Table:
-    """What the catalog says of every metric, with a column for each that it says of any."""
+    """The catalog's figures for every metric, with a column for each that any has."""
     labels = list(
         dict.fromkeys(fact.label for metric in privacy_card.metrics for fact in metric.facts)
     )
@@ -343,7 +343,7 @@ def _compose(options: ComposeOptions) -> None:
 
 
 def _history(path: Path) -> list[Event]:
-    """Events of a JSON list, such as [{"epsilon": 0.5, "delta": 0, "times": 12}]."""
+    """Reads events from a JSON list, such as [{"epsilon": 0.5, "delta": 0, "times": 12}]."""
     try:
         return [Event(**entry) for entry in read_json(read_text(path).encode())]
     except MALFORMED as error:

@@ -120,7 +120,7 @@ def _crowd(options: CrowdOptions) -> None:
 
 
 def _check(options: CrowdOptions) -> None:
-    """Raises BadParameter unless it is said which of promise and local epsilon is sought."""
+    """Raises BadParameter if options conflict, or give neither promise nor local epsilon."""
     if options.dummies != NOISE and not 0 <= int(options.dummies) <= MAX_REPORTS:
         raise BadParameter(f"--dummies {options.dummies} is outside [0, {MAX_REPORTS}]")
     both = options.local_epsilon is not None, options.central is not None
@@ -140,7 +140,7 @@ def _check(options: CrowdOptions) -> None:
 
 
 def _of_noise(crowd: ShuffledEpoch) -> dict[str, float]:
-    """The law of a value's dummies, for JSON; of 0 where lies alone keep the promise."""
+    """The distribution of a value's dummies, for JSON; 0 if none are needed."""
     noise = crowd.noise_dummies
     shift = noise.reach if noise else 0
     return {
@@ -152,7 +152,7 @@ def _of_noise(crowd: ShuffledEpoch) -> dict[str, float]:
 
 
 def _worked_out(options: CrowdOptions) -> tuple[ShuffledEpoch, float, float]:
-    """The crowd, what it says of one person, and what all epochs say together."""
+    """The crowd, its central epsilon for one epoch, and for all epochs together."""
     local = options.local_epsilon
     if options.dummies == NOISE and local is None:
         local = inf
@@ -177,7 +177,7 @@ def _worked_out(options: CrowdOptions) -> tuple[ShuffledEpoch, float, float]:
 
 
 def _promise(options: CrowdOptions) -> CentralPromise:
-    """What is to be kept, by all epochs together."""
+    """The promise to keep in all epochs together."""
     return CentralPromise(
         epsilon=options.central or 0.0,
         crowd=options.reports,
@@ -191,7 +191,7 @@ def _promise(options: CrowdOptions) -> CentralPromise:
 
 
 def _tell(options: CrowdOptions, crowd: ShuffledEpoch, central: float, together: float) -> None:
-    """The same in words."""
+    """Says the result in words."""
     local = crowd.epsilon_local
     dummies = f" and {crowd.dummies:,} dummies" if crowd.dummies else ""
     if crowd.noise_dummies:

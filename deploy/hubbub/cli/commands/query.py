@@ -21,23 +21,23 @@ _AFTER: Final = Exclusive()
 
 
 def _numbers(text: str) -> tuple[float, ...]:
-    """The numbers of one word: 50,90,99.9."""
+    """Reads the numbers of one argument: 50,90,99.9."""
     return tuple(read_number(number) for number in text.split(","))
 
 
 def _percentiles(text: str) -> tuple[float, ...]:
-    """The percentiles of one word: 50,p90,99.9."""
+    """Reads the percentiles of one argument: 50,p90,99.9."""
     return tuple(read_percentile(percentile) for percentile in text.split(","))
 
 
 def _joined(_: str, percentiles: tuple[tuple[float, ...], ...]) -> tuple[float, ...]:
-    """Those of all words, since the option may be repeated."""
+    """The percentiles of all arguments, since the option may be repeated."""
     return tuple(chain.from_iterable(percentiles))
 
 
 @options
 class PercentileOptions:
-    """Which percentiles of a number in parts."""
+    """The option for percentiles of a number in parts."""
 
     percentiles: tuple[float, ...] = option(
         "percentiles of a number with parts, as 50 or 50,90,99.9",

@@ -90,7 +90,7 @@ def _show(rows: list[tuple[str | int, ...]]) -> None:
 
 
 def _summary(names: list[str], decoded: Decoded, reports: int, rate: float) -> None:
-    """What the whole decode says, on standard error: results in a pipe stay results."""
+    """Summarises the decoding on standard error, so that a pipe gets results only."""
     detected = int(decoded.detected.sum())
     first = (
         f"{reports:,} reports, {len(names):,} candidates, {detected:,} detected at a false "
@@ -119,6 +119,6 @@ def _summary(names: list[str], decoded: Decoded, reports: int, rate: float) -> N
 
 
 def _progress(doing: str) -> None:
-    """What is being done, on a terminal; nothing in a pipe."""
+    """Shows the current step on a terminal; nothing in a pipe."""
     if sys.stderr.isatty():
         print(f"\r\033[K{doing}", end="", file=sys.stderr, flush=True)  # noqa: T201

@@ -179,9 +179,9 @@ def _left(budget: float | None) -> str:
 
 
 def _together(records: Sequence[Document], delta: float) -> dict[str, Any]:
-    """All that was released about one person who is in all of it.
+    """The total privacy loss of everything released, for a person in all of it.
 
-    A crowd's epoch counts once, however often it is published: all of it is made of the same.
+    A crowd's epoch counts once, however often it is published: all is computed from the same.
     """
     paid = [
         Event(epsilon=line["epsilon"], delta=line["delta"])

@@ -99,7 +99,7 @@ def _simulate(options: SimulateOptions) -> int:
 
 
 def _bundle(path: Path, name: str) -> Bundle:
-    """What would be built of a catalog, as far as one of its metrics is asked about."""
+    """The bundle that would be built of a catalog, as far as one of its metrics needs it."""
     catalog = read_aloud(path)
     whole = metric_name_of(name)
     if whole not in catalog.metrics:
@@ -131,7 +131,7 @@ def _document(plan: Plan, runs: Sequence[Run], summary: Summary) -> dict[str, An
 
 
 def _show(plan: Plan, last: Run, summary: Summary) -> None:
-    """The last run as a table, and what all of them say."""
+    """Shows the last run as a table, and a summary of all."""
     metric = plan.metric
     mean = bool(last.values) and last.values[0].detected is None
     digits = ",.5g" if mean else ",.0f"
@@ -192,7 +192,7 @@ def _show(plan: Plan, last: Run, summary: Summary) -> None:
 
 
 def _say_recall(last: Run, summary: Summary) -> None:
-    """How many of the frequent strings were found, and what was only begun."""
+    """Says how many of the frequent strings were found, completely or in part."""
     if summary.recall is not None:
         begun = summary.recall_begun
         more = f", {_percent(begun)} by its beginning at least" if begun != summary.recall else ""
@@ -206,7 +206,7 @@ def _say_recall(last: Run, summary: Summary) -> None:
 
 
 def _say_percentiles(metric: Metric, last: Run, summary: Summary) -> None:
-    """Of numbers in parts, percentiles beside the parts that the true ones are in."""
+    """Shows percentiles with the parts that contain the true ones."""
     if not last.percentiles:
         return
     table(
@@ -227,7 +227,7 @@ def _say_percentiles(metric: Metric, last: Run, summary: Summary) -> None:
 
 
 def _say_beside(plan: Plan, last: Run, summary: Summary) -> None:
-    """What is said of two parts, of public values, and of people whose sets are too large."""
+    """Says how associations, public fields and too large sets came out."""
     say_above_most(plan.metric, plan.truth.codes, plan.truth.counts)
     for association in last.associations:
         value_text = (
@@ -266,7 +266,7 @@ def _say_beside(plan: Plan, last: Run, summary: Summary) -> None:
 
 
 def _show_crowds(plan: Plan, summary: Summary) -> None:
-    """What the epochs say of one person, and how many did not leave."""
+    """Shows the central epsilon of the epochs, and how many did not leave."""
     metric = plan.metric
     if guarantee := central_of_plan(plan):
         say(

@@ -27,7 +27,7 @@ _ROWS: Final = 40
 
 
 def simulate_days(options: SimulateOptions, bundle: Bundle) -> int:
-    """Rehearse every day of a file, and show each day's truth beside its answer."""
+    """Rehearses every day of a file, and shows each day's truth beside its answer."""
     for name, value in (
         ("epochs", options.epochs != 1),
         ("reports", options.reports),
@@ -83,7 +83,7 @@ def simulate_days(options: SimulateOptions, bundle: Bundle) -> int:
 
 
 def say_above_most(metric: Metric, codes: Sequence[Any], counts: Sequence[int]) -> None:
-    """Say which part of the people hold sets that are too large, if somebody does."""
+    """Says which share of the people holds too large sets, if any."""
     if above := above_most(metric, codes, counts):
         largest = max(code.bit_count() for code in codes)
         say(
@@ -94,7 +94,7 @@ def say_above_most(metric: Metric, codes: Sequence[Any], counts: Sequence[int]) 
 
 
 def _show(metric: Metric, series: DaySeries) -> None:
-    """The newest days of a value in the last run."""
+    """Shows the newest days of a value in the last run."""
     digits = ".2%" if metric.values is not None else ",.5g"
     table(
         f"{metric.name}: {series.value}; the last run",
@@ -121,7 +121,7 @@ def _show(metric: Metric, series: DaySeries) -> None:
 
 
 def _say(metric: Metric, last: DayRun, summary: DaySummary) -> None:
-    """What all runs say."""
+    """Summarises all runs."""
     if metric.report_on and last.missed:
         say(f"{last.missed:,} times somebody was not there on the one day of their period")
     if last.below:

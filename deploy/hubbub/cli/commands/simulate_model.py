@@ -38,7 +38,7 @@ _FIGURES: Final = {
 
 
 def simulate_model(options: SimulateOptions, planned: Planned) -> int:
-    """Rehearses, and tells the last run's coefficients and what all runs come to."""
+    """Rehearses a model, and shows the last run's coefficients and a summary of all runs."""
     started = time.monotonic()
     if options.epochs != 1 or options.candidates:
         raise BadParameter("--epochs and --candidates are of metrics; a model has rounds")
@@ -95,7 +95,7 @@ def simulate_model(options: SimulateOptions, planned: Planned) -> int:
 
 
 def _refuse_small_crowd(planned: Planned, model: Model, people: int) -> None:
-    """Raises BadParameter where a round has no crowd, of so many people, and would not leave."""
+    """Raises BadParameter if the rounds of so many people do not reach the crowd."""
     if not planned.crowd:
         return
     judges = people * model.held_out
@@ -111,7 +111,7 @@ def _refuse_small_crowd(planned: Planned, model: Model, people: int) -> None:
 def _question(
     model: Model, options: SimulateOptions, last: Trained, people: People, test: People
 ) -> dict[str, Any]:
-    """What is rehearsed, and how much noise it has."""
+    """The rehearsed question as JSON, with its noise."""
     codes, rounds = codes_of(model), len(last.learned.rounds) - 1
     count = options.reports or len(people.labels)
     return {
@@ -143,7 +143,7 @@ def _over(figures: Sequence[float | None]) -> dict[str, float] | None:
 def _coefficients(
     model: Model, run: Trained, plain: Any, confidence: float
 ) -> list[dict[str, Any]]:
-    """Per unit of each feature, then the intercept, all as of columns in their own units."""
+    """Per feature, then the intercept, all for columns in their own units."""
     estimates = coefficients(model, run.learned.weights, run.learned.stderrs, confidence)
     truth = in_own_units(model, plain).tolist()
     return [
@@ -153,7 +153,7 @@ def _coefficients(
 
 
 def _show(document: dict[str, Any]) -> None:
-    """The last run's coefficients, the largest first, and how good all runs are."""
+    """Shows the last run's coefficients, largest first, and the quality of all runs."""
     last = document["runs"][-1]
     show_coefficients(
         f"{document['model']}: {document['kind']}, {document['people']:,} people in "
@@ -195,7 +195,7 @@ def _show(document: dict[str, Any]) -> None:
 
 
 def _show_told(judgement: dict[str, Any], confidence: float) -> None:
-    """What devices that taught nothing would say of the last run's model, by randomized reports."""
+    """Shows what held-out devices would report about the last run's model."""
     level = f"{100 * confidence:g}%"
     show_calibration(
         f"as {judgement['reports']:,} people held out tell it by randomized reports, in the last "

@@ -28,7 +28,7 @@ class MetricsOptions:
 
 @options
 class LookOptions:
-    """How often a service is looked at, and which."""
+    """Options for the interval of looks, and the service to look at."""
 
     every: float = option(
         "seconds between two updates (%(default)s)",
@@ -77,7 +77,7 @@ def _status(options: StatusOptions) -> int:
 
 
 def _watch_law(connection: Connection, every_seconds: float, *, whole: bool = False) -> int:
-    """The law, with what was counted a second since the last look."""
+    """Shows the conservation law repeatedly, with reports counted per second."""
     before: list[tuple[float, int]] = []
 
     def look() -> tuple[object, Callable[[], None]]:
@@ -101,7 +101,7 @@ def _watch_law(connection: Connection, every_seconds: float, *, whole: bool = Fa
 
 
 def _watch_what_comes(connection: Connection, every_seconds: float) -> int:
-    """Single reports in development; of production, which remembers none, the law."""
+    """Shows single reports in development; in production, which stores none, the law."""
     try:
         arrivals = _watched(connection, 0)
     except ServiceUnavailable:  # the law waits until it comes back
@@ -113,7 +113,7 @@ def _watch_what_comes(connection: Connection, every_seconds: float) -> int:
 
 
 def _watched(connection: Connection, after: int) -> dict[str, Any]:
-    """What arrived after the report of this number."""
+    """The reports that arrived after the one with this number."""
     return connection.service.ask("/v1/arrivals", {"after": after})
 
 
@@ -142,9 +142,9 @@ def _watch(options: WatchOptions) -> int:
 
 
 def watch_arrivals(answer: Found, after: Callable[[int], Found], every_seconds: float) -> None:
-    """Show what was found, and then what comes, until Ctrl-C.
+    """Shows what was found, and then what arrives, until Ctrl-C.
 
-    after: what came after the report of a number.
+    `after` returns what arrived after the report with a number.
     """
     explain(answer["notice"])
     explain("Every report as it is counted, what was sent in hex, and what it could have meant:")
@@ -178,9 +178,9 @@ _UNSURE: Final = ("pooled", "in_flight", "rejected", "withheld")
 
 
 def show_pipeline(answer: Mapping[str, Any], *, whole: bool = False) -> None:
-    """The law of all reports, and a line per stream over its epochs; what is not known is "?".
+    """Shows the conservation law, and a line per stream over its epochs; unknown terms are "?".
 
-    whole: a line per window, and every term.
+    If `whole`, it shows a line per window, and every term.
     """
     if answer["notice"]:
         explain(answer["notice"])
@@ -211,7 +211,7 @@ def show_pipeline(answer: Mapping[str, Any], *, whole: bool = False) -> None:
 
 
 def _show_streams(answer: Mapping[str, Any], streams: Sequence[Row], total: Row) -> None:
-    """As many streams as fit, those in which something waits or is lost first."""
+    """Shows as many streams as fit, first those in which reports wait or are lost."""
     table_rows = sorted(streams, key=_urgency)[:_STREAMS]
     columns = columns_of("status", answer)
     visible_columns = [
@@ -232,7 +232,7 @@ def _show_streams(answer: Mapping[str, Any], streams: Sequence[Row], total: Row)
 
 
 def _equation(answer: Mapping[str, Any], total: Row) -> str:
-    """The law in figures, and whether it holds."""
+    """The law with its figures, and whether it holds."""
     numbers = {
         column.field: f"{cell(column, total, of_means=False)} {column.title}"
         for column in columns_of("status", answer)
@@ -249,12 +249,12 @@ def _equation(answer: Mapping[str, Any], total: Row) -> str:
 
 
 def _where(total: Row) -> list[str]:
-    """Where what came is; fillers where there are some."""
+    """The states of accepted reports; fillers only if there are some."""
     return [term for term in TERMS[2:] if term != "fillers" or total["fillers"]]
 
 
 def _by_stream(windows: Iterable[Row]) -> list[Row]:
-    """The terms of each stream over all its epochs; of what is not known, None."""
+    """The terms of each stream over all its epochs; None for unknown ones."""
     streams: dict[str, list[Row]] = {}
     for window in windows:
         streams.setdefault(window["stream"], []).append(window)
@@ -275,5 +275,5 @@ def _sum(numbers: Iterable[int | None]) -> int | None:
 
 
 def _urgency(stream: Row) -> tuple[bool, int]:
-    """Streams that are out of balance first, then those of which most waits or was refused."""
+    """Sort key: streams out of balance first, then those with most waiting or refused."""
     return stream["balanced"] is not False, -sum(stream[term] or 0 for term in _UNSURE)

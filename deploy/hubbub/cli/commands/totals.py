@@ -98,7 +98,7 @@ def _estimates(options: EstimatesOptions) -> int:
 
 
 def _with_redis(options: TotalsOptions, work: Callable[[TotalsWriter], Awaitable[int]]) -> int:
-    """Do something with a writer that drops nothing from Redis: the exit code."""
+    """Calls `work` with a writer that drops nothing from Redis; returns the exit code."""
     place = Place.at(options.place)
 
     async def run(server: RedisServer, bundle: Bundle) -> int:

@@ -40,7 +40,7 @@ class UpOptions:
 
 
 def demo_catalog() -> Catalog:
-    """The catalog that the demo asks."""
+    """The catalog of the demo."""
     with as_file(files("hubbub.cli") / "demo_data" / "metrics.toml") as path:
         return read_aloud(path)
 
@@ -72,7 +72,7 @@ def _up(options: UpOptions) -> None:
 
 
 def _watching(path: Path, run: LocalRun) -> Callable[[], None]:
-    """What takes the catalog anew if it has changed since it was last asked."""
+    """A function that takes the catalog anew if it changed since the last call."""
     stamp = _looked(path)
 
     def look() -> None:
@@ -95,7 +95,7 @@ def _watching(path: Path, run: LocalRun) -> Callable[[], None]:
 
 
 def _looked(path: Path) -> tuple[int, int] | None:
-    """What tells a changed file; None while an editor replaces it."""
+    """What identifies a version of the file; None while an editor replaces it."""
     try:
         status = path.stat()
     except OSError:
@@ -104,7 +104,7 @@ def _looked(path: Path) -> tuple[int, int] | None:
 
 
 def until_interrupted(run: LocalRun, look: Callable[[], None] | None = None) -> None:
-    """Go on until Ctrl-C. look: done every second.
+    """Runs until Ctrl-C, and calls `look` every second.
 
     Raises ServiceUnavailable if a process ends by itself.
     """
