@@ -1,4 +1,4 @@
-"""The client's clock: what time it is, and waiting by it."""
+"""The client's clock: tells the time, and waits."""
 
 import threading
 import time
@@ -7,30 +7,30 @@ from typing import Final, Protocol
 
 
 class Clock(Protocol):
-    """What a client tells the time and waits by; `hubbub.client.testing.FakeClock` is one."""
+    """The clock of a client; `hubbub.client.testing.FakeClock` is another one."""
 
     def now(self) -> float:
         """Seconds since 1970."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds of a clock that nobody sets."""
+        """Seconds of a clock that cannot be set."""
         ...
 
     def sleep(self, seconds: float) -> None:
-        """Let so many seconds pass, in the caller's own thread."""
+        """Blocks the calling thread for `seconds`."""
         ...
 
     def wait(self, event: threading.Event, seconds: float | None) -> bool:
-        """Wait for an event, for at most so many seconds if any are said: whether it is set."""
+        """Waits for an event, at most for `seconds` (None: no limit); returns whether it is set."""
         ...
 
 
 class SystemClock:
-    """This device's.
+    """The clock of this device.
 
     Args:
-        tells: another time of day, for who replays the past; waits take as long as ever.
+        tells: another time of day, for replays of the past; waits take real time.
     """
 
     def __init__(self, tells: Callable[[], float] = time.time) -> None:

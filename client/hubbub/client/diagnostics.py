@@ -1,4 +1,4 @@
-"""What a client counts, and what it says of that: once each, to the app's log."""
+"""A client's counters, and its warnings in the app's log, each once."""
 
 import logging
 from collections import Counter
@@ -34,7 +34,7 @@ class Diagnostics:
         self.clipped: Counter[str] = Counter()
 
     def drop(self, dropped: Iterable[Dropped]) -> None:
-        """Count payloads that were given up, and tell the app."""
+        """Counts dropped payloads, and tells the app."""
         for report in dropped:
             self.dropped[report.reason] += 1
             self.warn_once(report.reason, "reports are dropped, and counted: %s", report.reason)
@@ -45,11 +45,11 @@ class Diagnostics:
                     self.warn_once("on_drop", "on_drop failed: %s", type(error).__name__)
 
     def warn_once(self, subject: str, message: str, *arguments: object) -> None:
-        """Log a warning, the first time that it is about this: of few things, for all are kept."""
+        """Logs a warning the first time for a subject; subjects are stored, so use few."""
         if subject not in self._warned:
             self._warned.add(subject)
             _log.warning(message, *arguments)
 
     def after_fork_in_child(self) -> None:
-        """After a fork, in the child: what was dropped is counted by its parent."""
+        """Resets the counters of dropped payloads, which the parent counts."""
         self.dropped = Counter()

@@ -40,7 +40,7 @@ _LIBRARIES: Final = ("cryptography", "grpcio", "protobuf", "rbcl", "pyhpke")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the examination: what was looked at, whether it is well, and what was seen.
+    """One result of a check: what was checked, whether it is well, and what was seen.
 
     A "fault" keeps reports or answers from arriving; a "note" is for a person to judge.
     """
@@ -51,7 +51,7 @@ class Finding:
 
 
 def examine(checks: Sequence[tuple[str, Check]]) -> list[Finding]:
-    """The findings of all checks; one that cannot be made is a fault, and the others go on."""
+    """Runs all checks; a check that fails to run is a fault, and the others continue."""
     findings: list[Finding] = []
     for subject, check in checks:
         try:
@@ -64,7 +64,7 @@ def examine(checks: Sequence[tuple[str, Check]]) -> list[Finding]:
 
 
 def device_checks(**settings: Any) -> list[tuple[str, Check]]:
-    """What a client of these settings would meet. settings: as of `Client.from_bundle()`."""
+    """The checks of a client with these settings, which are those of `Client.from_bundle()`."""
     bundles: list[Bundle] = []
 
     def bundle() -> Iterator[Finding]:
@@ -89,7 +89,7 @@ def device_checks(**settings: Any) -> list[tuple[str, Check]]:
 
 
 def show(findings: Sequence[Finding], *, as_json: bool) -> int:
-    """Print the findings; the exit code: 0 if none is a fault, else 1."""
+    """Prints the findings; returns the exit code, 0 without faults, else 1."""
     if as_json:
         print(json.dumps([asdict(finding) for finding in findings], indent=1))  # noqa: T201
     for finding in findings if not as_json else ():
@@ -128,7 +128,7 @@ def _bundle(bundle: Bundle, now: float) -> Iterator[Finding]:
 
 
 def _trust(bundle: Bundle, settings: Settings) -> Iterator[Finding]:
-    """Whether each app that is known here would take this bundle; the one of `settings.app`."""
+    """Yields whether each app known here would accept this bundle, or that of `settings.app`."""
     places = beside(state_home(), settings.state_dir)
     known = [name for name in look(places).pins if settings.app in (None, name)]
     if not known:
@@ -160,7 +160,7 @@ def _state(folder: Path) -> Iterator[Finding]:
 
 
 def _shuffler(bundle: Bundle, settings: Settings) -> Iterator[Finding]:
-    """Whether it answers a submission without a report, and how far apart the clocks are."""
+    """Yields whether the shuffler answers an empty submission, and the difference of clocks."""
     address = settings.relay or settings.shuffler or bundle.shuffler
     transport = transport_of(bundle, settings, insecure=False)
     begun = time.monotonic()
@@ -197,12 +197,12 @@ def _day(seconds: float) -> datetime:
 
 
 def _cause(error: Exception) -> str:
-    """The type alone may be shown: a text may contain what somebody reported."""
+    """The type of an error, without its text, which may contain a reported value."""
     return error.strerror or "" if isinstance(error, OSError) else type(error).__name__
 
 
 def main() -> int:
-    """Examine this device: 0 if nothing is wrong."""
+    """Examines this device; returns 0 if nothing is wrong."""
     parser = argparse.ArgumentParser(prog="python -m hubbub.client.doctor", description=__doc__)
     parser.add_argument("bundle", nargs="?", help="the app's bundle (HUBBUB_BUNDLE)")
     parser.add_argument("--app", help="name of the app whose trust is examined (HUBBUB_APP)")

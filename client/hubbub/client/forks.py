@@ -1,10 +1,10 @@
-"""Forks: what a process does before it forks, and what the parent and the child do after.
+"""Handling of forks: what a process does before one, and what parent and child do after.
 
-Python calls us around its own forks. A program that embeds Python (uWSGI) may fork without it; the
-child finds out by its number at the client's next call (`notice`).
+Python calls our hooks at its own forks. A program that embeds Python (uWSGI) may fork without them;
+the child then notices by its process number at the client's next call (`notice`).
 
 The child has a copy of everything and owns none of it: the queue is its parent's to send, a
-connection to SQLite or gRPC must not be used on both sides, and the thread did not come along.
+connection to SQLite or gRPC must not be used on both sides, and the thread is not copied.
 """
 
 import os
@@ -16,14 +16,14 @@ from weakref import WeakKeyDictionary
 
 @runtime_checkable
 class _StartsAnew(Protocol):
-    """Starts anew in a child."""
+    """A part that is reset in a child."""
 
     def after_fork_in_child(self) -> None: ...
 
 
 @runtime_checkable
 class _StandsStill(_StartsAnew, Protocol):
-    """Stands still for the moment of a fork."""
+    """A part that pauses during a fork."""
 
     def before_fork(self) -> None: ...
 
@@ -36,16 +36,15 @@ _following: Final[WeakKeyDictionary[object, Sequence[Any]]] = WeakKeyDictionary(
 
 
 def follow(owner: object, parts: Sequence[Any]) -> None:
-    """Let the parts of an object follow every fork for as long as it lives.
+    """Makes the parts of an object follow every fork for as long as it lives.
 
-    They stand still in this order and go on in the other. A part that has nothing to hold still,
-    or nothing at all to do, need not say so.
+    They pause in this order and continue in reverse. A part may lack methods that it does not need.
     """
     _following[owner] = parts
 
 
 def notice() -> None:
-    """Start anew if this process is a child that nobody told of its fork.
+    """Resets everything if this process is a child that was forked without our hooks.
 
     Every call of a client begins here. Locks that another thread held at the fork are replaced.
     """

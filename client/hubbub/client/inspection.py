@@ -1,4 +1,4 @@
-"""Looking at a state folder from outside: what left this device, without changing anything."""
+"""Reads a state folder from outside, without changing it: what left this device."""
 
 import contextlib
 import sqlite3
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def peek(folder: Path) -> "LedgerView":
-    """What the state in this folder says, in the words of the last bundle that used it.
+    """The content of a state folder, in terms of the last bundle that used it.
 
     Raises:
         StateUnusable: there is no state, or it cannot be read.
@@ -50,7 +50,7 @@ def state_folders(home: Path) -> list[Path]:
 
 
 def vouched(folder: Path) -> Vouched | None:
-    """What a state folder says of who used it; None if it says nothing that can be read."""
+    """The operator and promises recorded in a state folder; None if they cannot be read."""
     path = folder / FILE_NAME
     try:
         with _opened(path, "") as rows:
@@ -74,7 +74,7 @@ def _signed(rows: sqlite3.Connection) -> bytes | None:
 
 @contextlib.contextmanager
 def _opened(path: Path, remedy: str) -> Iterator[sqlite3.Connection]:
-    """The file, to read alone. Whatever it holds that is none of ours raises StateUnusable."""
+    """Opens the file for reading. Raises StateUnusable for malformed content, too."""
     try:
         refuse_other_than_file(path)
         uri = f"{path.absolute().as_uri()}?mode=ro"

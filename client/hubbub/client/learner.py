@@ -1,6 +1,6 @@
-"""The learner: the state of models as a process has it, and the examples that wait for it.
+"""The learner: the states of models in this process, and the examples that wait for them.
 
-Both are in memory alone: a device uses one state of a model, that of its round, once.
+Both are only in memory: a device uses one state of a model, that of its round, once.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,9 +38,9 @@ class Learner:
         self.awaited: dict[str, Example] = {}
 
     def teller(self, metric: Metric, number: int, example: Any) -> Teller | None:
-        """What a device of this round tells.
+        """The function that reports a device's example in this round.
 
-        None without the state that it learns by or judges, and of what is no model.
+        None without the state that the round needs, and for metrics that are no model.
         """
         model = metric.model
         if model is None:
@@ -59,7 +59,7 @@ class Learner:
         return lambda coins: judged(metric, own, label, edges, coins)
 
     def settle(self, name: str, example: Example, outcome: Outcome) -> list[Dropped]:
-        """Keep an example for as long as it awaits a state: the example that is given up for it.
+        """Keeps an example that awaits a state; returns the example that is dropped for it.
 
         That is the example itself if it has awaited its state and is refused now.
         """
@@ -71,12 +71,11 @@ class Learner:
         return [Dropped(name, outcome.value if former is example else REPLACED)]
 
     def hear(self, signed: bytes) -> None:
-        """Take the states that were fetched.
+        """Stores fetched states of models.
 
         Raises:
-            ModelsRefused: they are none of this operator's, older than those before, or have
-                another dimension than their model. What is wrong with one is told, and the others
-                are taken.
+            ModelsRefused: they are another operator's, older than the last ones, or of another
+                dimension than their model. It names what is wrong; the other states are stored.
         """
         models = open_models(signed, operator=self._operator)
         wrong = []
@@ -99,12 +98,12 @@ class Learner:
 
 
 def _of_vector(metric: Metric, number: int, vector: list[float]) -> Teller:
-    """Of a vector of length 1 at most, by the codes of a round."""
+    """Reports a vector of length 1 at most by the codes of a round."""
     return lambda coins: codes_of_round(metric, number).randomize(vector, coins)
 
 
 def _fits(state: ModelState, model: Learning, number: int, epsilon: float) -> bool:
-    """Whether a device of this round goes by a state."""
+    """Whether a state is the one that a device of this round needs."""
     judges = number > model.rounds
     return (
         # PRIVACY: of its own round alone. An older or newer one would be of other people.

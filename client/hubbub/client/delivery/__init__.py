@@ -1,1 +1,1 @@
-"""From the outbox to the shuffler, beside the app: seals, submits, and never once as two."""
+"""Delivery from the outbox to the shuffler in the background, sealed, each report once."""

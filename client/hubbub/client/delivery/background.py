@@ -1,4 +1,4 @@
-"""The thread that enters and sends while the app goes on; started by the first report."""
+"""The background thread that enters and sends reports; the first report starts it."""
 
 import contextlib
 import secrets
@@ -23,7 +23,7 @@ _random: Final = secrets.SystemRandom()
 
 
 class Background:
-    """A daemon thread; none in a forked child until it reports."""
+    """A daemon thread; a forked child has none until it reports."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Background:
         self._look_seconds: float | None = None
 
     def wake(self) -> None:
-        """Start the thread if need be, and let it look: there is something to do."""
+        """Starts the thread if need be, and signals that there is work."""
         if not self._wake.is_set():
             self._wake.set()
         if self._is_running() or self._lock.is_ours():
@@ -57,11 +57,11 @@ class Background:
                 self._thread = self._started()
 
     def _is_running(self) -> bool:
-        """Whether there is a thread that goes on: what the app lets raise in it may end it."""
+        """Whether a thread is running: an exception injected by the app may end it."""
         return self._thread is not None and self._thread.is_alive()
 
     def _started(self) -> threading.Thread | None:
-        """The thread, running; None where the system starts none now. The next wake tries again."""
+        """Starts the thread; None if the system starts none now, to be tried at the next wake."""
         thread = threading.Thread(target=self._run, name="hubbub-sender", daemon=True)
         try:
             thread.start()
@@ -71,22 +71,22 @@ class Background:
         return thread
 
     def end(self, wait_seconds: float) -> None:
-        """Let the thread end, for good."""
+        """Ends the thread for good."""
         self._end.set()
         self._wake.set()
         if self._thread and self._thread is not threading.current_thread():
             self._thread.join(wait_seconds)
 
     def before_fork(self) -> None:
-        """Before a fork there is nothing to stop: all that the thread uses holds by itself."""
+        """Does nothing before a fork: everything that the thread uses stops by itself."""
 
     def after_fork_in_parent(self) -> None:
-        """After a fork, in the parent: look now and then for what children leave to be sent."""
+        """Makes the parent look now and then for reports that children leave behind."""
         self._look_seconds = _LOOK_SECONDS
         self.wake()
 
     def after_fork_in_child(self) -> None:
-        """After a fork, in the child: the thread is the parent's."""
+        """Forgets the thread, which is the parent's."""
         self._lock = NoReentryLock()
         self._thread = None
         self._wake, self._end = Wakeup(), threading.Event()
@@ -112,7 +112,7 @@ class Background:
                 return
 
     def _idle_seconds(self, due: float | None) -> float | None:
-        """How long there is nothing to do, unless something is reported; None for ever."""
+        """How long there is nothing to do unless something is reported; None for ever."""
         if due is not None:
             return max(0.0, due - self._clock.monotonic())
         fetching = (
@@ -127,7 +127,7 @@ class Background:
         return min((look for look in looks if look is not None), default=None)
 
     def _step(self, due: float | None) -> float | None:
-        """Enter, and send if it is time: when to send next, or None if nothing waits."""
+        """Enters, and sends if due; returns when to send next, or None if nothing waits."""
         left_over = self._first and self._sender.waiting() > 0
         self._sender.fetch_models(_STATE_RETRY_SECONDS * 2)
         self._sender.enter(gently=True)

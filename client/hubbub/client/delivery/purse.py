@@ -1,8 +1,9 @@
-"""The purse: fetches tokens, and gives each report its own before it leaves.
+"""The purse: requests tokens, and assigns one to each report before it leaves.
 
-The tokens of an epoch are asked for at a moment of the epoch before that the device draws from its
-secret; where there are none yet, when something waits to be sent. Always for all streams of a
-length of epoch, and as many as one device may ever send: so what is asked says nothing of what is.
+The tokens of an epoch are requested at a moment of the previous epoch that follows from the
+device's secret, or, if there are none, when a report waits. A request is always for all streams
+with that length of epoch, and for as many tokens as one device may need: so it reveals nothing of
+reports.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -71,14 +72,14 @@ class Purse:
 
     @property
     def held(self) -> list[tuple[str, int, int]]:
-        """Reports that wait for a token: their stream, and first and last epoch."""
+        """Reports that wait for a token: stream, first and last epoch."""
         return [(stream, epoch, epoch) for stream, epoch, _ in sorted(self._lacking)]
 
     def fetch(self, timeout_seconds: float) -> None:
-        """Ask for what is due. What fails is tried again later.
+        """Requests the tokens that are due. Failures are retried later.
 
         Raises:
-            StateUnusable: what was asked for could not be kept.
+            StateUnusable: the request could not be stored.
         """
         if self._ask is None or timeout_seconds <= 0 or self._lock.is_ours():
             return
@@ -102,7 +103,7 @@ class Purse:
                 )
 
     def seconds_to_next(self) -> float | None:
-        """Until something is due that nobody waits for; None where nobody is asked."""
+        """Seconds until the next request that no report waits for; None without an issuer."""
         if self._ask is None:
             return None
         now = self._clock.now()
@@ -119,10 +120,10 @@ class Purse:
         return max(_SHORTEST_SECONDS, put_off, min([*moments, *ends]))
 
     def give(self, reports: Sequence[OutboxReport]) -> Mapping[int, Minted]:
-        """Each report its token, for good; those without are let go, and held from now on.
+        """Assigns tokens to reports for good; reports without one are held from now on.
 
         Raises:
-            StateUnusable: it could not be kept; none may leave.
+            StateUnusable: it could not be stored; no report may leave.
         """
         now = self._clock.now()
         pairs = [(r.id, (r.stream, r.epoch, self._key)) for r in reports]
@@ -137,13 +138,13 @@ class Purse:
         return tokens
 
     def settle(self, reports: Iterable[int]) -> None:
-        """These reports need their tokens no more, or their tokens had gone with others."""
+        """Forgets the tokens of reports that are done, or whose tokens were spent before."""
         gone = list(reports)
         if gone:
             self._state.wallet(lambda wallet: wallet.settle(gone))
 
     def after_fork_in_child(self) -> None:
-        """In a forked child: who was asking is the parent."""
+        """Resets a forked child: requests under way are the parent's."""
         self._lock = NoReentryLock()
 
     @property
@@ -151,7 +152,7 @@ class Purse:
         return sorted({metric.epoch for metric in self._bundle.streams.values()})
 
     def _kinds(self, length: str, epoch: int) -> dict[Kind, int]:
-        """What is asked for together, and how many tokens of each, in the order of names."""
+        """What is requested together, with numbers of tokens, in the order of names."""
         return {
             (name, epoch, self._key): metric.limits.reports_per_epoch
             for name, metric in sorted(self._bundle.streams.items())
@@ -171,7 +172,7 @@ class Purse:
         return [fromkey for fromkey in dict.fromkeys(due) if self._is_open(*fromkey)]
 
     def _wanted(self) -> list[tuple[str, int]]:
-        """The epochs of reports that wait for tokens of which the issuer was not asked."""
+        """The epochs of waiting reports for which the issuer was not asked yet."""
         streams = self._bundle.streams
         pairs = ((name, epoch) for name, epoch, _ in self._lacking if name in streams)
         kinds = ((streams[name].epoch, epoch) for name, epoch in pairs)
@@ -190,9 +191,9 @@ class Purse:
         return not is_pending
 
     def _moment(self, length: str, epoch: int) -> float:
-        """When the tokens of an epoch are asked for: somewhere in the one before.
+        """When the tokens of an epoch are requested: at a moment of the previous epoch.
 
-        PRIVACY: of the secret alone; so it says nothing of when the device reports.
+        PRIVACY: it follows from the secret alone, and so does not reveal when the device reports.
         """
         memo = DeviceMemo(self._state.device_state().secret, "tokens")
         step = memo.coins(f"{length}|{epoch}".encode()).below(_STEPS)
@@ -266,7 +267,7 @@ class Purse:
         self._note(length, epoch)
 
     def _refused(self, stream: str) -> list[bytes]:
-        """No outputs: the account has had its tokens of this epoch, for another device."""
+        """No outputs, because the account has had its tokens of this epoch, for another device."""
         self._diagnostics.warn_once(
             "tokens_had",
             'this account has had its tokens of "%s": reports of this epoch expire',
@@ -285,7 +286,7 @@ class Purse:
 
 
 def with_token(report: OutboxReport, minted: Minted | None) -> SealedReport:
-    """A report as it travels, with its token if it has one."""
+    """The report to send, with its token if it has one."""
     token = minted.token(report.sealed) if minted else b""
     return SealedReport(
         stream=report.stream,
@@ -297,16 +298,15 @@ def with_token(report: OutboxReport, minted: Minted | None) -> SealedReport:
 
 
 def _too_late(epoch: int, length: str) -> int:
-    """When the shuffler takes no report of an epoch any more, in seconds since 1970."""
+    """When the shuffler stops accepting reports of an epoch, in seconds since 1970."""
     return epoch_start(epoch + 1, length) + grace_seconds(length)
 
 
 def asking(bundle: Bundle, account: Account | None) -> "AskIssuer | None":
-    """How this app asks the bundle's issuer; None where the bundle names none.
+    """The function that asks the bundle's issuer; None if the bundle names none.
 
     Raises:
-        BadParameter: the account is none; or it names one, and there is no account, or not what
-            tokens need.
+        BadParameter: the account is invalid or missing, or what tokens need is not installed.
     """
     _check(account)
     if bundle.tokens is None:

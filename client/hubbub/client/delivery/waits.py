@@ -1,9 +1,9 @@
-"""How long a device waits before it sends, and before it tries again.
+"""Delays before a device sends, and before it retries.
 
-What stops a million devices at once, or starts them, must not bring them back as one: an hour that
-begins, an outage. So all waits are random, and those that can be are long. After a few tries within
-seconds a device comes back at a moment drawn evenly from two hours: those that an outage has left
-waiting then add no more calls to those of any other hour than these are (benchmarks/fleet.py).
+An event that stops or starts a million devices at once, such as an outage or the start of an hour,
+must not make them return at once. So all delays are random, and long where possible. After a few
+tries within seconds, a device retries at a uniform moment of the next two hours: after an outage,
+the waiting devices then add no more calls than those of any hour (benchmarks/fleet.py).
 """
 
 import secrets
@@ -38,29 +38,29 @@ class Waits:
         self._after = 0.0 if bundle.development else grace / _AFTER
 
     def before_sending(self, *, left_over: bool) -> float:
-        """Before what has been entered is sent; left_over: by a run before, where it waited."""
+        """The delay before entered reports are sent; `left_over` if they waited in a past run."""
         longest = min(self._hold, _LEFT_OVER_SECONDS) if left_over else self._hold
         return _random.uniform(0, longest)
 
     def after_an_epoch(self) -> float:
-        """Before what waited for the end of its epoch is sent, by every device of the app.
+        """The delay before reports that waited for the end of their epoch are sent.
 
-        They all know the moment when it ends: hours lie between them, where there are hours.
+        All devices know that moment: they are spread over hours, if the epoch has hours.
         """
         return _random.uniform(0, self._after)
 
     def before_trying_again(self, failures: int, min_seconds: float) -> float:
-        """After so many failures in a row; min_seconds: what `soon` or the shuffler say."""
+        """The delay after consecutive failures, at least `min_seconds`."""
         if failures <= _TRIES_AT_ONCE:
             return min_seconds
         return max(min_seconds, _random.uniform(0, self._apart))
 
 
 def soon(failures: int) -> float:
-    """Exponential backoff with full jitter, for who has the caller waiting."""
+    """A delay by exponential backoff with full jitter, while the caller waits."""
     return _random.uniform(0, longest_soon(failures))
 
 
 def longest_soon(failures: int) -> float:
-    """What `soon` is at most."""
+    """The largest delay of `soon`."""
     return min(_LONGEST_SECONDS, _FIRST_SECONDS * 2.0 ** min(failures, 20))

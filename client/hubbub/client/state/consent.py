@@ -1,7 +1,7 @@
-"""Consent: what the person said, as a number that grows with every yes and no, and how much.
+"""Consent: the person's decisions, counted by a number, and the epsilon that they allow.
 
-The number is even while this device may report. A payload carries the number that it was drawn
-under, and is never sent under another.
+The number is even while this device may report. A payload has the number under which it was drawn,
+and is never sent under another.
 """
 
 import math
@@ -46,7 +46,7 @@ class Consent:
 
     @property
     def local(self) -> float:
-        """The most that any report may say to any observer."""
+        """The largest local epsilon of any report."""
         return self.preference if self.max_local is None else self.max_local
 
 
@@ -56,7 +56,7 @@ def is_on(generation: int) -> bool:
 
 
 def turned(generation: int, *, on: bool) -> int:
-    """The number once reporting is switched; the same if it was so before."""
+    """The number after reporting is switched; unchanged if it was so before."""
     return generation + (on != is_on(generation))
 
 

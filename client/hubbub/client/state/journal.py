@@ -69,10 +69,10 @@ class Journal:
         return self._end + _MAX_MORE_BYTES + size_bytes <= _SIZE
 
     def append(self, drawn: PendingPayload) -> int:
-        """Note a payload that has room: its number. Not safe between threads.
+        """Stores a payload for which there is room; returns its number. Not safe between threads.
 
-        The file has its room, but a limit of the process (RLIMIT_FSIZE) may refuse or cut a write
-        there; memory has no such limit.
+        The file has its full size, but a limit of the process (RLIMIT_FSIZE) may refuse or cut a
+        write; the payload is then kept in memory, which has no such limit.
         """
         body = _encode(drawn)
         self._number += 1
@@ -95,35 +95,35 @@ class Journal:
         return self._number
 
     def rewind(self, done: int) -> None:
-        """Start over if everything up to the last number is done."""
+        """Starts over if everything up to the last number is done."""
         if done == self._number:
             self._end = 0
 
     def wipe(self) -> None:
-        """Overwrite everything: what was noted is to be forgotten. Raises OSError."""
+        """Overwrites everything that is to be forgotten. Raises OSError."""
         with contextlib.suppress(FileNotFoundError):
             self._take_hold()
             os.pwrite(self._file, bytes(_SIZE), 0)
         self._end = 0
 
     def close(self) -> None:
-        """Let go; what is in it waits for the next process."""
+        """Closes the file; its content waits for the next process."""
         if not self._end:
             with contextlib.suppress(OSError):  # of a folder that is gone
                 self._path.unlink()
         self.after_fork_in_child()
 
     def after_fork_in_child(self) -> None:
-        """Let go in a forked child: the journal is its parent's."""
+        """Closes the file in a forked child: the journal is its parent's."""
         with contextlib.suppress(OSError):
             if os.path.samestat(os.fstat(self._file), self._stat):
                 os.close(self._file)
 
     def _take_hold(self) -> None:
-        """Make sure that the number is the file's still, and the file whole.
+        """Checks that the descriptor is still this file's, and the file whole.
 
-        An app may close all descriptors, as a daemon does, and the number be another file's then;
-        whoever tidies up may cut the file. Its last records start over in a file that was cut.
+        An app may close all descriptors, as a daemon does, and reuse the number for another file;
+        and the file may have been truncated. Its last records then start over.
 
         Raises:
             OSError: the file is gone, or another process has it.
@@ -160,7 +160,7 @@ class Notes:
 
     @property
     def owner(self) -> str:
-        """This process, as the state knows it; no other one's numbers are taken for its own."""
+        """The name of this process in the state, which no other process shares."""
         return self._owner
 
     def has_room(self, size_bytes: int) -> bool:
@@ -171,13 +171,13 @@ class Notes:
         return self._last - self._entered < self._most
 
     def note(self, drawn: PendingPayload) -> int:
-        """Note a payload: its number."""
+        """Stores a payload; returns its number."""
         with self._lock:
             self._last = self._journal.append(drawn) if self._journal else self._last + 1
             return self._last
 
     def entered(self, upto: int) -> None:
-        """What was noted up to this number is the state's now."""
+        """Marks payloads up to this number as entered in the state."""
         with self._lock:
             self._entered = upto
             if self._journal:
@@ -186,20 +186,20 @@ class Notes:
                     self._open()
 
     def wipe(self) -> None:
-        """Overwrite everything."""
+        """Overwrites everything."""
         with self._lock:
             if self._journal:
                 self._journal.wipe()
 
     def close(self) -> None:
-        """Let go; what is left waits for the next process."""
+        """Closes the journal; its content waits for the next process."""
         with self._lock:
             if self._journal:
                 self._journal.close()
             self._journal = None
 
     def after_fork_in_child(self) -> None:
-        """Start anew in a forked child: the journal is the parent's."""
+        """Resets a forked child: the journal is the parent's."""
         if self._journal:
             self._journal.after_fork_in_child()
         self._start()
@@ -213,7 +213,7 @@ class Notes:
         self._open()
 
     def _open(self) -> None:
-        """A journal, if there can be one, from the last number on."""
+        """Opens a journal if possible, continuing at the last number."""
         if sys.platform != "win32":  # without its locks nobody could tell an orphan
             with contextlib.suppress(OSError):
                 self._journal = Journal(self._folder, self._last)
@@ -221,7 +221,7 @@ class Notes:
 
 
 def orphans(folder: Path) -> Iterator[tuple[Path, list[tuple[int, PendingPayload]]]]:
-    """Each journal whose process has ended, with what it holds; locked until the next is asked."""
+    """Yields each journal whose process has ended, with its content, locked meanwhile."""
     for path in sorted(folder.glob(f"*{_SUFFIX}")):
         try:
             file = os.open(path, os.O_RDWR | getattr(os, "O_NONBLOCK", 0))
@@ -236,7 +236,7 @@ def orphans(folder: Path) -> Iterator[tuple[Path, list[tuple[int, PendingPayload
 
 
 def _lock(file: int) -> bool:
-    """Take the file if its owner has ended. The lock ends with the process, however it ends."""
+    """Locks the file if its owner has ended. The lock ends with the process."""
     if sys.platform == "win32":
         return False
     with contextlib.suppress(BlockingIOError):

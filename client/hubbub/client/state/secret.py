@@ -1,4 +1,4 @@
-"""The device's secret, and the permanent coins that follow from it."""
+"""The device's secret, and the permanent randomness derived from it."""
 
 import hashlib
 import hmac
@@ -13,11 +13,11 @@ _PURPOSES: Final = 256
 
 
 class DeviceMemo:
-    """A device's permanent coins for one metric: nothing but the secret is stored.
+    """A device's permanent randomness for one metric; only the secret is stored.
 
-    HMAC-SHA256 under the secret separates metrics and purposes; values enter only hashed. What
-    the last purposes' coins answered is held in memory, so that an unchanged value costs no more
-    hashing. Not safe between threads.
+    HMAC-SHA256 under the secret separates metrics and purposes; values enter only hashed. Recent
+    answers are cached in memory, so that an unchanged value needs no more hashing. Not safe between
+    threads.
     """
 
     __slots__ = ("_answers", "_metric", "_secret", "_tags")
@@ -29,7 +29,7 @@ class DeviceMemo:
         self._tags: OrderedDict[bytes, str] = OrderedDict()
 
     def coins(self, purpose: bytes, /) -> BitSource:
-        """The coins of this purpose, the same for as long as the secret lives."""
+        """The randomness for a purpose, the same for as long as the secret exists."""
         answers = self._answers.get(purpose)
         if answers is None:
             answers = self._answers[purpose] = []
@@ -38,7 +38,7 @@ class DeviceMemo:
         return _Remembered(answers, lambda: KeyedBits(self._key(b"coins", purpose)))
 
     def tag(self, permanent_key: bytes) -> str:
-        """A name for a permanent response that only this device can make: no value is kept."""
+        """A name of a permanent response that only this device can compute, without its value."""
         tag = self._tags.get(permanent_key)
         if tag is None:
             tag = self._tags[permanent_key] = self._key(b"tag", permanent_key).hex()[:16]
@@ -57,7 +57,7 @@ _Answer = tuple[str, tuple[Any, ...], Any]
 
 
 class _Remembered:
-    """Answers questions in their order: as before where they were asked before, else by the key."""
+    """Returns cached answers in order, and computes further ones by the key."""
 
     __slots__ = ("_answers", "_keyed", "_make", "_next")
 

@@ -1,4 +1,4 @@
-"""What must outlive a state: one moment of it, as the state itself or its witness tells it."""
+"""A version of what must outlive a state, as the state or its witness records it."""
 
 import hashlib
 import json
@@ -35,7 +35,7 @@ class StateMoment:
     merged: tuple[str, ...] = ()
 
     def document(self) -> bytes:
-        """All of it but the responses, with a sum that shows damage."""
+        """The bytes of all but the responses, with a checksum."""
         consent = self.consent or Consent()
         body = {
             "state": self.state,
@@ -56,7 +56,7 @@ class StateMoment:
 
     @classmethod
     def load(cls, document: bytes) -> Self:
-        """What `document()` told, or 0.1's witness. Raises what `FOREIGN` lists for any other."""
+        """Reads what `document()` or version 0.1 wrote. Raises what `FOREIGN` lists for others."""
         body = json.loads(document)
         if body.keys() == {"state", "commits", "accounts"}:
             accounts = load_accounts(body["accounts"])
@@ -93,7 +93,7 @@ def is_continued(moment: StateMoment, by: StateMoment, witnessed: str) -> bool:
 
 
 def agree(moment: StateMoment, other: StateMoment) -> StateMoment:
-    """One moment, with all that another place knows and it does not; allows no more than either."""
+    """The combination of two versions, which allows no more than either."""
     if moment.head == other.head and moment.head:
         return moment
     ordered = moment.state == other.state and moment.commits != other.commits

@@ -1,7 +1,7 @@
-"""The wallet: tokens that a device asked for, has, and has given a report, as its state keeps them.
+"""The wallet: tokens that a device has requested, holds, and has assigned, as its state has them.
 
-A token is given to one report before that leaves, and stays with it through every resend and
-restart: another with the same report, or the same with another, would be refused.
+A token is assigned to one report before that leaves, for every resend and restart: another token
+with the same report, or the same token with another report, would be refused.
 """
 
 import json
@@ -42,22 +42,22 @@ class Wallet:
     spending: dict[tuple[int, Kind], Minted] = field(default_factory=dict)
 
     def has_asked(self, kind: Kind) -> bool:
-        """Whether the issuer has answered."""
+        """Whether the issuer has answered for this kind."""
         return kind in self.free
 
     def ask(self, wanted: Mapping[Kind, Inputs]) -> dict[Kind, Inputs]:
-        """What is to be asked of these: as it was drawn now, or at the first time."""
+        """The inputs to request: those drawn now, or those of an earlier request."""
         open_ = {kind: drawn for kind, drawn in wanted.items() if kind not in self.free}
         return {kind: self.pending.setdefault(kind[:2], drawn) for kind, drawn in open_.items()}
 
     def keep(self, minted: Mapping[Kind, Sequence[Minted]]) -> None:
-        """Keep what the issuer answered. PRIVACY: nothing is left by which it was blinded."""
+        """Stores the issuer's answer. PRIVACY: the blinds are deleted."""
         for kind, tokens in minted.items():
             if self.pending.pop(kind[:2], None) is not None:
                 self.free.setdefault(kind, []).extend(tokens)
 
     def give(self, reports: Iterable[tuple[int, Kind]]) -> dict[int, Minted]:
-        """A token for each report, the one it has or another; of those without there are none."""
+        """Assigns a token to each report, the former one if it has one; some may get none."""
         tokens = {}
         for report in reports:
             number, kind = report
@@ -68,12 +68,12 @@ class Wallet:
         return tokens
 
     def settle(self, reports: Iterable[int]) -> None:
-        """These reports have met their fate, or their tokens had gone with others."""
+        """Forgets the tokens of reports that are done, or whose tokens were spent before."""
         gone = set(reports)
         self.spending = {key: t for key, t in self.spending.items() if key[0] not in gone}
 
     def close(self, closed: Iterable[Period]) -> None:
-        """Nothing of these epochs can be sent any more."""
+        """Forgets tokens of epochs for which nothing can be sent any more."""
         gone = set(closed)
         self.pending = {kind: drawn for kind, drawn in self.pending.items() if kind not in gone}
         self.free = {kind: tokens for kind, tokens in self.free.items() if kind[:2] not in gone}
@@ -81,12 +81,12 @@ class Wallet:
 
     @property
     def periods(self) -> set[Period]:
-        """Of which it knows anything."""
+        """The epochs for which there is any entry."""
         kinds = (*self.free, *(kind for _, kind in self.spending))
         return {*self.pending, *(kind[:2] for kind in kinds)}
 
     def data(self) -> bytes:
-        """All of it, as a state keeps it."""
+        """The bytes that a state stores."""
         body = {
             "pending": [[*kind, _hex(pairs)] for kind, pairs in sorted(self.pending.items())],
             "free": [
@@ -102,7 +102,7 @@ class Wallet:
 
     @classmethod
     def load(cls, data: Any) -> Self:
-        """What `data` told; of what is none, an empty one: its tokens are lost, and no report."""
+        """Reads what `data` returned; malformed bytes give an empty wallet, which loses tokens."""
         try:
             body = json.loads(data) if data else {}
             return cls(

@@ -1,8 +1,8 @@
-"""The witness: a second place that knows what a state must not forget.
+"""The witness: a second record of what a state must not forget.
 
-A state that was deleted, damaged, or put back from an older copy would let a person's answers be
-drawn twice, and a person's no be forgotten. The witness is written before anything leaves, and
-with every yes and no; so it never knows less than what left.
+If a state is deleted, damaged, or replaced by an older copy, answers could be drawn twice, and a
+refusal forgotten. The witness is written before anything leaves and at every decision of the
+person, so it always covers what left.
 """
 
 import contextlib
@@ -47,7 +47,7 @@ class Witness:
         self.is_damaged = False
 
     def read(self) -> StateMoment | None:
-        """What it says now; None if there is none, or `is_damaged`."""
+        """The recorded version; None if there is none, or `is_damaged`."""
         try:
             file_stat = os.lstat(self._path) if self._is_ours() else None
         except (OSError, ValueError):
@@ -68,7 +68,7 @@ class Witness:
         return self._known
 
     def usable(self) -> bool:
-        """Whether it can be written, and by one process at a time; makes its folder if need be."""
+        """Whether it can be written, by one process at a time; makes its folder if need be."""
         folder = self._path.parent
         if sys.platform == "win32" and self._shared:
             return False  # nobody could say which of two processes may spend what is left
@@ -78,7 +78,7 @@ class Witness:
         return self._is_writable()
 
     def write(self, moment: StateMoment) -> None:
-        """Replace the file, whole or not at all. Raises StateUnusable if that cannot be."""
+        """Replaces the file atomically. Raises StateUnusable if that fails."""
         draft = self._path.with_name(f"{self._path.name}.{os.getpid()}.draft")
         with self._errors():
             if not self.usable():
@@ -94,12 +94,12 @@ class Witness:
             draft.replace(self._path)
 
     def remove(self) -> None:
-        """Delete the file, and what was set aside of it. Raises OSError."""
+        """Deletes the file and its damaged copies. Raises OSError."""
         self._path.unlink(missing_ok=True)
         self.forget_damaged()
 
     def forget_damaged(self) -> None:
-        """Delete what was set aside. Raises OSError."""
+        """Deletes damaged copies. Raises OSError."""
         self._path.with_name(f"damaged.{self._path.name}").unlink(missing_ok=True)
 
     @contextlib.contextmanager
@@ -184,25 +184,25 @@ class Witnesses:
 
     @property
     def chosen(self) -> Witness:
-        """The one beside the folder that can be written."""
+        """The witness beside the folder that can be written."""
         outside, inside = self.beside
         return outside if outside.usable() else inside
 
     def read_all(self) -> list[StateMoment]:
-        """What all of them say now, the newest last."""
+        """The versions in all of them, the newest last."""
         moments = [witness.read() for witness in (*self.beside, self.elsewhere)]
         return sorted(filter(None, moments), key=lambda moment: moment.commits)
 
     def has_beside(self) -> bool:
-        """Whether there is one beside the folder."""
+        """Whether there is a witness beside the folder."""
         return any(witness.read() or witness.is_damaged for witness in self.beside)
 
     def damaged(self) -> int:
-        """How many of them were there and could not be read, when they were last read."""
+        """The number of unreadable ones at the last read."""
         return sum(witness.is_damaged for witness in (*self.beside, self.elsewhere))
 
     def traces(self) -> bool:
-        """Whether there was a state in the folder once, or nobody can tell."""
+        """Whether there was once a state in the folder, or nobody can tell."""
         try:
             with os.scandir(self.folder) as entries:
                 return any(
@@ -218,9 +218,9 @@ class Witnesses:
 
 @contextlib.contextmanager
 def _held(path: Path, deadline: float) -> Iterator[None]:
-    """Have a file, locked, that another process may hold for a moment. Raises OSError.
+    """Opens and locks a file, waiting while another process has it. Raises OSError.
 
-    What a signal's handler raises in between leaves it unlocked.
+    An exception from a signal handler meanwhile leaves it unlocked.
     """
     is_held = False
     while not is_held:
@@ -237,7 +237,7 @@ def _held(path: Path, deadline: float) -> Iterator[None]:
 
 
 def _is_at(path: Path, file: int) -> bool:
-    """Whether the name is still the file's: who tidies up temporary files may have taken it."""
+    """Whether the path still names this file, which may have been deleted as temporary."""
     try:
         return path.stat().st_ino == os.fstat(file).st_ino
     except FileNotFoundError:
@@ -245,7 +245,7 @@ def _is_at(path: Path, file: int) -> bool:
 
 
 def _lock(file: int, deadline: float) -> None:
-    """Take a lock that another process may hold for a moment. Raises OSError."""
+    """Locks a file, waiting while another process has it. Raises OSError."""
     while sys.platform != "win32":
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

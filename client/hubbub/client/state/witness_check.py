@@ -1,4 +1,4 @@
-"""Watch: compares a state's file with its witnesses, before anything in it is believed."""
+"""Watch: compares a state's file with its witnesses before its content is trusted."""
 
 import contextlib
 import logging
@@ -23,7 +23,7 @@ CONSENT_UNKNOWN: Final = "consent_unknown"
 
 
 class Watch:
-    """One process's watch over a state folder."""
+    """A process's checks of a state folder against its witnesses."""
 
     def __init__(self, folder: Path, clock: Callable[[], float]) -> None:
         self._witnesses = Witnesses(folder)
@@ -35,14 +35,14 @@ class Watch:
         self._given_up: list[Dropped] = []
 
     def salvage(self, consent: Consent | None) -> None:
-        """Remember what a damaged file still said, for the next."""
+        """Remembers the consent in a damaged file, for the next file."""
         self._salvaged = consent or self._salvaged
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep all other processes out, also those that cannot use the folder. StateUnusable.
+        """Excludes all other processes, even those that cannot use the folder. StateUnusable.
 
-        SQLite's own locks are gone where its files were put back under a process that runs.
+        SQLite's own locks are lost if its files are replaced under a running process.
         """
         elsewhere = self._witnesses.elsewhere
         with self._witnesses.chosen.alone(), elsewhere.alone(always=False):
@@ -80,7 +80,7 @@ class Watch:
             queries.set_meta(rows, witnessed=witness.head)
 
     def bear(self, rows: Rows) -> None:
-        """Let the witness know what the file says now. Raises StateUnusable."""
+        """Records the file's version in the witness. Raises StateUnusable."""
         mine, witness = sealed_tables.known(rows), self._witnesses.chosen
         moment = witness.read()
         if moment is None or replace(moment, accounts={}, merged=()) != replace(mine, accounts={}):
@@ -88,12 +88,12 @@ class Watch:
             queries.set_meta(rows, witnessed=mine.head)
 
     def given_up(self) -> list[Dropped]:
-        """What waited in a file that was put back, to be told once."""
+        """What waited in a replaced file and was dropped, returned once."""
         given_up, self._given_up = self._given_up, []
         return given_up
 
     def forget(self) -> None:
-        """Delete what other places than the file and its witness know. Raises OSError."""
+        """Deletes records outside the file and its witness. Raises OSError."""
         for witness in (*self._witnesses.beside, self._witnesses.elsewhere):
             if witness is self._witnesses.chosen:
                 witness.forget_damaged()
@@ -105,7 +105,7 @@ class Watch:
             path.unlink(missing_ok=True)
 
     def _begin(self, rows: Rows, *, damaged: int) -> bool:
-        """Start a file as its witnesses say, and with a no if a state was lost and none knows."""
+        """Starts a file from its witnesses, or as a refusal if a state was lost without any."""
         moments = self._witnesses.read_all()
         sealed_tables.start(rows)
         mine = sealed_tables.known(rows)
@@ -131,7 +131,7 @@ class Watch:
         return True
 
     def _compare(self, rows: Rows, mine: StateMoment) -> bool:
-        """Take over what the file, which knows `mine`, does not: whether it was anything."""
+        """Merges what the file, at version `mine`, lacks; returns whether there was anything."""
         now = mine
         names = []
         put_back = False
@@ -154,7 +154,7 @@ class Watch:
         return now != mine
 
     def _mark(self) -> None:
-        """Leave a trace in the folder that there was a state."""
+        """Leaves a trace in the folder that there was a state."""
         path = self._witnesses.folder / LOCK_NAME
         with contextlib.suppress(OSError):
             refuse_other_than_file(path)
@@ -163,9 +163,9 @@ class Watch:
 
 
 def unknown(consent: Consent, now: float) -> Consent:
-    """A no, where a state was lost and nothing is known of consent.
+    """A refusal, for a lost state without known consent.
 
-    Nor does anybody know all that was spent: the epochs that run now are over.
+    What was spent is unknown, too: the epochs that run now count as over.
     """
     generation = turned(consent.generation, on=False)
     return replace(consent, generation=generation, since=max(consent.since, now))

@@ -1,1 +1,1 @@
-"""The way to the shuffler: a contract of plain types, and gRPC."""
+"""Transports to the shuffler: the contract of plain types, gRPC and HTTP."""

@@ -29,9 +29,9 @@ def _http(place: str, roots: str | None, *, insecure: bool) -> Connection:
 
 
 class _Protocol(NamedTuple):
-    """What dials by a protocol, and whether it bears forks.
+    """The connection class of a protocol, and whether it survives forks.
 
-    plain: in the clear, whatever else is asked for.
+    `plain` means unencrypted, whatever else is requested.
     """
 
     dial: Callable[..., Connection]
@@ -128,7 +128,7 @@ def _chosen(transport: str | None) -> _Protocol:
 
 
 def _is_place(place: str) -> bool:
-    """Whether it is HOST or HOST:PORT, and perhaps a path."""
+    """Whether it is HOST or HOST:PORT, perhaps with a path."""
     parts = url_parts(f"//{place}")
     return parts is not None and not ("@" in parts.netloc or parts.query or parts.fragment)
 

@@ -73,12 +73,12 @@ class GrpcConnection:
         return answer_of(answer, len(reports))
 
     def close(self) -> None:
-        """End every call and let go."""
+        """Ends every call, and closes the channel."""
         self._channel.close()
 
 
 def _beside_greenlets(call: Callable[[], Any]) -> Any:
-    """Make a call where it stops no greenlet: under gevent in a thread of gevent's own pool."""
+    """Makes a call without blocking greenlets: under gevent in a thread of gevent's pool."""
     monkey, gevent = (sys.modules.get(name) for name in ("gevent.monkey", "gevent"))
     if monkey is None or gevent is None or not monkey.is_module_patched("threading"):
         return call()
@@ -86,7 +86,7 @@ def _beside_greenlets(call: Callable[[], Any]) -> Any:
 
 
 def _check_room() -> None:
-    """Check that gRPC finds what it needs to start: without, it aborts the whole process.
+    """Checks the resources that gRPC needs to start: without them it aborts the whole process.
 
     Raises:
         TryAgain: there are too few now.

@@ -1,4 +1,4 @@
-"""HTTP to the shuffler, and what its answers mean."""
+"""HTTP to the shuffler, and the meaning of its answers."""
 
 import binascii
 import json
@@ -45,12 +45,12 @@ class HttpConnection:
         return meaning(self._exchange.post(body, timeout_seconds), len(reports))
 
     def close(self) -> None:
-        """End every call and let go."""
+        """Ends every call, and closes the connections."""
         self._exchange.close()
 
 
 def meaning(answer: HttpAnswer, reports: int) -> Submitted:
-    """What an answer means for so many reports. Raises TryAgain or GivenUp."""
+    """The results in an answer to so many reports. Raises TryAgain or GivenUp."""
     if answer.status != HTTPStatus.OK:
         raise not_sent(answer)
     # Whoever else answers 200 has not taken them: a login page, say.
@@ -64,7 +64,7 @@ def meaning(answer: HttpAnswer, reports: int) -> Submitted:
 
 
 def not_sent(answer: HttpAnswer) -> TryAgain | GivenUp:
-    """What an answer of another status means."""
+    """The error for an answer with another status."""
     reason = _REASONS.get(answer.status, f"http_{answer.status}")
     if answer.status in _NEVER and answer.headers.get(_MARK[0]) == _MARK[1]:
         return GivenUp(reason)
@@ -75,7 +75,7 @@ def not_sent(answer: HttpAnswer) -> TryAgain | GivenUp:
 
 
 def _told(answer: bytes) -> dict[str, Any]:
-    """A problem's members, of a shuffler or of whoever else answers."""
+    """The members of a problem, from a shuffler or anybody else."""
     try:
         body = json.loads(answer)
     except (ValueError, RecursionError):
@@ -92,7 +92,7 @@ def _notice(body: dict[str, Any]) -> bytes:
 
 
 def _hint_seconds(headers: dict[str, str], body: dict[str, Any]) -> float | None:
-    """When to come back: to the millisecond, as a shuffler says it, else as any server does."""
+    """When to retry: to the millisecond from a shuffler, else by Retry-After."""
     hint = body.get("retry_after_ms")
     if isinstance(hint, int) and 0 <= hint < 10**_LONGEST_HINT:
         return hint / 1000

@@ -36,15 +36,15 @@ class HttpAnswer(NamedTuple):
 
     @property
     def type(self) -> str:
-        """The body's type, without its parameters."""
+        """The media type of the body, without parameters."""
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 class _Timed(http.client.HTTPConnection):
-    """No step begins after `deadline`, and each waits until then at most.
+    """A connection on which no step begins, or lasts, beyond `deadline`.
 
-    The timeout of a socket alone is of each step: an answer that comes in drops would never end.
-    No thread watches over it, so that a call ends in time where no thread can start, too.
+    A socket's timeout limits each step only: a slowly dripping answer would never end. No thread is
+    used, so that a call also ends in time where none can start.
     """
 
     deadline = 0.0
@@ -57,17 +57,17 @@ class _Timed(http.client.HTTPConnection):
         self._named = threading.Event()
 
     def putheader(self, header: Any, *values: Any) -> None:
-        """Write a header of ours. Tools that watch an app (Sentry, Datadog) add its traces' ids."""
+        """Writes our own headers only: tools that watch an app (Sentry, Datadog) add trace ids."""
         if str(header).lower() in _OWN_HEADERS:
             super().putheader(header, *values)
 
     def connect(self) -> None:
-        """Connect, and have a proxy connect."""
+        """Connects, if need be through a proxy."""
         self.timeout = _left(self.deadline)
         super().connect()
 
     def _dialled(self, place: tuple[str, int], *_options: Any) -> socket.socket:
-        """A connection to the first address that answers; each has its part of the time."""
+        """Connects to the first address that answers; each gets a share of the time."""
         addresses = _addresses(place, self.deadline, self._named)
         for others in reversed(range(len(addresses))):
             family, kind, protocol, _, address = addresses[-1 - others]
@@ -84,7 +84,7 @@ class _Timed(http.client.HTTPConnection):
         raise OSError
 
     def end(self) -> None:
-        """Wake whoever waits on it; a thread that uses it closes it."""
+        """Wakes up whatever waits on it; the thread that uses it closes it."""
         self._named.set()
         sock = self.sock
         if sock is not None:
@@ -92,7 +92,7 @@ class _Timed(http.client.HTTPConnection):
                 socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
     def send(self, data: Any) -> None:
-        """Send all of a request."""
+        """Sends a whole request."""
         if self.sock is None:
             self.connect()
         rest = memoryview(data)
@@ -108,18 +108,18 @@ class _Timed(http.client.HTTPConnection):
 
 
 class _Steps(io.RawIOBase):
-    """What a socket receives until a moment."""
+    """A reader of a socket with a deadline."""
 
     def __init__(self, sock: socket.socket, deadline: float) -> None:
         super().__init__()
         self._sock, self._deadline = sock, deadline
 
     def readable(self) -> bool:
-        """Always."""
+        """True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Receive what there is. Raises TimeoutError."""
+        """Reads what has arrived. Raises TimeoutError."""
         self._sock.settimeout(_left(self._deadline))
         return self._sock.recv_into(buffer)
 
@@ -127,10 +127,8 @@ class _Steps(io.RawIOBase):
 def _addresses(place: tuple[str, int], deadline: float, named: threading.Event) -> list[Any]:
     """The addresses of a name. Raises OSError.
 
-    named: set once they are here, or by whoever ends the call.
-
-    A thread asks for them, since the system waits for servers of names as long as it likes; where
-    no thread starts, this one does.
+    `named` is set once they are here, or by whoever ends the call. A thread asks for them, since
+    the system waits for name servers without limit; if no thread starts, this one asks.
     """
     answers: list[list[Any] | OSError] = []
 
@@ -157,7 +155,7 @@ def _addresses(place: tuple[str, int], deadline: float, named: threading.Event) 
 
 
 def _left(deadline: float) -> float:
-    """Seconds until a moment. Raises TimeoutError once it is over."""
+    """Seconds until the deadline. Raises TimeoutError once it is over."""
     seconds = deadline - time.monotonic()
     if seconds <= 0:
         raise TimeoutError
@@ -165,14 +163,14 @@ def _left(deadline: float) -> float:
 
 
 class _Tls(_Timed):
-    """Over TLS with `name`. Its socket is known while it shakes hands, so that it can be ended."""
+    """A TLS connection to `name`, whose socket is known in the handshake, so it can be ended."""
 
     def __init__(self, host: str, port: int, trust: ssl.SSLContext, name: str) -> None:
         super().__init__(host, port)
         self._trust, self._name = trust, name
 
     def connect(self) -> None:
-        """Connect and shake hands."""
+        """Connects, and shakes hands."""
         super().connect()
         shaking = self._trust.wrap_socket(
             self.sock, server_hostname=self._name, do_handshake_on_connect=False
@@ -216,7 +214,7 @@ class HttpExchange:
         return HttpAnswer(status, lower_headers, answer)
 
     def close(self) -> None:
-        """End every call and let go."""
+        """Ends every call, and closes the connections."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -229,10 +227,10 @@ class HttpExchange:
     def _asked(
         self, body: bytes, headers: Mapping[str, str], deadline: float
     ) -> tuple[int, http.client.HTTPMessage, bytes]:
-        """An answer over a connection that is open, or else over a new one.
+        """Sends a request over an open connection, or else over a new one.
 
-        One that was idle may have been ended by the other end meanwhile: then once more. The same
-        reports twice are one to the shuffler.
+        The server may have closed an idle connection meanwhile: then it is sent once more. The
+        shuffler counts a resent report once.
         """
         connection = self._taken()
         if connection:
@@ -273,7 +271,7 @@ class HttpExchange:
             return self._idle.pop() if self._idle else None
 
     def _opened(self) -> _Timed:
-        """A connection that is made with its first request: through the environment's proxy."""
+        """A connection, through the environment's proxy, that opens with its first request."""
         proxy = None if self._trust is None else _proxy_to(self._host)
         host, port, headers = proxy or (self._host, self._port, {})
         connection = (
@@ -286,7 +284,7 @@ class HttpExchange:
 
 
 def _unavailable(error: Exception) -> TryAgain:
-    """Why there is no answer, in the words of this side's OpenSSL and system."""
+    """The reason why there is no answer, in the words of OpenSSL and the system."""
     match error:
         case ssl.SSLCertVerificationError():
             cause = f"the certificate is refused: {error.verify_message}"
@@ -299,9 +297,9 @@ def _unavailable(error: Exception) -> TryAgain:
 
 
 def _proxy_to(host: str) -> tuple[str, int, dict[str, str]] | None:
-    """The proxy that the environment or the system names for a host, and what it is told.
+    """The proxy for a host, by the environment or system, and its headers.
 
-    Raises TryAgain for a proxy that is no address: who named one has nothing go past it.
+    Raises TryAgain for an invalid proxy, since nothing may bypass it.
     """
     proxy = proxy_to(host)
     if not proxy:

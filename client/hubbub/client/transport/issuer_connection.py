@@ -1,4 +1,4 @@
-"""The way to an issuer of tokens: one POST, by this device or by its app's own server."""
+"""Requests tokens from an issuer: one POST, by this device or by its app's server."""
 
 from collections.abc import Callable
 from http import HTTPStatus
@@ -39,7 +39,7 @@ def ask_issuer(address: str, key: str, roots: str | None) -> AskIssuer:
 
 
 def ask_by_app(ask: Callable[[bytes], bytes]) -> AskIssuer:
-    """Asks through what the app does with a request: by its server, where its people log in."""
+    """Makes a function that requests tokens through the app, whose server knows its people."""
 
     def ask_app(request: bytes, _timeout_seconds: float) -> bytes:
         try:

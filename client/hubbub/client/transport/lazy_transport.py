@@ -1,4 +1,4 @@
-"""LazyTransport: a connection that is opened when it is first used, and not across a fork."""
+"""LazyTransport: opens its connection at the first use, and not across a fork."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -17,14 +17,14 @@ _parents: "Final[list[Connection]]" = []
 
 
 class Connection(Protocol):
-    """One protocol's own part: all of it is in one file."""
+    """The connection of one protocol."""
 
     def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
-        """As the Transport protocol says; TryAgain too where it was closed meanwhile."""
+        """As the Transport protocol says; also TryAgain if it was closed meanwhile."""
         ...
 
     def close(self) -> None:
-        """End every call and let go; it is not used again."""
+        """Ends every call, and closes; it is not used again."""
         ...
 
 
@@ -63,14 +63,14 @@ class LazyTransport:
                 self._idle.notify_all()
 
     def close(self) -> None:
-        """As the Transport protocol says; a call on the connection ends with TryAgain."""
+        """As the Transport protocol says; calls on the connection end with TryAgain."""
         with self._lock:
             connection, self._connection = self._connection, None
         if connection:
             connection.close()
 
     def before_fork(self) -> None:
-        """Before a fork: end every call, so that the protocol's library can follow the fork."""
+        """Ends every call before a fork, so that the protocol's library can follow it."""
         with self._lock:
             self._barred = True
         self.close()
@@ -78,16 +78,16 @@ class LazyTransport:
             self._idle.wait_for(lambda: not self._calls, _LEAVE_SECONDS)
 
     def after_fork_in_parent(self) -> None:
-        """After a fork, in the parent."""
+        """Continues in the parent after a fork."""
         with self._lock:
             self._barred = False
 
     def after_fork_in_child(self) -> None:
-        """After a fork, in the child: a connection of its own, if it may have one.
+        """Starts a child without connection, which may connect if the protocol allows.
 
-        gRPC that was used before a fork may hang after it (seen one time in some hundred, with all
-        channels closed). So the child stays out of it for good: what it reports is sent by its
-        parent, by another process of the app, or by the next start.
+        gRPC that was used before a fork may hang after it (observed once in some hundred forks,
+        with all channels closed). So the child never uses it: its reports are sent by its parent,
+        by another process of the app, or at the next start.
         """
         if self._connection:  # where nobody told of the fork
             _parents.append(self._connection)

@@ -1,4 +1,4 @@
-"""A submission and its answer as messages, for every protocol that carries them."""
+"""Converts submissions and answers to protobuf messages, for every protocol."""
 
 import logging
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _REASONS: Final = 1000
 
 
 def request_of(reports: Sequence[SealedReport]) -> SubmitRequest:
-    """What is sent."""
+    """The message of a submission."""
     paid = any(report.token for report in reports)
     return SubmitRequest(
         tokens=[report.token for report in reports] if paid else [],
@@ -29,7 +29,7 @@ def request_of(reports: Sequence[SealedReport]) -> SubmitRequest:
 
 
 def answer_of(response: SubmitResponse, reports: int) -> Submitted:
-    """One result for each of so many reports, whatever a stranger answered, and its notice."""
+    """The results of `reports` reports, however malformed the answer, and the notice."""
     results: list[str | None] = [None] * reports
     for refusal in response.refused:
         if refusal.index < reports:
@@ -41,12 +41,12 @@ def answer_of(response: SubmitResponse, reports: int) -> Submitted:
 
 @cache
 def _warn_of_strays() -> None:
-    """Once a process, whoever answers so."""
+    """Warns, once per process, that reports were refused that had not been sent."""
     _log.warning("the shuffler refused reports that it was not sent")
 
 
 def _reason(number: "Reason.ValueType") -> str:
-    """A name for counting; a reason that only newer shufflers know is as final as any."""
+    """The name of a reason, for counters; an unknown one of newer shufflers is also final."""
     if number in Reason.values():
         return "refused_" + Reason.Name(number).removeprefix("REASON_").lower()
     return f"refused_unknown_{number}" if 0 < number < _REASONS else "refused_unknown"
