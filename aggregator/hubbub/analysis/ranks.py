@@ -152,7 +152,7 @@ class LinearRanks:
         return _around(self._scores(share), reach_of(confidence))
 
     def share_reach(self, confidence: float) -> float:
-        """As for any normal estimate."""
+        """The number of standard errors of any normal estimate."""
         return reach_of(confidence)
 
     @property
@@ -298,7 +298,7 @@ class WaveRanks:
         return low, _first(lambda edge: self.score(edge, share) > reach, part - 1, parts)
 
     def share_reach(self, confidence: float) -> float:
-        """With two degrees of freedom where a fit may leak over the edge."""
+        """Number of standard errors, for two degrees of freedom if a fit may leak over the edge."""
         reach = reach_of(confidence)
         return reach if self._is_resolved else sqrt(-2 * log(1 - confidence))
 

@@ -83,7 +83,7 @@ class ExactAccountant:
         )
 
     def largest(self, promise: CentralPromise, categories: float, groups: int = 1) -> float:
-        """The same without rounding."""
+        """The largest local epsilon that keeps the promise, without rounding."""
         crowd = _of_promise(promise, promise.crowd, categories, promise.epsilon, groups)
         most = promise.max_local_epsilon
         if promise.noise and self.keeps(promise, categories, most, groups):
@@ -109,7 +109,7 @@ class ExactAccountant:
     def keeps(
         self, promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
     ) -> bool:
-        """By the exact account, of one epoch or of several together."""
+        """Whether this local epsilon keeps the promise in one epoch, or in several together."""
         crowd = _of_promise(promise, promise.crowd, categories, epsilon, groups)
         alone = keeps(crowd, promise.epsilon, promise.delta)
         if promise.epochs == 1 or not alone:  # several say no less, and take longer
@@ -121,7 +121,7 @@ class ExactAccountant:
     def padded(
         self, promise: CentralPromise, categories: int, dummies: str, *, noisy: bool = True
     ) -> CentralPromise:
-        """With the fewest dummies whose variance is within 5% of the least."""
+        """The promise with the fewest dummies whose variance is within 5% of the smallest."""
         if dummies == DEVICES:
             number = self._even(promise, categories, by_devices=True)
             return replace(promise, dummies_each=each_of(promise.crowd, number))
@@ -368,14 +368,14 @@ def _crowd(metric: Metric, reports: int, dummies: int) -> ShuffledEpoch:
 
 
 def _along(metric: Metric, dummies: int) -> str:
-    """What the shuffler adds; "" without dummies of its own."""
+    """A phrase on the dummies that the shuffler adds; "" without any."""
     if value_noise(metric):
         return ", adds a secret number of dummies to each value"
     return f", adds {dummies:,} dummies to it" if dummies and not metric.dummies_each else ""
 
 
 def _of_devices(metric: Metric) -> str:
-    """What devices add, before the shuffler's part; "" if they add nothing."""
+    """A phrase on the dummies that devices add, before the shuffler's part; "" without any."""
     each = metric.dummies_each
     return f"devices add {each:g} dummies each to the crowd, " if each else ""
 

@@ -73,10 +73,10 @@ def _arms_schema() -> Schema:
 
 @settings
 class Experiment:
-    """One experiment: its arms with their weights, the arm that others are compared with first.
+    """An experiment: its arms with weights; the first arm is the control.
 
     Raises:
-        BadParameter: a name or arms that no experiment has.
+        BadParameter: the name or the arms are invalid.
     """
 
     name: str
@@ -94,12 +94,12 @@ class Experiment:
 
     @property
     def control(self) -> str:
-        """The arm that the others are compared with."""
+        """The arm that others are compared with."""
         return next(iter(self.arms))
 
     @property
     def rules(self) -> dict[str, tuple[str, ...]]:
-        """The arms as values of a public field."""
+        """The arms as the values of a public field, with their patterns."""
         return {arm: (arm,) for arm in self.arms}
 
     def live_arms(self, stopped: Collection[str]) -> list[str]:
@@ -108,11 +108,11 @@ class Experiment:
         return [arm for arm in live if f"{self.name}.{arm}" not in stopped] or live[:1]
 
     def is_over(self, stopped: Collection[str]) -> bool:
-        """Whether an arm was ended, so that reports of the arms cannot be compared any more."""
+        """Whether an arm was ended, so that the arms cannot be compared any more."""
         return len(self.live_arms(stopped)) < len(self.arms)
 
     def drawn(self, coins: "BitSource") -> str:
-        """A device's own arm: each has exactly its weight's share of all secrets."""
+        """A device's arm; exactly each weight's share of all secrets gets the arm."""
         place = coins.below(sum(self.arms.values()))
         for arm, weight in self.arms.items():
             if place < weight:
@@ -122,7 +122,7 @@ class Experiment:
 
     @property
     def purpose(self) -> bytes:
-        """What the coins of the arm are drawn for: the definition, so that another draws anew."""
+        """The purpose of the arm's random numbers: the definition, so another one draws anew."""
         return _PURPOSE + ",".join(f"{arm}={weight}" for arm, weight in self.arms.items()).encode()
 
 
@@ -171,13 +171,13 @@ def check_experiment(metric: Any) -> None:
 
 
 def experiments_of(metrics: Mapping[str, Any]) -> dict[str, Experiment]:
-    """The experiments that metrics measure, by name."""
+    """The experiments in which metrics take part, by name."""
     own = [metric.experiment for metric in metrics.values() if metric.experiment]
     return {experiment.name: experiment for experiment in own}
 
 
 def clashes(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The metrics that do not go with the experiments of others, and why."""
+    """Yields metrics whose experiment conflicts with others', and why."""
     experiments = experiments_of(metrics)
     stops = {f"{name}.{arm}" for name, own in experiments.items() for arm in own.arms}
     for name, metric in metrics.items():
@@ -192,7 +192,7 @@ def clashes(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def changed_arms(before: Experiment | None, after: Experiment | None) -> str:
-    """What of a metric's experiment changed that may not; "" if it may: arms only end."""
+    """The forbidden changes of a metric's experiment; "" if there are none: arms may only end."""
     if after is None:
         return ""
     if before is None or before.name != after.name:
@@ -217,7 +217,7 @@ def changed_arms(before: Experiment | None, after: Experiment | None) -> str:
 
 
 def experiment_named(experiments: Mapping[str, Experiment], name: Any) -> Experiment:
-    """The experiment of this name. Raises UnknownMetric, which lists those that there are."""
+    """The experiment of this name. Raises UnknownMetric, which lists the existing ones."""
     if isinstance(name, str) and name in experiments:
         return experiments[name]
     near = get_close_matches(name[:64], experiments, n=1) if isinstance(name, str) else []

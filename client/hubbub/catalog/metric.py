@@ -248,7 +248,7 @@ class Metric:
             raise BadParameter(refused)
 
     def _check(self) -> None:
-        """Raises BadParameter for what stands in a field by itself."""
+        """Raises BadParameter if a field is invalid, by itself or with others."""
         check(self)
         tier = self.name[len(self.name.partition("/")[0]) :] if self.base_name else ""
         if not (NAME.fullmatch(self.base_name) and STREAM.fullmatch(tier)):
@@ -271,7 +271,7 @@ class Metric:
             )
 
     def _name_streams(self) -> None:
-        """Each list of values has a stream, and so has of it each tier, and of that every cell."""
+        """Names the streams: one per list of values, per tier of it, and per cell of that."""
         lists = list_names(self.name, self.grown, len(self.values or ()))
         own = [
             tuple(
@@ -305,7 +305,7 @@ class Metric:
         )
 
     def named(self, name: str) -> Self:
-        """The same under the name of some of its cells: nothing is checked or built again."""
+        """The metric under the name of some of its cells, without checking or building it again."""
         part = copy(self)
         object.__setattr__(part, "name", name)
         part._name_streams()  # noqa: SLF001 of the same class
@@ -325,12 +325,12 @@ class Metric:
 
     @property
     def sealed_bytes(self) -> int:
-        """How long its reports are, sealed."""
+        """The length of a sealed report, in bytes."""
         return self.randomizer.layout.payload_bytes + SEAL_BYTES[self.kem]
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What its mechanism is built from."""
+        """The parameters of its mechanism."""
         arguments_of: dict[str, Any] = dict(self.parameters)
         if "epsilon" in parameters(self.mechanism):
             arguments_of["epsilon"] = self.epsilon
@@ -341,11 +341,11 @@ class Metric:
         return arguments_of
 
     def at(self, epsilon: float) -> Self:
-        """The same question at a smaller epsilon, of the values that are asked now: a stream."""
+        """The metric at a smaller epsilon, with its current values only: a single stream."""
         return replace(self.tier_alone(epsilon), name=f"{self.stream}/{epsilon:g}", grown=())
 
     def tier_alone(self, epsilon: float) -> Self:
-        """The same question at a smaller epsilon, with each list of values that was asked."""
+        """The metric at a smaller epsilon, with all lists of values that it has had."""
         scaled = {
             name: number * epsilon / self.epsilon if name == "permanent_epsilon" else number
             for name, number in self.parameters.items()
@@ -354,7 +354,7 @@ class Metric:
         return replace(tier_metric, epsilon=epsilon, parameters=scaled)
 
     def stream_within(self, max_epsilon: float, max_local: float) -> str | None:
-        """The stream of the largest epsilon that is allowed, as promised and locally; or None."""
+        """The stream with the largest epsilon that is allowed, centrally and locally; or None."""
         promised = min(self.central_epsilon or self.epsilon, self.epsilon)
         if promised <= max_epsilon and self.epsilon <= max_local:
             return self.stream
@@ -362,7 +362,7 @@ class Metric:
         return f"{self.stream}/{allowed[-1]:g}" if allowed else None
 
     def code(self, value: Any) -> Any:
-        """The mechanism's value for what the app reported.
+        """Encodes a reported value for the mechanism.
 
         Raises:
             ValueOutOfDomain: not one of the metric's values. The message never shows it.
@@ -381,16 +381,16 @@ class Metric:
 
     @property
     def value_kind(self) -> ValueKind:
-        """All that depends on what the app reports."""
+        """The kind of its values."""
         return kind_named(self.kind)
 
     @property
     def clamps(self) -> bool:
-        """Whether a number outside the range counts at its nearest end."""
+        """Whether a number outside the range counts as its nearest end."""
         return self.outside == "clamp" or (not self.outside and self.value_kind.NUMERIC)
 
     def definition(self) -> dict[str, Any]:
-        """What may never change under this name: it decides what totals mean."""
+        """The fields that may never change under this name, since they decide what totals mean."""
         table = dumped(self, defines=True)
         if self.breakdown:  # of whose values there may be more one day
             table["breakdown"] = sorted(self.breakdown)
@@ -399,12 +399,12 @@ class Metric:
         return {"mechanism": table.pop("mechanism"), "version": self.randomizer.VERSION, **table}
 
     def digest(self) -> str:
-        """SHA-256 of the definition, in hex; where values were appended, of the first list's."""
+        """SHA-256 of the definition, in hex; with appended values, of the first list's."""
         return digests_of(self)[self.name]
 
 
 def refuse_misfits(metric: Any) -> None:
-    """Raises BadParameter for a field that the metric's kind of values has no use for."""
+    """Raises BadParameter for a field that does not apply to the metric's kind of values."""
     check_model(metric)
     mechanism, values = metric.mechanism, metric.values
     kind = REGISTRY[mechanism].VALUES

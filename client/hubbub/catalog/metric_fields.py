@@ -1,4 +1,4 @@
-"""Fields of a metric that stand alone: what is asked, of which values, how sealed, how kept."""
+"""Fields of a metric: question, values, sealing, retention."""
 
 from typing import Final
 

@@ -81,7 +81,7 @@ class BucketFlips:
         return log_at_least(self.lie.complement.exact / self.lie.exact, 2)
 
     def total_variation(self) -> Fraction:
-        """That of a report about at least one of the two buckets, 1 - 2 lie."""
+        """The distance in a report about at least one of the two buckets, 1 - 2 lie."""
         neither = Fraction(comb(self.buckets - 2, self.sampled), comb(self.buckets, self.sampled))
         return (1 - neither) * (1 - 2 * self.lie.exact)
 

@@ -64,7 +64,7 @@ class Chain:
 
     @property
     def channel(self) -> Pure:
-        """Both steps as one pure protocol: its p is RAPPOR's q*, its q is p*."""
+        """The two steps as one pure protocol: its p is RAPPOR's q*, its q is p*."""
         return channel(2 * self.flip.exact, self.one_after_zero.exact, self.one_after_one.exact)
 
     def loss(self, hashes: int) -> float:

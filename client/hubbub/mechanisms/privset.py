@@ -107,7 +107,7 @@ class PrivSet:
         return log_at_least(hit_chance / missed)
 
     def total_variation(self) -> Fraction:
-        """That of two disjoint sets: the chance of choices that meet only one of them."""
+        """The distance between two disjoint sets: the chance of choices that meet only one."""
         every, most, k = self.layout.size, self.most, self.layout.ones
         hit_chance, missed = self._chances()
         # Choices that have none of either.

@@ -45,7 +45,7 @@ class Pure:
         return self.estimates_among(supports, Totals(cells=supports, reports=reports))
 
     def estimates_among(self, supports: Sequence[int], totals: Totals) -> Estimates:
-        """The same, with dummies among the supporting reports."""
+        """Like `estimates`, with dummies among the supporting reports."""
         reports, values_number = totals.reports, max(len(supports), 1)
         floor, gap = float(reports * self.q) + totals.dummies / values_number, self.gap
         values = tuple((support - floor) / gap for support in supports)

@@ -51,7 +51,7 @@ class Range:
         return (Fraction(value) - Fraction(self.low)) / (Fraction(self.high) - Fraction(self.low))
 
     def scaled(self, value: Any, units: int) -> int:
-        """The same in `units`, rounded down: floor(share * units), without a Fraction."""
+        """The share in `units`, rounded down: floor(share * units), without a Fraction."""
         self.check(value)
         top, under = value.as_integer_ratio()
         low, low_under = self.low.as_integer_ratio()

@@ -82,7 +82,7 @@ class Rappor:
         return self.chain.loss(self.hashes)
 
     def total_variation(self) -> Fraction:
-        """That of two strings without a common bit: by how many of their bits are 1."""
+        """The distance of two strings without a common bit: by how many of their bits are 1."""
         chance, h = self.chain.channel, self.hashes
 
         def ones(p: Fraction) -> list[Fraction]:

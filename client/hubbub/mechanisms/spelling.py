@@ -39,7 +39,7 @@ class Spelled(NamedTuple):
 class _Alphabet(Protocol):
     """The letters of one script. A letter's code may depend on the one before; "" is the end.
 
-    least: no letter has fewer bits, but for the end.
+    `least` is the fewest bits of a letter, apart from the end.
     """
 
     least: int

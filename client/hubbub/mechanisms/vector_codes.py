@@ -162,7 +162,7 @@ class VectorCodes:
         return log_at_least(self.channel.p / self.channel.q)
 
     def total_variation(self) -> Fraction:
-        """Of two vectors with no near word in common, or as few as can be."""
+        """The distance between two vectors with no, or as few as possible, near words in common."""
         return min(self.near, self.words - self.near) * (self.channel.p - self.channel.q)
 
     def check(self, value: Any) -> None:

@@ -53,7 +53,7 @@ class Days:
 
     @property
     def held(self) -> Numbers:
-        """The same of all people."""
+        """The counts of all people; shape (days, codes)."""
         return self.counted(slice(None), self.count)
 
 

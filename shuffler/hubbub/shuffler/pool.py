@@ -230,7 +230,7 @@ class Pool:
         return level
 
     async def levels(self, window: Window, shards: int = 1) -> list[Level]:
-        """The same for each of its shards."""
+        """The states of a window's shards."""
         steps = [script(_LEVEL, keys_of(place, "pool", "law")) for place in places(window, shards)]
         return [
             Level(*self._told.level(window, reply)) for reply in await self._server.execute(steps)

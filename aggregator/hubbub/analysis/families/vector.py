@@ -208,7 +208,7 @@ class Vectors(Family):
         }
 
     def far_apart(self, mechanism: VectorCodes) -> tuple[Any, Any]:
-        """Both ends of an axis."""
+        """The vectors at both ends of an axis."""
         first, other = mechanism.probes()[:2]
         return first, other
 

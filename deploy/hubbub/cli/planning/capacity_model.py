@@ -169,7 +169,7 @@ def needs(
     door: Door = "grpc",
     per_visit: float = 1.0,
 ) -> list[Need]:
-    """What each part needs.
+    """Computes the needs of each part.
 
     `peak` is the ratio of the busiest hour to the average; `outage_seconds` is how long aggregators
     may be away at that hour while the pool keeps everything; `per_visit` is the mean number of
