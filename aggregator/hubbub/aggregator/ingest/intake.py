@@ -226,9 +226,8 @@ class Intake:
         """Counts one shard's part: all of it ends in that shard's terms of the law.
 
         `batch_reports` is the number of counted reports in the whole batch, as far as known;
-        `dummies` is the part's share of the dummies, none of which was counted before.
-
-        Returns the outcome, and the final number of counted reports.
+        `dummies` is the part's share of the dummies, none of which was counted before. Returns
+        the outcome, and the final number of counted reports.
         """
         tags, payloads = part.tags, part.payloads
         duplicates, rejected = part.duplicates, +part.rejected

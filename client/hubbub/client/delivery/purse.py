@@ -144,7 +144,7 @@ class Purse:
             self._state.wallet(lambda wallet: wallet.settle(gone))
 
     def after_fork_in_child(self) -> None:
-        """Resets a forked child: requests under way are the parent's."""
+        """In a forked child: who was asking is the parent."""
         self._lock = NoReentryLock()
 
     @property
