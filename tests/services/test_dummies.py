@@ -313,7 +313,7 @@ STREAM = {
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"mix": "pool"}, "it leaves in parts"),
+        ({"mix": "pool"}, "must not have mix"),
         ({"dummies": -1}, "dummies -1 is no whole number"),
         ({"dummies": 10**7}, "dummies 10000000 is no whole number"),
         ({"values": 0}, "values 0 is not the number of values"),

@@ -290,9 +290,9 @@ def test_the_same_guess_is_always_right_where_the_number_is_told(
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"mix": "pool"}, "it leaves in parts"),
-        ({"mix": "rolling"}, "noise goes with a whole epoch"),
-        ({"min_batch": NOISE.most}, "of more reports than it has dummies"),
+        ({"mix": "pool"}, "must not have mix"),
+        ({"mix": "rolling"}, "noise needs mix"),
+        ({"min_batch": NOISE.most}, "above its largest number"),
         ({"values": 0}, "values 0 is not the number of values"),
     ],
 )

@@ -63,7 +63,7 @@ def test_a_switch_is_understood(text: str) -> None:
         ("HOLD_SECONDS", "soon", "HUBBUB_HOLD_SECONDS is not understood; write a number"),
         ("HOLD_SECONDS", "-1", r"hold_seconds -1.0 is outside \[0, 86400\]"),
         ("HOLD_SECONDS", "nan", "hold_seconds nan is outside"),
-        ("MAX_EPSILON", "-2", "max_epsilon -2.0 is not a number of nats from 0 on"),
+        ("MAX_EPSILON", "-2", "max_epsilon -2.0 must be 0 or more, in nats"),
         ("MAX_EPSILON", "nan", "max_epsilon nan"),
         ("LOG", "loud", "log 'loud' is not one of debug, info, warning, error"),
     ],

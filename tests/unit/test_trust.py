@@ -568,7 +568,7 @@ def test_where_no_home_can_be_written_the_first_operator_is_known_all_the_same(
     app.ship(STRANGER)
     with pytest.raises(BundleRefused, match="not by"):
         app.start()
-    with pytest.raises(BundleRefused, match="cannot go along"):
+    with pytest.raises(BundleRefused, match="cannot be moved"):
         app.start(operator=public(STRANGER))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
     assert app.report(operator=public(STRANGER), app="x") is Outcome.QUEUED, "another place"

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 _EXIT_SECONDS: Final = 2.0
 _STOP_SECONDS: Final = 2.0
-_FAILED: Final = Outcome.FAILED  # which an Enum reads by a call, and there may be no room for one
+_FAILED: Final = Outcome.FAILED  # read once: a lookup is a call, and the stack may be full
 _NO_TRIES: Final = 4  # of 5 s each, where other processes write all the time
 _WAKING: Final = frozenset({Outcome.QUEUED, Outcome.AWAITS_STATE, Outcome.COUNTED, Outcome.NOTED})
 

@@ -25,7 +25,7 @@ LAST_EPOCH: Final = (1 << 32) - 1
 FILLER: Final = b""
 """The payload of a filler as the device keeps it: none. Sealed it is as long as a report's."""
 
-# Whoever has the bundle, and hears the notices, knows the others: then no device sends anything.
+# Bundle and notices reveal the other reasons; for those no device sends a filler.
 _OF_THE_DEVICE: Final = frozenset(
     {
         Outcome.ALREADY_REPORTED,

@@ -1,7 +1,7 @@
 """What a device does with an operator's notice: it believes the signature, and keeps the newest.
 
-It comes with the answer to reports that were sent anyway; nothing is asked for it, and nothing is
-told of what is known here.
+It comes with the answer to reports that were sent anyway; the device asks nothing and
+reveals nothing that it knows.
 """
 
 from hubbub.bundles import Notice, open_notice

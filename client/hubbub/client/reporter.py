@@ -1,6 +1,6 @@
 """The reporter: report() in the caller's thread. Asks the ledger, draws coins, notes the payload.
 
-No I/O, no cryptography but hashing, no waiting but for another thread that does the same.
+I/O: the journal only. Cryptography: hashing only. It waits only for other reporters.
 """
 
 import math

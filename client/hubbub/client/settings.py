@@ -116,7 +116,7 @@ def at_most(max_epsilon: float | None, name: str = "max_epsilon") -> float:
     """The most epsilon a report may have, None for any. Raises BadParameter below 0."""
     most = math.inf if max_epsilon is None else max_epsilon
     if not most >= 0:
-        raise BadParameter(f"{name} {most} is not a number of nats from 0 on")
+        raise BadParameter(f"{name} {most} must be 0 or more, in nats")
     return most
 
 

@@ -145,8 +145,8 @@ def state_of(
             if former:
                 state.close()
                 raise BundleRefused(
-                    f"the operator is another one, and what was said and spent under the former "
-                    f"cannot go along: {error}"
+                    "another operator signed this bundle, and the consent and the spent budget "
+                    f"under the former cannot be moved: {error}"
                 ) from error
             _log.warning("the trusted operator cannot be stored: %s", error)
     return state

@@ -110,7 +110,7 @@ test("what a person cannot mean is no preference, and the former one holds", asy
   await client.prefer(0.3);
   for (const wrong of WRONG.filter((value) => value !== null && value !== 7)) {
     await assert.rejects((client.prefer as Loose).call(client, wrong) as Promise<void>, {
-      message: "prefer(): give a number of nats from 0 on, or null for any",
+      message: "prefer(): give 0 or more, in nats, or null for any",
     });
   }
   assert.equal((await client.ledger()).metrics[0]?.epsilon.toFixed(2), "0.25");

@@ -28,7 +28,7 @@ from hubbub.wire.v1.services_pb2 import Reason, Refusal, SubmitResponse
 
 LARGEST_SUBMIT_BYTES: Final = 2 << 20
 UNLIMITED: Final = "unlimited"
-"""A caller that is held to no limit of one address: it is many people's, each held to it there."""
+"""No per-address limit: a relay forwards for many people and limits each itself."""
 
 _MAX_REPORTS: Final = 1000
 MAX_SUBMIT_FIELDS: Final = 6 * _MAX_REPORTS

@@ -34,8 +34,8 @@ _LIVE_SECONDS: Final = 1.0
 _RESTORE_SECONDS: Final = 20.0
 _CALL_SECONDS: Final = 60.0
 _LONGEST_WAIT_SECONDS: Final = 10.0
-# Calls under way, over all windows; and batches in flight of one window, so that those which the
-# aggregator will not have leave the others their way.
+# Calls under way, over all windows; and batches in flight of one window, so that batches
+# which the aggregator refuses do not block others.
 _CALLS_AT_ONCE: Final = 3
 _BATCHES_A_WINDOW: Final = 3
 # Reports of a stream that left the table wait so long for one that knows it.

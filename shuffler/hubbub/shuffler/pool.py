@@ -45,8 +45,8 @@ from hubbub.shuffler.pool_replies import TERMS, Level, PoolReplies
 from hubbub.shuffler.redeeming import Paid
 from hubbub.shuffler.shards import Place, places, spread
 
-# A Redis that is full lets a script go on that has begun to write, if it began by taking away: so
-# those that make room begin by deleting, if only a field that nobody has.
+# A full Redis lets a script continue whose first write deletes. So scripts that make room first
+# delete something, if only a field that does not exist.
 _ADD, _SPEND, _TAKE, _CLAIM, _DELIVERED, _WITHHOLD, _LEVEL, _COUNTS = (
     lua(__package__, f"scripts/{name}")
     for name in ("add", "spend", "take", "claim", "delivered", "withhold", "level", "counts")

@@ -85,11 +85,11 @@ class Stream:
         if self.kem not in KEMS:
             raise ValueError(f"kem {self.kem!a} is not one of {', '.join(KEMS)}; or upgrade hubbub")
         if self.is_padded and self.mix == "pool":
-            raise ValueError("dummies go with a crowd, and it leaves in parts")
+            raise ValueError('a stream with dummies must not have mix "pool"')
         if self.noise and (self.mix != "epoch" or self.min_batch <= self.noise.most):
-            raise ValueError("noise goes with a whole epoch, of more reports than it has dummies")
+            raise ValueError('noise needs mix "epoch", and a min_batch above its largest number')
         if self.value_noise and self.mix != "epoch":
-            raise ValueError("value_noise goes with a whole epoch")
+            raise ValueError('value_noise needs mix "epoch"')
         told_apart = 256 ** (self.sealed_bytes - SEAL_BYTES[self.kem])
         if self.is_padded and not 2 <= self.values <= told_apart:  # noqa: PLR2004 two at least
             raise ValueError(

@@ -14,7 +14,7 @@ export function preferring(
 ): (device: Device) => Device {
   for (const most of [preference, maxLocal]) {
     if (most !== null && !(Number.isFinite(most) && most >= 0)) {
-      throw new BadParameter("prefer(): give a number of nats from 0 on, or null for any");
+      throw new BadParameter("prefer(): give 0 or more, in nats, or null for any");
     }
   }
   return (device) => ({ ...device, consent: { ...device.consent, preference, maxLocal } });
