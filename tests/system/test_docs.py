@@ -416,7 +416,7 @@ def test_every_figure_of_the_page_of_questions_is_planned(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     page = (ROOT / "docs" / "questions.md").read_text()
-    row = r"\| (\d+) \| ([\d,]+)(?: of each arm)? \| `hubbub (plan [^`]+)` \|"
+    row = r"\| (\d+) \| ([\d,]+)(?: of each arm| a week| a day)? \| `hubbub (plan [^`]+)` \|"
     rows = re.findall(row, page)
     assert len(rows) == page.count("`hubbub plan --") > 5
     for epsilon, reports, words in rows:

@@ -21,6 +21,7 @@ from hubbub.analysis.estimators.consistency import base_cut, norm_sub, simplex, 
 from hubbub.analysis.estimators.vectorized_estimate import estimate
 from hubbub.analysis.fake_reports.plausible import Plausibility, combine, plausibility
 from hubbub.analysis.fake_reports.poisoning import Attack, maximal_gain
+from hubbub.analysis.figures import Figure, back_in_weeks, conversions, count_of, rate_of
 from hubbub.analysis.numbers import Mean
 from hubbub.analysis.percentiles import (
     PERCENTILES,
@@ -63,6 +64,7 @@ __all__ = [
     "Collection",
     "Cross",
     "Effect",
+    "Figure",
     "Followed",
     "LikelyString",
     "Mean",
@@ -81,10 +83,13 @@ __all__ = [
     "answer_lists",
     "answer_tiers",
     "anytime_confidence",
+    "back_in_weeks",
     "base_cut",
     "changes",
     "check_percentiles",
     "combine",
+    "conversions",
+    "count_of",
     "crossed",
     "decode",
     "decode_counts",
@@ -105,6 +110,7 @@ __all__ = [
     "percentiles_of",
     "plausibility",
     "ranks_of",
+    "rate_of",
     "ratio_p_value",
     "rows_of",
     "shares",

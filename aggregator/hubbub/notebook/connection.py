@@ -259,6 +259,26 @@ class Connection:
         options = {"last": last, "epochs": epochs, "confidence": confidence, "by": by}
         return self._ask(metric, "breakdown", options, _Strings(candidates, lists))
 
+    def figures(
+        self,
+        metric: str,
+        by: str = "",
+        *,
+        cohorts: bool = False,
+        last: str = "",
+        epochs: str = "",
+        confidence: float = 0.95,
+    ) -> Answer:
+        """Figures of a funnel, a rate, an activity or a retention, each with its interval.
+
+        With `by`, a public field, for each of its values; with `cohorts`, of a retention, for each
+        first week. Without epochs those of activity and retention are all.
+        """
+        options = {"last": last, "epochs": epochs, "confidence": confidence, "by": by}
+        if cohorts:
+            options["cohorts"] = "true"
+        return self._ask(metric, "figures", options, _Strings((), ()))
+
     def experiment(self, name: str, *, confidence: float = 0.95) -> Answer:
         """What the arms of an experiment change: a row per metric, arm and measure.
 

@@ -17,8 +17,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from hubbub.analysis.arrays import Floats
 from hubbub.analysis.binomials import above, likely, pmf
 from hubbub.analysis.families import family_for
+from hubbub.analysis.families.joint import coin_variances
 from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE
 from hubbub.analysis.uncertainty.intervals import Tail, sampled
 from hubbub.authoring.auto import EQUAL
@@ -35,6 +37,8 @@ CONFIDENCE: Final = 0.95
 _NORMAL: Final = NormalDist()
 _MAX_REPORTS: Final = 1e15
 _TRIES: Final = 50
+# As many as a retention over a year has; a covariance is their number cubed.
+_MAX_RATIO_VALUES: Final = 54
 # Probability left out when a distribution is summed.
 _CUT: Final = 1e-9
 
@@ -171,6 +175,60 @@ def epsilon_for(
         else:
             low = middle
     return best
+
+
+def ratio_error(
+    question: MetricDraft, plan_row: Row, ratio: tuple[float, float], *, is_apart: bool
+) -> float:
+    """The standard error of a ratio of listed values, or of the two means of a vector.
+
+    Args:
+        question: of listed values, or of a vector of two numbers.
+        plan_row: its mechanism and reports.
+        ratio: what share of the reports the numerator and the denominator have, the first within
+            the second; of a vector, their means as shares of its length.
+        is_apart: whether they are of two epochs with as many reports each.
+
+    Raises:
+        BadParameter: another question, or shares that are none.
+    """
+    above, below = ratio
+    share = above / below if below > 0 else -1.0
+    if question.kind == "vector" and question.size == 2 and above >= 0 < below <= 1:  # noqa: PLR2004 a rate
+        # Errors are shares of the range, which is twice the length.
+        return 2 * plan_row.population / below * sqrt(1 + share**2)
+    if question.kind != "values" or question.size > _MAX_RATIO_VALUES:
+        raise BadParameter(
+            f"--ratio goes with --values up to {_MAX_RATIO_VALUES}, or with --vector 2 LENGTH"
+        )
+    if not 0 < above <= below <= 1:
+        raise BadParameter(
+            "--ratio: write two shares in (0, 1], the numerator's and the denominator's, which "
+            "contains it: --ratio 0.1 0.4"
+        )
+    mechanism = _built(plan_row.mechanism, tuple(sorted(plan_row.parameters.items())))
+    size, (first, second) = question.size, np.eye(question.size)[:2]
+    among = second if is_apart else np.ones(size)
+    if not is_apart and below < 1 and size > 2:  # noqa: PLR2004 others have none of both
+        among = first + second
+    centred = first - first.mean(), among - among.mean()
+    none, mixed, square = coin_variances(mechanism, 1, *centred)
+    if is_apart:
+        coins = none @ _rest_even(above, first) + share**2 * (square @ _rest_even(below, second))
+    else:
+        rest = among - first
+        shares = above * first + (below - above) * rest / rest.sum()
+        others = 1 - among
+        shares += (1 - below) * others / max(others.sum(), 1.0)
+        coins = (none + share * mixed + share**2 * square) @ shares
+    drawn = below * share * (1 - share)
+    return sqrt(float(coins) + drawn) / (below * sqrt(plan_row.reports))
+
+
+def _rest_even(share: float, value: Floats) -> Floats:
+    """Shares of all values, if one has this share and the others are equally frequent."""
+    answer: Floats = share * value + (1 - share) * (1 - value) / (len(value) - 1)
+    return answer
 
 
 def _detectable(question: MetricDraft, mechanism: Any, reports: float, place: int) -> float:

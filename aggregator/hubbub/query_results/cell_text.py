@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from math import floor
 from typing import Any, Final
 
-from hubbub.query_results.columns import COLUMNS, OF_CLASS, SLICE, Column, QueryName, Unit
+from hubbub.query_results.columns import COLUMNS, OF_CLASS, PART, SLICE, Column, QueryName, Unit
 from hubbub.query_results.measured import error_of, measured
 from hubbub.query_results.rows import Document, Row
 
 # Below this confidence an order is as good as unknown.
 _TELLING: Final = 0.95
 # Kinds of answers whose rows are in the metric's own unit.
-_OF_MEANS: Final = frozenset({"mean", "vector"})
+_OF_MEANS: Final = frozenset({"mean", "vector", "rate", "activity"})
 # Units that, for a mean, stand for the metric's own unit.
 _OF_NUMBERS: Final = frozenset({"reports", "level", "change"})
 _UNKNOWN: Final[Mapping[Unit, str]] = {"count": "?", "verdict": "?", "time": "never"}
@@ -47,7 +47,7 @@ def is_of_means(question: QueryName, answer: Document) -> bool:
 def columns_of(question: QueryName, answer: Document) -> Sequence[Column]:
     """The columns of this answer."""
     means, classes = is_of_means(question, answer), answer.get("kind") == "softmax"
-    without = [*([] if classes else [OF_CLASS]), *([] if answer.get("by") else [SLICE])]
+    without = [*([] if classes else [OF_CLASS]), *([] if answer.get("by") else [SLICE, PART])]
     return [
         column
         for column in COLUMNS[question]

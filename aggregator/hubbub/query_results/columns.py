@@ -16,6 +16,7 @@ QueryName = Literal[
     "cross",
     "breakdown",
     "experiment",
+    "figures",
     "metrics",
     "status",
     "model",
@@ -92,6 +93,9 @@ OF_CLASS: Final = _column(
 
 SLICE: Final = _column("slice", "text", "value of the third part", title="by")
 """What a cross table of two parts has not."""
+
+PART: Final = _column("part", "text", "value of the public field")
+"""What figures of all devices have not."""
 
 _DATE: Final = _column(
     "date", "text", "the day or hour that it is, of a week its first day; UTC", title="epoch"
@@ -224,7 +228,7 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
         ),
     ),
     "breakdown": (
-        _column("part", "text", "value of the public field"),
+        PART,
         _VALUE,
         _column("reports", "count", "reports of the part", spare=3),
         _column("share", "level", "share of the part's reports, or the mean", mean_title="mean"),
@@ -280,6 +284,16 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
             title="would show",
             spare=1,
         ),
+    ),
+    "figures": (
+        PART,
+        _column("figure", "text", "a conversion, a number of actives, a share that came back"),
+        _column("dates", "text", "its epochs; of cohorts their first weeks", title="epochs"),
+        _column("estimate", "level", "a share, a rate, or a number of devices"),
+        _ends("level"),
+        _column("stderr", "level", "standard error of the estimate", title="std. error", spare=2),
+        _column("reports", "count", "reports of its epochs", spare=1),
+        _column("note", "text", "what limits it, such as a window that is running", spare=3),
     ),
     "metrics": (
         _column("name", "text", "its name in the catalog", title="metric"),
@@ -363,6 +377,7 @@ HEADS: Final[Mapping[QueryName, Sequence[str]]] = {
     "cross": ("metric", "rows", "columns", "by", "dates", "reports", "confidence"),
     "breakdown": ("metric", "by", "dates", "confidence", "unit"),
     "experiment": ("experiment", "dates", "final", "confidence", "ratio_p_value", "verdict"),
+    "figures": ("metric", "kind", "by", "final", "confidence"),
     "metrics": (),
     "status": (),
     "model": ("model", "kind", "rounds", "reports", "epsilon", "confidence"),

@@ -26,6 +26,7 @@ _GROUPS: Final = {
         "cross",
         "breakdown",
         "experiment",
+        "figures",
         "discover",
         "model",
         "export",

@@ -1,4 +1,4 @@
-"""Further answers of a rehearsal: associations of two parts, and breakdowns by public fields."""
+"""Further answers of a rehearsal: associations of parts, breakdowns by public fields, figures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.aggregator.query import EstimateQuery, QueryEngine
+from hubbub.aggregator.query.figures import has_figures
 from hubbub.analysis.families import Counts
 from hubbub.catalog import Metric, told_by
 from hubbub.simulation.truth import Truth, true_values
@@ -48,6 +49,69 @@ class PublicRow:
     low: float
     high: float
     stands_out: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FigureRow:
+    """A figure of a device's own past: true, and as answered; a high of None is unbounded."""
+
+    figure: str
+    dates: str
+    true: float
+    estimate: float | None
+    low: float
+    high: float | None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the interval contains the true figure."""
+        return self.low <= self.true and (self.high is None or self.true <= self.high)
+
+
+async def figure_rows(
+    query: QueryEngine,
+    metric: Metric,
+    question: EstimateQuery,
+    codes: Sequence[Any],
+    counts: Counts,
+) -> list[FigureRow]:
+    """Compares a metric's figures with the truth; empty for metrics without figures.
+
+    `counts` is how many devices have each of `codes` in an epoch, alike in every epoch.
+    """
+    if not has_figures(metric):
+        return []
+    answer = await query.figures(metric.name, question)
+    if answer.kind == "rate":
+        of, per = (np.array(codes, dtype=np.float64).T @ counts).tolist()
+        truths = [of / per if per else 0.0]
+    else:
+        values = np.bincount(codes, weights=counts, minlength=len(metric.values or ()))
+        reached = np.cumsum(values[::-1])[::-1]
+        match answer.kind:
+            case "funnel":
+                truths = [*(reached[1:] / np.maximum(reached[:-1], 1)), reached[-1] / reached[0]]
+            case "retention":
+                truths = (values[1:-1] / max(values[0], 1)).tolist()
+            case _:
+                first = {"28 days": 2, "a week": 1, "a day": 0}
+                truths = [
+                    row.reports
+                    * reached[first[row.figure.removeprefix("actives of ")]]
+                    / reached[0]
+                    for row in answer.values
+                ]
+    return [
+        FigureRow(
+            figure=row.figure,
+            dates=row.dates,
+            true=float(truth),
+            estimate=row.estimate,
+            low=row.low,
+            high=row.high,
+        )
+        for row, truth in zip(answer.values, truths, strict=False)
+    ]
 
 
 async def associations(

@@ -32,7 +32,14 @@ from hubbub.privacy.crowd import smallest_crowd
 from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.noisy_counts import law_of
 from hubbub.privacy.shuffled_histogram import central_epsilon
-from hubbub.simulation.beside import Associated, PublicRow, associations, public_rows
+from hubbub.simulation.beside import (
+    Associated,
+    FigureRow,
+    PublicRow,
+    associations,
+    figure_rows,
+    public_rows,
+)
 from hubbub.simulation.truth import Truth, above_most, true_values
 
 _SHOWN: Final = 10  # as many as `hubbub top` shows
@@ -145,6 +152,7 @@ class Run:
     public: tuple[PublicRow, ...] = ()
     percentiles: tuple[PercentileRow, ...] = ()
     effects: tuple[EffectRow, ...] = ()
+    figures: tuple[FigureRow, ...] = ()
 
 
 def central_of_plan(plan: Plan) -> Central | None:
@@ -269,6 +277,9 @@ async def _told(
         public=tuple(public),
         percentiles=tuple(_percentiles(rows, answer)),
         effects=tuple(effects),
+        figures=tuple(
+            await figure_rows(query, metric, question, codes, np.array(plan.truth.counts))
+        ),
     )
 
 

@@ -33,6 +33,7 @@ class Summary:
     coverage_public: float | None = None
     coverage_percentiles: float | None = None
     effects_shown: float | None = None
+    coverage_figures: float | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,6 +49,7 @@ class Tally:
     public: Comparison = field(default_factory=Comparison)
     percentiles: Comparison = field(default_factory=Comparison)
     effects: Comparison = field(default_factory=Comparison)
+    figures: Comparison = field(default_factory=Comparison)
     false: int = 0
     false_shares: float = 0.0
     recalled: float = 0.0
@@ -71,6 +73,8 @@ class Tally:
             self.public.add(share.true, share.low, share.high)
         for percentile in run.percentiles:
             self.percentiles.add(float(percentile.holds), 1.0, 1.0)
+        for figure in run.figures:
+            self.figures.add(float(figure.holds), 1.0, 1.0)
         if run.effects:
             self.effects.add(float(any(row.shown for row in run.effects)), 1.0, 1.0)
         for row in run.values:
@@ -97,4 +101,5 @@ class Tally:
             coverage_public=self.public.coverage,
             coverage_percentiles=self.percentiles.coverage,
             effects_shown=self.effects.coverage,
+            coverage_figures=self.figures.coverage,
         )

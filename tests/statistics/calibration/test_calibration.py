@@ -26,10 +26,12 @@ from hubbub.aggregator.query.answers import (
 )
 from hubbub.aggregator.query.breakdowns import BrokenDown, PartRow
 from hubbub.aggregator.query.experiments import EffectRow, Experimented
+from hubbub.aggregator.query.figures import Figured
 from hubbub.analysis import (
     Association,
     Cell,
     Change,
+    Figure,
     LikelyString,
     Mean,
     Percentile,
@@ -151,6 +153,8 @@ COUNTED = {
     "slice",
     "slices",
     "edges",
+    "figure",
+    "note",
 }
 ANSWERS: list[Any] = [
     Estimated,
@@ -174,6 +178,8 @@ ANSWERS: list[Any] = [
     PartRow,
     Experimented,
     EffectRow,
+    Figured,
+    Figure,
     Slice,
     LikelyString,
     Percentile,
@@ -187,6 +193,7 @@ ANSWERS: list[Any] = [
 # is noticed.
 DRAWINGS = 60
 QUICKEST = {
+    "conversions, grr 1, 3,000 devices",
     "a count released, rr 4 and 0.5, 20% at the smaller",
     "effect, as large as is detectable",
     "effect, rr 1, alike, new people",

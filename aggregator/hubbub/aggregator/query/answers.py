@@ -123,6 +123,7 @@ class MetricLine:
         one_look: why there are no anytime intervals; "" if there are.
         discover: share of devices that feed the stream NAME/tree.
         ways: number of parts that a device reports together.
+        figures: funnel, rate, activity or retention; "" for other metrics, which have no figures.
     """
 
     name: str
@@ -154,6 +155,7 @@ class MetricLine:
     one_look: str = ""
     discover: float = 0.0
     ways: int = 0
+    figures: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

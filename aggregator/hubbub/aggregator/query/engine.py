@@ -36,6 +36,7 @@ from hubbub.aggregator.query.answers import (
 )
 from hubbub.aggregator.query.breakdowns import (
     BrokenDown,
+    Part,
     broken_down,
     field_of,
     parts_by,
@@ -61,6 +62,7 @@ from hubbub.aggregator.query.experiments import (
     sizes_sentence,
     verdict,
 )
+from hubbub.aggregator.query.figures import Figured, Figuring, meant, whose_figures
 from hubbub.aggregator.query.marks import Marks
 from hubbub.aggregator.query.overview import (
     detail,
@@ -78,9 +80,9 @@ from hubbub.aggregator.query.trends import by_list, percentile_series, series, t
 from hubbub.aggregator.store.contract import TotalsReader
 from hubbub.analysis import (
     CONFIDENCE,
-    Answer,
     ArmEstimate,
     Cross,
+    Figure,
     Top,
     changes,
     crossed,
@@ -159,6 +161,7 @@ class QueryEngine:
         self._trends: SingleFlightCache[list[Series]] = SingleFlightCache(_MAX_VALUES)
         self._tops: SingleFlightCache[Top] = SingleFlightCache(_MAX_VALUES)
         self._crosses: SingleFlightCache[Cross] = SingleFlightCache(_MAX_VALUES)
+        self._figures: SingleFlightCache[list[Figure]] = SingleFlightCache(_MAX_VALUES)
         self._visible: dict[frozenset[str], Bundle] = {}
 
     def seen_by(self, viewer: Viewer) -> "QueryEngine":
@@ -227,14 +230,14 @@ class QueryEngine:
         return all(self.collected.is_closed(selection.metric, epoch) for epoch in selection.epochs)
 
     def _envelope(
-        self, query: EstimateQuery, answer: Answer, *selections: EpochSelection
+        self, query: EstimateQuery, kind: str, *selections: EpochSelection
     ) -> dict[str, Any]:
         """Fields of every answer; `selections`, of one metric, are all that the answer covers."""
         whole = together(selections) if selections[1:] else selections[0]
         return {
             "metric": selections[0].metric.name,
-            "kind": answer.kind,
-            "confidence": answer.confidence,
+            "kind": kind,
+            "confidence": query.confidence,
             "epochs": list(whole.epochs),
             "dates": whole.dates,
             "final": self._is_final(whole),
@@ -247,7 +250,7 @@ class QueryEngine:
     async def _made(self, selection: EpochSelection, query: EstimateQuery) -> Estimated:
         """The whole answer, without the shuffler's terms."""
         estimate = await self._work(selection, query)
-        envelope = self._envelope(query, estimate.answer, selection)
+        envelope = self._envelope(query, estimate.answer.kind, selection)
         return await asyncio.to_thread(whole_answer, envelope, selection, query, estimate)
 
     async def top(self, name: str, query: EstimateQuery, number: int) -> TopList:
@@ -262,7 +265,7 @@ class QueryEngine:
         question = (self._definition(selection.metric), query, number, selection.windows)
         best = await self._tops.get(question, selection.version, make)
         return TopList(
-            **self._envelope(query, answer, selection),
+            **self._envelope(query, answer.kind, selection),
             set_confidence=best.set_confidence,
             order_confidence=best.order_confidence,
             values=list(best.values),
@@ -291,7 +294,7 @@ class QueryEngine:
         question = (self._definition(selection.metric), query, parts, selection.windows)
         table = await self._crosses.get(question, selection.version, make)
         return Crossed(
-            **self._envelope(query, answer, selection),
+            **self._envelope(query, answer.kind, selection),
             rows=table.rows,
             columns=table.columns,
             parts=list(table.parts),
@@ -328,7 +331,7 @@ class QueryEngine:
         ]
         terms = await self._terms()
         return BrokenDown(
-            **self._envelope(query, all_, whole),
+            **self._envelope(query, all_.kind, whole),
             by=field_of(whole.metric, by),
             min_batch=whole.metric.fewest,
             parts=await asyncio.to_thread(
@@ -338,6 +341,54 @@ class QueryEngine:
                 ]
             ),
             values=await asyncio.to_thread(broken_down, parts, answers),
+        )
+
+    async def figures(
+        self, name: str, query: EstimateQuery, by: str = "", *, by_cohort: bool = False
+    ) -> Figured:
+        """Conversions of a funnel, a rate, numbers of actives, or shares that come back.
+
+        Args:
+            name: of the metric.
+            query: its epochs and confidence.
+            by: public field for whose values there are rows; "" for all devices together.
+            by_cohort: of a retention, a row for each first week.
+
+        Raises:
+            TooFewEpochs: no device can have come back yet.
+        """
+        metric = self.collected.bundle.metric(name)
+        query = meant(metric, query, by_cohort=by_cohort)
+        whole = await self.collected.find(name, query.range)
+        parts = parts_by(self.collected.bundle, whole, by) if by else [Part("", whole, None)]
+        answered = [part for part in parts if part.is_answered or not by]
+
+        async def make() -> tuple[list[Figure], int]:
+            figures: list[Figure] = []
+            for part in answered:
+                figuring = Figuring(
+                    collected=self.collected,
+                    selection=part.own,
+                    totals=await self.collected.read(part.own),
+                    confidence=query.confidence,
+                    by_cohort=by_cohort,
+                )
+                figures += await asyncio.to_thread(figuring.figures, part.name)
+            return figures, len(figures)
+
+        running = self.collected.now() // EPOCH_SECONDS[metric.epoch]
+        question = (self._definition(metric), query, by, by_cohort, running)
+        return Figured(
+            **self._envelope(query, metric.kind, whole),
+            whose=whose_figures(metric),
+            by=by,
+            values=await self._figures.get(question, whole.version, make),
+            notes=[
+                f"{part.name}: {part.own.reports:,} reports, below the minimum batch of "
+                f"{metric.fewest:,}"
+                for part in parts
+                if part not in answered
+            ],
         )
 
     async def experiment(self, name: str, confidence: float = CONFIDENCE) -> Experimented:
@@ -427,7 +478,7 @@ class QueryEngine:
         shifts = await asyncio.to_thread(shifts_between, holdings[0].metric, query, *works)
         values, total = page.of(value_changes, lambda change: change.p_value)
         return Compared(
-            **self._envelope(query, old, *holdings),
+            **self._envelope(query, old.kind, *holdings),
             before_epochs=list(holdings[0].epochs),
             after_epochs=list(holdings[1].epochs),
             before_dates=holdings[0].dates,
@@ -477,7 +528,7 @@ class QueryEngine:
 
         whole = together([selection, *joined])
         question = (self._definition(whole.metric), query, tuple(values), number, whole.windows)
-        envelope = self._envelope(query, answer, whole)
+        envelope = self._envelope(query, answer.kind, whole)
         if query.percentiles:
             envelope["kind"] = "ranges"  # what is followed is in the metric's unit
         envelope["epochs"] = shown_epochs(self.collected, whole, whole.epochs)

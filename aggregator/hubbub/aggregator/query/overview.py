@@ -9,6 +9,7 @@ from typing import Any, Final
 from hubbub.aggregator.query.answers import Epoch, Estimated, MetricDetail, MetricLine, Shuffled
 from hubbub.aggregator.query.candidates import looks_for_strings
 from hubbub.aggregator.query.estimating import EstimateQuery, RangeEstimate, one_look, ranks_for
+from hubbub.aggregator.query.figures import has_figures
 from hubbub.aggregator.query.report_counts import Terms, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
 from hubbub.analysis import (
@@ -86,6 +87,7 @@ async def line(
         one_look=one_look(metric),
         discover=metric.discover,
         ways=family_for(metric.randomizer).ways(metric.randomizer),
+        figures=metric.kind if has_figures(metric) else "",
     )
 
 

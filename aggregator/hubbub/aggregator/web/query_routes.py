@@ -26,6 +26,7 @@ from hubbub.aggregator.query.answers import (
 )
 from hubbub.aggregator.query.breakdowns import BrokenDown
 from hubbub.aggregator.query.experiments import Experimented
+from hubbub.aggregator.query.figures import Figured
 from hubbub.aggregator.query.models import LearnedModel, learned_model, learned_models
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.query.trends import MAX_SERIES
@@ -65,6 +66,10 @@ Part = Annotated[
 By = Annotated[
     str, Query(max_length=200, description="one of the metric's public fields; none: the first")
 ]
+FiguresBy = Annotated[
+    str, Query(max_length=200, description="one of the metric's public fields; none: all devices")
+]
+Cohorts = Annotated[bool, Query(description="of a retention, a row for each first week")]
 ExperimentName = Annotated[str, Path(max_length=200, description="its name in the catalog")]
 Origin = Annotated[
     str,
@@ -163,6 +168,7 @@ def questions(*, tokens: bool = False, command: str = "") -> APIRouter:
         """Two parts of a metric as a table, and how they go together; by a third, within it."""
         return await query.cross(question.name, question.query, (rows, columns, by))
 
+    _compute(router)
     _export(router)
     _try(router)
     posting = partial(router.post, openapi_extra=OPENAPI)
@@ -259,6 +265,19 @@ def _take_along(route: Route, put: Callable[..., ParsedQuery], reached: Reached)
         wanted = replace(question.query, anytime=anytime)
         where = replace(reached, origin=origin or str(request.base_url).rstrip("/"))
         return commands(question.name, wanted, selection.dates, where)
+
+
+def _compute(router: APIRouter) -> None:
+    @router.get("/metrics/{metric}/figures")
+    async def figures(
+        query: Questions,
+        question: Annotated[ParsedQuery, Depends(listed)],
+        by: FiguresBy = "",
+        *,
+        cohorts: Cohorts = False,
+    ) -> Figured:
+        """Conversions of a funnel, a rate, numbers of actives, or shares that come back."""
+        return await query.figures(question.name, question.query, by, by_cohort=cohorts)
 
 
 def _try(router: APIRouter) -> None:

@@ -29,6 +29,7 @@ from hubbub.analysis.families import family_for
 from hubbub.analysis.families.contract import Tier
 from hubbub.analysis.families.rows import values_answer
 from hubbub.analysis.uncertainty.intervals import reach_of
+from hubbub.analysis.uncertainty.ratios import fieller
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.pairs import PairedParts
@@ -453,25 +454,20 @@ def shares_within(table: Floats, spread: Floats, reach: float) -> tuple[Floats, 
     """Shares within rows, with the ends of their intervals (Fieller 1954).
 
     `spread` is the covariance of all cells, row by row, and `reach` the number of standard errors
-    to either end. Ends solve (cell - share * row)^2 = reach^2 var(cell - share * row). If a row may
-    be empty, the interval is [0, 1].
+    to either end. If a row may be empty, the interval is [0, 1].
     """
     rows, columns = table.shape
-    middle, low, high = (np.zeros_like(table) for _ in range(3))
-    for row in range(rows):
-        own = slice(row * columns, (row + 1) * columns)
-        block = spread[own, own]
-        total, var_total = table[row].sum(), block.sum()
-        first = total**2 - reach**2 * var_total
-        for column in range(columns):
-            cell, mixed = table[row, column], block[column].sum()
-            middle[row, column] = np.clip(cell / total, 0, 1) if total > 0 else 0.0
-            half = cell * total - reach**2 * mixed
-            last = cell**2 - reach**2 * block[column, column]
-            inside = half**2 - first * last
-            if first <= 0 or total <= 0 or inside < 0:
-                high[row, column] = 1.0
-                continue
-            ends = (half + np.array([-1, 1]) * np.sqrt(inside)) / first
-            low[row, column], high[row, column] = np.clip(ends, 0, 1)
+    row = np.arange(rows)
+    own = spread.reshape(rows, columns, rows, columns)[row, :, row, :]
+    of_rows = np.repeat(own.sum(axis=(1, 2)), columns)
+    mixed = own.sum(axis=2).reshape(-1)
+    cells = np.diagonal(own, axis1=1, axis2=2).reshape(-1)
+    ends = fieller(
+        table.reshape(-1),
+        np.repeat(table.sum(axis=1), columns),
+        np.array([cells, -2 * mixed, of_rows]),
+        of_rows,
+        reach=reach,
+    )
+    middle, low, high = (np.nan_to_num(column).reshape(table.shape) for column in ends)
     return middle, np.minimum(low, middle), np.maximum(high, middle)

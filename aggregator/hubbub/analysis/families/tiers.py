@@ -35,14 +35,29 @@ def figures_of(
         BatchTooSmall: not a single report.
         ShapeMismatch: totals of another shape than the mechanism's.
     """
+    own, scales = scaled(family, tiers, candidates, repeats, shape=shape)
+    if len(own) == 1:
+        return own[0]
+    return merged(own, [totals.reports for _, totals in tiers], scales)
+
+
+def scaled(
+    family: Family,
+    tiers: Sequence[Tier],
+    candidates: Sequence[str],
+    repeats: int,
+    *,
+    shape: bool,
+) -> tuple[list[ValueEstimates], Floats]:
+    """As `figures_of`, of each tier, with how much it counts for more than its own reports."""
     own = [
         _repeated(family, tier, family.figures(*tier, candidates, shape=shape), repeats)
         for tier in tiers
     ]
     if len(own) == 1:
-        return own[0]
+        return own, np.ones(1)
     reports = [totals.reports for _, totals in tiers]
-    return merged(own, reports, tier_scales([_typical(figures) for figures in own], reports))
+    return own, tier_scales([_typical(figures) for figures in own], reports)
 
 
 def added(parts: Sequence[ValueEstimates]) -> ValueEstimates:

@@ -16,7 +16,7 @@ from hubbub.analysis.estimators.words_of_books import (
 )
 from hubbub.analysis.families.contract import BitSum, Expected, Family, MetricKind, Tier, between
 from hubbub.analysis.families.laws import Counts
-from hubbub.analysis.families.tiers import figures_of
+from hubbub.analysis.families.tiers import figures_of, tier_scales
 from hubbub.analysis.numbers import means_of
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter, BatchTooSmall
@@ -60,30 +60,8 @@ class Vectors(Family):
         variance; estimates are clipped to it. Reports by one book share its words: `_less_books`
         subtracts their common error.
         """
-        totals.check(mechanism.layout)
+        mean, variance = _mean_and_variances(mechanism, totals, np.eye(mechanism.dimensions))
         n = totals.reports
-        if n < 1:
-            raise BatchTooSmall("no reports: there is no mean")
-        size, along, across = mechanism.dimensions, mechanism.along, _across(mechanism)
-        cells = np.array(totals.cells, dtype=np.float64).reshape(mechanism.books, mechanism.words)
-        books = np.flatnonzero(cells.any(axis=1)).tolist()
-        by_book, squares = np.zeros((len(books), size)), np.zeros(size)
-        many = books_at_once(mechanism)
-        for first in range(0, len(books), many):
-            some = books[first : first + many]
-            words = words_of_each(mechanism, some)
-            by_book[first : first + many] = np.einsum("bw,bwd->bd", cells[some], words)
-            squares += np.einsum("bw,bwd->d", cells[some], words**2)
-        scale = scale_of(mechanism)
-        sums = scale * by_book.sum(axis=0)
-        square = np.clip(scale**2 * squares / n, across * min(1.0, along), across * max(1.0, along))
-        mean = sums / n
-        # The square of an estimated mean is too large by that mean's own variance.
-        least = min(across, across * along - 1)
-        coins = n * np.maximum((square - mean**2) * n / max(n - 1, 1), least)
-        mean, variance = _less_books(
-            mechanism, books, (scale * by_book, cells[books].sum(axis=1)), coins
-        )
         estimates, stderrs = n * (1 + mean) / 2, np.sqrt(variance) / 2
         return ValueEstimates(
             estimates=estimates,
@@ -231,13 +209,84 @@ class Vectors(Family):
         return [near if value == own else far for own in others]
 
 
+def two_sums(tiers: Sequence[Tier], repeats: int) -> tuple[Floats, Floats]:
+    """The sums over all reports of the two coordinates of vectors up to 1 long, and their errors.
+
+    repeats: largest number of reports from one device.
+
+    Returns:
+        The sums, and their covariance for the population. It follows from the variances along both
+        axes and the line between them. What is beyond the least that coins add is taken to be who
+        reported, which repeats as a device does.
+    """
+    turn = sqrt(0.5)
+    axes = np.array([[1.0, 0.0, turn], [0.0, 1.0, turn]])
+    reports = [totals.reports for _, totals in tiers]
+    vectors: list[VectorCodes] = [mechanism for mechanism, _ in tiers]  # type: ignore[misc]  # of the family
+    scales = tier_scales([n * _even(own) for own, n in zip(vectors, reports, strict=True)], reports)
+    sums, covariance = np.zeros(2), np.zeros((2, 2))
+    for own, (_, totals), scale in zip(vectors, tiers, scales.tolist(), strict=True):
+        mean, variances = _mean_and_variances(own, totals, axes)
+        least = totals.reports * _min_coins(own)
+        first, second, between = variances + (repeats - 1) * np.maximum(variances - least, 0.0)
+        most = sqrt(first * second)
+        both = min(max(between - (first + second) / 2, -most), most)
+        sums += scale * totals.reports * mean
+        covariance += scale**2 * np.array([[first, both], [both, second]])
+    return sums, covariance
+
+
+def _mean_and_variances(
+    mechanism: VectorCodes, totals: Totals, axes: Floats
+) -> tuple[Floats, Floats]:
+    """The mean of vectors up to 1 long, and the variances of its sum along some axes.
+
+    axes: directions of length 1, the coordinates first; shape (dimensions, axes).
+
+    Raises:
+        BatchTooSmall: not a single report.
+        ShapeMismatch: totals of another shape than the mechanism's.
+    """
+    totals.check(mechanism.layout)
+    n = totals.reports
+    if n < 1:
+        raise BatchTooSmall("no reports: there is no mean")
+    size, along, across = mechanism.dimensions, mechanism.along, _across(mechanism)
+    cells = np.array(totals.cells, dtype=np.float64).reshape(mechanism.books, mechanism.words)
+    books = np.flatnonzero(cells.any(axis=1)).tolist()
+    by_book, squares = np.zeros((len(books), size)), np.zeros(axes.shape[1])
+    many = books_at_once(mechanism)
+    for first in range(0, len(books), many):
+        some = books[first : first + many]
+        words = words_of_each(mechanism, some)
+        by_book[first : first + many] = np.einsum("bw,bwd->bd", cells[some], words)
+        squares += np.einsum("bw,bwd->d", cells[some], (words @ axes) ** 2)
+    scale = scale_of(mechanism)
+    mean = scale * by_book.sum(axis=0) / n
+    square = np.clip(scale**2 * squares / n, across * min(1.0, along), across * max(1.0, along))
+    # The square of an estimated mean is too large by that mean's own variance.
+    apart = (square - (mean @ axes) ** 2) * n / max(n - 1, 1)
+    coins = n * np.maximum(apart, _min_coins(mechanism))
+    return _less_books(mechanism, books, (scale * by_book, cells[books].sum(axis=1)), coins, axes)
+
+
+def _min_coins(mechanism: VectorCodes) -> float:
+    """The least variance of what a report adds to a coordinate, whatever its vector is."""
+    across = _across(mechanism)
+    return min(across, across * mechanism.along - 1)
+
+
 def _less_books(
-    mechanism: VectorCodes, numbers: Sequence[int], by_book: tuple[Floats, Floats], coins: Floats
+    mechanism: VectorCodes,
+    numbers: Sequence[int],
+    by_book: tuple[Floats, Floats],
+    coins: Floats,
+    axes: Floats,
 ) -> tuple[Floats, Floats]:
     """The mean without the known error of its books, and the variance of n times the mean.
 
     `numbers` are the books' numbers, `by_book` their summed contributions and report counts, and
-    `coins` is the variance of the sums if no two reports share a book.
+    `coins` is the variance of the sums along each axis if no two reports share a book.
 
     Words are public, so a book's error for a given vector is known. A fit estimates how much of the
     mean's error it explains: all if people are alike, little if they differ. That part is
@@ -248,18 +297,18 @@ def _less_books(
     n = float(sent.sum())
     raw = mean = sums.sum(axis=0) / n
     most, coin_noise = n**2 * _pool(mechanism), coins
-    pool = books_variance(mechanism, sums, sent, coins)
+    pool = books_variance(mechanism, sums @ axes, sent, coins)
     off = sums - sent[:, None] * raw
-    enough = mechanism.books >= _BOOKS and most > _LITTLE * coins.mean()
+    enough = mechanism.books >= _BOOKS and most > _LITTLE * coins[: len(axes)].mean()
     for _ in range(_ROUNDS if enough else 0):
         vector = mean / max(1.0, float(np.linalg.norm(mean)))
         errors = scale_of(mechanism) * expected_of_books(mechanism, numbers, vector) - vector
         apart = errors - sent @ errors / n
-        squares = sent @ apart**2
-        part = float(np.clip((apart * off).sum() / squares.sum(), 0.0, 1.0))
+        part = float(np.clip((apart * off).sum() / (sent @ apart**2).sum(), 0.0, 1.0))
         mean = raw - part * (sent @ errors) / n
+        squares = sent @ (apart @ axes) ** 2
         coin_noise = np.maximum(coins - part**2 * squares, coins * _LEAST)
-        unexplained = ((off - part * sent[:, None] * apart) ** 2).sum(axis=0)
+        unexplained = (((off - part * sent[:, None] * apart) @ axes) ** 2).sum(axis=0)
         pool = np.clip(unexplained - coin_noise, 0.0, most)
     return mean, coin_noise + pool
 

@@ -29,6 +29,7 @@ from hubbub.privacy.planner import (
     epsilon_for,
     plan,
     ranked,
+    ratio_error,
     reports_for,
     row,
 )
@@ -89,6 +90,7 @@ examples:
   hubbub plan metrics.toml --metric theme --reports 50000 --simulate
   hubbub plan --ranges 64 0 60 --epsilon 1 --percentile 95 --within 0.02
   hubbub plan --values 2 --epsilon 1 --effect 0.05          how many reports of each arm?
+  hubbub plan --values 3 --epsilon 1 --ratio 0.1 0.4 --error 0.025     a conversion of 25%
   hubbub plan --set 40 5 --epsilon 2 --reports 100000       sets of 5 of 40 values
   hubbub plan --parts 7 16 14 2 --epsilon 1 --reports 1e5   tables of every two answers
   hubbub plan --vector 16 1 --epsilon 2 --reports 1e5       the mean of 16 numbers
@@ -135,6 +137,16 @@ class PlanOptions:
         group=_FIGURES,
         exclusive=_GOAL,
     )
+    ratio: tuple[float, float] | None = option(
+        "a conversion, a share that came back or a rate, whose standard error --error then is: the "
+        "shares of the reports in its numerator and denominator, such as 0.1 0.4; of --vector, "
+        "means as shares of LENGTH",
+        metavar=("A", "B"),
+    )
+    apart: bool = option(
+        "numerator and denominator are of two epochs, as of a retention; --reports are of each",
+        needs="ratio",
+    )
     whose: Whose = option(
         "what --error refers to: shares of the population, or shares of those who report "
         "(%(default)s)",
@@ -173,6 +185,8 @@ def _plan(options: PlanOptions) -> None:
         by_name = {item.mechanism: error for item, error in zip(rows, errors, strict=False)}
         by_name = {name: error for name, error in by_name.items() if isfinite(error)}
         document |= {"rank_errors": by_name} if by_name else {}
+        if options.ratio is not None:
+            document["ratio_error"] = _target(options, question, metric)(rows[0])
         say_json(document | ({"simulated": drawing} if drawing else {}))
     else:
         ranks = (percentile_name(options.percentile), errors) if options.percentile else None
@@ -181,6 +195,11 @@ def _plan(options: PlanOptions) -> None:
             say(
                 "reports: of each arm, of people who report once; further metrics and arms of an "
                 "experiment widen the intervals of all"
+            )
+        if options.ratio is not None:
+            say(
+                f"the ratio {options.ratio[0]:g} / {options.ratio[1]:g} by {rows[0].mechanism}: "
+                f"standard error {_target(options, question, metric)(rows[0]):.3%}"
             )
         if drawing:
             show_simulated(drawing)
@@ -214,7 +233,8 @@ def _rows(options: PlanOptions, question: MetricDraft, metric: Metric | None) ->
         epsilon = metric.epsilon
     if reports is not None and epsilon is not None and goal is None:
         rows = plan(question, epsilon, reports)
-        return rows if options.percentile is None else ranked(rows, lambda row: target(row) ** 2)
+        own = options.percentile is not None or options.ratio is not None
+        return ranked(rows, lambda row: target(row) ** 2) if own else rows
     if reports is None and epsilon is not None and goal is not None:
         needed = [
             reports_for(question, name, parameters, target, goal)
@@ -242,6 +262,9 @@ def _rows(options: PlanOptions, question: MetricDraft, metric: Metric | None) ->
 def _check_percentile(options: PlanOptions, question: MetricDraft, metric: Metric | None) -> None:
     """Raises BadParameter for a percentile of a question without parts of a range."""
     numeric = question.kind == "ranges" or (metric is not None and metric.edges)
+    other_goal = options.detect or options.within or options.effect or options.percentile
+    if options.ratio is not None and other_goal:
+        raise BadParameter("--ratio goes with --error, its standard error: leave other goals out")
     if options.percentile is None:
         if numeric and options.effect is not None:
             raise BadParameter("--effect of a number with parts is on a percentile: add one")
@@ -286,6 +309,9 @@ def _target(options: PlanOptions, question: MetricDraft, metric: Metric | None) 
         return shows
     if options.percentile is not None:
         return off_in_rank
+    if options.ratio is not None:
+        ratio, is_apart = options.ratio, options.apart
+        return lambda row: ratio_error(question, row, ratio, is_apart=is_apart)
     if options.error is None:
         return lambda row: row.detectable
     return (lambda row: row.stderr) if options.whose == REPORTERS else (lambda row: row.population)

@@ -176,6 +176,7 @@ def _show(plan: Plan, last: Run, summary: Summary) -> None:
     _say_recall(last, summary)
     _say_beside(plan, last, summary)
     _say_percentiles(metric, last, summary)
+    _say_figures(last, summary)
     if mean:
         say(f"intervals that hold the truth: {_percent(summary.coverage)}")
     else:
@@ -224,6 +225,27 @@ def _say_percentiles(metric: Metric, last: Run, summary: Summary) -> None:
         ],
     )
     say(f"intervals of percentiles that hold it: {_percent(summary.coverage_percentiles)}")
+
+
+def _say_figures(last: Run, summary: Summary) -> None:
+    """Figures beside the true ones of the file."""
+    if not last.figures:
+        return
+    table(
+        "figures",
+        ("", "true", "estimate", "interval", ""),
+        [
+            (
+                row.figure,
+                f"{row.true:,.4g}",
+                "" if row.estimate is None else f"{row.estimate:,.4g}",
+                f"{row.low:,.4g} " + ("up" if row.high is None else f"to {row.high:,.4g}"),
+                "" if row.holds else "misses",
+            )
+            for row in last.figures[:_ROWS]
+        ],
+    )
+    say(f"intervals of figures that hold it: {_percent(summary.coverage_figures)}")
 
 
 def _say_beside(plan: Plan, last: Run, summary: Summary) -> None:

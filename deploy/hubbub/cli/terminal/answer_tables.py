@@ -255,6 +255,28 @@ def show_changes(answer: Answer) -> None:
     _say_more(len(changes))
 
 
+def show_figures(answer: Answer) -> None:
+    """The figures of a metric, in their order."""
+    _say_notice(answer)
+    figures = rows("figures", answer)
+    table_rows = figures[:_ROWS]
+    drawn = [
+        (
+            row["estimate"] or row["low"],
+            row["low"],
+            row["low"] if row["high"] is None else row["high"],
+        )
+        for row in table_rows
+    ]
+    heading = f"{answer['metric']}: {answer['kind']}, {several(answer['reports'], 'report')}"
+    _show("figures", answer, f"{heading}, {answer['dates']}", table_rows, drawn)
+    for note in answer["notes"]:
+        explain(note)
+    say_final(answer)
+    say_whose(answer)
+    _say_more(len(figures))
+
+
 def show_trend(answer: Answer) -> None:
     """Shows every series as a table of epochs, all on one scale."""
     _say_notice(answer)

@@ -12,6 +12,7 @@ import { Crossed } from "./cross.js";
 import { Discovered } from "./discovered.js";
 import { flagsOf, numeric, showEstimates, showPages } from "./estimates.js";
 import { showExperiment } from "./experiment.js";
+import { showFigures } from "./figures.js";
 import { likelyStrings } from "./likely.js";
 import { Marks } from "./marks.js";
 import { showModel } from "./model.js";
@@ -222,6 +223,7 @@ async function counted() {
   await estimates();
   await trend();
   await crossed.show(question());
+  await showFigures(path, metric, address.state.by, question().asked);
   await showExperiment(metric, question().asked);
   await broken.show(question());
   await compared.show(question());
@@ -295,6 +297,7 @@ function show(answered) {
   for (const element of document.querySelectorAll("[data-needs=answer]")) element.hidden = !answered;
   if (!metric?.parts.length) $("cross").hidden = true;
   if (!metric?.public.length) $("breakdown").hidden = true;
+  if (!metric?.figures) $("figures").hidden = true;
   if (!metric?.experiment) $("experiment").hidden = true;
 }
 

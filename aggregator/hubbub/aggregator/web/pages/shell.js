@@ -55,7 +55,7 @@ export const several = (number, noun, many = `${noun}s`) =>
 export const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)}%`;
 
 /** Whether an answer's rows are numbers in the metric's own unit, and no counts. */
-export const ofMeans = ({ kind }) => kind === "mean" || kind === "vector";
+export const ofMeans = ({ kind }) => ["mean", "vector", "rate", "activity"].includes(kind);
 
 /** A moment as people say it, with its zone. */
 export const utc = (time) => `${time.slice(0, 16).replace("T", " ")} UTC`;

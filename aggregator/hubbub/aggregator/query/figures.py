@@ -1,0 +1,190 @@
+"""Figures of metrics whose value a device computes from its own past: which totals each is of."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from hubbub.aggregator.query.answers import Envelope
+from hubbub.aggregator.query.estimating import EstimateQuery
+from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, TotalsByEpoch
+from hubbub.aggregator.store.contract import WindowTotals
+from hubbub.analysis import POPULATION, REPORTERS, Whose
+from hubbub.analysis.families.joint import Joint
+from hubbub.analysis.figures import Figure, back_in_weeks, conversions, count_of, rate_of
+from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_at, epoch_start, reports_of_one
+from hubbub.conservation import Window
+from hubbub.epochs import epoch_dates
+from hubbub.errors import BadParameter, TooFewEpochs
+
+_DAY: Final = "day"
+# The length of a window, what it is called, and from which of an activity's values on they count.
+_WINDOWS: Final = (("28d", "28 days", 2), ("week", "a week", 1), (_DAY, "a day", 0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figured(Envelope):
+    """The figures of a funnel, a rate, an activity or a retention.
+
+    Args:
+        kind: funnel, rate, activity or retention.
+        by: public field of the parts; "" for all devices together.
+        notes: parts without an answer.
+    """
+
+    by: str
+    values: list[Figure]
+    notes: list[str]
+
+
+def has_figures(metric: Metric) -> bool:
+    """Whether a device computes its value from its own past."""
+    return bool(_KINDS.get(metric.kind))
+
+
+def meant(metric: Metric, query: EstimateQuery, *, by_cohort: bool) -> EstimateQuery:
+    """The question with the epochs that are meant: of an activity or a retention, all.
+
+    Raises:
+        BadParameter: the metric has no figures, or no cohorts.
+    """
+    if not has_figures(metric):
+        raise BadParameter(
+            f'metric "{metric.name}" has no figures, which are of a funnel, a rate, an activity or '
+            f"a retention; ask for its estimates: hubbub query {metric.name}"
+        )
+    kind = _KINDS[metric.kind]
+    if by_cohort and not kind.has_cohorts:
+        raise BadParameter(
+            f'metric "{metric.name}" is of kind {metric.kind} and has no cohorts: leave cohorts out'
+        )
+    every = query.range == NEWEST and kind.spans_epochs
+    return replace(query, range=EpochRange(epochs="all")) if every else query
+
+
+def whose_figures(metric: Metric) -> Whose:
+    """A number of devices is of those that reported; shares and rates are of the population."""
+    return _KINDS[metric.kind].whose
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figuring:
+    """What the figures of some epochs are made of; by_cohort: of each first week by itself."""
+
+    collected: TotalsByEpoch
+    selection: EpochSelection
+    totals: Mapping[Window, WindowTotals]
+    confidence: float
+    by_cohort: bool
+
+    def figures(self, part: str) -> list[Figure]:
+        """Conversions and weeks in their order, the newest windows first."""
+        return [replace(figure, part=part) for figure in _KINDS[self._metric.kind].figures(self)]
+
+    @property
+    def _metric(self) -> Metric:
+        return self.selection.metric
+
+    def _joint(self, epochs: Sequence[int], among: Sequence[int]) -> Joint:
+        """The estimates of some epochs; a device may lie alike in all that they are among."""
+        tiers = self.collected.tiers(self._metric, self.totals, epochs)
+        return Joint([tier for tier in tiers if tier[1].reports], self._repeats(among))
+
+    def _repeats(self, epochs: Sequence[int]) -> int:
+        return reports_of_one(self._metric, epochs)
+
+    def funnel(self) -> Iterator[Figure]:
+        """Between steps."""
+        epochs = self.selection.epochs
+        yield from conversions(
+            self._joint(epochs, epochs),
+            self._metric.values or (),
+            self._repeats(epochs),
+            self.selection.dates,
+            self.confidence,
+        )
+
+    def rate(self) -> Iterator[Figure]:
+        """Of the sums of both counts."""
+        of, per = self._metric.values or ()
+        epochs = self.selection.epochs
+        tiers = self.collected.tiers(self._metric, self.totals, epochs)
+        yield rate_of([tier for tier in tiers if tier[1].reports], self._repeats(epochs)).figure(
+            f"{of} per {per}",
+            below=per,
+            dates=self.selection.dates,
+            reports=self.selection.reports,
+            confidence=self.confidence,
+        )
+
+    def activity(self) -> Iterator[Figure]:
+        """How many devices reported in each window that has the minimum batch."""
+        for length, name, first in _WINDOWS:
+            windows: dict[int, list[int]] = {}
+            for day in self.selection.epochs:
+                windows.setdefault(epoch_at(epoch_start(day, _DAY), length), []).append(day)
+            for window, days in sorted(windows.items(), reverse=True):
+                reports = self.selection.only(days).reports
+                if reports < self._metric.fewest:
+                    continue
+                yield count_of(self._joint(days, days), np.arange(3) >= first).figure(
+                    f"actives of {name}",
+                    below="reports",
+                    dates=epoch_dates(days, EPOCH_SECONDS[_DAY]),
+                    reports=reports,
+                    confidence=self.confidence,
+                    note=self._note(window, length, days),
+                )
+
+    def _note(self, window: int, length: str, days: Sequence[int]) -> str:
+        """Whether the window goes on, or misses days; "" for a whole one."""
+        span = EPOCH_SECONDS[length] // EPOCH_SECONDS[_DAY]
+        ends = epoch_start(window + 1, length)
+        if ends > self.collected.now():
+            return f"running: {len(days)} of {span} days" if span > 1 else "running"
+        return "" if len(days) == span else f"{len(days)} of {span} days"
+
+    def retention(self) -> Iterator[Figure]:
+        """By week after the first.
+
+        Raises:
+            TooFewEpochs: there is no week, and another one after it.
+        """
+        metric, reports = self._metric, self.selection.by_epoch()
+        weeks = [epoch for epoch in self.selection.epochs if reports[epoch] >= metric.fewest]
+        figures = list(
+            back_in_weeks(
+                {week: self._joint([week], weeks) for week in weeks},
+                len(metric.values or ()) - 2,
+                metric.sampling,
+                {week: self.selection.date(week) for week in weeks},
+                self.confidence,
+                by_cohort=self.by_cohort,
+            )
+        )
+        if not figures:
+            raise TooFewEpochs(
+                f'metric "{metric.name}": no device can have come back yet: a share takes two '
+                f"weeks with {metric.fewest:,} reports each, and there are {len(weeks)}; wait, or "
+                "ask for more epochs"
+            )
+        yield from figures
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A kind of metric. spans_epochs: whether its epochs belong together, so that all are meant."""
+
+    figures: Callable[[Figuring], Iterator[Figure]]
+    whose: Whose = POPULATION
+    spans_epochs: bool = False
+    has_cohorts: bool = False
+
+
+_KINDS: Final[Mapping[str, _Kind]] = {
+    "funnel": _Kind(Figuring.funnel),
+    "rate": _Kind(Figuring.rate),
+    "activity": _Kind(Figuring.activity, REPORTERS, spans_epochs=True),
+    "retention": _Kind(Figuring.retention, spans_epochs=True, has_cohorts=True),
+}

@@ -1,0 +1,60 @@
+// What a metric is for whose value a device computes from its own past: conversions, a rate, numbers
+// of actives, shares that come back.
+/* global d3 */
+import { $, ask, before, h, inUnit, measured, ofMeans, percent, printable } from "./shell.js";
+import { bars } from "./charts.js";
+import { showState } from "./states.js";
+import { fillAnswer } from "./tables.js";
+
+// Of so many rows each has a bar; of more the table alone.
+const DRAWN = 60;
+const AXES = {
+  funnel: "share that went on",
+  rate: "rate",
+  activity: "devices",
+  retention: "share that came back",
+};
+
+/** Fills the section of the metric's figures, if it has any. */
+export async function showFigures(path, { figures, public: fields }, field, { last, epochs, confidence }) {
+  if (!figures) return;
+  // Of activity and retention all epochs belong together; the newest alone has few of them.
+  const span = last ? { last } : epochs === "newest" ? {} : { epochs };
+  const by = fields.length && field ? { by: field } : {};
+  try {
+    await show(await ask(`${path}/figures`, { ...span, ...by, confidence }));
+  } catch (error) {
+    if (error.status !== 400) throw error;
+    showState($("figured"), error, {});
+  }
+}
+
+async function show(answer) {
+  const drawing = h("div"),
+    table = h("table");
+  const bounded = answer.values.filter((row) => row.estimate !== null && row.high !== null);
+  const drawn = bounded.length && bounded.length <= DRAWN;
+  const notes = answer.notes.map((note) => `${printable(note, 200)}. `).join("");
+  $("figured").replaceChildren(
+    h("p", { class: "muted" }, `${notes}${before(answer)}`),
+    drawn ? h("figure", {}, drawing) : "",
+    h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Table of figures" }, table),
+  );
+  const means = ofMeans(answer);
+  if (drawn) {
+    const named = (row) => [row.part, row.figure, means || answer.kind === "retention" ? row.dates : ""];
+    bars(
+      drawing,
+      bounded.map((row) => ({ ...row, value: named(row).filter(Boolean).join(", "), detected: !row.note })),
+      "Figures with their intervals; the table has the same numbers",
+      {
+        axis: inUnit(AXES[answer.kind], answer),
+        format: means ? d3.format("~g") : d3.format("~%"),
+        told: means ? (number) => measured(number, 0) : (share) => percent(share, 2),
+        most: means ? null : 1,
+      },
+    );
+  }
+  const without = [...(answer.by ? [] : ["part"]), ...(answer.values.some((row) => row.note) ? [] : ["note"])];
+  await fillAnswer(table, "Figures", "figures", answer, answer.values, { without });
+}

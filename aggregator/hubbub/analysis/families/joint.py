@@ -1,0 +1,152 @@
+"""How the estimates of listed values err together, for sums and ratios of them: exact.
+
+One report's contributions to all estimates have a covariance that depends on the value it holds.
+Estimates are then moved alike so that they add up to the reports, which have an error of their own
+where dummies hide their number.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, Final
+
+import numpy as np
+
+from hubbub.analysis.arrays import Floats
+from hubbub.analysis.families.contract import Tier
+from hubbub.analysis.families.laws import one_hot_chances
+from hubbub.analysis.families.listed import Listed
+from hubbub.analysis.families.memoized_variance import spreads
+from hubbub.analysis.families.tiers import scaled
+from hubbub.mechanisms import AnyMechanism, BitVector, Subset
+
+_LISTED: Final = Listed()
+
+
+@dataclass(frozen=True)
+class Joint:
+    """The estimates of one range of epochs.
+
+    Args:
+        tiers: all that have reports.
+        repeats: largest number of reports from one device.
+    """
+
+    tiers: Sequence[Tier]
+    repeats: int
+
+    @cached_property
+    def reports(self) -> int:
+        """How many, or the estimate of that."""
+        return sum(totals.reports for _, totals in self.tiers)
+
+    @cached_property
+    def _scaled(self) -> tuple[Floats, Floats]:
+        """The sums of the tiers' estimates by how much each counts, and how much that is."""
+        own, scales = scaled(_LISTED, self.tiers, (), self.repeats, shape=False)
+        return scales @ np.array([figures.estimates for figures in own]), scales
+
+    @cached_property
+    def counts(self) -> Floats:
+        """The estimate of each value in reports, with the sum `reports`."""
+        raw, _ = self._scaled
+        moved: Floats = raw + (self.reports - float(raw.sum())) / len(raw)
+        return moved
+
+    @property
+    def unsure(self) -> int:
+        """How many more reports there may be at most, where their number is an estimate."""
+        hidden = (t.dummies for _, t in self.tiers if t.dummies_variance or t.beside_variance)
+        return sum(hidden)
+
+    def drawn(self, repeats: int) -> float:
+        """What a report adds to the variance for having been drawn from the population.
+
+        repeats: largest number of reports from one device; 0 for the reporters, where only the
+            choice of a tier is chance.
+        """
+        numbers = np.array([totals.reports for _, totals in self.tiers])
+        scales = self._scaled[1]
+        each = repeats * scales**2 if repeats else (scales - 1) ** 2
+        return float(numbers @ each) / max(self.reports, 1)
+
+    def variances(
+        self, above: Floats, below: Floats, drawn: float
+    ) -> tuple[Floats, Floats, Floats]:
+        """The variance of above @ counts - ratio * below @ counts, of which the true one is 0.
+
+        Args:
+            above: weights of the values; shape (values,).
+            below: as `above`.
+            drawn: what a report adds for having been drawn, as `drawn` has it.
+
+        Returns:
+            As coefficients of 1, ratio and ratio squared: what each report of a value adds, of
+            shape (3, values); what there is beside that; and the part of it without a normal law.
+        """
+        centred = above - float(above.mean()), below - float(below.mean())
+        each = drawn * _products(above, below)
+        beside, hidden = np.zeros(3), np.zeros(3)
+        for (mechanism, totals), scale in zip(self.tiers, self._scaled[1].tolist(), strict=True):
+            coins = coin_variances(mechanism, self.repeats, *centred)
+            each = each + scale**2 * totals.reports / max(self.reports, 1) * coins
+            if totals.dummies:
+                own: Any = mechanism
+                size = len(totals.cells)
+                # Dummies of all values are so many together: each estimate errs against the others.
+                spread = totals.spread() / own.channel.gap**2 * size / (size - 1)
+                named = scale**2 * spread * _products(*centred).sum(axis=1)
+                number = totals.beside_variance * _products(above.mean(), below.mean())
+                moved = (float(weights @ self.counts) / max(self.reports, 1) for weights in centred)
+                beside += named + number + totals.dummies_variance * _products(*moved)
+                hidden += number + (named if totals.value_law else 0.0)
+        return each, beside, hidden
+
+
+def coin_variances(mechanism: AnyMechanism, repeats: int, above: Floats, below: Floats) -> Floats:
+    """What coins add to the variance of above @ counts - ratio * below @ counts.
+
+    Weights are less their mean. Returns what each report of a value adds, as coefficients of 1,
+    ratio and ratio squared; shape (3, values).
+    """
+    coins = _coins(mechanism, repeats)
+    first, other = (np.einsum("xij,i->xj", coins, own) for own in (above, below))
+    return np.array([first @ above, -2 * first @ below, other @ below])
+
+
+def _products(above: Floats | float, below: Floats | float) -> Floats:
+    """The squares of above - ratio * below, as coefficients; shape (3,) or (3, values)."""
+    return np.array([above**2, -2 * above * below, below**2])
+
+
+@lru_cache(maxsize=64)
+def _coins(mechanism: AnyMechanism, repeats: int) -> Floats:
+    """By the value that a report holds, the covariance of what it adds to the estimates.
+
+    Of a permanent response the correlations are those of one report. Three times as long as values.
+    """
+    own: Any = mechanism
+    size, layout = own.categories, own.layout
+    true, other = spreads(mechanism, 1)
+    own_value = np.eye(size)
+    variances = true * own_value + other * (1 - own_value)
+    match layout:
+        case BitVector():
+            coins = np.einsum("xi,ij->xij", variances, np.eye(size))
+        case Subset():
+            # As many are 1 in every report, so that rows add up to 0; all others are alike.
+            beside = -true / (size - 1)
+            rest = -(other + beside) / (size - 2) if size > 2 else 0.0  # noqa: PLR2004 no pair of others
+            either = own_value[:, :, None] + own_value[:, None, :] > 0
+            coins = np.where(either, beside, rest)
+            coins[:, np.arange(size), np.arange(size)] = variances
+        case _:
+            chances = np.array([one_hot_chances(mechanism, value) for value in range(size)])
+            adds = np.array([_LISTED.weights(mechanism, [value])[0] for value in range(size)])
+            means = chances @ adds.T
+            coins = np.einsum("xc,ic,jc->xij", chances, adds, adds)
+            coins -= means[:, :, None] * means[:, None, :]
+    again_true, again_other = spreads(mechanism, repeats)
+    more = np.sqrt(again_true / true) * own_value + np.sqrt(again_other / other) * (1 - own_value)
+    answer: Floats = more[:, :, None] * coins * more[:, None, :]
+    return answer

@@ -1,0 +1,271 @@
+"""Figures of a device's own past: conversions, counts of actives, shares that come back, rates.
+
+Each is a ratio of sums of estimates, with Fieller's interval. Of listed values its variance is that
+which there would be if the ratio in question were the true one (Wilson 1927), so that it holds for
+few devices, too. Shares and rates are of the population, and cover who reported; numbers of devices
+are of those that reported.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite, sqrt
+from typing import Final
+
+import numpy as np
+from numpy.polynomial.polynomial import polyval
+
+from hubbub.analysis.arrays import Floats, Mask
+from hubbub.analysis.comparisons.change import reach_of_worth
+from hubbub.analysis.families.contract import Tier
+from hubbub.analysis.families.joint import Joint
+from hubbub.analysis.families.vector import two_sums
+from hubbub.analysis.uncertainty.intervals import reach_of
+from hubbub.analysis.uncertainty.ratios import fieller
+
+_NO_BOUND: Final = "is not clearly above 0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One figure with its interval: a share, a rate, or a number of devices.
+
+    Args:
+        figure: what it is, in words.
+        dates: epochs that it is of; of a single cohort its first week.
+        estimate, stderr: None where the denominator's estimate is not above 0.
+        high: None where no upper end is known.
+        reports: of all its epochs.
+        note: what limits it, such as a running window; "" for nothing.
+        part: value of the public field; "" for all devices.
+    """
+
+    figure: str
+    dates: str
+    estimate: float | None
+    low: float
+    high: float | None
+    stderr: float | None
+    reports: int
+    note: str = ""
+    part: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratio:
+    """A ratio of two estimates, and their errors.
+
+    Args:
+        variance: as of `fieller`, of this ratio alone.
+        hidden: the part of it without a normal law.
+        unit: what the ratio is multiplied by.
+        most: largest possible ratio; None if any is possible.
+    """
+
+    numerator: float
+    denominator: float
+    variance: Floats
+    denominator_variance: float
+    hidden: Floats
+    unit: float = 1.0
+    most: float | None = 1.0
+
+    def figure(
+        self,
+        figure: str,
+        *,
+        below: str,
+        dates: str,
+        reports: int,
+        confidence: float,
+        note: str = "",
+    ) -> Figure:
+        """With its interval. below: what the denominator counts."""
+        reach = reach_of(confidence)
+        place = self.numerator / self.denominator if self.denominator > 0 else 0.0
+        place = min(max(place, 0.0), self.most or place)
+        variance = max(float(polyval(place, self.variance)), 0.0)
+        hidden = float(polyval(place, self.hidden)) / variance if variance else 0.0
+        if hidden > 0:
+            parts = np.array([min(hidden, 1.0)]), np.zeros(1)
+            reach = float(reach_of_worth(np.array([reach]), parts)[0])
+        ends = fieller(
+            np.array([self.numerator]),
+            np.array([self.denominator]),
+            self.variance[:, None],
+            np.array([self.denominator_variance]),
+            reach=reach,
+            most=self.most,
+        )
+        estimate, low, high = (float(end[0]) * self.unit for end in ends)
+        is_clear = self.denominator > reach * sqrt(self.denominator_variance)
+        if not is_clear:
+            bound = "no upper end is known" if self.most is None else "any share is possible"
+            note = "; ".join(filter(None, [note, f"the number of {below} {_NO_BOUND}: {bound}"]))
+        has = self.denominator > 0
+        return Figure(
+            figure=figure,
+            dates=dates,
+            estimate=estimate if has else None,
+            low=low,
+            high=high if isfinite(high) else None,
+            stderr=self.unit * sqrt(variance) / self.denominator if has else None,
+            reports=reports,
+            note=note,
+        )
+
+
+def share_of(joint: Joint, wanted: Mask, among: Mask, repeats: int) -> Ratio:
+    """The share of the devices with some values, `among`, that have the wanted of these.
+
+    repeats: largest number of reports from one device.
+    """
+    above, below = wanted.astype(np.float64), among.astype(np.float64)
+    n, inside = joint.reports, np.clip(joint.counts, 0.0, joint.reports)
+    whole = float(np.clip(below @ joint.counts, 0.0, n))
+    drawn = joint.drawn(repeats)
+    each, beside, hidden = joint.variances(above, below, drawn)
+    certain = float(each[2] @ inside + beside[2])
+    start = whole * _spread(inside, below - above) + (n - whole) * _spread(inside, 1 - below)
+    step = whole * (_spread(inside, above) - _spread(inside, below - above))
+    return Ratio(
+        numerator=float(above @ joint.counts),
+        denominator=float(below @ joint.counts),
+        variance=_cubic(each, beside, start, step),
+        denominator_variance=max(certain - drawn * whole**2 / max(n, 1), 0.0),
+        hidden=hidden,
+    )
+
+
+def count_of(joint: Joint, wanted: Mask) -> Ratio:
+    """How many of the reporters have the wanted values."""
+    above = wanted.astype(np.float64)
+    n, inside = joint.reports, np.clip(joint.counts, 0.0, joint.reports)
+    each, beside, hidden = joint.variances(above, np.zeros_like(above), joint.drawn(0))
+    every, rest = (n * _spread(inside, weights) for weights in (above, 1 - above))
+    return Ratio(
+        numerator=float(above @ joint.counts),
+        denominator=float(n),
+        variance=_cubic(each, beside, rest, every - rest),
+        denominator_variance=0.0,
+        hidden=hidden,
+        unit=float(n),
+        most=1 + joint.unsure / max(n, 1),
+    )
+
+
+def _spread(counts: Floats, wanted: Floats) -> Floats:
+    """The shares of the wanted values among them; alike where no count is above 0."""
+    own = counts * wanted
+    shares: Floats = own if own.any() else wanted
+    return shares / max(float(shares.sum()), 1e-300)
+
+
+def _cubic(each: Floats, beside: Floats, start: Floats, step: Floats) -> Floats:
+    """The variance by the ratio, where start + ratio * step devices have each value."""
+    answer: Floats = np.append(each @ start + beside, 0.0) + np.append(0.0, each @ step)
+    return answer
+
+
+def conversions(
+    joint: Joint, steps: Sequence[str], repeats: int, dates: str, confidence: float
+) -> list[Figure]:
+    """From each step to the next, and from the first to the last."""
+    places = np.arange(len(steps))
+    pairs = [(place, place + 1) for place in places[:-1].tolist()]
+    if len(pairs) > 1:
+        pairs.append((0, len(steps) - 1))
+    return [
+        share_of(joint, places >= later, places >= first, repeats).figure(
+            f"{steps[first]} to {steps[later]}",
+            below=f"devices that reached {steps[first]}",
+            dates=dates,
+            reports=joint.reports,
+            confidence=confidence,
+        )
+        for first, later in pairs
+    ]
+
+
+def came_back(
+    joints: Mapping[int, Joint], cohorts: Sequence[int], week: int, sampling: float
+) -> Ratio:
+    """The share of the devices of some cohorts that came back so many weeks after their first.
+
+    Args:
+        joints: by epoch, all of the same values: "week 0", "week 1" and so on.
+        cohorts: first weeks; `joints` has the week in question of each, too.
+        week: how many weeks after the first.
+        sampling: the chance that a device is asked in a week; one that is not asked in its first
+            week may still come back.
+    """
+    numerator = denominator = certain = drawn = 0.0
+    variance, hidden = np.zeros(4), np.zeros(3)
+    for epoch in sorted({*cohorts, *(cohort + week for cohort in cohorts)}):
+        joint = joints[epoch]
+        inside = np.clip(joint.counts, 0.0, joint.reports)
+        values = np.arange(len(inside))
+        above = (values == week) * float(epoch - week in cohorts)
+        below = (values == 0) * float(epoch in cohorts)
+        each, beside, without_law = joint.variances(above, below, 0.0)
+        hidden += without_law
+        start, step = inside, np.zeros_like(inside)
+        if above.any():
+            first = joints[epoch - week]
+            cohort = float(np.clip(first.counts[0], 0.0, min(first.reports, joint.reports)))
+            rest = _spread(inside, 1 - above)
+            start, step = joint.reports * rest, cohort * (above - rest)
+        variance += _cubic(each, beside, start, step)
+        numerator += float(above @ joint.counts)
+        denominator += float(below @ joint.counts)
+        certain += float(each[2] @ inside + beside[2])
+        drawn += joint.drawn(1) * float(below @ inside)
+    # Of a device of the cohort whether it came back; of others, which were not asked, both weeks.
+    variance += drawn * np.array([0.0, 1.0, 1 - 2 * sampling, 0.0])
+    return Ratio(
+        numerator=numerator,
+        denominator=denominator,
+        variance=variance,
+        denominator_variance=certain + drawn,
+        hidden=hidden,
+    )
+
+
+def back_in_weeks(
+    joints: Mapping[int, Joint],
+    weeks: int,
+    sampling: float,
+    dates: Mapping[int, str],
+    confidence: float,
+    *,
+    by_cohort: bool,
+) -> Iterator[Figure]:
+    """For each week after the first the share that came back, of all cohorts or of each.
+
+    dates: what epochs are called, also of several with `by_cohort`.
+    """
+    for week in range(1, weeks + 1):
+        every = [epoch for epoch in joints if epoch + week in joints]
+        for cohorts in [[epoch] for epoch in every] if by_cohort else filter(None, [every]):
+            used = {*cohorts, *(cohort + week for cohort in cohorts)}
+            named = dates[cohorts[0]]
+            yield came_back(joints, cohorts, week, sampling).figure(
+                f"back in week {week}",
+                below="devices in their first week",
+                dates=named if len(cohorts) == 1 else f"{named}..{dates[cohorts[-1]]}",
+                reports=sum(joints[epoch].reports for epoch in used),
+                confidence=confidence,
+            )
+
+
+def rate_of(tiers: Sequence[Tier], repeats: int) -> Ratio:
+    """The ratio of the sums of two coordinates; repeats: largest number of reports of a device."""
+    sums, covariance = two_sums(tiers, repeats)
+    (own, both), (_, other) = covariance.tolist()
+    return Ratio(
+        numerator=float(sums[0]),
+        denominator=float(sums[1]),
+        variance=np.array([own, -2 * both, other]),
+        denominator_variance=other,
+        hidden=np.zeros(3),
+        most=None,
+    )

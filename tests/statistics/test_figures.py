@@ -1,0 +1,117 @@
+"""Figures of a device's own past: their covariance, their intervals, and what plans say of them."""
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hubbub.analysis import conversions, rate_of
+from hubbub.analysis.families import draw
+from hubbub.analysis.families.joint import Joint, coin_variances
+from hubbub.analysis.uncertainty.ratios import fieller
+from hubbub.mechanisms import BitVector, Subset, Totals, build
+from hubbub.privacy.metric_draft import MetricDraft
+from hubbub.privacy.planner import ratio_error, row
+
+SIZE = 4
+MECHANISMS: list[tuple[str, dict[str, Any]]] = [
+    ("grr", {}),
+    ("unary.oue", {}),
+    ("subset", {}),
+    ("hadamard", {}),
+    ("projective", {}),
+    ("long.grr", {"permanent_epsilon": 3.0}),
+    ("long.unary", {"permanent_epsilon": 3.0}),
+]
+
+
+def _payloads(layout: Any) -> list[dict[int, int]]:
+    """Every payload, by the cells that it adds to."""
+    if isinstance(layout, BitVector | Subset):
+        rows = product((0, 1), repeat=layout.size)
+        every = [{cell: 1 for cell, bit in enumerate(bits) if bit} for bits in rows]
+        return [
+            cells for cells in every if not isinstance(layout, Subset) or len(cells) == layout.ones
+        ]
+    return [{cell: 1} for cell in range(layout.size)]
+
+
+@pytest.mark.parametrize(("name", "parameters"), MECHANISMS, ids=[name for name, _ in MECHANISMS])
+def test_variances_of_a_ratio_are_those_of_the_enumerated_law(
+    name: str, parameters: dict[str, Any]
+) -> None:
+    mechanism: Any = build(name, epsilon=1.0, categories=SIZE, **parameters)
+    payloads = _payloads(mechanism.layout)
+    above, below = np.array([0.0, 0.0, 1.0, 1.0]), np.array([0.0, 1.0, 1.0, 1.0])
+    centred = above - above.mean(), below - below.mean()
+    told = coin_variances(mechanism, 1, *centred)
+    estimates = np.array(
+        [
+            mechanism.estimate(
+                Totals(cells=[own.get(cell, 0) for cell in range(mechanism.layout.size)], reports=1)
+            ).values
+            for own in payloads
+        ]
+    )
+    for value, ratio in product(range(SIZE), (0.0, 0.4, 1.0)):
+        chances = np.array([float(mechanism.likelihood(value, own)) for own in payloads])
+        if isinstance(mechanism.layout, BitVector):  # up to what is alike for all values
+            bits = np.array([[own.get(cell, 0) for cell in range(SIZE)] for own in payloads])
+            q = float(mechanism.channel.q)
+            chances *= np.prod(np.where(bits, q, 1 - q), axis=1)
+        chances /= chances.sum()
+        sums = estimates @ (centred[0] - ratio * centred[1])
+        exact = chances @ sums**2 - (chances @ sums) ** 2
+        assert told[:, value] @ (1, ratio, ratio**2) == pytest.approx(exact, rel=1e-9)
+
+
+def test_an_interval_of_ratios_solves_fiellers_equation_or_is_all_that_can_be() -> None:
+    numerators, denominators = np.array([20.0, 20.0, 3.0, -1.0]), np.array([80.0, 80.0, 1.0, -2.0])
+    variances = np.tile(np.array([[9.0], [-4.0], [16.0]]), 4)
+    found = fieller(numerators, denominators, variances, variances[2], reach=1.96, most=None)
+    estimates, low, high = found
+    for end in (low[0], high[0]):
+        square = 9.0 - 4.0 * end + 16.0 * end**2
+        assert (20 - 80 * end) ** 2 == pytest.approx(1.96**2 * square)
+    assert estimates[0] == 0.25
+    assert low[2:].tolist() == [0.0, 0.0]
+    assert np.isinf(high[2:]).all()
+    assert np.isnan(estimates[3])
+    shares = fieller(numerators, denominators, variances, variances[2], reach=1.96)
+    assert shares[2].tolist() == [pytest.approx(high[0]), pytest.approx(high[0]), 1.0, 1.0]
+
+
+def test_too_few_devices_in_the_denominator_are_said_in_words() -> None:
+    chance = np.random.default_rng(3)
+    grr = build("grr", epsilon=0.5, categories=3)
+    totals = draw(grr, range(3), [300, 0, 0], chance)
+    first, second, whole = conversions(
+        Joint([(grr, totals)], 1), ["visit", "cart", "paid"], 1, "", 0.95
+    )
+    assert (second.low, second.high) == (0.0, 1.0)
+    sentence = (
+        "the number of devices that reached cart is not clearly above 0: any share is possible"
+    )
+    assert second.note == sentence
+    assert (first.note, whole.note) == ("", "")
+    codes = build("vector.codes", epsilon=0.5, dimensions=2, words=8, books=16, max_length=30.0)
+    few = draw(codes, [(0.0, 1.0)], [300], chance)
+    rate = rate_of([(codes, few)], 1).figure(
+        "crashed per started", below="started", dates="", reports=300, confidence=0.95
+    )
+    assert (rate.low, rate.high) == (0.0, None)
+    assert rate.note == "the number of started is not clearly above 0: no upper end is known"
+
+
+def test_a_plan_of_a_ratio_has_the_error_that_its_figure_has() -> None:
+    question = MetricDraft(kind="values", size=3)
+    planned = row(question, "grr", {"epsilon": 1.0, "categories": 3}, 10_000)
+    grr = build("grr", epsilon=1.0, categories=3)
+    # Cells as they are on average: without chance.
+    mean = [float(grr.channel.q) * 10_000 + grr.channel.gap * own for own in (6000, 3000, 1000)]
+    totals = Totals(cells=[round(cell) for cell in mean], reports=10_000)
+    figures = conversions(Joint([(grr, totals)], 1), ["visit", "cart", "paid"], 1, "", 0.95)
+    for figure, ratio in zip(figures[1:], ((0.1, 0.4), (0.1, 1.0)), strict=True):
+        error = ratio_error(question, planned, ratio, is_apart=False)
+        assert error == pytest.approx(figure.stderr, rel=0.02)
