@@ -107,7 +107,7 @@ def test_too_few_devices_in_the_denominator_are_said_in_words() -> None:
 def test_a_plan_of_a_ratio_has_the_error_that_its_figure_has() -> None:
     question = MetricDraft(kind="values", size=3)
     planned = row(question, "grr", {"epsilon": 1.0, "categories": 3}, 10_000)
-    grr = build("grr", epsilon=1.0, categories=3)
+    grr: Any = build("grr", epsilon=1.0, categories=3)
     # Cells as they are on average: without chance.
     mean = [float(grr.channel.q) * 10_000 + grr.channel.gap * own for own in (6000, 3000, 1000)]
     totals = Totals(cells=[round(cell) for cell in mean], reports=10_000)

@@ -14,6 +14,11 @@ from hubbub.analysis import POPULATION, REPORTERS, Whose
 from hubbub.analysis.families.joint import Joint
 from hubbub.analysis.figures import Figure, back_in_weeks, conversions, count_of, rate_of
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_at, epoch_start, reports_of_one
+from hubbub.catalog.values.activities import Activity
+from hubbub.catalog.values.funnels import Funnel
+from hubbub.catalog.values.rates import Rate
+from hubbub.catalog.values.retentions import Retention
+from hubbub.catalog.values.value_kind import ValueKind
 from hubbub.conservation import Window
 from hubbub.epochs import epoch_dates
 from hubbub.errors import BadParameter, TooFewEpochs
@@ -40,7 +45,7 @@ class Figured(Envelope):
 
 def has_figures(metric: Metric) -> bool:
     """Whether a device computes its value from its own past."""
-    return bool(_KINDS.get(metric.kind))
+    return type(metric.value_kind) in _KINDS
 
 
 def meant(metric: Metric, query: EstimateQuery, *, by_cohort: bool) -> EstimateQuery:
@@ -54,7 +59,7 @@ def meant(metric: Metric, query: EstimateQuery, *, by_cohort: bool) -> EstimateQ
             f'metric "{metric.name}" has no figures, which are of a funnel, a rate, an activity or '
             f"a retention; ask for its estimates: hubbub query {metric.name}"
         )
-    kind = _KINDS[metric.kind]
+    kind = _KINDS[type(metric.value_kind)]
     if by_cohort and not kind.has_cohorts:
         raise BadParameter(
             f'metric "{metric.name}" is of kind {metric.kind} and has no cohorts: leave cohorts out'
@@ -65,7 +70,7 @@ def meant(metric: Metric, query: EstimateQuery, *, by_cohort: bool) -> EstimateQ
 
 def whose_figures(metric: Metric) -> Whose:
     """A number of devices is of those that reported; shares and rates are of the population."""
-    return _KINDS[metric.kind].whose
+    return _KINDS[type(metric.value_kind)].whose
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +85,10 @@ class Figuring:
 
     def figures(self, part: str) -> list[Figure]:
         """Conversions and weeks in their order, the newest windows first."""
-        return [replace(figure, part=part) for figure in _KINDS[self._metric.kind].figures(self)]
+        return [
+            replace(figure, part=part)
+            for figure in _KINDS[type(self._metric.value_kind)].figures(self)
+        ]
 
     @property
     def _metric(self) -> Metric:
@@ -182,9 +190,9 @@ class _Kind:
     has_cohorts: bool = False
 
 
-_KINDS: Final[Mapping[str, _Kind]] = {
-    "funnel": _Kind(Figuring.funnel),
-    "rate": _Kind(Figuring.rate),
-    "activity": _Kind(Figuring.activity, REPORTERS, spans_epochs=True),
-    "retention": _Kind(Figuring.retention, spans_epochs=True, has_cohorts=True),
+_KINDS: Final[Mapping[type[ValueKind], _Kind]] = {
+    Funnel: _Kind(Figuring.funnel),
+    Rate: _Kind(Figuring.rate),
+    Activity: _Kind(Figuring.activity, REPORTERS, spans_epochs=True),
+    Retention: _Kind(Figuring.retention, spans_epochs=True, has_cohorts=True),
 }
