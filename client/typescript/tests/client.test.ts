@@ -20,7 +20,15 @@ import { keptIn, live, type Life } from "./life.js";
 
 const life = knownAnswer("wire/ledger") as Life;
 type Asked =
-  "apart" | "unlisted" | "covered" | "discovering" | "crowded" | "vectors" | "learning" | "in_arms";
+  | "apart"
+  | "unlisted"
+  | "covered"
+  | "discovering"
+  | "crowded"
+  | "vectors"
+  | "past"
+  | "learning"
+  | "in_arms";
 const lives = {
   "the known one": life,
   ...(knownAnswer("wire/asking") as Record<Asked, Life>),

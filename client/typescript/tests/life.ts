@@ -99,7 +99,7 @@ export async function live(
       const [name, value, label] = argument as [string, Value & Features, Label];
       result.outcome =
         step === "report" ? client.report(name, value) : client.learn(name, value, label);
-      if (result.outcome === "queued") await client.settled();
+      if (/queued|noted/.test(result.outcome)) await client.settled();
       result.kept = await keptIn(storage);
     }
   }

@@ -63,6 +63,7 @@ export const DEFINITION: Readonly<Record<"metric" | "model" | "ranges", Definiti
     edges: [[]],
     outside: [""],
     other: [false],
+    rate: [null],
     beginnings: [[]],
     ranges: [{}],
     kem: ["x25519"],

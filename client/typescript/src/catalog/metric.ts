@@ -93,6 +93,22 @@ export interface Model {
   teller(round: number, example: Example, state: ModelState | null): Tell | null;
 }
 
+/**
+ * A kind whose value a device computes from its own past, once an epoch. counts: from how often each
+ * event happened in it, once it is over; otherwise at its first event, by the epochs that were reported.
+ */
+export interface Past {
+  readonly counts: boolean;
+  /** What the app reports. @throws ValueOutOfDomain none of it; the message never shows it. */
+  event(value: unknown): string;
+  /** events: how often each happened; reported: the other epochs. */
+  computed(
+    epoch: number,
+    events: Readonly<Record<string, number>>,
+    reported: readonly number[],
+  ): Coded;
+}
+
 /** What an app says in the clear of its device, as its OS; or what tells it, at every report. */
 export type Public = Readonly<Record<string, string | (() => string)>>;
 
@@ -136,6 +152,8 @@ export interface Metric {
   readonly experiment: Experiment | null;
   readonly finder: Finder | null;
   readonly model: Model | null;
+  /** How a device computes its value; null where the app reports it. */
+  readonly past: Past | null;
   /** What a device sends beside a report that is nobody's; null for nothing, as in development. */
   readonly dummies: Dummies | null;
   /** What a device says that ran in an epoch and was told nothing of it; null for nothing. */
@@ -158,7 +176,7 @@ const ASKING = [
 ];
 const KNOWN: ReadonlySet<string> = new Set([
   ...["mechanism", "version", "epsilon", "parameters", "values", "epoch"],
-  ...["kind", "edges", "outside", "other", "ranges", "central_epsilon", "crowd", "delta"],
+  ...["kind", "edges", "outside", "other", "ranges", "rate", "central_epsilon", "crowd", "delta"],
   ...["honest", "dummies", "max_local_epsilon", "rolling", "kem", "beginnings", "default"],
   ...["count_epsilon", "dummies_scale", "dummies_shift", "model", ...ASKING],
   ...["description", "owner", "expires", "min_batch", "unit", "tiers", "sampling", "grown"],
@@ -167,10 +185,10 @@ const KNOWN: ReadonlySet<string> = new Set([
   // that a device does.
   ...["choice", "release", "candidates", "alert", "keep", "supersedes"],
 ]);
-const NUMBERS = ["count", "number", "duration", "size"];
 /** Kinds of values that are numbers. */
-export const NUMERIC: ReadonlySet<unknown> = new Set(NUMBERS);
-const KINDS: ReadonlySet<string> = new Set(["", "boolean", ...NUMBERS, "set", "vector"]);
+export const NUMERIC: ReadonlySet<unknown> = new Set(["count", "number", "duration", "size"]);
+// Kinds whose value a device computes from its past.
+const PAST = /^(funnel|rate|activity|retention)$/;
 const DELTA = 1e-8; // of a promise that says none
 const DAY_MS = 86_400_000;
 
@@ -202,7 +220,8 @@ export async function metricFrom(
     throw new UnknownMetric(`metric "${name}" answers for life, and has a default`);
   const code = await coder(name, entry, streams[0].randomizer);
   const digests = await digestsOf(name, entry, spelled);
-  const asking = ASKING.some((field) => field in entry) ? await load("more") : null;
+  const isPast = PAST.test(text(entry["kind"] ?? ""));
+  const asking = isPast || ASKING.some((field) => field in entry) ? await load("more") : null;
   const promise = optional(entry["central_epsilon"]);
   const delta = number(entry["delta"] ?? DELTA);
   const days = model ? Infinity : (asking?.centralDaysOf(entry) ?? null);
@@ -218,6 +237,7 @@ export async function metricFrom(
     experiment: asking?.experimentOf(entry) ?? null,
     finder: asking?.finderOf(name, entry, streams[0].randomizer) ?? null,
     model,
+    past: (isPast && asking?.pastOf(entry, code)) || null,
     dummies: development ? null : (asking?.dummiesOf(entry) ?? null),
     default: entry["default"] === undefined ? null : code(entry["default"]),
     limits: {
@@ -314,14 +334,14 @@ async function plainCoder(entry: Table, randomizer: Randomizer): Promise<Metric[
 }
 
 /** Whether a metric is asked by a mechanism of vectors. */
-export const isOfVectors = ({ kind, model }: Table) => kind === "vector" || model !== undefined;
+export const isOfVectors = ({ kind, model }: Table) =>
+  kind === "vector" || kind === "rate" || model !== undefined;
 
 /** @throws UnknownMetric a kind of values that is not known, or one that is told as another. */
 async function refuseKind(name: string, entry: Table): Promise<void> {
-  const kind = text(entry["kind"] ?? "");
   const values = (await mechanismOf(text(entry["mechanism"])))?.values;
   const { fitsKind } = await load("checks");
-  if (!KINDS.has(kind) || !fitsKind(entry, values)) {
+  if (!fitsKind(entry, values)) {
     throw new UnknownMetric(`metric "${name}" has unknown values; upgrade hubbub`);
   }
 }

@@ -44,6 +44,11 @@ const UNITS: Readonly<Record<string, readonly string[]>> = {
   duration: ["us", "ms", "s", "min", "h", "d"],
   size: ["B", "kB", "MB", "GB", "KiB", "MiB", "GiB"],
 };
+const KINDS: ReadonlySet<unknown> = new Set([
+  ...["", "boolean", ...NUMERIC, "set", "vector"],
+  ...["funnel", "rate", "activity", "retention"],
+]);
+const ACTIVITY = ["again in its week", "first in its week", "first in its 28 days"];
 const MAX_TEXT = 10_000;
 const MOST_LISTS = 16;
 const FRAME_BYTES = 16;
@@ -221,6 +226,8 @@ export function fitsKind(entry: Table, takes: Mechanism["values"] | undefined): 
   const texts = values === null ? [] : listed(values);
   const cut = listed(entry["edges"] ?? []).length > 0;
   return (
+    KINDS.has(kind ?? "") &&
+    fitsPast(entry, takes) &&
     (takes === "sets") === (kind === "set") &&
     isVector === isOfVectors(entry) &&
     isListed === (values !== null) &&
@@ -234,6 +241,49 @@ export function fitsKind(entry: Table, takes: Mechanism["values"] | undefined): 
     (entry["other"] !== true ||
       (["", "set"].includes(text(kind ?? "")) && texts.includes("other"))) &&
     (beginnings === undefined || entry["mechanism"] === "tree" || !listed(beginnings).length)
+  );
+}
+
+/** Whether fields agree with a kind that a device computes from its past: as PastKind.check(). */
+function fitsPast(entry: Table, takes: Mechanism["values"] | undefined): boolean {
+  const { kind, epoch, rate, breakdown, parameters } = entry;
+  const names = entry["values"] === null ? [] : listed(entry["values"]);
+  const isOf = (values: readonly string[]) => JSON.stringify(names) === JSON.stringify(values);
+  const isAtOnce = (entry["sampling"] ?? 1) === 1;
+  const isAlone =
+    entry["reports_per_epoch"] === 1 &&
+    entry["default"] === undefined &&
+    !entry["discover"] &&
+    !entry["report_on"];
+  if (rate !== undefined && kind !== "rate") return false;
+  if (kind === "rate") {
+    const { of, per, most, ...rest } = table(rate);
+    return (
+      isAlone &&
+      breakdown === undefined &&
+      takes === "vectors" &&
+      !Object.keys(rest).length &&
+      fits("text", of) &&
+      fits("text", per) &&
+      of !== per &&
+      fits(["integer", 1, 1_000_000], most) &&
+      isOf([text(of), text(per)]) &&
+      table(parameters)["max_length"] === Math.SQRT2 * Number(most)
+    );
+  }
+  const isListed = isAlone && takes === "categories";
+  if (kind === "funnel")
+    return isListed && breakdown === undefined && names.length >= 2 && names.length <= 20;
+  if (kind === "activity") return isListed && isAtOnce && epoch === "day" && isOf(ACTIVITY);
+  if (kind !== "retention") return true;
+  const weeks = names.length - 2;
+  const isAny = weeks >= 1 && weeks <= 52;
+  return (
+    isListed &&
+    isAtOnce &&
+    epoch === "week" &&
+    isAny &&
+    isOf([...names.slice(0, -1).map((_, week) => `week ${week}`), "later"])
   );
 }
 

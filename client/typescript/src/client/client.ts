@@ -191,12 +191,13 @@ export class Client {
   }
 
   /**
-   * Randomizes one value and queues it. It waits for nothing.
+   * Randomizes one value and queues it. It waits for nothing. Of activity and retention, and of them
+   * alone, the value is left out.
    *
    * @throws UnknownMetric strict, and the bundle has no such metric.
    * @throws ValueOutOfDomain strict, and the metric has no such value; the message hides it.
    */
-  report(metric: string, value: Value): Outcome {
+  report(metric: string, value?: Value): Outcome {
     return this.#outcomeOf("report()", metric, () => this.#reporter.report(metric, value), value);
   }
 
@@ -306,9 +307,12 @@ export class Client {
         generation: turned(consent.generation, false),
       });
       // The no first: forgetting needs a part that a page may fail to load.
-      const device = await this.#state.change((own) => ({ ...own, consent: off(own.consent) }), {
-        insists: true,
-      });
+      const device = await this.#state.change(
+        (own) => ({ ...own, consent: off(own.consent), events: null }),
+        {
+          insists: true,
+        },
+      );
       const forget = how?.forget ? (await load("more")).forget : () => device;
       await this.#reporter.stand(await forget(this.#state));
     });
@@ -439,7 +443,7 @@ export class Client {
     if (this.#closing) return "closed";
     if (this.#isNobodys) return this.#diagnostics.count("no_state");
     const outcome = this.#diagnostics.count(this.#checked(call, metric, tell, value));
-    if (["queued", "awaits_state", "counted"].includes(outcome)) this.#background.wake();
+    if (["queued", "awaits_state", "counted", "noted"].includes(outcome)) this.#background.wake();
     return outcome;
   }
 

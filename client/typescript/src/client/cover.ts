@@ -9,6 +9,7 @@ import { accountOf, opened, type Account } from "./account.js";
 import type { Device } from "./device.js";
 import { bounded } from "./ledger.js";
 import type { Outcome } from "./outcome.js";
+import { keeping, reportPast } from "./past.js";
 import type { Reporter } from "./reporter.js";
 
 // Whoever has the bundle, and hears the notices, knows the others: then no device sends anything.
@@ -16,8 +17,17 @@ const OF_THE_DEVICE: ReadonlySet<Outcome> = new Set([
   ...(["already_reported", "declined", "not_its_day", "not_sampled", "over_budget"] as const),
 ]);
 
-/** What keeps that the device runs in epochs of which nothing is known; null if there are none. */
+/**
+ * What keeps that the device runs in epochs of which nothing is known, and which events happened; null
+ * if there is nothing to keep.
+ */
 export function running(reporter: Reporter): ((device: Device) => Device) | null {
+  const changes = [ran(reporter), keeping(reporter)].filter((change) => change !== null);
+  if (!changes.length) return null;
+  return (device) => changes.reduce((own, change) => change(own), device);
+}
+
+function ran(reporter: Reporter): ((device: Device) => Device) | null {
   const now = reporter.now();
   const untouched = covered(reporter).filter((metric) => isUntouched(reporter.device, metric, now));
   if (!untouched.length) return null;
@@ -34,7 +44,7 @@ export function running(reporter: Reporter): ((device: Device) => Device) | null
   };
 }
 
-/** Says the default of every epoch that passed without a word while the device ran. */
+/** Reports of past epochs: defaults where the device ran, and what follows from events. */
 export function cover(reporter: Reporter): void {
   for (const metric of covered(reporter)) {
     for (const epoch of unanswered(
@@ -46,13 +56,14 @@ export function cover(reporter: Reporter): void {
       if (OF_THE_DEVICE.has(outcome) && fills(reporter)) reporter.fill(metric, epoch);
     }
   }
+  reportPast(reporter);
 }
 
-/** How long until the next epoch is over that a default may have to be said of, in seconds. */
+/** How long until the next epoch is over that there may be a report of then, in seconds. */
 export function secondsToNext(reporter: Reporter): number {
   const now = reporter.now();
   const lengths = [...reporter.bundle.metrics.values()]
-    .filter(hasDefault)
+    .filter((metric) => hasDefault(metric) || metric.past?.counts)
     .map((metric) => metric.epoch);
   return Math.min(
     ...lengths.map((length) => epochStart(epochAt(now, length) + 1, length) - now),

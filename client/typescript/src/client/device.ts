@@ -24,6 +24,19 @@ export interface Device {
   readonly trust: Trust | null;
   readonly notice: Notice | null;
   readonly wallet: Wallet | null;
+  /** What follows in a report and was not reported yet; absent for nothing. */
+  readonly events?: Events | null;
+}
+
+/** How often events happened, under a number of consent: by metric, epoch and event, or cell. */
+export interface Events {
+  readonly generation: number;
+  readonly counts: readonly (readonly [
+    metric: string,
+    epoch: number,
+    event: string,
+    times: number,
+  ])[];
 }
 
 const SECRET_BYTES = 32;

@@ -26,9 +26,13 @@ export class Local {
 
   /** Counts a value; code: as the mechanism takes it. */
   count({ name, entry }: Metric, code: unknown): Outcome {
+    return this.add(name, labelOf(entry, code));
+  }
+
+  /** Counts what has this label. */
+  add(name: string, label: string): Outcome {
     const { reporter } = this;
     if (!reporter.isOn) return reporter.canKeep ? "disabled" : "no_state";
-    const label = labelOf(entry, code);
     this.#counted.push(name + MARK + (UNPRINTABLE.test(label) ? "unprintable" : label));
     return "counted";
   }

@@ -8,6 +8,8 @@ export type Outcome =
   | "over_budget"
   /** In local mode: counted on this device, for its person alone; nothing is sent. */
   | "counted"
+  /** Counted on this device, which reports once an epoch what follows from all its counts. */
+  | "noted"
   /** The person allows less epsilon than any tier of the metric has. */
   | "declined"
   /** The metric asks a random part of all devices, and this one is not among them this epoch. */

@@ -49,8 +49,8 @@ function needsMore({ metrics }: Bundle, { notice }: Device): boolean {
     !!notice ||
     [...metrics.values()].some((metric) => {
       const permanent = "permanentKey" in metric.streams[0].randomizer;
-      const { sampling, period, finder, model, experiment } = metric;
-      const asks = sampling < 1 || period || finder || model || experiment;
+      const { sampling, period, finder, model, past, experiment } = metric;
+      const asks = sampling < 1 || period || finder || model || past || experiment;
       return asks || metric.default !== null || permanent;
     })
   );
@@ -200,16 +200,13 @@ export class Reporter {
    */
   report(name: string, value: unknown): Outcome {
     const metric = metricOf(this.bundle, name);
+    const cell = () =>
+      metric.breakdown?.cell({ ...this.publicValues, ...this.#armOf(metric) }) ?? "";
+    if (metric.past && this.#more) return this.#more.note(this, metric, value, cell);
     const code = metric.code(value);
     const spoken = metric.finder?.spoken(value);
     if (this.local) return this.local.count(metric, spoken ?? code);
-    return this.say(
-      metric,
-      code,
-      metric.breakdown?.cell({ ...this.publicValues, ...this.#armOf(metric) }) ?? "",
-      undefined,
-      spoken,
-    );
+    return this.say(metric, code, cell(), undefined, spoken);
   }
 
   /**
@@ -246,14 +243,14 @@ export class Reporter {
 
   /**
    * Randomizes a metric's code, or an example of a model, and holds the payload. cell: what is public
-   * of this device. past: the epoch to report of, if that is over. spoken: the value, for those devices
-   * that look for strings.
+   * of this device. past: the epoch to report of, if that is over; null only asks whether it may report
+   * now, which "awaits_state" says. spoken: the value, for those devices that look for strings.
    */
   say(
     metric: Metric,
     code: Coded | Example,
     cell: string,
-    past?: number,
+    past?: number | null,
     spoken?: string,
   ): Outcome {
     if (this.#off || !isOn(this.#device.consent.generation)) return "disabled";
@@ -261,7 +258,8 @@ export class Reporter {
     if (!stream) return "declined";
     const epoch = past ?? epochAt(this.now(), metric.epoch);
     return (
-      this.#obstacle(metric, epoch, past) ?? this.#draw(metric, stream, cell, epoch, code, spoken)
+      this.#obstacle(metric, epoch, past ?? undefined) ??
+      this.#draw(metric, stream, cell, epoch, past === null ? null : code, spoken)
     );
   }
 
@@ -277,7 +275,8 @@ export class Reporter {
   #obstacle(metric: Metric, epoch: number, past?: number): Outcome | null {
     if (!this.#usable) return "no_state";
     const start = epochStart(epoch, metric.epoch);
-    const last = past === undefined ? this.now() : epochStart(past + 1, metric.epoch) - 1;
+    const last =
+      past === undefined ? this.now() : epochStart(past + +!metric.past, metric.epoch) - 1;
     if (last >= metric.expires) return "expired";
     if (!halfOf(keyAt(this.bundle.keys, start), metric.kem)) return "no_key";
     return this.#drawn.length >= MOST_HELD ? "overflowed" : null;
@@ -288,7 +287,7 @@ export class Reporter {
     listedStream: Stream,
     cell: string,
     epoch: number,
-    code: Coded | Example,
+    code: Coded | Example | null,
     spoken?: string,
   ): Outcome {
     const { secret } = this.#device;
@@ -311,7 +310,8 @@ export class Reporter {
     const { randomizer } = stream;
     let tell: Tell | null = (coins) => randomizer.randomize(content as Coded, coins, memo);
     if (round !== null) tell = this.learner?.teller(metric, round, code as Example) ?? null;
-    const key = memo && randomizer.permanentKey?.(content as Coded, memo);
+    if (code === null) tell = null;
+    const key = memo && tell && randomizer.permanentKey?.(content as Coded, memo);
     const tag = (key && memo.tag(key)) ?? "";
     const named = metric.name + cell + stream.name.slice(metric.name.length);
     const charge = { metric, stream, epoch, tag, filler: false };

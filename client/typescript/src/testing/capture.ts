@@ -10,15 +10,15 @@ import { FakeShuffler } from "./shuffler.js";
 /** One call of report(), and what came of it. */
 export interface Report {
   readonly metric: string;
-  readonly value: Value;
+  readonly value: Value | undefined;
   readonly outcome: Outcome;
 }
 
 /** Every call of report(), by every client, in order. */
 export interface Captured {
   readonly reports: readonly Report[];
-  /** What was queued for one metric. */
-  values(metric: string): Value[];
+  /** What was queued, or noted for a later report, for one metric. */
+  values(metric: string): (Value | undefined)[];
   /** Ends the capture. */
   stop(): void;
 }
@@ -44,7 +44,7 @@ export function capture(): Captured {
     reports,
     values: (metric) =>
       reports
-        .filter((report) => report.metric === metric && report.outcome === "queued")
+        .filter((report) => report.metric === metric && /queued|noted/.test(report.outcome))
         .map((report) => report.value),
     stop() {
       Client.prototype.report = report;

@@ -418,6 +418,43 @@ epsilon = 1.0
 period = "1w"
 report_on = "one day"
 """
+_PAST_METRIC = """
+[metrics.{name}]
+description = "What devices did: {name}"
+owner = "nobody"
+expires = 2099-12-31
+epoch = "{epoch}"
+mechanism = "{mechanism}"
+epsilon = 1.0
+min_batch = 100
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
+{more}
+"""
+OF_THE_PAST = "".join(
+    (
+        'shuffler = "localhost:7000"\n',
+        *(
+            _PAST_METRIC.format(name=name, epoch=epoch, mechanism=mechanism, more=more)
+            for name, epoch, mechanism, more in (
+                ("checkout", "day", "subset", 'kind = "funnel"\nsteps = ["visit", "cart", "paid"]'),
+                (
+                    "crashes",
+                    "week",
+                    "vector.codes",
+                    'rate = { of = "crashed", per = "started", most = 3 }\nwords = 8\nbooks = 4',
+                ),
+                (
+                    "use",
+                    "day",
+                    "grr",
+                    'kind = "activity"\ntiers = [0.5]\nbreakdown = { os = ["linux", "macos"] }',
+                ),
+                ("back", "week", "grr", 'kind = "retention"\nweeks = 2'),
+            )
+        ),
+    )
+)
+
 DISCOVERING = """
 shuffler = "localhost:7000"
 
@@ -712,6 +749,7 @@ def asking() -> dict[str, Any]:
         "discovering": _life(_plain(DISCOVERING), looking, {}),
         "crowded": _life(_crowded(), in_crowds),
         "vectors": _life(_of_vectors(), of_vectors, PUBLIC),
+        "past": _life(_plain(OF_THE_PAST), _past_steps(), PUBLIC),
         "learning": _life(_of_models(), learning.taught(SIGNING, STRANGER)),
         "in_arms": _life(
             _plain(IN_ARMS), [("report", ["saved", True]), ("report", ["liked", "b"])], PUBLIC
@@ -778,6 +816,26 @@ def _of_vectors() -> Bundle:
     crowd = replace(metric, central_epsilon=1.0, crowd=metric.min_batch)
     metrics = {**plain.metrics, crowd.name: crowd}
     return replace(plain, metrics=metrics, history={**plain.history, crowd.name: crowd.digest()})
+
+
+def _past_steps() -> list[tuple[str, Any]]:
+    """Days of use with more and less steps, weeks without any, and a no that forgets events."""
+    steps: list[tuple[str, Any]] = []
+    for day in (0, 1, 2, 3, 6, 7, 14, 20, 21):
+        furthest = day % 4
+        steps += [
+            ("clock", day * DAY + 60),
+            *(("report", ["checkout", step]) for step in ("visit", "paid", "cart")[:furthest]),
+            *(("report", ["crashes", event]) for event in ("crashed", "started")[day % 2 :] * 2),
+            ("report", ["use"]),
+            ("flush", None),
+            ("report", ["back"]),
+            ("report", ["use"]),
+            *([("flush", None), ("disable", False), ("enable", None)] if day == 6 else []),
+            *([("flush", None), ("prefer", [0.6, None])] if day == 14 else []),
+            ("flush", None),
+        ]
+    return steps
 
 
 def _of_models() -> Bundle:

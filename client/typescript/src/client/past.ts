@@ -1,0 +1,123 @@
+/**
+ * Reports that follow from a device's past: as client/hubbub/client/past.py. Events are counted in
+ * memory, kept in the device's document, and reported once an epoch.
+ */
+import { epochAt, epochStart, graceSeconds } from "../catalog/epochs.js";
+import { ValueOutOfDomain } from "../errors.js";
+import type { Metric } from "../catalog/metric.js";
+import { readable } from "../catalog/values.js";
+import { accountOf, opened } from "./account.js";
+import type { Device, Events } from "./device.js";
+import type { Outcome } from "./outcome.js";
+import type { Reporter } from "./reporter.js";
+
+// By client: what was counted and is not kept yet, oldest first; and how much of it is being kept.
+const noted = new WeakMap<Reporter, { events: Noted[]; keeping: number }>();
+const MOST_HELD = 10_000;
+const NONE: Events = { generation: -1, counts: [] };
+
+/** An event, under a number of consent. */
+interface Noted {
+  readonly generation: number;
+  readonly metric: string;
+  readonly epoch: number;
+  readonly event: string;
+}
+
+/**
+ * Counts an event, from which a report follows; none that no report may follow from. cellOf: the cell
+ * of a breakdown that this device is in.
+ *
+ * @throws ValueOutOfDomain it is no event of the metric.
+ */
+export function note(
+  reporter: Reporter,
+  metric: Metric,
+  value: unknown,
+  cellOf: () => string,
+): Outcome {
+  const past = metric.past;
+  let event: string;
+  try {
+    event = past?.event(value) ?? "";
+  } catch (error) {
+    throw new ValueOutOfDomain(`metric "${metric.name}": ${readable(error)}`);
+  }
+  if (reporter.local) return reporter.local.add(metric.name, event);
+  if (!past?.counts) event = cellOf();
+  // PRIVACY: nothing is remembered that is not going to be asked.
+  const outcome = reporter.say(metric, 0, "", null);
+  if (outcome !== "awaits_state") return outcome;
+  const own = noted.get(reporter) ?? { events: [], keeping: 0 };
+  if (own.events.length >= MOST_HELD) return "overflowed";
+  const epoch = epochAt(reporter.now(), metric.epoch);
+  const { generation } = reporter.device.consent;
+  own.events.push({ generation, metric: metric.name, epoch, event });
+  noted.set(reporter, own);
+  return "noted";
+}
+
+/** What moves noted events into the device's document, and forgets those that are of no more use. */
+export function keeping(reporter: Reporter): ((device: Device) => Device) | null {
+  if (![...reporter.bundle.metrics.values()].some(({ past }) => past)) return null;
+  const own = noted.get(reporter) ?? { events: [], keeping: 0 };
+  own.keeping = own.events.length;
+  const fresh = own.events.slice();
+  return (device) => {
+    const { generation } = device.consent;
+    const before = eventsOf(device);
+    let { counts } = before;
+    for (const event of fresh) if (event.generation === generation) counts = added(counts, event);
+    counts = counts.filter(([name, epoch]) => isUseful(reporter, device, name, epoch));
+    const isSame = !fresh.length && counts.length === before.counts.length;
+    return isSame ? device : { ...device, events: { generation, counts } };
+  };
+}
+
+/** Reports what follows from remembered events, once those that were noted are among them. */
+export function reportPast(reporter: Reporter): void {
+  const { device } = reporter;
+  const own = noted.get(reporter);
+  own?.events.splice(0, own.keeping);
+  const epochs = new Map<string, [Metric, number, Record<string, number>]>();
+  for (const [name, epoch, event, times] of eventsOf(device).counts) {
+    const metric = reporter.bundle.metrics.get(name);
+    if (!metric || !isUseful(reporter, device, name, epoch)) continue;
+    const [, , events] = epochs.get(`${epoch} ${name}`) ?? [metric, epoch, {}];
+    epochs.set(`${epoch} ${name}`, [metric, epoch, { ...events, [event]: times }]);
+  }
+  const inOrder = [...epochs.values()].sort(
+    ([first, own], [second, other]) => own - other || (first.name < second.name ? -1 : 1),
+  );
+  for (const [metric, epoch, events] of inOrder) {
+    const { past } = metric;
+    if (!past || (past.counts && epoch >= epochAt(reporter.now(), metric.epoch))) continue;
+    const [first = ""] = Object.keys(events);
+    const account = accountOf(opened(reporter.device, metric), metric);
+    const reported = Object.entries(account.epochs).filter(([, reports]) => reports);
+    const others = reported.map(([other]) => Number(other)).filter((other) => other !== epoch);
+    reporter.say(metric, past.computed(epoch, events, others), past.counts ? "" : first, epoch);
+  }
+}
+
+/** Of what the device remembers, what the person has not taken back since. */
+function eventsOf({ events, consent }: Device): Events {
+  return events?.generation === consent.generation ? events : NONE;
+}
+
+/** With an event once more. */
+function added(counts: Events["counts"], { metric, epoch, event }: Noted): Events["counts"] {
+  const isIt = (own: Events["counts"][number]) =>
+    own[0] === metric && own[1] === epoch && own[2] === event;
+  const times = counts.find(isIt)?.[3] ?? 0;
+  return [...counts.filter((own) => !isIt(own)), [metric, epoch, event, times + 1]];
+}
+
+/** Whether a report may still follow: the metric is asked, the epoch neither late nor reported. */
+function isUseful(reporter: Reporter, device: Device, name: string, epoch: number): boolean {
+  const metric = reporter.bundle.metrics.get(name);
+  if (!metric?.past) return false;
+  const late = epochStart(epoch + 1, metric.epoch) + graceSeconds(metric.epoch);
+  const account = accountOf(opened(device, metric), metric);
+  return reporter.now() < late && epoch > account.floor && !account.epochs[epoch];
+}
