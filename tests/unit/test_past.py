@@ -13,11 +13,13 @@ from hubbub.bundles import Bundle
 from hubbub.catalog.values.activities import AGAIN, FIRST_OF_28, FIRST_OF_WEEK
 from hubbub.cli.commands.catalog_codegen import python_module
 from hubbub.cli.commands.codegen_typescript import typescript_module
+from hubbub.cli.main import main
 from hubbub.client import Client, FolderState, MemoryState, Outcome
 from hubbub.client.state.contract import State
 from hubbub.client.state.database import FILE_NAME
 from hubbub.client.testing import FakeClock, FakeShuffler, capture
 from hubbub.errors import CatalogInvalid, ValueOutOfDomain
+from hubbub.privacy.leaflet import leaflet
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.moment import now
 
@@ -402,3 +404,39 @@ def test_codegen_knows_the_events(tmp_path: Path) -> None:
     assert '"crashes": "crashed" | "started";' in typescript
     assert '"back": undefined;' in typescript
     assert "...[value]: Metrics[Name] extends undefined" in typescript
+
+
+def test_catalog_new_writes_each_kind(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.toml"
+    for name, *options in (
+        ("checkout", "--steps", "visit,cart,paid"),
+        ("crashes", "--rate", "crashed", "started"),
+        ("use", "--activity"),
+        ("back", "--retention", "8"),
+    ):
+        texts = ["--description", "What devices do", "--owner", "you@example.org"]
+        assert main(["catalog", "new", name, "--catalog", str(path), *texts, *options]) == 0
+    metrics = read_catalog(path).metrics
+    assert [metric.kind for metric in metrics.values()] == [
+        "funnel",
+        "rate",
+        "activity",
+        "retention",
+    ]
+    assert metrics["back"].epoch == "week"
+
+
+def test_a_person_sees_what_is_remembered_and_the_leaflet_says_so(
+    signed: Signed, clock: FakeClock, tmp_path: Path
+) -> None:
+    client = _client(signed.bundle, MemoryState(), clock)
+    for _ in range(2):
+        client.report("crashes", "started")
+    client.flush()
+    assert client.ledger().events == {"crashes": {"started": 2}}
+    client.disable()
+    assert client.ledger().events == {}
+    path = tmp_path / "metrics.toml"
+    path.write_text(EVERY)
+    [sentence] = [s for s in leaflet(read_catalog(path)).sentences if "remembers" in s]
+    assert sentence.count("What devices do: ") == 4

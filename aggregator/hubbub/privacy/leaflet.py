@@ -128,6 +128,13 @@ def _sentences(metrics: list[Metric]) -> tuple[str, ...]:
             + "; ".join(covered)
             + "."
         )
+    if past := [m.description for m in metrics if m.value_kind.COUNTS or m.value_kind.VALUELESS]:
+        sentences.append(
+            "Your device remembers what you did until its one answer of a day, week or month, and "
+            "in which of these it answered; it forgets the rest, and all if you say no, for: "
+            + "; ".join(past)
+            + "."
+        )
     if crowds := [(metric, metric.central) for metric in metrics if metric.central]:
         most = max(right_of_100(promise.epsilon) for _, promise in crowds)
         rare = max(promise.delta for _, promise in crowds)

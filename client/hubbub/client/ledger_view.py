@@ -1,5 +1,6 @@
 """What a person may see: what left this device, what it could have meant, what is left to spend."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -128,6 +129,8 @@ class LedgerView:
             does not say.
         own_counts: what local mode counted, which was never sent: by metric, how often each value
             was reported.
+        events: what is counted here of epochs whose report is still to come: by metric, how often
+            each event happened.
         tokens: who issues the tokens that reports go with, as the bundle names it; "" for nobody.
     """
 
@@ -142,6 +145,7 @@ class LedgerView:
     runs: Runs | None = None
     tokens: str = ""
     own_counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    events: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 def view(
@@ -174,6 +178,7 @@ def view(
         payloads=payloads,
         counts=counts,
         own_counts=own_counts,
+        events=_events(standing),
         crowds_in_year=spent,
         crowds_cap=cap,
         notice=number,
@@ -181,6 +186,14 @@ def view(
         runs=bundle.runs,
         tokens=issuer,
     )
+
+
+def _events(standing: DeviceState) -> dict[str, dict[str, int]]:
+    """How often each event happened whose report is still to come, by metric, over all epochs."""
+    numbers: dict[str, Counter[str]] = {}
+    for (metric, _, event), number in sorted(standing.events.items()):
+        numbers.setdefault(metric, Counter())[event] += number
+    return {metric: dict(counts) for metric, counts in numbers.items()}
 
 
 def _metric(

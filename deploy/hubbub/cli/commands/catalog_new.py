@@ -37,6 +37,7 @@ _YEAR: Final = timedelta(days=365)
 _LIFETIME_REPORTS: Final = 50
 _ENDS_AND_PARTS: Final = 3
 _KIND: Final = "number"
+_MOST_EVENTS: Final = 20
 _OPTIONS: Final = {"low": "--range", "high": "--range", "outside": "--refuse"}
 """Of fields whose option has another name."""
 _ARMS: Final = re.compile(r"[a-z0-9_-]+=\d+(,[a-z0-9_-]+=\d+)*")
@@ -100,6 +101,20 @@ class NewOptions:
         read=_read_range,
         exclusive=_VALUES,
     )
+    steps: str = option(
+        "for a funnel: its steps in order, separated by commas", default="", exclusive=_VALUES
+    )
+    rate: tuple[str, str] | None = option(
+        "for a rate: the event that is counted, and the event for each of which it may happen",
+        metavar=("OF", "PER"),
+        exclusive=_VALUES,
+    )
+    activity: bool = option("for the active devices of a day, week and 28 days", exclusive=_VALUES)
+    retention: int | None = option(
+        "for retention: how many weeks after the first are counted",
+        metavar="WEEKS",
+        exclusive=_VALUES,
+    )
     kind: str = option(
         "what the number is; devices check it (%(default)s)",
         default=_KIND,
@@ -111,7 +126,9 @@ class NewOptions:
     )
     other: bool = option('a text that is not among --values counts as "other"')
     epoch: str = option(
-        "length of an epoch: how long reports add up (day)", default="day", choices=WRITTEN_EPOCHS
+        "length of an epoch: how long reports add up (day; of --retention a week)",
+        default="",
+        choices=WRITTEN_EPOCHS,
     )
     epsilon: float = option(
         "largest privacy loss of one report, in nats (1.0)", default=1.0, read=_read_epsilon
@@ -182,7 +199,7 @@ def _refuse_unused(options: NewOptions) -> None:
     }
     if options.edges or options.range:
         whose, rest = "--values", {"--other": options.other}
-    elif options.boolean:
+    elif options.boolean or _of_past(options):
         whose, rest = "--edges, --range and --values", of_numbers | {"--other": options.other}
     else:
         whose, rest = "--edges and --range", of_numbers
@@ -244,7 +261,7 @@ def _fields(options: NewOptions) -> dict[str, str]:
         "description": _quoted(description),
         "owner": _quoted(owner),
         "expires": str(expires),
-        "epoch": _quoted(options.epoch),
+        "epoch": _quoted(options.epoch or ("day" if options.retention is None else "week")),
         **reported,
         "mechanism": _quoted(AUTO),
         "reports": str(options.reports),
@@ -262,7 +279,8 @@ def _missing(options: NewOptions) -> str:
         lines.append("  --description is needed: what the metric asks, in a line")
     if not options.owner.strip():
         lines.append("  --owner is needed: the address of who is responsible for the metric")
-    if not (options.boolean or options.range or options.edges or options.values.strip()):
+    listed = options.boolean or options.values.strip() or _of_past(options)
+    if not (listed or options.range or options.edges):
         lines.append(
             "  one of --boolean, --values A,B, --edges LOW:HIGH:PARTS or --range LOW HIGH is "
             "needed: what apps report (write texts that cannot be listed, such as error texts, "
@@ -298,10 +316,26 @@ def _values(text: str) -> str:
     return f"[{', '.join(map(_quoted, values))}]"
 
 
+def _of_past(options: NewOptions) -> dict[str, str]:
+    """The fields of a kind that devices compute from their past; none for other kinds."""
+    if options.steps:
+        return {"kind": _quoted("funnel"), "steps": _values(options.steps)}
+    if options.rate:
+        of, per = map(_quoted, options.rate)
+        return {"rate": f"{{ of = {of}, per = {per}, most = {_MOST_EVENTS} }}"}
+    if options.activity:
+        return {"kind": _quoted("activity")}
+    if options.retention is not None:
+        return {"kind": _quoted("retention"), "weeks": str(options.retention)}
+    return {}
+
+
 def _reported(options: NewOptions) -> dict[str, str]:
     """The fields that define the values."""
     if options.boolean:
         return {"kind": _quoted("boolean")}
+    if past := _of_past(options):
+        return past
     if options.range:
         low, high = map(repr, options.range)
         number = {"low": low, "high": high}

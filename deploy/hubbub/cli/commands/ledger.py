@@ -120,14 +120,17 @@ def _show(folder: str, view: LedgerView, candidates: Sequence[str]) -> None:
     )
     if len(view.payloads) > _ROWS:
         say(f"... and {len(view.payloads) - _ROWS:,} before: --format json shows them all")
-    own_counts = [
-        (metric, value, f"{number:,}")
-        for metric, numbers in view.own_counts.items()
-        for value, number in sorted(numbers.items(), key=lambda pair: -pair[1])
-    ]
-    if own_counts:
-        title = "Values counted here for you only, in local mode: nothing was sent"
-        table(title, ("metric", "value", "times"), own_counts, text_columns=2)
+    for title, counts in (
+        ("Values counted here for you only, in local mode: nothing was sent", view.own_counts),
+        ("Counted here until the one report of an epoch; opting out deletes it", view.events),
+    ):
+        rows = [
+            (metric, value, f"{number:,}")
+            for metric, numbers in counts.items()
+            for value, number in sorted(numbers.items(), key=lambda pair: -pair[1])
+        ]
+        if rows:
+            table(title, ("metric", "value", "times"), rows, text_columns=2)
     for reason, number in sorted(view.counts.items()):
         if number:
             say(f"{number:,} {reason.replace('_', ' ')}")
@@ -261,6 +264,7 @@ def _json(view: LedgerView, candidates: Sequence[str]) -> dict[str, Any]:
         ],
         "counts": dict(view.counts),
         "own_counts": view.own_counts,
+        "events": view.events,
         "crowds_in_year": view.crowds_in_year,
         "crowds_cap": view.crowds_cap,
         "notice": view.notice,
