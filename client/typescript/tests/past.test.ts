@@ -1,0 +1,90 @@
+/** Funnels, rates, activity, retention: events are counted, shared, forgotten, and refused. */
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { openBundle } from "../src/catalog/bundle.js";
+import { Client, type Options } from "../src/client/client.js";
+import { MemoryStorage } from "../src/client/memory.js";
+import { ValueOutOfDomain } from "../src/errors.js";
+import { FakeShuffler } from "../src/testing.js";
+import { knownAnswer } from "./known.js";
+import type { Life } from "./life.js";
+
+const DAY = 86_400;
+const { past: life } = knownAnswer("wire/asking") as { past: Life };
+
+class Device {
+  seconds = life.start + DAY;
+  readonly storage = new MemoryStorage();
+
+  async client(options: Options = {}): Promise<Client> {
+    const settings = { holdSeconds: null, now: () => this.seconds, public: { os: "macos" } };
+    const bundle = await openBundle(new TextEncoder().encode(life.signed), null);
+    return Client.over(bundle, this.storage, new FakeShuffler(), { ...settings, ...options });
+  }
+}
+
+async function reported(client: Client): Promise<string[]> {
+  return (await client.ledger()).payloads.map(({ metric }) => metric).sort();
+}
+
+test("two pages count together, and report once when the epoch is over", async () => {
+  const device = new Device();
+  const clients = [await device.client(), await device.client()];
+  for (const client of clients) {
+    assert.equal(client.report("checkout", "cart"), "noted");
+    assert.equal(client.report("use"), "noted");
+    await client.flush();
+  }
+  device.seconds += DAY;
+  for (const client of clients) await client.flush();
+  assert.deepEqual(await reported(await device.client()), ["checkout", "use"]);
+});
+
+test("an opt-out forgets what was counted, and nothing is counted after it", async () => {
+  const device = new Device();
+  const client = await device.client();
+  client.report("checkout", "cart");
+  await client.flush();
+  client.report("checkout", "paid");
+  await client.disable();
+  assert.equal(client.report("checkout", "cart"), "disabled");
+  await client.enable();
+  device.seconds += DAY;
+  await client.flush();
+  assert.deepEqual(await reported(client), []);
+});
+
+test("a restart reports what was counted before, and a late one nothing", async () => {
+  const device = new Device();
+  const first = await device.client();
+  first.report("checkout", "cart");
+  await first.close();
+  device.seconds += DAY;
+  const second = await device.client();
+  second.report("checkout", "visit");
+  await second.close();
+  assert.equal((await reported(await device.client())).length, 1);
+  device.seconds += 3 * DAY;
+  const late = await device.client();
+  await late.flush();
+  assert.equal((await reported(late)).length, 1);
+});
+
+test("local mode counts events; mistakes are thrown without the value", async () => {
+  const local = await new Device().client({ local: true });
+  assert.equal(local.report("checkout", "cart"), "counted");
+  assert.equal(local.report("use"), "counted");
+  await local.flush();
+  assert.deepEqual((await local.ledger()).ownCounts, { checkout: { cart: 1 }, use: { use: 1 } });
+  const strict = await new Device().client({ strict: true });
+  for (const [metric, value] of [
+    ["checkout", "secret"],
+    ["use", "secret"],
+  ] as const) {
+    assert.throws(
+      () => strict.report(metric, value),
+      (error: unknown) => error instanceof ValueOutOfDomain && !error.message.includes("secret"),
+    );
+  }
+});
