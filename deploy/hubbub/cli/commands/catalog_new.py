@@ -37,7 +37,7 @@ _YEAR: Final = timedelta(days=365)
 _LIFETIME_REPORTS: Final = 50
 _ENDS_AND_PARTS: Final = 3
 _KIND: Final = "number"
-_MOST_EVENTS: Final = 20
+_MAX_EVENTS: Final = 20
 _OPTIONS: Final = {"low": "--range", "high": "--range", "outside": "--refuse"}
 """Of fields whose option has another name."""
 _ARMS: Final = re.compile(r"[a-z0-9_-]+=\d+(,[a-z0-9_-]+=\d+)*")
@@ -322,7 +322,7 @@ def _of_past(options: NewOptions) -> dict[str, str]:
         return {"kind": _quoted("funnel"), "steps": _values(options.steps)}
     if options.rate:
         of, per = map(_quoted, options.rate)
-        return {"rate": f"{{ of = {of}, per = {per}, most = {_MOST_EVENTS} }}"}
+        return {"rate": f"{{ of = {of}, per = {per}, most = {_MAX_EVENTS} }}"}
     if options.activity:
         return {"kind": _quoted("activity")}
     if options.retention is not None:
