@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import io
 import logging
 import sqlite3
@@ -49,6 +50,12 @@ def test_an_argument_of_zero_or_false_goes_before_the_environment_too() -> None:
     environment = {"HUBBUB_HOLD_SECONDS": "60", "HUBBUB_DISABLED": "1"}
     settings = Settings.read(environment, hold_seconds=0.0, disabled=False)
     assert (settings.hold_seconds, settings.disabled) == (0.0, False)
+
+
+@pytest.mark.parametrize("text", ["", " "])
+def test_an_empty_variable_is_one_that_is_not_set(text: str) -> None:
+    names = [field.name.upper() for field in dataclasses.fields(Settings)]
+    assert Settings.read({f"HUBBUB_{name}": text for name in names}) == Settings.read({})
 
 
 @pytest.mark.parametrize("text", ["1", "true", "Yes", " on "])

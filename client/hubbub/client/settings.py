@@ -22,7 +22,7 @@ TRANSPORTS: Final = ("grpc", "http")
 _HOLD_SECONDS: Final = 3600.0
 _LONGEST_HOLD_SECONDS: Final = 86_400.0
 _YES: Final = frozenset({"1", "true", "yes", "on"})
-_NO: Final = frozenset({"", "0", "false", "no", "off"})
+_NO: Final = frozenset({"0", "false", "no", "off"})
 _LEVELS: Final = ("debug", "info", "warning", "error")
 
 
@@ -85,7 +85,7 @@ class Settings:
 
     @classmethod
     def read(cls, environment: Mapping[str, str] = os.environ, **arguments: Any) -> Self:
-        """Each argument that is not None, else its variable, else the default.
+        """Each argument that is not None, else its variable unless that is empty, else the default.
 
         Raises:
             BadParameter: a variable or an argument says nothing that we know.
@@ -98,7 +98,7 @@ class Settings:
             variable = f"HUBBUB_{field.name.upper()}"
             if arguments.get(field.name) is not None:
                 values[field.name] = arguments[field.name]
-            elif variable in environment:
+            elif environment.get(variable, "").strip():  # empty is unset, as everywhere
                 values[field.name] = _parse(variable, environment[variable], _PARSERS[field.name])
         for name in ("bundle", "state_dir"):
             if values.get(name) is not None:
