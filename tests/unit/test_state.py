@@ -627,14 +627,18 @@ def test_a_lost_or_rolled_back_state_cannot_spend_twice(
     again.close()
 
 
+@pytest.mark.parametrize("is_folder", [False, True])
 def test_a_file_deleted_under_a_running_app_is_noticed_too(
-    tmp_path: Path, entry_of: Callable[..., OutboxEntry]
+    tmp_path: Path, entry_of: Callable[..., OutboxEntry], *, is_folder: bool
 ) -> None:
     state = FolderState(tmp_path / "s")
     _enter(state, entry_of("theme", TODAY))
     state.take(9, 1000, NOW)
-    for suffix in ("", "-wal", "-shm"):
-        (tmp_path / "s" / f"hubbub.sqlite3{suffix}").unlink()
+    if is_folder:
+        shutil.rmtree(tmp_path / "s")
+    else:
+        for suffix in ("", "-wal", "-shm"):
+            (tmp_path / "s" / f"hubbub.sqlite3{suffix}").unlink()
     assert _enter(state, entry_of("theme", TODAY)) == [Dropped("theme", "already_reported")]
     assert state.device_state().counts["state_lost"] == 1
     state.close()

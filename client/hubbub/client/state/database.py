@@ -257,7 +257,11 @@ class Database:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """Two processes must not set aside each other's new file."""
+        """Two processes must not set aside each other's new file.
+
+        The folder is made here: a program that cleans up may delete it under a running app.
+        """
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         file = os.open(self._path.with_name(LOCK_NAME), os.O_RDWR | os.O_CREAT, 0o600)
         try:
             if sys.platform != "win32":

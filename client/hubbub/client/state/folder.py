@@ -59,10 +59,6 @@ class FolderState:
         self._folder = folder = settled(folder)
         self._bounds = bounds or Bounds()
         self._operators: float = inf  # how often the operator had changed as `remember` was called
-        try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except OSError as error:
-            raise StateUnusable(f"{folder}: {error.strerror}; give a writable state_dir") from error
         self._watch = Watch(folder, clock)
         self._database = Database(folder / FILE_NAME, self._watch.alone)
         try:
