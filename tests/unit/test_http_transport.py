@@ -114,6 +114,21 @@ def test_a_connection_that_the_other_end_has_ended_costs_no_failure() -> None:
         transport.close()
 
 
+def test_whatever_a_replaced_socket_raises_reports_wait(
+    server: HttpShuffler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forbid(*_arguments: object, **_options: object) -> None:
+        raise RuntimeError("a test may not use the network")  # as pytest-socket does
+
+    transport = transport_to(server.address, roots=None)
+    with monkeypatch.context() as patch:
+        patch.setattr(socket, "socket", forbid)
+        with pytest.raises(TryAgain, match="RuntimeError"):
+            transport.submit(REPORTS, HANG_SECONDS)
+    assert transport.submit(REPORTS, HANG_SECONDS).results == [None]
+    transport.close()
+
+
 def test_an_answer_in_drops_is_not_waited_for_without_end() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         over = threading.Event()

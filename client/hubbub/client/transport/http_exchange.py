@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from hubbub.client.transport.contract import TLS_FAILED, TryAgain
+from hubbub.client.transport.contract import TLS_FAILED, NotSent, TryAgain
 from hubbub.errors.addresses import proxy_to, url_parts
 
 _LARGEST_ANSWER_BYTES: Final = 1 << 20
@@ -206,7 +206,9 @@ class HttpExchange:
         deadline = time.monotonic() + timeout_seconds
         try:
             status, answered, answer = self._asked(body, headers, deadline)
-        except (OSError, http.client.HTTPException) as error:
+        except NotSent:
+            raise
+        except Exception as error:  # an app, or its tests, may have replaced sockets
             if isinstance(error, TimeoutError) or time.monotonic() >= deadline:
                 raise TryAgain("deadline_exceeded") from error
             raise _unavailable(error) from error
@@ -293,7 +295,7 @@ def _unavailable(error: Exception) -> TryAgain:
             return TryAgain(TLS_FAILED, cause=error.reason or "")
         case OSError():
             return TryAgain("unavailable", cause=error.strerror or "")
-    return TryAgain("unavailable")
+    return TryAgain("unavailable", cause=type(error).__name__)
 
 
 def _proxy_to(host: str) -> tuple[str, int, dict[str, str]] | None:
