@@ -101,6 +101,10 @@ def test_files_are_read_when_they_have_changed_and_stand_still(
         await _looks(clock, 3)
         assert counts["refused"] == 2
         path.unlink()
+        os.mkfifo(path)  # nobody writes to it: to open it would take for ever
+        await _looks(clock, 5)
+        assert counts["refused"] == 3
+        path.unlink()
         os.utime(tmp_path)
         path.write_text("333")
         await _looks(clock, 5)
@@ -113,9 +117,10 @@ def test_files_are_read_when_they_have_changed_and_stand_still(
     assert messages == [
         "reloaded",
         *["not reloaded, the old goes on: file: bad; write a good one"] * 2,
+        f"not reloaded, the old goes on: {path}: is no file; put one there",
         "reloaded",
     ]
-    assert counts == {"taken": 2, "refused": 2}
+    assert counts == {"taken": 2, "refused": 3}
 
 
 def test_a_file_that_another_names_later_is_looked_at_from_then_on(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from hubbub.errors import HubbubError
+from hubbub.errors import BadParameter, HubbubError
 from hubbub.runtime.monitoring.logs import facts
 from hubbub.runtime.system_clock import Clock, SystemClock
 
@@ -72,6 +72,10 @@ class Reloader:
         # What is written meanwhile differs from these, and is read at the next look.
         self._used = self._stamps()
         try:
+            # To open a pipe may take for ever, and the process would not end before.
+            for path in self._used:
+                if path.exists() and not path.is_file():
+                    raise BadParameter(f"{path}: is no file; put one there")
             take = await asyncio.to_thread(self._read)
             details = take()
         except HubbubError as error:

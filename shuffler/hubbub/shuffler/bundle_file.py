@@ -1,6 +1,8 @@
 """The bundle's file as the HTTP server hands it out: signed bytes, not read by the shuffler."""
 
+import errno
 import logging
+import stat
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +36,8 @@ class BundleFile:
 
     def _look(self) -> None:
         file_stat = self._path.stat()
+        if not stat.S_ISREG(file_stat.st_mode):  # to open a pipe may hold up everybody for ever
+            raise OSError(errno.EINVAL, "is no file")
         stamp = (file_stat.st_mtime_ns, file_stat.st_size, file_stat.st_ino)
         if stamp != self._seen:
             self._served, self._seen = PublicBytes(self._path.read_bytes()), stamp
