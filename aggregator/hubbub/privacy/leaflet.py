@@ -130,8 +130,9 @@ def _sentences(metrics: list[Metric]) -> tuple[str, ...]:
         )
     if past := [m.description for m in metrics if m.value_kind.COUNTS or m.value_kind.VALUELESS]:
         sentences.append(
-            "Your device remembers what you did until its one answer of a day, week or month, and "
-            "in which of these it answered; it forgets the rest, and all if you say no, for: "
+            "Your device remembers what you did until its one answer of a day, week or month; then, "
+            "or if you opt out, it deletes that. It remembers on which days or weeks it answered "
+            "until you tell it to forget all. This is so for: "
             + "; ".join(past)
             + "."
         )
