@@ -131,10 +131,8 @@ def _sentences(metrics: list[Metric]) -> tuple[str, ...]:
     if past := [m.description for m in metrics if m.value_kind.COUNTS or m.value_kind.VALUELESS]:
         sentences.append(
             "Your device remembers what you did until its one answer of a day, week or month; "
-            "then, or if you opt out, it deletes that. It remembers on which days or weeks it answered "
-            "until you tell it to forget all. This is so for: "
-            + "; ".join(past)
-            + "."
+            "then, or if you opt out, it deletes that. It remembers on which days or weeks "
+            "it answered until you tell it to forget all. This is so for: " + "; ".join(past) + "."
         )
     if crowds := [(metric, metric.central) for metric in metrics if metric.central]:
         most = max(right_of_100(promise.epsilon) for _, promise in crowds)
