@@ -42,8 +42,18 @@ CATALOG = (
             ("took", "wave", 3.0, 'domain = "number"\nlow = 0\nhigh = 8\nbuckets = 8'),
             ("visited", "cms", 3.0, 'domain = "string"\nhashes = 16\nwidth = 64\ntiers = [1.0]'),
             ("liked", "grr", 3.0, 'values = ["yes", "no"]\nexperiment = "menu"'),
+            (
+                "checkout",
+                "grr",
+                3.0,
+                'kind = "funnel"\nsteps = ["visit", "cart", "paid"]\ntiers = [1.0]',
+            ),
+            ("used", "grr", 3.0, 'kind = "activity"\nbreakdown = { os = ["linux", "macos"] }'),
         )
     )
+    + METRIC.format(
+        name="comeback", mechanism="grr", epsilon=3.0, more='kind = "retention"\nweeks = 2'
+    ).replace('epoch = "day"', 'epoch = "week"')
     + EXPERIMENT
 )
 CROWD = f"""
@@ -83,6 +93,9 @@ HELD: dict[str, dict[Any, int]] = {
     "took": {0.5: 1000, 3.5: 2000, 6.5: 1000},
     "visited": {"often.example": 1500, "seldom.example": 500},
     "liked": {0: 2000, 1: 1500},
+    "checkout": {0: 3000, 1: 1500, 2: 500},
+    "used": {0: 3000, 1: 1500, 2: 500},
+    "comeback": {0: 2000, 1: 800, 2: 500, 3: 700},
     "triples": {2 * place + new: 300 + 100 * place for place in range(6) for new in (0, 1)},
 }
 
@@ -132,6 +145,7 @@ def _of_house() -> dict[tuple[str, str], Case]:
         **{question: f"{question} theme" for question in ("query", "top", "compare", "trend")},
         "export": "export theme",
         "cross": "cross pairs",
+        "figures": "figures checkout",
         "discover": "discover words",
         "breakdown": "breakdown homepage --candidates {listed}",
     }
@@ -142,7 +156,7 @@ def _of_house() -> dict[tuple[str, str], Case]:
             (question, "--epochs"): (base, f"{base} --epochs yesterday"),
             (question, "--confidence"): (base, f"{base} --confidence 0.5"),
         }
-        if question not in {"cross", "discover"}:
+        if question not in {"cross", "discover", "figures"}:
             strings = f"{question} homepage"
             cases |= {
                 (question, "--candidates"): (
@@ -176,6 +190,8 @@ def _of_house() -> dict[tuple[str, str], Case]:
         ("cross", "columns"): ("cross triples theme", "cross triples theme new"),
         ("cross", "by"): ("cross triples theme country", "cross triples theme country new"),
         ("breakdown", "--by"): (bases["breakdown"], f"{bases['breakdown']} --by version"),
+        ("figures", "--by"): ("figures used", "figures used --by os"),
+        ("figures", "--cohorts"): ("figures comeback", "figures comeback --cohorts"),
         ("export", "--by-epoch"): ("export theme", "export theme --by-epoch"),
     }
 
@@ -211,6 +227,8 @@ def _of_plan() -> dict[tuple[str, str], Case]:
             "plan --values 16 --epsilon 1 --effect 0.1",
             "plan --values 16 --epsilon 1 --effect 0.2",
         ),
+        "--ratio": (values, f"{values} --ratio 0.1 0.4"),
+        "--apart": (f"{values} --ratio 0.1 0.4", f"{values} --ratio 0.1 0.4 --apart"),
         "--whose": (aimed, f"{aimed} --whose reporters"),
         "--permanent-epsilon": (values, f"{values} --permanent-epsilon 2"),
         "--simulate": (values, drawn),
@@ -540,8 +558,9 @@ def _parameters() -> dict[tuple[str, str, str], Address]:
             ("commands", metric, tier, {"anytime": "true", "origin": "https://other.example"}),
             ("export", metric, tier, {"anytime": "true"}),
             ("cross", "pairs", "2", {}),
+            ("figures", "checkout", "1", {}),
         ):
-            if method == "post" and question in {"export", "cross"}:
+            if method == "post" and question in {"export", "cross", "figures"}:
                 continue
             path = f"/v1/metrics/{{metric}}/{question}"
             base = "list=short" if (method, question) == ("get", "breakdown") else ""
@@ -579,8 +598,10 @@ def _parameters() -> dict[tuple[str, str, str], Address]:
         path = f"/v1/metrics/{{metric}}/{question}"
         addresses["get", path, "below"] = ("took", "percentile=50", "percentile=50&below=3")
     addresses["get", "/v1/metrics/{metric}/estimates", "likely"] = ("words", "", "likely=0.5")
-    cross = "/v1/metrics/{metric}/cross"
+    cross, figures = (f"/v1/metrics/{{metric}}/{question}" for question in ("cross", "figures"))
     return addresses | {
+        ("get", figures, "by"): ("used", "", "by=os"),
+        ("get", figures, "cohorts"): ("comeback", "", "cohorts=true"),
         ("get", cross, "rows"): ("triples", "", "rows=new"),
         ("get", cross, "columns"): ("triples", "rows=theme", "rows=theme&columns=new"),
         ("get", cross, "by"): (
@@ -594,6 +615,7 @@ def _parameters() -> dict[tuple[str, str, str], Address]:
 PARAMETERS = _parameters()
 REFUSED = {
     ("get", "/v1/metrics/{metric}/cross", "list"): ("pairs", "list=short"),
+    ("get", "/v1/metrics/{metric}/figures", "list"): ("checkout", "list=short"),
     ("post", "/v1/metrics/{metric}/estimates", "likely"): ("visited", "likely=0.5"),
     ("post", "/v1/metrics/{metric}/estimates", "below"): ("visited", "below=5"),
     **{

@@ -358,7 +358,7 @@ class QueryEngine:
             TooFewEpochs: no device can have come back yet.
         """
         metric = self.collected.bundle.metric(name)
-        query = meant(metric, query, by_cohort=by_cohort)
+        query = meant(metric, await self._resolved(name, query), by_cohort=by_cohort)
         whole = await self.collected.find(name, query.range)
         parts = parts_by(self.collected.bundle, whole, by) if by else [Part("", whole, None)]
         answered = [part for part in parts if part.is_answered or not by]
