@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from math import sqrt
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,8 @@ def test_the_numbers_are_of_the_demo_as_it_is(tmp_path: Path) -> None:
         counts = [truth[value] for value in metric.values or ()]
         assert [row[0] for row in result["values"]] == sorted(counts, reverse=True)
         assert result["detected"] == sum(row[4] for row in result["values"])
-        mechanism, noise = metric.randomizer, value_noise(metric)
+        mechanism: Any = metric.randomizer
+        noise = value_noise(metric)
         variance = mechanism.variance(sorted(counts)[len(counts) // 2], FOUND["reports"])
         if noise:
             variance += noise.variance / float(mechanism.channel.p - mechanism.channel.q) ** 2
