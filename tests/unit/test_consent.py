@@ -245,7 +245,7 @@ def test_a_preference_chooses_the_tier_and_stays(client_of: Make) -> None:
     assert again.report("crashed", "yes") is Outcome.ALREADY_REPORTED, "tiers share the limits"
     spent = {metric.name: metric.spent for metric in again.ledger().metrics}["crashed"]
     assert 2.999 < spent <= 3.0
-    with pytest.raises(BadParameter, match="max_epsilon -1 is not a number of nats"):
+    with pytest.raises(BadParameter, match="max_epsilon -1 must be 0 or more, in nats"):
         client.prefer(-1)
 
 
