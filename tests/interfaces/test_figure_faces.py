@@ -161,3 +161,20 @@ def test_the_page_draws_figures_with_their_intervals(address: str, metric: str) 
         number = section.locator("tbody tr").count()
         assert section.locator("g.row").count() == number
         assert section.locator("path.whisker").count() <= number
+
+
+def test_a_rehearsal_shows_figures_beside_the_true_ones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "metrics.toml").write_text(CATALOG)
+    (tmp_path / "values.csv").write_text("week 0,2000\nweek 1,800\nweek 2,500\nlater,700\n")
+    words = f"--catalog {tmp_path}/metrics.toml --values {tmp_path}/values.csv --epochs 4"
+    run = f"simulate comeback {words} --runs 4 --seed 1"
+    assert main([*run.split(), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    for row in (row for one_run in document["runs"] for row in one_run["figures"]):
+        assert row["true"] == {"back in week 1": 0.4, "back in week 2": 0.25}[row["figure"]]
+        assert abs(row["estimate"] - row["true"]) < 2.5 * (row["high"] - row["low"]) / 2
+    assert document["summary"]["coverage_figures"] > 0.5
+    assert main(run.split()) == 0
+    assert "intervals of figures that hold it:" in capsys.readouterr().out
