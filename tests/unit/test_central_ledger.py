@@ -215,7 +215,7 @@ def test_a_person_says_how_much_of_each_promise(
     assert says(None, 0.4) == [no, no]
     assert says(0.4, 8.0) == [no, no]
     client = device(MemoryState(), 0)
-    with pytest.raises(BadParameter, match="max_local -1 is not a number of nats"):
+    with pytest.raises(BadParameter, match="max_local -1 must be 0 or more, in nats"):
         client.prefer(1.0, max_local=-1)
 
 
