@@ -110,7 +110,7 @@ test("who writes a wrong value hears the right ones, and which was meant", async
     [7, undefined],
   ]) {
     assert.throws(
-      () => client.report("language", wrong as Value),
+      () => client.report("language", wrong),
       ({ name, message }: Error) =>
         name === "ValueOutOfDomain" &&
         message.startsWith('metric "language": the value is not one of its 3 values: ') &&
