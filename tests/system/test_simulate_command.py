@@ -454,8 +454,8 @@ def test_beginnings_that_are_listed_leave_the_bits_to_what_follows(
 @pytest.mark.parametrize(
     ("beginnings", "message"),
     [
-        ('beginnings = "https://"', "must be a list of 1 to 255 texts, none empty and none twice; write"),
-        ("beginnings = []", "must be a list of 1 to 255 texts, none empty and none twice; write"),
+        ('beginnings = "https://"', "must be a list of 1 to 255 texts, none empty and none twice"),
+        ("beginnings = []", "must be a list of 1 to 255 texts, none empty and none twice"),
         ('beginnings = ["a", "a"]', "holds a value twice; remove one"),
         ('mechanism = "cms"\nbeginnings = ["a"]', "cms is no tree; leave beginnings out"),
     ],
