@@ -4,9 +4,9 @@
 `analysis.percentiles` inverts it for percentiles and for shares below a number. There are two
 cases.
 
-Linear: estimates of single parts are summed up to each edge. Their errors are independent, except
-that their sum is fixed to the number of reports: with the mean weight subtracted from all weights
-w, the variance of the sum is that of w^2 times each part's. The variance is computed as if the
+Linear: estimates of single parts are summed up to each edge, shifted so that they add up to the
+reports: the mean weight is subtracted from all weights w. The variance of the sum is that of w^2
+times each part's, less the covariance with another part. It is computed as if the
 hypothetical share were true (Wilson 1927). Nothing is assumed of the distribution's shape.
 
 `wave`: its windows overlap, so the totals are whitened by their known covariance. If least squares
@@ -26,7 +26,7 @@ Srivastava (VLDB 2019).
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import inf, log, log2, sqrt, tanh
 from typing import Any, Final, Protocol
@@ -36,10 +36,13 @@ import numpy.typing as npt
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.distribution import chances
-from hubbub.analysis.families import Tier, family_for, figures_of
+from hubbub.analysis.families import Tier, family_for
+from hubbub.analysis.families.joint import pair_covariances
+from hubbub.analysis.families.listed import Listed
+from hubbub.analysis.families.tiers import merged, scaled
 from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.analysis.value_estimates import ValueEstimates
-from hubbub.mechanisms import Totals
+from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.mechanisms.wave import SquareWave
 
 Counts = npt.NDArray[np.int64]
@@ -396,6 +399,30 @@ def ranks_of(
     edges = edges or own.edges(mechanism)
     if not len(edges):
         return None
-    figures = figures_of(own, live_tiers, (), repeats, shape=False)
-    reports = sum(totals.reports for _, totals in live_tiers)
-    return LinearRanks(np.array(edges, dtype=np.float64), figures, reports, sampled)
+    parts, scales = scaled(own, live_tiers, (), repeats, shape=False)
+    if isinstance(own, Listed):
+        parts = [
+            _against_each_other(*tier, figures, repeats)
+            for tier, figures in zip(live_tiers, parts, strict=True)
+        ]
+    numbers = [totals.reports for _, totals in live_tiers]
+    figures = merged(parts, numbers, scales) if parts[1:] else parts[0]
+    return LinearRanks(np.array(edges, dtype=np.float64), figures, sum(numbers), sampled)
+
+
+def _against_each_other(
+    mechanism: AnyMechanism, totals: Totals, figures: ValueEstimates, repeats: int
+) -> ValueEstimates:
+    """The figures with variances that are right for sums with weights whose mean is 0.
+
+    Such a sum takes from each variance the covariance with another value: below 0, where a report
+    names one value, so that an estimate too large makes the others too small.
+    """
+    own: Any = mechanism
+    beside, rest = pair_covariances(mechanism, repeats)
+    dummies = totals.spread() / own.channel.gap**2 / (len(figures.absent) - 1)
+    return replace(
+        figures,
+        absent=np.sqrt(np.maximum(figures.absent**2 - totals.reports * rest + dummies, 0.0)),
+        growth=figures.growth + 2 * (rest - beside),
+    )

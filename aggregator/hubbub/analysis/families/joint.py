@@ -119,33 +119,59 @@ def _products(above: Floats | float, below: Floats | float) -> Floats:
     return np.array([above**2, -2 * above * below, below**2])
 
 
+def pair_covariances(mechanism: AnyMechanism, repeats: int) -> tuple[float, float]:
+    """Covariances of what one report adds to the estimates of two values: means over all pairs.
+
+    Of a permanent response the correlations are those of one report.
+
+    Args:
+        mechanism: over listed values.
+        repeats: largest number of reports from one device.
+
+    Returns:
+        That of the value that the report holds and another, and that of two others.
+    """
+    own: Any = mechanism
+    size = own.categories
+    if isinstance(own.layout, BitVector):
+        return 0.0, 0.0
+    true, other = spreads(mechanism, 1)
+    again_true, again_other = spreads(mechanism, repeats)
+    if isinstance(own.layout, Subset):
+        # As many are 1 in every report, so that all estimates together have no variance.
+        beside, of_rest = -true / (size - 1), true
+    else:
+        chances = np.array(one_hot_chances(mechanism, 0))
+        adds, rest = (_LISTED.weights(mechanism, who)[0] for who in ([0], range(1, size)))
+        off = rest - float(chances @ rest)
+        beside, of_rest = float(chances @ (adds * off)) / (size - 1), float(chances @ off**2)
+    pairs = max((size - 1) * (size - 2), 1)
+    again = again_other / other
+    return (
+        float(beside * np.sqrt(again_true / true * again)),
+        float((of_rest - (size - 1) * other) / pairs * again),
+    )
+
+
 @lru_cache(maxsize=64)
 def _coins(mechanism: AnyMechanism, repeats: int) -> Floats:
     """By the value that a report holds, the covariance of what it adds to the estimates.
 
-    Of a permanent response the correlations are those of one report. Three times as long as values.
+    Three times as long as values.
     """
     own: Any = mechanism
-    size, layout = own.categories, own.layout
-    true, other = spreads(mechanism, 1)
+    size, (true, other) = own.categories, spreads(mechanism, 1)
     own_value = np.eye(size)
-    variances = true * own_value + other * (1 - own_value)
-    match layout:
-        case BitVector():
-            coins = np.einsum("xi,ij->xij", variances, np.eye(size))
-        case Subset():
-            # As many are 1 in every report, so that rows add up to 0; all others are alike.
-            beside = -true / (size - 1)
-            rest = -(other + beside) / (size - 2) if size > 2 else 0.0  # noqa: PLR2004 no pair of others
-            either = own_value[:, :, None] + own_value[:, None, :] > 0
-            coins = np.where(either, beside, rest)
-            coins[:, np.arange(size), np.arange(size)] = variances
-        case _:
-            chances = np.array([one_hot_chances(mechanism, value) for value in range(size)])
-            adds = np.array([_LISTED.weights(mechanism, [value])[0] for value in range(size)])
-            means = chances @ adds.T
-            coins = np.einsum("xc,ic,jc->xij", chances, adds, adds)
-            coins -= means[:, :, None] * means[:, None, :]
+    if isinstance(own.layout, BitVector | Subset):
+        beside, rest = pair_covariances(mechanism, 1)
+        coins = np.where(own_value[:, :, None] + own_value[:, None, :] > 0, beside, rest)
+        coins[:, np.arange(size), np.arange(size)] = true * own_value + other * (1 - own_value)
+    else:
+        chances = np.array([one_hot_chances(mechanism, value) for value in range(size)])
+        adds = np.array([_LISTED.weights(mechanism, [value])[0] for value in range(size)])
+        means = chances @ adds.T
+        coins = np.einsum("xc,ic,jc->xij", chances, adds, adds)
+        coins -= means[:, :, None] * means[:, None, :]
     again_true, again_other = spreads(mechanism, repeats)
     more = np.sqrt(again_true / true) * own_value + np.sqrt(again_other / other) * (1 - own_value)
     answer: Floats = more[:, :, None] * coins * more[:, None, :]
