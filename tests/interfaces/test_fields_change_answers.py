@@ -122,6 +122,7 @@ ELSEWHERE = {
     **dict.fromkeys(("dummies_scale", "dummies_shift"), "test_noise_dummies.py"),
     **dict.fromkeys(("books", "words", "max_length"), "of vectors: test_vectors.py"),
     **dict.fromkeys(("kind", "outside", "domain"), "what an app may report: test_value_kinds.py"),
+    **dict.fromkeys(("rate", "weeks"), "of what a device computes: test_figure_faces.py"),
     "values_file": "as values",
     "candidates": "test_candidates.py",
     "experiment": "test_experiment.py",

@@ -7,8 +7,8 @@ from benchmarks.paths import path_lengths
 # Calls, functions and files: a little above what they were when they were last shortened.
 MOST = {
     "report()": (40, 37, 12),
-    "flush() of 3 reports": (770, 205, 31),
-    "GET /v1/metrics/theme/estimates": (2400, 234, 46),
+    "flush() of 3 reports": (775, 212, 32),
+    "GET /v1/metrics/theme/estimates": (2400, 241, 46),
 }
 
 

@@ -106,6 +106,18 @@ ALL: dict[Any, dict[str, Any]] = {
         "unit": "",
         "values": [VALUE],
     },
+    "figures": {
+        "metric": "checkout",
+        "kind": "funnel",
+        "by": "",
+        "dates": "2026-11-01",
+        "final": True,
+        "reports": 30,
+        "confidence": 0.95,
+        "unit": "",
+        "values": [VALUE],
+        "notes": [],
+    },
     "experiment": {
         "experiment": "new_menu",
         "control": "old",

@@ -115,7 +115,7 @@ export { said };
 WRONG = """import { open } from "hubbub-client"; import { learn, report } from "./metrics.js";
 const client = await open({ bundle: "/app.hubbub" });
 client.report("theme", null);
-client.report("theme");
+report(client, "theme");
 await open({ bundles: "/app.hubbub" });
 report(client, "theme", "blue");
 report(client, "colour", "dark");

@@ -10,7 +10,7 @@ from hubbub.catalog.values.part_ranges import RANGE, PartRange
 from hubbub.catalog.values.value_kind import Complain
 from hubbub.catalog.values.value_kinds import KINDS, LISTED
 from hubbub.fields.field import CatalogField
-from hubbub.mechanisms import REGISTRY
+from hubbub.mechanisms import REGISTRY, parameters
 from hubbub.programs.text_files import read_list
 
 
@@ -20,10 +20,20 @@ def spelled(table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
     # An unknown kind is reported together with errors in all other fields.
     named = KINDS.get(name) if isinstance(name, str) else None
     own = LISTED if name is None else named or KINDS["boolean"]
-    for field, reason in own.NOT_ITS.items():
-        if field in table:
-            wrong(field, reason)
-    return own.spelled({n: v for n, v in table.items() if n not in own.NOT_ITS}, wrong)
+    counts_steps = has_number(table.get("mechanism"), "steps")
+    unfit = {
+        field: reason
+        for field, reason in own.NOT_ITS.items()
+        if not (field == "steps" and counts_steps)
+    }
+    for field in unfit.keys() & table:
+        wrong(field, unfit[field])
+    return own.spelled({n: v for n, v in table.items() if n not in unfit}, wrong)
+
+
+def has_number(mechanism: Any, field: str) -> bool:
+    """Whether a mechanism has a number of this name: `steps` is one, and a list of a funnel."""
+    return mechanism in (*REGISTRY,) and field in parameters(mechanism)
 
 
 def ranges_of(table: Any) -> dict[str, PartRange]:
@@ -37,7 +47,11 @@ def read_values(
     field: CatalogField, mechanism: str, table: dict[str, Any], folder: Path, wrong: Complain
 ) -> tuple[str, ...] | None:
     """The listed values; None for a domain, or after a complaint."""
-    ways = [name for name in (field.name, *field.entry.others) if name in table]
+    ways = [
+        name
+        for name in (field.name, *field.entry.others)
+        if name in table and not has_number(mechanism, name)
+    ]
     kind = _kind_of_auto(table) if mechanism == AUTO else str(REGISTRY[mechanism].VALUES)
     if misfit := _problem_with_ways(mechanism, kind, ways, table):
         wrong(*misfit)

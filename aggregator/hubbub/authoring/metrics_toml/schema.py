@@ -66,13 +66,18 @@ def _metric() -> Schema:
     }
     return {
         "type": "object",
-        "properties": {**shared, **numbers},
+        # `steps` is a list of a funnel, and a number of some mechanisms.
+        "properties": {**shared, **numbers}
+        | {name: {"anyOf": [shared[name], numbers[name]]} for name in shared.keys() & numbers},
         "additionalProperties": False,
         "dependentRequired": {**{name: [*PROMISE] for name in PROMISE}, "edges": ["kind"]},
         **_needed(
             [field.name for field in fields_of(Metric) if field.entry.written and field.required]
         ),
-        "allOf": [_branch(mechanism, own[mechanism], numbers) for mechanism in mechanisms],
+        "allOf": [
+            _branch(mechanism, own[mechanism], {name: shared.get(name, False) for name in numbers})
+            for mechanism in mechanisms
+        ],
     }
 
 
@@ -115,20 +120,22 @@ def _own(mechanism: str) -> Schema:
     return {own_field.name: field_schema(own_field) for own_field in own_fields(mechanism)}
 
 
-def _branch(mechanism: str, own: Schema, numbers: Iterable[str]) -> Schema:
-    """Schema if this is the mechanism: its own numbers, no others, and its kind of values."""
+def _branch(mechanism: str, own: Schema, others: Schema) -> Schema:
+    """Schema if this is the mechanism: its own numbers and its kind of values.
+
+    others: the schema of each mechanism's numbers where they are not its own.
+    """
     required = [own_field.name for own_field in own_fields(mechanism) if own_field.required]
-    others = {name: False for name in numbers if name not in own}
     needed = _needed(required, unless=_ONE_ANSWERS if mechanism == AUTO else ())
     return {
         "if": {"properties": {"mechanism": {"const": mechanism}}, "required": ["mechanism"]},
-        "then": {"properties": {**own, **others}, **needed, **_domain(mechanism)},
+        "then": {"properties": {**others, **own}, **needed, **_domain(mechanism, own)},
     }
 
 
-def _domain(mechanism: str) -> Schema:
+def _domain(mechanism: str, own: Schema) -> Schema:
     [field] = (item for item in fields_of(Metric) if item.entry.others)
-    ways = [field.name, *field.entry.others]
+    ways = [name for name in (field.name, *field.entry.others) if name not in own]
     every = ["categories", "numbers", "strings"]
     kinds = every if mechanism == AUTO else [REGISTRY[mechanism].VALUES]
     options: list[Schema] = []

@@ -110,7 +110,7 @@ class Database:
         Raises:
             StateBusy: this thread is inside a transaction, or another process holds the file.
         """
-        with self._lock.within(), self._errors(), self._apart():
+        with self._lock.within(), self._errors(), self._folder(), self._apart():
             connection = self._open()
             connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             try:
@@ -256,12 +256,14 @@ class Database:
                 path.replace(path.with_name(f"damaged.{self._path.name}{suffix}"))
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Two processes must not set aside each other's new file.
-
-        The folder is made here: a program that cleans up may delete it under a running app.
-        """
+    def _folder(self) -> Iterator[None]:
+        """Make the folder: a program that cleans up may delete it under a running app."""
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        yield
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Two processes must not set aside each other's new file."""
         file = os.open(self._path.with_name(LOCK_NAME), os.O_RDWR | os.O_CREAT, 0o600)
         try:
             if sys.platform != "win32":
