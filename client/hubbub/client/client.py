@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
 _EXIT_SECONDS: Final = 2.0
 _STOP_SECONDS: Final = 2.0
-_FAILED: Final = Outcome.FAILED  # read once: a lookup is a call, and the stack may be full
-_NO_TRIES: Final = 4  # of 5 s each, where other processes write all the time
+_FAILED: Final = Outcome.FAILED  # looked up once: a lookup is a call, and the stack may be full
+_NO_TRIES: Final = 4  # each waits 5 s while other processes write
 _WAKING: Final = frozenset({Outcome.QUEUED, Outcome.AWAITS_STATE, Outcome.COUNTED, Outcome.NOTED})
 
 
@@ -123,7 +123,7 @@ class Client:
             waits = Waits(bundle, hold_seconds)
             self._background = Background(self._sender, transport, waits, **self._timing)
             self._background.wake()
-            # Who ends a program does not wait for a network that is not there.
+            # At exit the client does not wait for an unreachable network.
             atexit.register(self._close, _EXIT_SECONDS, patient=False)
         parts = [transport, state, self._reporter, self._purse, self._sender, self._background]
         follow(self, [*parts, self._diagnostics])
@@ -318,10 +318,10 @@ class Client:
         Raises:
             StateUnusable: the state cannot be read.
         """
-        from hubbub.client.ledger_view import view  # noqa: PLC0415 for who looks
+        from hubbub.client.ledger_view import view  # noqa: PLC0415 few callers need it
 
         state = self._kept()
-        if self._reporter.drawn() or self._reporter.is_local:  # a moment ago: a person sees it
+        if self._reporter.drawn() or self._reporter.is_local:  # to include the newest reports
             self._sender.enter()
         return view(self._bundle, state.device_state(), state.payload_records(), self._clock.now())
 
@@ -367,14 +367,14 @@ class Client:
         return self
 
     async def __aexit__(self, *_raised: object) -> None:
-        import asyncio  # noqa: PLC0415 who is here has it; others need not load it
+        import asyncio  # noqa: PLC0415 an async caller has loaded it; others need not
 
         await asyncio.to_thread(self.close)
 
     def _outcome_of(self, report: "Callable[[], Outcome]", metric: str, value: Any) -> Outcome:
-        """Report, count the outcome, and wake the thread that sends if there is something to send.
+        """Report, count the outcome, and wake the sending thread if there is something to send.
 
-        Where the app has called so deep that Python allows no further call, it cannot be counted.
+        The outcome is not counted if the app's stack is so deep that Python allows no further call.
         """
         outcome = _FAILED
         try:
@@ -383,7 +383,7 @@ class Client:
                 return Outcome.CLOSED
             try:
                 outcome = report()
-            except Exception as error:  # noqa: BLE001 where the client is strict, it is raised again
+            except Exception as error:  # noqa: BLE001 a strict client raises it again
                 outcome = self._failed(error, metric, value)
             self._diagnostics.outcomes[outcome] += 1
             if self._background and outcome in _WAKING:
@@ -407,12 +407,12 @@ class Client:
             return self._mistake(error, Outcome.NOT_A_VALUE, definition.name)
         if self._strict:
             raise error
-        # Its text may hold the value: only its type is told.
+        # The text of the error may contain the value: only its type is logged.
         self._diagnostics.warn_once("failed", "report() failed: %s", type(error).__name__)
         return Outcome.FAILED
 
     def _say_missing(self, fields: list[str]) -> None:
-        """The app's mistake: metrics are told apart by what it does not say."""
+        """Raise BadParameter, or warn once if not strict: breakdowns need these public fields."""
         message = f"metrics are split by {', '.join(fields)}, which the app does not pass; "
         message += f'give Client public = {{"{fields[0]}": ...}}'
         if self._strict:
@@ -420,7 +420,7 @@ class Client:
         self._diagnostics.warn_once("public", "%s", message)
 
     def _mistake(self, error: HubbubError, outcome: Outcome, metric: str = "") -> Outcome:
-        """The app's: raised where it is strict; else said once a metric, without the value."""
+        """Raise a mistake of the app if strict; else log it once per metric, without the value."""
         if self._strict:
             self._diagnostics.outcomes[outcome] += 1  # report() counts what it returns
             raise error
@@ -433,7 +433,7 @@ class Client:
         return flush(self._sender, seconds, patient=patient, **self._timing)
 
     def _say_no(self, *, forget: bool) -> list[Dropped]:
-        """Write a person's no down, which is worth waiting for: what that discards."""
+        """Store the opt-out, retrying while other processes write; return what it discards."""
         for number in reversed(range(_NO_TRIES)):
             try:
                 return self._kept().consent(on=False, forget=forget, now=self._clock.now())
@@ -443,7 +443,7 @@ class Client:
         return []
 
     def _kept(self) -> State:
-        """The device's state, which a disabled run opens only to keep what the person says."""
+        """Return the device's state, which a disabled client opens only when it is first needed."""
         notice()
         if self._unopened:
             try:
@@ -497,6 +497,6 @@ def flush(
             clock.sleep(wait)
     except StateUnusable as error:
         diagnostics.warn_once("state", "reports wait in memory: %s", error)
-    except Exception as error:  # noqa: BLE001 a fault of ours is no business of the app's
+    except Exception as error:  # noqa: BLE001 a fault of hubbub must not disturb the app
         diagnostics.warn_once("fault", "sending failed: %s", type(error).__name__)
     return False

@@ -1,10 +1,10 @@
-"""Cover: which epochs a device has yet to say the default of, and which reports wait for theirs.
+"""Cover: which epochs still need a default or filler, and which reports wait for their epoch's end.
 
-A report of a metric with a default leaves when its epoch is over, whatever it says, so neither that
-there is one nor its moment tells whether there was something to say. That a device ran in an epoch
-is kept in its ledger, as an epoch with no reports.
+Reports of a metric with a default leave after their epoch is over, whatever the value. So neither
+the existence of a report nor its time reveals whether the app reported a value. The ledger records
+that a device ran in an epoch as an epoch with no reports.
 
-Where a catalog says `cover`, a filler goes to every stream that has no report of such an epoch.
+If the catalog sets `cover`, every stream without a report of such an epoch gets a filler.
 """
 
 from collections.abc import Sequence
@@ -16,14 +16,14 @@ from hubbub.client.ledger import Account
 from hubbub.client.outcome import Outcome
 
 Held = Sequence[tuple[str, int, int]]
-"""Streams with the first and the last epoch whose reports wait."""
+"""Streams, each with the first and last epoch whose reports wait."""
 
 NOTHING: Final[Held] = ()
 LAST_EPOCH: Final = (1 << 32) - 1
-"""None is later: epochs are 32 bits on the wire."""
+"""The largest epoch: epochs are 32 bits on the wire."""
 
 FILLER: Final = b""
-"""The payload of a filler as the device keeps it: none. Sealed it is as long as a report's."""
+"""The stored payload of a filler: empty. A sealed filler is as long as a sealed report."""
 
 # Bundle and notices reveal the other reasons; for those no device sends a filler.
 _OF_THE_DEVICE: Final = frozenset(
@@ -38,26 +38,26 @@ _OF_THE_DEVICE: Final = frozenset(
 
 
 def is_filled_up(outcome: Outcome) -> bool:
-    """Whether a filler goes where a report was refused: the reason is this device's own."""
+    """Whether a filler replaces a report refused for this reason, which is the device's own."""
     return outcome in _OF_THE_DEVICE
 
 
 def fills(bundle: Bundle) -> bool:
-    """Whether fillers go; none in development, where nobody hides."""
+    """Whether devices send fillers; never in development, where no device needs to hide."""
     return bundle.cover and not bundle.development
 
 
 def beside(bundle: Bundle, stream: str) -> list[Metric]:
-    """What else is filled up where a report, or a filler, goes to a stream: the other tiers."""
+    """The metric's other tiers, which get fillers when a report or filler goes to `stream`."""
     if not fills(bundle):
         return []
     tiers = bundle.metrics[bundle.streams[stream].base_name].own_streams
-    # Of a list that was asked before an update of the app: there the bundle's own are not known.
+    # The stream may belong to an older list of values, whose other tiers are not known here.
     return [bundle.streams[name] for name in tiers if name != stream] if stream in tiers else []
 
 
 def held_back(bundle: Bundle, now: float) -> list[tuple[str, int, int]]:
-    """What waits now; nothing in development, where one's own number is waited for."""
+    """Streams and epochs whose reports wait; none in development, to show results at once."""
     if bundle.development:
         return []
     return [
@@ -68,19 +68,19 @@ def held_back(bundle: Bundle, now: float) -> list[tuple[str, int, int]]:
 
 
 def seconds_to_next(bundle: Bundle, now: float) -> float | None:
-    """Until the next epoch with something to say of it is over; None if there are none such."""
+    """Seconds until an epoch ends whose reports wait for its end; None if no metric has any."""
     lengths = {metric.epoch for metric in bundle.metrics.values() if _leaves_later(metric)}
     ends = [epoch_start(epoch_at(now, length) + 1, length) for length in lengths]
     return max(0.0, min(ends) - now) if ends else None
 
 
 def _leaves_later(metric: Metric) -> bool:
-    """Whether its reports leave once their epoch is over."""
+    """Whether reports of this metric leave only after their epoch is over."""
     return metric.default is not None or metric.value_kind.COUNTS
 
 
 def unanswered(account: Account, metric: Metric, now: float) -> list[int]:
-    """The epochs in which the device ran, that are over and not too late, without a report."""
+    """Past epochs in which the device ran that have no report or filler and are not too late."""
     running = epoch_at(now, metric.epoch)
     return [
         epoch

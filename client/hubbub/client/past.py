@@ -1,8 +1,8 @@
-"""Reports that follow from a device's past: events are counted, and reported once an epoch.
+"""Reports computed from a device's past: events are counted, and reported once per epoch.
 
-report() counts an event in memory, the sender moves the counts into the state, and reports from
-there: of a kind that counts events once the epoch is over, of the others at once. What an epoch's
-report was follows from the ledger, which decides that there is one report and one charge.
+report() counts an event in memory; the sender moves the counts into the state and reports from
+there. Kinds that count events report once the epoch is over, other kinds at once. The ledger
+allows one report and one charge per epoch, and so decides whether an epoch was reported.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ from hubbub.epochs import begins
 
 
 class Due(NamedTuple):
-    """A report that is due: of a metric, for a stream but for tier and list, of an epoch."""
+    """A report that is due, with its cell (the stream without tier and list)."""
 
     question: AskedMetric
     code: Any
@@ -27,9 +27,9 @@ class Due(NamedTuple):
 def settled(
     questions: Mapping[str, AskedMetric], standing: DeviceState, now: float
 ) -> set[tuple[str, int]]:
-    """Metrics and epochs whose events are of no more use: too late, reported, or not asked.
+    """Pairs of metric and epoch whose events are of no more use: late, reported or not asked.
 
-    Another process with a newer bundle may ask what this one does not: its counts begin anew.
+    If another process has a newer bundle and asks such a metric, its counts begin anew.
     """
     return {
         (name, epoch)
@@ -41,7 +41,7 @@ def settled(
 
 
 def due(questions: Mapping[str, AskedMetric], standing: DeviceState, now: float) -> Iterator[Due]:
-    """The reports that follow from remembered events, once an epoch, the earliest first."""
+    """Yield reports that follow from stored events, one per metric and epoch, earliest first."""
     over = settled(questions, standing, now)
     epochs: dict[tuple[str, int], dict[str, int]] = {}
     for (name, epoch, event), number in sorted(standing.events.items()):

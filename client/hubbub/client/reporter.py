@@ -1,4 +1,4 @@
-"""The reporter: report() in the caller's thread. Asks the ledger, draws coins, notes the payload.
+"""The reporter: report() in the caller's thread checks the ledger, draws coins, notes the payload.
 
 I/O: the journal only. Cryptography: hashing only. It waits only for other reporters.
 """
@@ -38,7 +38,7 @@ _LOCK_SECONDS: Final = 0.2  # no other thread holds the lock for long
 
 
 class Reporter:
-    """One process's view of the device, with the payloads that are not stored yet.
+    """One process's copy of the device state, with the payloads that are not stored yet.
 
     Args:
         max_epsilon: largest epsilon of a report that the app allows; the person may allow less.
@@ -78,7 +78,7 @@ class Reporter:
         self._off = self._held = self._consents = False
         try:
             self.refresh()
-        except StateUnusable:  # nothing is drawn until it can be read
+        except StateUnusable:  # nothing is drawn until the state can be read
             self._stand(DeviceState(secret=bytes(SECRET_BYTES), may_send=False))
 
     @property
@@ -118,11 +118,11 @@ class Reporter:
         with self.lock.within(_LOCK_SECONDS) as is_entered:
             if not is_entered:
                 return Outcome.OVERFLOWED
-            # What holds for this person may have changed while another thread held the lock.
+            # The person's choices may have changed while another thread held the lock.
             return self._report(self._questions[name], code, cell, text=text)
 
     def arm(self, name: str) -> str:
-        """This device's arm of an experiment; the first that goes on where it does not report.
+        """This device's arm of an experiment; if the device does not report, the first live arm.
 
         Raises:
             UnknownMetric: the bundle has no such experiment.
@@ -135,20 +135,20 @@ class Reporter:
         return own if own in live else live[0]
 
     def _cell(self, metric: Metric) -> str:
-        """The stream that this device's reports to a metric go to, but for tier and list."""
+        """The breakdown cell (stream name without tier and list) for this device's reports."""
         experiment = metric.experiment
         if experiment is None or experiment.is_over(self._stopped()):
             return self._public.stream(metric, {})
         return self._public.stream(metric, {experiment.name: self.arm(experiment.name)})
 
     def _stopped(self) -> Collection[str]:
-        """What the operator's notice stops now."""
+        """Names of everything that the operator's notice stops now."""
         return self._notice.stopped(self._clock()) if self._notice else ()
 
     def learn(self, name: str, features: Any, label: Any, diagnostics: Diagnostics) -> Outcome:
-        """Tell a model of one person, in this device's round.
+        """Add one person's example to a model, in this device's round.
 
-        diagnostics: counts the values that are clipped, and an example that this one replaces.
+        `diagnostics` counts clipped values, and the waiting example that this one replaces.
 
         Raises:
             UnknownMetric: the bundle has no such model.
@@ -175,7 +175,7 @@ class Reporter:
         return outcome
 
     def _count(self, name: str, label: str) -> Outcome:
-        """Count a value for this device's person; nothing is drawn, charged or kept to be sent."""
+        """Count a value for this device's person. Nothing is drawn, charged or queued."""
         if self.lock.is_ours():  # a signal's handler reports in the middle of a report
             return Outcome.OVERFLOWED
         with self.lock.within(_LOCK_SECONDS) as is_entered:
@@ -187,7 +187,7 @@ class Reporter:
             return Outcome.COUNTED
 
     def _note_event(self, name: str, value: Any) -> Outcome:
-        """Count an event, from which a report follows; none that no report may follow from."""
+        """Count an event, unless no report can follow from it."""
         metric = self._past_questions[name].catalog_metric
         kind: Any = metric.value_kind
         try:
@@ -209,7 +209,7 @@ class Reporter:
             if question.metric is None:
                 return Outcome.DECLINED if self.is_on else Outcome.DISABLED
             epoch = question.epoch_of(now)
-            # PRIVACY: nothing is remembered that is not going to be asked.
+            # PRIVACY: an event that no report can follow from is not stored.
             refusal = (
                 self._obstacle(question, question.metric, now, epoch)
                 or question.left_out(question.metric, epoch)
@@ -221,9 +221,10 @@ class Reporter:
             return Outcome.NOTED
 
     def keep_events(self) -> None:
-        """Move events that were noted here into the state, and read there those of all processes.
+        """Move the events noted in memory into the state, and load the events of all processes.
 
-        Raises StateUnusable: they stay here.
+        Raises:
+            StateUnusable: the events stay in memory.
         """
         if not self._past_questions or self.is_local:
             return
@@ -239,7 +240,11 @@ class Reporter:
             raise
 
     def keep_own(self) -> None:
-        """Move what was counted here into the state. Raises StateUnusable: it stays here."""
+        """Move the counts of local mode into the state.
+
+        Raises:
+            StateUnusable: the counts stay in memory.
+        """
         with self.lock.within():
             own, self._own = self._own, Counter()
         try:
@@ -256,12 +261,14 @@ class Reporter:
         return bool(self._learner.awaited)
 
     def hear_models(self, signed: bytes, diagnostics: Diagnostics) -> None:
-        """Learn by the state of models that was fetched: examples that waited for it are drawn.
+        """Load a fetched model state, and draw the reports of the examples that waited for it.
 
-        diagnostics: counts the examples that are refused now.
+        Args:
+            signed: the models' state, signed by the operator.
+            diagnostics: counts the examples that are refused now.
 
         Raises:
-            ModelsRefused: it is none of this operator's, or older than one before.
+            ModelsRefused: another operator signed it, or it is older than an earlier one.
         """
         refused: list[Dropped] = []
         try:
@@ -276,12 +283,12 @@ class Reporter:
             diagnostics.drop(refused)
 
     def is_stopped(self, stream: str, epoch: int) -> bool:
-        """Whether a notice has stopped what would be sent of a stream in an epoch."""
+        """Whether a notice has stopped sending reports of this stream and epoch."""
         metric, notice = self._bundle.streams.get(stream), self._notice
         return bool(metric and notice and not notice.sampling(metric, epoch))
 
     def cover(self) -> None:
-        """Report of past epochs: defaults where the device ran, and what follows from events."""
+        """Draw reports of past epochs: defaults where the device ran, and values from events."""
         now = self._clock()
         with self.lock.within():
             for question, metric in self._covered():
@@ -296,7 +303,7 @@ class Reporter:
                 self._report(report.question, report.code, report.cell, report.moment)
 
     def running(self, moment: float) -> list[tuple[Metric, int]]:
-        """Metrics with a default, and the epoch at that moment, if nothing is known of it yet."""
+        """Metrics with a default and their epoch at `moment`, if the ledger has no entry for it."""
         with self.lock.within():
             return [
                 (metric, epoch)
@@ -306,7 +313,7 @@ class Reporter:
             ]
 
     def _covered(self) -> list[tuple[AskedMetric, Metric]]:
-        """Those that this person lets report, and that have a default."""
+        """Metrics with a default for which this device reports, or sends fillers if it declines."""
         if self.is_local or not (self.is_on and self._standing.may_send):
             return []
         return [
@@ -317,33 +324,37 @@ class Reporter:
         ]
 
     def drawn(self) -> list[tuple[int, PendingPayload]]:
-        """What was drawn and not entered yet, oldest first."""
+        """Payloads drawn but not yet entered in the state, with their numbers, oldest first."""
         return list(self._drawn)
 
     def entered(self, upto: int) -> None:
-        """What was drawn up to this number is the state's now."""
+        """Remove the payloads numbered up to `upto`, which the state now holds."""
         with self.lock.within():
             self._drawn = [(number, drawn) for number, drawn in self._drawn if number > upto]
 
     def refresh(self, standing: DeviceState | None = None) -> None:
-        """Go by the state as it is now.
+        """Replace this process's copy of the device state.
 
         Args:
-            standing: what was read of it a moment ago; without it, it is read.
+            standing: the state if just read; None reads it.
 
         Raises:
-            StateUnusable: it cannot be read; all stays as it was.
+            StateUnusable: the state cannot be read; the copy stays as it was.
         """
         self._stand(standing or self._state.device_state())
 
     def switch(self, *, on: bool) -> None:
-        """Stop or go on."""
+        """Stop or resume drawing; a report that another thread is drawing ends first."""
         self._off = not on
-        with self.lock.within():  # a report that is being drawn ends before this returns
+        with self.lock.within():  # a report being drawn ends before this returns
             pass
 
     def forget(self) -> tuple[int, list[Dropped]]:
-        """Let go of what was drawn and not entered, and of examples: the last's number, and all."""
+        """Discard drawn payloads, examples, events and local counts.
+
+        Returns:
+            The number of the last discarded payload (0 for none), and what was discarded.
+        """
         examples = self._forget_examples(DISABLED)
         with self.lock.within():
             drawn, self._drawn = self._drawn, []
@@ -353,7 +364,7 @@ class Reporter:
         return last, [*(Dropped(report.stream, DISABLED) for _, report in drawn), *examples]
 
     def stop(self) -> list[Dropped]:
-        """Draw no more, of examples neither; what was drawn stays to be entered."""
+        """Stop drawing; discard and return the waiting examples. Drawn payloads stay."""
         self.switch(on=False)
         return self._forget_examples(Outcome.AWAITS_STATE.value)
 
@@ -364,16 +375,16 @@ class Reporter:
         return [Dropped(name, reason) for name in names]
 
     def before_fork(self) -> None:
-        """Before a fork: nobody is in the middle of a report, unless it is a report that forks."""
+        """Before a fork: take the lock, so that no thread is reporting, unless a report forks."""
         self._held = not self.lock.is_ours() and self.lock.acquire(_LOCK_SECONDS)
 
     def after_fork_in_parent(self) -> None:
-        """After a fork, in the parent."""
+        """After a fork, in the parent: release the lock."""
         if self._held:
             self.lock.release()
 
     def after_fork_in_child(self) -> None:
-        """After a fork, in the child: what was drawn, and what waits, is the parent's to send."""
+        """After a fork, in the child: drop what was drawn or waits; the parent sends it."""
         self.lock = NoReentryLock()
         self._drawn, self._own, self._events = [], Counter(), Counter()
         self._learner.awaited.clear()
@@ -383,7 +394,7 @@ class Reporter:
             if standing.secret != self._standing.secret:
                 self._memos = {}
                 self._arms = {
-                    # PRIVACY: of the secret alone, and of none of its other coins.
+                    # PRIVACY: an arm depends on the secret alone; reports use other coins.
                     name: experiment.drawn(
                         DeviceMemo(standing.secret, f"experiment/{name}").coins(experiment.purpose)
                     )
@@ -399,7 +410,7 @@ class Reporter:
                 else:
                     account.add(metric, drawn.epoch, drawn.tag)
             for metric in self._bundle.metrics.values():
-                standing.account(metric)  # opened, if it has none
+                standing.account(metric)  # opens a missing account
             is_first = not (self._questions or self._past_questions)
             if is_first or _asks(standing) != _asks(self._standing):
                 questions = {
@@ -416,7 +427,7 @@ class Reporter:
                     for name, question in questions.items()
                     if name not in self._past_questions
                 }
-            # Last: an exception of a signal's handler before it leaves the questions to be renewed.
+            # Last: if a signal handler raises before this, the next call renews the questions.
             self._consents = standing.on
             self._standing = standing
 
@@ -454,7 +465,15 @@ class Reporter:
         *,
         text: str = "",
     ) -> Outcome:
-        """past: a moment of the epoch to report of, if not of now. text: the value, for a tree."""
+        """Charge, draw and note one report.
+
+        Args:
+            question: the metric, as this device is asked it.
+            code: the encoded value.
+            cell: the stream without tier and list.
+            past: seconds since 1970 in the epoch to report on; None for now.
+            text: the value as a string, for a discovery tree.
+        """
         metric, now = question.metric, self._clock()
         if metric is None:
             return Outcome.DECLINED if self.is_on else Outcome.DISABLED
@@ -475,7 +494,7 @@ class Reporter:
         awaits = metric.model is not None and teller is None
         memo = question.memo
         tag = memo.tag(metric.memoized.permanent_key(code, memo)) if metric.memoized else ""
-        # PRIVACY: the ledger is asked before any coin is drawn.
+        # PRIVACY: the ledger is checked before any coin is drawn.
         refusal = charge(self._standing.accounts, metric, epoch, tag, enter=not awaits)
         if refusal is not None or awaits:
             return refusal or Outcome.AWAITS_STATE
@@ -485,12 +504,12 @@ class Reporter:
             payload = teller(self._coins)
         else:
             payload = metric.randomizer.randomize(code, self._coins)
-        # Of each cell, too, which list of values it is and which tier.
+        # The suffix adds the list of values and the tier to the cell.
         self._note(cell + suffix, epoch, tag, payload, now)
         return Outcome.QUEUED
 
     def _fill(self, question: AskedMetric, metric: Metric, account: Account, epoch: int) -> None:
-        """Note a filler of an epoch that is over, unless no device sends anything of it."""
+        """Note a filler for a past epoch, unless an obstacle or the ledger refuses it."""
         last = begins(epoch + 1, question.epoch_seconds) - 1
         if self._obstacle(question, metric, last, epoch) is None and account.fill(epoch):
             self._note(metric.stream, epoch, "", FILLER, self._clock())
@@ -505,7 +524,7 @@ class Reporter:
     def _obstacle(
         self, question: AskedMetric, metric: Metric, now: float, epoch: int
     ) -> Outcome | None:
-        """What stands against a report at this moment, but for the ledger."""
+        """Why no report may be drawn at this moment, apart from the ledger; None if it may."""
         if self._off or not self._consents:
             return Outcome.DISABLED
         if not self._standing.may_send:
@@ -522,22 +541,30 @@ class Reporter:
 
 
 def _asks(standing: DeviceState) -> tuple[object, ...]:
-    """What of the state decides how this device is asked a metric."""
+    """The parts of the state that decide how this device is asked a metric."""
     return standing.secret, standing.preference, standing.max_local, standing.notice
 
 
 def named_metric(bundle: Bundle, name: str) -> Metric:
-    """The metric of this name. Raises UnknownMetric, which does not show the name."""
+    """The metric of this name.
+
+    Raises:
+        UnknownMetric: the bundle has none; the message does not show the name.
+    """
     return _named("metric", bundle.metrics, lambda: bundle.metric(name))
 
 
 def named_model(bundle: Bundle, name: str) -> Learning:
-    """What the reports of this metric teach. Raises UnknownMetric, which does not show the name."""
+    """The model of this name.
+
+    Raises:
+        UnknownMetric: the bundle has none; the message does not show the name.
+    """
     return _named("model", bundle.models, lambda: bundle.model(name))
 
 
 def unreadable(subject: str, error: Exception) -> ValueOutOfDomain:
-    """The error for an object of the app's that raised as it was read; it shows only the type.
+    """The error for an object of the app that raised when read. It shows only the exception's type.
 
     Args:
         subject: the metric or model that the object is for.

@@ -1,6 +1,6 @@
-"""Settings: an argument goes before the environment, and that before the bundle.
+"""Settings: an argument overrides the environment, and the environment overrides the bundle.
 
-The environment is read here alone.
+Only this module reads the environment.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ from hubbub.errors import BadParameter
 from hubbub.fields.rules import is_text
 
 TRANSPORTS: Final = ("grpc", "http")
-"""What an address without a scheme may be dialled by."""
+"""Transports for an address without a scheme."""
 
 _HOLD_SECONDS: Final = 3600.0
 _LONGEST_HOLD_SECONDS: Final = 86_400.0
@@ -28,7 +28,7 @@ _LEVELS: Final = ("debug", "info", "warning", "error")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a client is told, apart from its bundle. Each has a variable, HUBBUB_ and its name.
+    """The settings of a client, apart from its bundle. Each has a variable, HUBBUB_ and its name.
 
     Attributes:
         bundle: the bundle's file.
@@ -85,10 +85,12 @@ class Settings:
 
     @classmethod
     def read(cls, environment: Mapping[str, str] = os.environ, **arguments: Any) -> Self:
-        """Each argument that is not None, else its variable unless that is empty, else the default.
+        """Read each setting from the arguments, else from the environment, else take the default.
+
+        An argument of None and an empty variable count as missing.
 
         Raises:
-            BadParameter: a variable or an argument says nothing that we know.
+            BadParameter: a variable or an argument is not understood.
         """
         names = [field.name for field in fields(cls)]
         for name, value in arguments.items():
@@ -98,22 +100,26 @@ class Settings:
             variable = f"HUBBUB_{field.name.upper()}"
             if arguments.get(field.name) is not None:
                 values[field.name] = arguments[field.name]
-            elif environment.get(variable, "").strip():  # empty is unset, as everywhere
+            elif environment.get(variable, "").strip():  # an empty variable counts as unset
                 values[field.name] = _parse(variable, environment[variable], _PARSERS[field.name])
         for name in ("bundle", "state_dir"):
             if values.get(name) is not None:
                 values[name] = _path(name, values[name])
         if values.get("state_dir"):
-            values["state_dir"] = settled(values["state_dir"])  # the app may go elsewhere meanwhile
+            values["state_dir"] = settled(values["state_dir"])  # the app may change its folder
         return cls(**values)
 
     def is_strict(self, *, development: bool = False) -> bool:
-        """Whether mistakes raise; `development` is that of the bundle."""
+        """Whether mistakes of the app raise; `development` is true for a development bundle."""
         return sys.flags.dev_mode or development if self.strict is None else self.strict
 
 
 def at_most(max_epsilon: float | None, name: str = "max_epsilon") -> float:
-    """The most epsilon a report may have, None for any. Raises BadParameter below 0."""
+    """The largest allowed epsilon in nats; infinity for None.
+
+    Raises:
+        BadParameter: `max_epsilon` is below 0; the message contains `name`.
+    """
     most = math.inf if max_epsilon is None else max_epsilon
     if not most >= 0:
         raise BadParameter(f"{name} {most} must be 0 or more, in nats")
@@ -121,7 +127,11 @@ def at_most(max_epsilon: float | None, name: str = "max_epsilon") -> float:
 
 
 def _check(names: Sequence[str], name: str, value: Any) -> None:
-    """Raises BadParameter for an argument that is no setting, or of the wrong kind."""
+    """Check that an argument is a setting and of the right kind.
+
+    Raises:
+        BadParameter: it is not.
+    """
     if name not in names:
         raise BadParameter(f"{name!r} is not a setting; there are {', '.join(names)}")
     if value is None:
