@@ -10,6 +10,7 @@ from hubbub.catalog.values.vectors import Vector
 from hubbub.errors import BadParameter
 from hubbub.fields import kinds
 from hubbub.fields.field import check, entry, setting, settings
+from hubbub.fields.rules import Interval
 from hubbub.fields.tables import table_of
 
 
@@ -25,7 +26,12 @@ class Ratio:
     per: str = setting(
         kinds.text("names the event in the denominator"), "Denominator.", '"started"'
     )
-    most: int = setting(kinds.whole(1, 1_000_000), "Largest count of either in an epoch.", "20")
+    # As it was written: it is a part of the definition, whose digest is of the text.
+    most: int = setting(
+        kinds.in_interval(Interval(1, 1_000_000), is_integer=True),
+        "Largest count of either in an epoch.",
+        "20",
+    )
 
     def __post_init__(self) -> None:
         check(self)

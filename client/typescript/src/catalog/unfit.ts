@@ -107,6 +107,7 @@ export function refuseMetric(name: string, entry: Table, spelled: Table): void {
     (tiers.at(-1) ?? 0) >= Number(entry["epsilon"]) ||
     grown.length > MOST_LISTS ||
     !listed(spelled["grown"] ?? []).every(isWhole) ||
+    (entry["kind"] === "rate" && !isWhole(table(spelled["rate"])["most"])) ||
     (grown.at(-1) ?? -1) >= size
   )
     throw new TypeError("its tiers or lists are none of it");
