@@ -7,10 +7,10 @@ A service that many tests share is counted where its fixture starts and ends it.
 import json
 import os
 import sys
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic  # as it is: tests put their own in its module
 from typing import Any
 
 import pytest
@@ -39,12 +39,12 @@ def pytest_configure() -> None:
 
 def _phase(item: pytest.Item, phase: str) -> Iterator[None]:
     _started.clear()
-    wall, cpu = time.monotonic(), sum(os.times()[:4])
+    wall, cpu = monotonic(), sum(os.times()[:4])
     yield
     record = {
         "test": item.nodeid,
         "phase": phase,
-        "wall": time.monotonic() - wall,
+        "wall": monotonic() - wall,
         "cpu": sum(os.times()[:4]) - cpu,
         **_started,
     }
