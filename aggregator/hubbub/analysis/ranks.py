@@ -402,15 +402,15 @@ def ranks_of(
     parts, scales = scaled(own, live_tiers, (), repeats, shape=False)
     if isinstance(own, Listed):
         parts = [
-            _against_each_other(*tier, figures, repeats)
+            _with_covariances(*tier, figures, repeats)
             for tier, figures in zip(live_tiers, parts, strict=True)
         ]
     numbers = [totals.reports for _, totals in live_tiers]
-    figures = merged(parts, numbers, scales) if parts[1:] else parts[0]
+    figures = merged(parts, numbers, scales)
     return LinearRanks(np.array(edges, dtype=np.float64), figures, sum(numbers), sampled)
 
 
-def _against_each_other(
+def _with_covariances(
     mechanism: AnyMechanism, totals: Totals, figures: ValueEstimates, repeats: int
 ) -> ValueEstimates:
     """The figures with variances that are right for sums with weights whose mean is 0.
@@ -419,10 +419,10 @@ def _against_each_other(
     names one value, so that an estimate too large makes the others too small.
     """
     own: Any = mechanism
-    beside, rest = pair_covariances(mechanism, repeats)
+    own_and_other, two_others = pair_covariances(mechanism, repeats)
     dummies = totals.spread() / own.channel.gap**2 / (len(figures.absent) - 1)
     return replace(
         figures,
-        absent=np.sqrt(np.maximum(figures.absent**2 - totals.reports * rest + dummies, 0.0)),
-        growth=figures.growth + 2 * (rest - beside),
+        absent=np.sqrt(np.maximum(figures.absent**2 - totals.reports * two_others + dummies, 0.0)),
+        growth=figures.growth + 2 * (two_others - own_and_other),
     )

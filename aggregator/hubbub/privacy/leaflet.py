@@ -6,6 +6,7 @@ from typing import Final
 
 from hubbub.authoring import Catalog
 from hubbub.catalog import Metric
+from hubbub.catalog.values.past_kind import PastKind
 from hubbub.privacy.card import card, max_posterior
 from hubbub.privacy.verdict import verdict
 
@@ -128,7 +129,7 @@ def _sentences(metrics: list[Metric]) -> tuple[str, ...]:
             + "; ".join(covered)
             + "."
         )
-    if past := [m.description for m in metrics if m.value_kind.COUNTS or m.value_kind.VALUELESS]:
+    if past := [m.description for m in metrics if isinstance(m.value_kind, PastKind)]:
         sentences.append(
             "Your device remembers what you did until its one answer of a day, week or month; "
             "then, or if you opt out, it deletes that. It remembers on which days or weeks "

@@ -176,15 +176,21 @@ class Reporter:
 
     def _count(self, name: str, label: str) -> Outcome:
         """Count a value for this device's person. Nothing is drawn, charged or queued."""
-        if self.lock.is_ours():  # a signal's handler reports in the middle of a report
-            return Outcome.OVERFLOWED
-        with self.lock.within(_LOCK_SECONDS) as is_entered:
-            if not is_entered:
-                return Outcome.OVERFLOWED
+
+        def count() -> Outcome:
             if not self.is_on:
                 return Outcome.DISABLED
             self._own[own_count(name, label)] += 1
             return Outcome.COUNTED
+
+        return self._unless_busy(count)
+
+    def _unless_busy(self, act: Callable[[], Outcome]) -> Outcome:
+        """Return what `act` returns under the lock; OVERFLOWED while a report is being drawn."""
+        if self.lock.is_ours():  # a signal's handler reports in the middle of a report
+            return Outcome.OVERFLOWED
+        with self.lock.within(_LOCK_SECONDS) as is_entered:
+            return act() if is_entered else Outcome.OVERFLOWED
 
     def _note_event(self, name: str, value: Any) -> Outcome:
         """Count an event, unless no report can follow from it."""
@@ -200,25 +206,23 @@ class Reporter:
             return self._count(name, event)
         if kind.VALUELESS:
             event = self._cell(metric)
-        if self.lock.is_ours():  # a signal's handler reports in the middle of a report
-            return Outcome.OVERFLOWED
-        with self.lock.within(_LOCK_SECONDS) as is_entered:
-            if not is_entered:
-                return Outcome.OVERFLOWED
-            question, now = self._past_questions[name], self._clock()
-            if question.metric is None:
-                return Outcome.DECLINED if self.is_on else Outcome.DISABLED
-            epoch = question.epoch_of(now)
-            # PRIVACY: an event that no report can follow from is not stored.
-            refusal = (
-                self._obstacle(question, question.metric, now, epoch)
-                or question.left_out(question.metric, epoch)
-                or charge(self._standing.accounts, question.metric, epoch, "", enter=False)
-            )
-            if refusal is not None:
-                return refusal
-            self._events[name, epoch, event] += 1
-            return Outcome.NOTED
+        return self._unless_busy(lambda: self._add_event(name, event))
+
+    def _add_event(self, name: str, event: str) -> Outcome:
+        question, now = self._past_questions[name], self._clock()
+        if question.metric is None:
+            return Outcome.DECLINED if self.is_on else Outcome.DISABLED
+        epoch = question.epoch_of(now)
+        # PRIVACY: an event that no report can follow from is not stored.
+        refusal = (
+            self._obstacle(question, question.metric, now, epoch)
+            or question.left_out(question.metric, epoch)
+            or charge(self._standing.accounts, question.metric, epoch, "", enter=False)
+        )
+        if refusal is not None:
+            return refusal
+        self._events[name, epoch, event] += 1
+        return Outcome.NOTED
 
     def keep_events(self) -> None:
         """Move the events noted in memory into the state, and load the events of all processes.

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.aggregator.query import EstimateQuery, QueryEngine
-from hubbub.aggregator.query.figures import has_figures
+from hubbub.aggregator.query.figures import WINDOWS, has_figures
 from hubbub.analysis.families import Counts
 from hubbub.catalog import Metric, told_by
 from hubbub.simulation.truth import Truth, true_values
@@ -94,12 +94,9 @@ async def figure_rows(
             case "retention":
                 truths = (values[1:-1] / max(values[0], 1)).tolist()
             case _:
-                first = {"28 days": 2, "a week": 1, "a day": 0}
+                first = {name: value for _, name, value in WINDOWS}
                 truths = [
-                    row.reports
-                    * reached[first[row.figure.removeprefix("actives of ")]]
-                    / reached[0]
-                    for row in answer.values
+                    row.reports * reached[first[row.figure]] / reached[0] for row in answer.values
                 ]
     return [
         FigureRow(

@@ -24,8 +24,12 @@ from hubbub.epochs import epoch_dates
 from hubbub.errors import BadParameter, TooFewEpochs
 
 _DAY: Final = "day"
-# The length of a window, what it is called, and from which of an activity's values on they count.
-_WINDOWS: Final = (("28d", "28 days", 2), ("week", "a week", 1), (_DAY, "a day", 0))
+WINDOWS: Final = (
+    ("28d", "actives of 28 days", 2),
+    ("week", "actives of a week", 1),
+    (_DAY, "actives of a day", 0),
+)
+"""Lengths of an activity's windows, their figures, and the first of its values that counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +132,7 @@ class Figuring:
 
     def activity(self) -> Iterator[Figure]:
         """How many devices reported in each window that has the minimum batch."""
-        for length, name, first in _WINDOWS:
+        for length, name, first in WINDOWS:
             windows: dict[int, list[int]] = {}
             for day in self.selection.epochs:
                 windows.setdefault(epoch_at(epoch_start(day, _DAY), length), []).append(day)
@@ -137,7 +141,7 @@ class Figuring:
                 if reports < self._metric.fewest:
                     continue
                 yield count_of(self._joint(days, days), np.arange(3) >= first).figure(
-                    f"actives of {name}",
+                    name,
                     below="reports",
                     dates=epoch_dates(days, EPOCH_SECONDS[_DAY]),
                     reports=reports,

@@ -119,6 +119,7 @@ def _products(above: Floats | float, below: Floats | float) -> Floats:
     return np.array([above**2, -2 * above * below, below**2])
 
 
+@lru_cache(maxsize=64)
 def pair_covariances(mechanism: AnyMechanism, repeats: int) -> tuple[float, float]:
     """Covariances of what one report adds to the estimates of two values: means over all pairs.
 
@@ -139,17 +140,18 @@ def pair_covariances(mechanism: AnyMechanism, repeats: int) -> tuple[float, floa
     again_true, again_other = spreads(mechanism, repeats)
     if isinstance(own.layout, Subset):
         # As many are 1 in every report, so that all estimates together have no variance.
-        beside, of_rest = -true / (size - 1), true
+        own_and_other, variance_of_others = -true / (size - 1), true
     else:
         chances = np.array(one_hot_chances(mechanism, 0))
-        adds, rest = (_LISTED.weights(mechanism, who)[0] for who in ([0], range(1, size)))
-        off = rest - float(chances @ rest)
-        beside, of_rest = float(chances @ (adds * off)) / (size - 1), float(chances @ off**2)
+        adds, others = (_LISTED.weights(mechanism, who)[0] for who in ([0], range(1, size)))
+        deviations = others - float(chances @ others)
+        own_and_other = float(chances @ (adds * deviations)) / (size - 1)
+        variance_of_others = float(chances @ deviations**2)
     pairs = max((size - 1) * (size - 2), 1)
     again = again_other / other
     return (
-        float(beside * np.sqrt(again_true / true * again)),
-        float((of_rest - (size - 1) * other) / pairs * again),
+        float(own_and_other * np.sqrt(again_true / true * again)),
+        float((variance_of_others - (size - 1) * other) / pairs * again),
     )
 
 
@@ -163,8 +165,8 @@ def _coins(mechanism: AnyMechanism, repeats: int) -> Floats:
     size, (true, other) = own.categories, spreads(mechanism, 1)
     own_value = np.eye(size)
     if isinstance(own.layout, BitVector | Subset):
-        beside, rest = pair_covariances(mechanism, 1)
-        coins = np.where(own_value[:, :, None] + own_value[:, None, :] > 0, beside, rest)
+        names_own = own_value[:, :, None] + own_value[:, None, :] > 0
+        coins = np.where(names_own, *pair_covariances(mechanism, 1))
         coins[:, np.arange(size), np.arange(size)] = true * own_value + other * (1 - own_value)
     else:
         chances = np.array([one_hot_chances(mechanism, value) for value in range(size)])

@@ -36,8 +36,6 @@ def figures_of(
         ShapeMismatch: totals of another shape than the mechanism's.
     """
     own, scales = scaled(family, tiers, candidates, repeats, shape=shape)
-    if len(own) == 1:
-        return own[0]
     return merged(own, [totals.reports for _, totals in tiers], scales)
 
 
@@ -110,6 +108,8 @@ def merged(
 
     The errors include randomization and, for values that somebody holds, who chose which tier.
     """
+    if len(parts) == 1:
+        return parts[0]
     estimates = scales @ np.array([tier.estimates for tier in parts])
     coins = scales**2 @ np.array([tier.stderrs for tier in parts]) ** 2
     shapes = [tier.smooth for tier in parts if tier.smooth is not None]

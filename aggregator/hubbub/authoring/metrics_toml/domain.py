@@ -33,7 +33,8 @@ def spelled(table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
 
 def has_number(mechanism: Any, field: str) -> bool:
     """Whether a mechanism has a number of this name: `steps` is one, and a list of a funnel."""
-    return mechanism in (*REGISTRY,) and field in parameters(mechanism)
+    known = isinstance(mechanism, str) and mechanism in REGISTRY
+    return known and field in parameters(mechanism)
 
 
 def ranges_of(table: Any) -> dict[str, PartRange]:
