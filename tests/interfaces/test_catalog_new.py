@@ -83,6 +83,7 @@ def test_kinds_are_written_as_the_check_takes_them(
         (("Theme", *TOLD, "--values", "a,b"), "choose another"),
         (("other", *TOLD, "--values", "a,a"), "holds a value twice"),
         (("other", *TOLD, "--values", "light"), "hubbub: --values has only one value; write two"),
+        (("other", *TOLD, "--steps", "visit"), "hubbub: --steps has only one value; write two"),
         (
             ("other", *TOLD, "--boolean", "--unit", "ms", "--other", "--refuse"),
             "--unit, --refuse, --other: only with --edges, --range and --values; leave out",

@@ -283,7 +283,8 @@ def _missing(options: NewOptions) -> str:
     if not (listed or options.range or options.edges):
         lines.append(
             "  one of --boolean, --values A,B, --edges LOW:HIGH:PARTS or --range LOW HIGH is "
-            "needed: what apps report (write texts that cannot be listed, such as error texts, "
+            "needed: what apps report; or, of events, --steps A,B, --rate OF PER, --activity or "
+            "--retention WEEKS (write texts that cannot be listed, such as error texts, "
             'into the file, with mechanism = "tree": docs/discover.md)'
         )
     return "\n".join(lines)
@@ -307,10 +308,12 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _values(text: str) -> str:
+def _values(text: str, option_name: str = "--values") -> str:
     values = [value.strip() for value in text.split(",")]
     if len(values) < 2:  # noqa: PLR2004 one value says nothing
-        raise BadParameter("--values has only one value; write two or more, separated by commas")
+        raise BadParameter(
+            f"{option_name} has only one value; write two or more, separated by commas"
+        )
     if sorted(values) == ["false", "true"]:
         return "[false, true]"
     return f"[{', '.join(map(_quoted, values))}]"
@@ -319,7 +322,7 @@ def _values(text: str) -> str:
 def _of_past(options: NewOptions) -> dict[str, str]:
     """The fields of a kind that devices compute from their past; none for other kinds."""
     if options.steps:
-        return {"kind": _quoted("funnel"), "steps": _values(options.steps)}
+        return {"kind": _quoted("funnel"), "steps": _values(options.steps, "--steps")}
     if options.rate:
         of, per = map(_quoted, options.rate)
         return {"rate": f"{{ of = {of}, per = {per}, most = {_MAX_EVENTS} }}"}
