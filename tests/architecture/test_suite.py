@@ -39,7 +39,6 @@ PACED = {
         "bytes that never end; the refusal is waited for"
     ),
     "tests/support/moment.py::far_from_midnight": "lets midnight pass",
-    "tests/support/times.py::_phase": "records what a test costs",
     "tests/support/waiting.py::eventually": "the one way to wait",
     "tests/support/waiting.py::eventually_async": "the one way to wait",
     "tests/support/waiting.py::_looks": "the one way to wait",
