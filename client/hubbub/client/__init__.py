@@ -1,9 +1,9 @@
-"""Floor 3. The SDK: one import, two lines, and a report is on its way.
+"""Floor 3. The SDK: one import, two lines, one report.
 
     client = hubbub.client.Client.from_bundle("app.hubbub")
     client.report("theme", "dark")
 
-Names are loaded when they are first used: an app that imports this at its start waits for nothing.
+Names are imported at their first use, so that importing this module does not slow an app's start.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""A metric as one device is asked it: at this person's tier, in which epochs, which half of it."""
+"""A metric as one device reports it: at this person's tier, in the device's epochs."""
 
 from dataclasses import dataclass
 
@@ -49,7 +49,7 @@ class AskedMetric:
     ends: float = 0.0
 
     def epoch_of(self, now: float) -> int:
-        """The epoch that holds a moment, in seconds since 1970."""
+        """Returns the epoch that contains a moment, in seconds since 1970."""
         if not self.begins <= now < self.ends:
             self.epoch = holding(now, self.epoch_seconds)
             self.begins = begins(self.epoch, self.epoch_seconds)
@@ -57,16 +57,16 @@ class AskedMetric:
         return self.epoch
 
     def is_late(self, epoch: int, now: float) -> bool:
-        """Whether the shuffler takes no report of an epoch any more."""
+        """Returns whether the shuffler accepts no more reports of an epoch."""
         return now >= begins(epoch + 1, self.epoch_seconds) + grace_seconds(
             self.catalog_metric.epoch
         )
 
     def left_out(self, metric: Metric, epoch: int) -> Outcome | None:
-        """Why this device takes no part in an epoch: a notice, or its own coin, whatever the value.
+        """Returns why this device does not report in an epoch: a notice, or its own coin.
 
-        An epoch's coin is the same whatever its chance: who takes part at a lower one would have
-        done so before, and is as good as drawn from all.
+        The coin depends neither on the value nor on the chance. So the devices of a lower chance
+        are among those of a higher one, and still a random sample of all.
         """
         if epoch != self.drawn_for:
             chance = self.notice.sampling(metric, epoch) if self.notice else metric.sampling
@@ -83,14 +83,14 @@ class AskedMetric:
         return None if self.takes_part else Outcome.NOT_SAMPLED
 
     def _looks(self, metric: Metric, epoch: int) -> bool:
-        """Whether this device looks for what nobody listed, in an epoch or the period it is of."""
+        """Returns whether this device helps to find unlisted strings in an epoch, or its period."""
         first = days_of_period(metric.period, epoch).start if metric.report_on else epoch
         # PRIVACY: of the secret and the calendar alone.
         coins = self.own.coins(b"discover" + first.to_bytes(8, "big"))
         return coins.chance(Probability.at_most(metric.discover))
 
     def is_asked_on(self, metric: Metric, epoch: int) -> bool:
-        """Whether this is the device's own day of the period, or round of a model."""
+        """Returns whether this is the device's own day of the period, or its round of a model."""
         if metric.model:
             if not self.own_rounds:  # PRIVACY: of the secret alone.
                 self.own_rounds = metric.model.turns(self.own.coins(b"round"))

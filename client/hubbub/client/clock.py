@@ -1,4 +1,4 @@
-"""The client's clock: tells the time, and waits."""
+"""The client's clock: returns times, and waits."""
 
 import threading
 import time
@@ -10,11 +10,11 @@ class Clock(Protocol):
     """The clock of a client; `hubbub.client.testing.FakeClock` is another one."""
 
     def now(self) -> float:
-        """Seconds since 1970."""
+        """Returns seconds since 1970."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds of a clock that cannot be set."""
+        """Returns seconds of a clock that cannot be set."""
         ...
 
     def sleep(self, seconds: float) -> None:
@@ -30,23 +30,23 @@ class SystemClock:
     """The clock of this device.
 
     Args:
-        tells: another time of day, for replays of the past; waits take real time.
+        tells: returns another time of day, for replays of the past; waits take real time.
     """
 
     def __init__(self, tells: Callable[[], float] = time.time) -> None:
         self.now = tells
-        """As the Clock protocol says."""
+        """As the Clock protocol defines."""
 
     def monotonic(self) -> float:
-        """As the Clock protocol says."""
+        """As the Clock protocol defines."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """As the Clock protocol says."""
+        """As the Clock protocol defines."""
         time.sleep(seconds)
 
     def wait(self, event: threading.Event, seconds: float | None) -> bool:
-        """As the Clock protocol says."""
+        """As the Clock protocol defines."""
         return event.wait(seconds)
 
 

@@ -1,4 +1,4 @@
-"""For small programs: one client for all of it, without handing it around.
+"""One client for a whole small program, without passing it around.
 
 hubbub.client.init()
 hubbub.client.report("theme", "dark")
@@ -20,10 +20,10 @@ _client: Client | None = None
 
 
 def init(path: str | os.PathLike[str] | None = None, **settings: Any) -> Client | None:
-    """Start this program's client; every argument as of `Client.from_bundle()`.
+    """Starts this program's client, with the arguments of `Client.from_bundle()`.
 
-    None, and a warning, if it cannot start: then report() says Outcome.CLOSED.
-    A strict one raises instead. A client started before is closed.
+    Returns None, and logs a warning, if it cannot start; then report() returns Outcome.CLOSED.
+    A strict one raises instead. A client that was started before is closed.
     """
     global _client  # noqa: PLW0603 one program, one client: that is what this module is for
     with _lock:
@@ -54,7 +54,7 @@ def report(metric: str, value: Any = None) -> Outcome:
 
 
 def end() -> None:
-    """Close this program's client, if there is one."""
+    """Closes this program's client, if there is one."""
     with _lock:
         _close()
 

@@ -1,4 +1,4 @@
-"""A client's counters, and its warnings in the app's log, each once."""
+"""A client's counters, and its warnings in the app's log, each at most once."""
 
 import logging
 from collections import Counter
@@ -18,10 +18,10 @@ OnDrop = Callable[[str, str], None]
 
 
 class Diagnostics:
-    """Counts of one process: everything that is discarded is counted, and no value is stored.
+    """Counters of one process: all discarded payloads are counted, and no value is stored.
 
     Attributes:
-        outcomes: how often report() returned each outcome.
+        outcomes: number of report() calls by outcome.
         dropped: number of discarded payloads, by reason.
         clipped: number of values that learn() clipped, by model.
     """
@@ -34,7 +34,7 @@ class Diagnostics:
         self.clipped: Counter[str] = Counter()
 
     def drop(self, dropped: Iterable[Dropped]) -> None:
-        """Counts dropped payloads, and tells the app."""
+        """Counts discarded payloads, and calls the app's `on_drop`."""
         for report in dropped:
             self.dropped[report.reason] += 1
             self.warn_once(report.reason, "reports are dropped, and counted: %s", report.reason)

@@ -1,7 +1,7 @@
-"""What stands between this device and the shuffler: `python -m hubbub.client.doctor [app.hubbub]`.
+"""Finds what keeps reports from the shuffler: `python -m hubbub.client.doctor [app.hubbub]`.
 
-It changes nothing that is kept here, shows no value, and works where any of it is broken. `hubbub
-doctor` prints the same findings, and those of the services.
+It changes nothing on this device, prints no value, and works with any part broken. `hubbub doctor`
+prints the same findings, and those of the services.
 """
 
 import argparse
@@ -40,9 +40,9 @@ _LIBRARIES: Final = ("cryptography", "grpcio", "protobuf", "rbcl", "pyhpke")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One result of a check: what was checked, whether it is well, and what was seen.
+    """One result of a check: its subject, its verdict, and the observation.
 
-    A "fault" keeps reports or answers from arriving; a "note" is for a person to judge.
+    A "fault" keeps reports or answers from arriving; a person has to judge a "note".
     """
 
     subject: str
@@ -64,7 +64,7 @@ def examine(checks: Sequence[tuple[str, Check]]) -> list[Finding]:
 
 
 def device_checks(**settings: Any) -> list[tuple[str, Check]]:
-    """The checks of a client with these settings, which are those of `Client.from_bundle()`."""
+    """Returns the checks of a client with these settings, those of `Client.from_bundle()`."""
     bundles: list[Bundle] = []
 
     def bundle() -> Iterator[Finding]:
@@ -197,7 +197,7 @@ def _day(seconds: float) -> datetime:
 
 
 def _cause(error: Exception) -> str:
-    """The type of an error, without its text, which may contain a reported value."""
+    """Returns the type of an error, without its text, which may contain a reported value."""
     return error.strerror or "" if isinstance(error, OSError) else type(error).__name__
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def peek(folder: Path) -> "LedgerView":
-    """The content of a state folder, in terms of the last bundle that used it.
+    """Returns the content of a state folder, with the names of the last bundle that used it.
 
     Raises:
         StateUnusable: there is no state, or it cannot be read.
@@ -45,12 +45,12 @@ def peek(folder: Path) -> "LedgerView":
 
 
 def state_folders(home: Path) -> list[Path]:
-    """The state folders of this user, one per operator, in `home` (`startup.state_home()`)."""
+    """Returns this user's state folders, one per operator, in `home` (`startup.state_home()`)."""
     return sorted(path.parent for path in home.glob(f"*/{FILE_NAME}"))
 
 
 def vouched(folder: Path) -> Vouched | None:
-    """The operator and promises recorded in a state folder; None if they cannot be read."""
+    """Returns the operator and promises recorded in a folder; None if they cannot be read."""
     path = folder / FILE_NAME
     try:
         with _opened(path, "") as rows:
@@ -67,7 +67,7 @@ def vouched(folder: Path) -> Vouched | None:
 
 
 def _signed(rows: sqlite3.Connection) -> bytes | None:
-    """The last bundle that used the state."""
+    """Returns the last bundle that used the state."""
     packed = queries.meta(rows, "bundle")
     return None if packed is None else zlib.decompress(packed)
 

@@ -1,6 +1,6 @@
 """The learner: the states of models in this process, and the examples that wait for them.
 
-Both are only in memory: a device uses one state of a model, that of its round, once.
+Both exist only in memory: a device uses a model's state in one round, once.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,9 +38,9 @@ class Learner:
         self.awaited: dict[str, Example] = {}
 
     def teller(self, metric: Metric, number: int, example: Any) -> Teller | None:
-        """The function that reports a device's example in this round.
+        """Returns the function that reports a device's example in this round.
 
-        None without the state that the round needs, and for metrics that are no model.
+        None without the state that the round needs, and for metrics that are not a model's.
         """
         model = metric.model
         if model is None:
@@ -59,9 +59,9 @@ class Learner:
         return lambda coins: judged(metric, own, label, edges, coins)
 
     def settle(self, name: str, example: Example, outcome: Outcome) -> list[Dropped]:
-        """Keeps an example that awaits a state; returns the example that is dropped for it.
+        """Keeps an example until its state arrives; returns discarded examples.
 
-        That is the example itself if it has awaited its state and is refused now.
+        These are an earlier example of the model, or the example itself if it is refused now.
         """
         former = self.awaited.pop(name, None)
         if outcome is Outcome.AWAITS_STATE:
@@ -98,12 +98,12 @@ class Learner:
 
 
 def _of_vector(metric: Metric, number: int, vector: list[float]) -> Teller:
-    """Reports a vector of length 1 at most by the codes of a round."""
+    """Returns the function that reports a vector of length at most 1 by the codes of a round."""
     return lambda coins: codes_of_round(metric, number).randomize(vector, coins)
 
 
 def _fits(state: ModelState, model: Learning, number: int, epsilon: float) -> bool:
-    """Whether a state is the one that a device of this round needs."""
+    """Returns whether a state is the one that a device of this round needs."""
     judges = number > model.rounds
     return (
         # PRIVACY: of its own round alone. An older or newer one would be of other people.

@@ -1,7 +1,7 @@
-"""The ledger: what this device has said so far, checked before any coin is drawn.
+"""The ledger: the record of all reports of this device, checked before any coin is drawn.
 
-Memoization-aware: reports of one unchanged value under a permanent response cost together no more
-than that response (the bound that RAPPOR's theorem 1 gives), and another value costs anew.
+Reports of one unchanged value under a permanent response cost together no more than that response
+(RAPPOR, theorem 1); another value costs again.
 """
 
 import math
@@ -73,7 +73,7 @@ class Account:
     filled: set[int] = field(default_factory=set)
 
     def data(self) -> dict[str, Any]:
-        """All of it, JSON-ready."""
+        """Returns all of it as JSON values."""
         epochs = {str(epoch): reports for epoch, reports in self.epochs.items()}
         losses = {str(epoch): loss for epoch, loss in self.losses.items()}
         days = {str(day): loss for day, loss in self.days.items()}
@@ -92,7 +92,7 @@ class Account:
 
     @classmethod
     def load(cls, data: Mapping[str, Any]) -> Self:
-        """The account that `data()` told. Raises what `FOREIGN` lists for any other."""
+        """Reads what `data()` returned. Raises what `FOREIGN` lists for anything else."""
         spent, floor = _nats(data["spent"]), _whole(data["floor"], -1)
         losses = {_epoch(epoch): _nats(loss) for epoch, loss in data["losses"].items()}
         if "days" in data:
@@ -113,21 +113,21 @@ class Account:
         )
 
     def reported(self, epoch: int) -> int | None:
-        """How many reports the epoch has had; None if that is no longer known."""
+        """Returns the number of reports in the epoch; None if that is no longer known."""
         return None if epoch <= self.floor else self.epochs.get(epoch, 0)
 
     def is_untouched(self, epoch: int) -> bool:
-        """Whether nothing is known of an epoch, not even that the device ran in it."""
+        """Returns whether nothing is recorded for an epoch, not even that the device ran in it."""
         return epoch > self.floor and epoch not in self.epochs
 
     def ran(self, epoch: int) -> None:
-        """The device runs in this epoch, and has said nothing of it so far."""
+        """Records that the device runs in this epoch, and has not reported for it."""
         if self.is_untouched(epoch):
             self.epochs[epoch] = 0
             self._bound()
 
     def fill(self, epoch: int) -> bool:
-        """Enter a filler; False if the epoch has had one, or a report, or nobody knows any more."""
+        """Enters a filler; returns False if the epoch had one, or a report, or that is unknown."""
         if epoch <= self.floor or epoch in self.filled or self.epochs.get(epoch):
             return False
         self.ran(epoch)
@@ -135,12 +135,12 @@ class Account:
         return True
 
     def add(self, metric: Metric, epoch: int, tag: str) -> None:
-        """Enter one report, whatever the limits say."""
+        """Enters one report without checking limits."""
         cost = _cost(self, metric, tag)
         self.enter(metric, epoch, tag, cost, _central_cost(self, metric, epoch, cost))
 
     def enter(self, metric: Metric, epoch: int, tag: str, cost: float, central_cost: float) -> None:
-        """Enter one report at its costs, in nats: to whoever looks, and to who sees epochs."""
+        """Enters one report; costs in nats, for any observer and for one of whole epochs."""
         self.central += central_cost
         self.spent += cost
         self.losses[epoch] = self.losses.get(epoch, 0.0) + cost
@@ -160,17 +160,17 @@ class Account:
             self.close(min(self.epochs))
 
     def sums(self, now: float) -> Self:
-        """What limits need of it once a person has all forgotten: neither epochs, tags nor days.
+        """Returns the sums that limits need when all else is forgotten: no epochs, tags or days.
 
-        PRIVACY: what was sent stays known to whoever kept it, so what it may have said stays spent.
-        Days become one sum for each span of a cap, on the newest day that the sum may be of: it
-        counts for no less long than its days would have, and at most for the span longer.
+        PRIVACY: receivers still have what was sent, so its loss stays spent. All days of a cap's
+        span become one sum, on the newest day that it may belong to. So the sum counts for at least
+        as long as its days would have, and at most one span longer.
         """
         days, crowds = _by_span(self.days, now), _by_span(self.crowds, now)
         return type(self)(spent=self.spent, days=days, central=self.central, crowds=crowds)
 
     def close(self, epoch: int) -> None:
-        """Let every epoch up to this one count as reported."""
+        """Counts every epoch up to this one as reported."""
         if epoch <= self.floor:
             return
         self.floor = epoch
@@ -180,19 +180,19 @@ class Account:
 
 
 def load_accounts(data: Mapping[str, Any]) -> dict[str, Account]:
-    """Accounts by metric. Raises what `FOREIGN` lists for what is none."""
+    """Returns accounts by metric. Raises what `FOREIGN` lists for malformed data."""
     return {_name(metric): Account.load(account) for metric, account in data.items()}
 
 
 def forgotten(accounts: Mapping[str, Account], now: float) -> dict[str, Account]:
-    """What is left of accounts when all is forgotten: of each that was charged, its sums."""
+    """Returns what remains of accounts when all is forgotten: the sums of charged ones."""
     return {name: account.sums(now) for name, account in accounts.items() if account.spent}
 
 
 def charge(
     accounts: Mapping[str, Account], metric: Metric, epoch: int, tag: str, *, enter: bool = True
 ) -> Outcome | None:
-    """Enter one report, or return the reason for refusing it (and enter nothing).
+    """Enters one report; or returns the reason for refusing it, and enters nothing.
 
     Args:
         accounts: of every metric that this device ever had, including this one.
@@ -226,10 +226,10 @@ def charge(
 
 
 def reported_of(account: Account, metric: Metric, epoch: int) -> int | None:
-    """How many of the reports that a limit is on are out; None if that is no longer known.
+    """Returns the number of reports in the epoch, or in the period of a metric with a period.
 
-    Of the epoch; or of the whole period that holds it, in which a device reports once. A period
-    counts as reported once a day of it does: nobody knows any more which day that was.
+    None if that is unknown. A period counts as reported once one of its days does: which day it
+    was is not recorded.
     """
     if not metric.report_on:
         return account.reported(epoch)
@@ -240,7 +240,7 @@ def reported_of(account: Account, metric: Metric, epoch: int) -> int | None:
 
 
 def merge(account: Account, other: Account) -> Account:
-    """An account that allows no more than either: for when one of them was lost for a while."""
+    """Returns an account that allows no more than either; used after one of them was lost."""
     floor = max(account.floor, other.floor)
     epochs = {
         epoch: max(account.epochs.get(epoch, 0), other.epochs.get(epoch, 0))
@@ -266,10 +266,10 @@ def merge(account: Account, other: Account) -> Account:
 def _is_within_caps(
     accounts: Mapping[str, Account], metric: Metric, epoch: int, cost: float
 ) -> bool:
-    """Whether all metrics together, those retired among them, stay within every cap.
+    """Returns whether all metrics together, retired ones included, stay within every cap.
 
-    PRIVACY: names come and go; who answered under one has said it all the same. Days to come
-    count too: a clock may have been set back.
+    PRIVACY: metrics come and go, but their loss stays. Future days count too: a clock may have been
+    set back.
     """
     caps = metric.caps.by_days
     if sum(account.spent for account in accounts.values()) + cost <= min(caps.values()):
@@ -285,7 +285,7 @@ def _is_within_caps(
 
 
 def _is_within_central_cap(accounts: Mapping[str, Account], metric: Metric, epoch: int) -> bool:
-    """Whether all crowds of a year together stay within the cap on them; as for the others."""
+    """Returns whether all crowds of a year together stay within their cap, as above."""
     cost, room = crowd_cost(metric), room_of(metric.caps)
     if not cost or room is None:
         return True
@@ -294,12 +294,12 @@ def _is_within_central_cap(accounts: Mapping[str, Account], metric: Metric, epoc
 
 
 def crowds_since(accounts: Iterable[Account], day: int) -> float:
-    """What crowds have said after a day, those to come among it, as the sum of mu squared."""
+    """Returns the loss of crowds after a day, future days included, as the sum of mu squared."""
     return sum(cost for account in accounts for on, cost in account.crowds.items() if on > day)
 
 
 def _enter(days: dict[int, float], day: int, cost: float) -> None:
-    """Add to a day; the oldest go together once there are too many."""
+    """Adds a cost to a day; above the limit of days the oldest are summed up."""
     days[day] = days.get(day, 0.0) + cost
     while len(days) > _DAYS:
         oldest, after, *_ = sorted(days)
@@ -307,7 +307,7 @@ def _enter(days: dict[int, float], day: int, cost: float) -> None:
 
 
 def _by_span(days: Mapping[int, float], now: float) -> dict[int, float]:
-    """One sum for each span of a cap, on the newest day that it may be of."""
+    """Returns one sum per span of a cap, on the newest day that it may belong to."""
     today = int(now // _DAY_SECONDS)
     ages = [0, *sorted(SPANS.values())]
     losses: dict[int, float] = {}
@@ -320,7 +320,7 @@ def _by_span(days: Mapping[int, float], now: float) -> dict[int, float]:
 
 
 def _larger(losses: Mapping[int, float], other: Mapping[int, float]) -> dict[int, float]:
-    """Of each day the larger."""
+    """Returns the larger loss of each day."""
     return {
         day: max(losses.get(day, 0.0), other.get(day, 0.0)) for day in losses.keys() | other.keys()
     }
@@ -328,14 +328,14 @@ def _larger(losses: Mapping[int, float], other: Mapping[int, float]) -> dict[int
 
 @lru_cache
 def _last_day(epoch: int, seconds: int) -> int:
-    """The day, counted from 1970, in which an epoch of this length ends."""
+    """Returns the day, counted from 1970, in which an epoch of this length ends."""
     return (begins(epoch + 1, seconds) - 1) // _DAY_SECONDS
 
 
 def _dated(spent: float, floor: int, losses: Mapping[int, float]) -> dict[int, float]:
-    """By the day, what version 0.1 wrote down by the epoch; older than that as of the newest day.
+    """Returns losses by day, from version 0.1's losses by epoch; older ones on the newest day.
 
-    So it may count for longer than it must, and never for less.
+    So a loss may count for longer than it must, never for less.
     """
     days: dict[int, float] = {}
     for epoch, loss in losses.items():
@@ -364,11 +364,10 @@ def _cost(account: Account, metric: Metric, tag: str) -> float:
 
 
 def _central_cost(account: Account, metric: Metric, epoch: int, cost: float) -> float:
-    """What a report says to who sees whole epochs, of one that says `cost` to whoever looks.
+    """Returns a report's cost in nats for an observer of whole epochs; `cost` is that for anybody.
 
-    Of a promise for so many days in a row it is charged up to the promise in each so many days from
-    1970 on: those before are remembered, and a report that is not counts as the first. Of a model's
-    it is charged once for life.
+    A promise for n days in a row costs at most the promise in each n days from 1970 on; a report
+    whose days are not recorded counts as the first. A model's promise costs once for life.
     """
     if metric.central is None:
         return cost

@@ -1,4 +1,4 @@
-"""What a person may see: what left this device, what it could have meant, what is left to spend."""
+"""What a person may see: the sent payloads, their possible meanings, and the remaining budget."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -32,24 +32,25 @@ _DAY_SECONDS: Final = EPOCH_SECONDS["day"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricView:
-    """One metric's budget on this device. Epsilon and spent in nats.
+    """One metric's budget on this device. All epsilons and sums in nats.
 
     Attributes:
         epsilon: of one report at this person's tier; 0 if the person allows none.
-        reports: in the epoch that runs now, of `reports_per_epoch` that may be; of a metric that
-            asks on one day of a period, in the period.
-        spent_in_epoch: by those.
-        spent: the most that all reports so far can say, of `lifetime_epsilon` that may be, whoever
-            looks: shuffler and aggregator together among them.
-        central_epsilon, delta: the promise to who sees whole epochs alone, while the shuffler is
-            honest; None where there is none.
-        central_period: for how many days in a row that is, all epochs together; "" for each epoch,
-            "life" of a model.
-        kem: what its reports are sealed with, "x25519" or "x-wing".
-        central: the most that all reports so far can say to those, of `lifetime_central_epsilon`.
-        sampling: the chance that a device takes part in the epoch that runs now; 0 where the
-            operator has stopped the metric.
-        lowered: whether that is less than the app was made with.
+        reports: number in the running epoch, at most `reports_per_epoch`; in the running period for
+            a metric with a period.
+        spent_in_epoch: privacy loss of those reports.
+        spent: upper bound on the privacy loss of all reports so far, at most `lifetime_epsilon`,
+            for any observer, even if shuffler and aggregator cooperate.
+        central_epsilon, delta: promise for an observer who sees only whole epochs, while the
+            shuffler is honest; None without a promise.
+        central_period: days in a row that the promise covers together; "" for each epoch alone,
+            "life" for a model.
+        kem: how reports are encrypted, "x25519" or "x-wing".
+        central: upper bound on the loss of all reports so far for that observer, at most
+            `lifetime_central_epsilon`.
+        sampling: probability that a device takes part in the running epoch; 0 if the operator has
+            stopped the metric.
+        lowered: whether a notice has lowered it below the bundle's.
     """
 
     name: str
@@ -72,11 +73,11 @@ class MetricView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PayloadView:
-    """One payload: when it was made (seconds since 1970), what it was, what became of it.
+    """One payload: its time (seconds since 1970), its content, its fate.
 
     Attributes:
-        fate: "waiting", "sent", or why it was given up.
-        payload: empty of a filler or a dummy, which says nothing.
+        fate: "waiting", "sent", or the reason why it was discarded.
+        payload: empty for a filler or a dummy, which contain no answer.
     """
 
     metric: str
@@ -88,24 +89,24 @@ class PayloadView:
 
     @property
     def is_filler(self) -> bool:
-        """Whether it says nothing of a person: a filler, or a dummy of a crowd."""
+        """Returns whether it contains no answer: a filler, or a dummy of a crowd."""
         return self.payload == FILLER
 
     @property
     def public(self) -> dict[str, str]:
-        """What it says in the clear of this device, as {"os": "linux"}."""
+        """Returns its public fields of this device, as {"os": "linux"}."""
         field_values = told_by(self.stream.name) if self.stream else {}
         return {field: ", ".join(values) for field, values in field_values.items()}
 
     def meanings(self, candidates: Sequence[str] = ()) -> list[tuple[str, float]]:
-        """Each value with its probability, given this payload and every value as likely before.
+        """Returns each value with its probability given this payload, from a uniform prior.
 
         Args:
-            candidates: what to weigh where values are strings.
+            candidates: the strings to compare, for metrics over strings.
 
         Returns:
-            The likeliest first. Empty if nothing is to be weighed, the metric is no longer asked,
-                or the payload is damaged.
+            The likeliest first. Empty without values to compare, for a metric that is no longer
+            asked, or for a damaged payload.
         """
         if self.stream is None or self.is_filler:
             return []
@@ -114,24 +115,22 @@ class PayloadView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerView:
-    """All of it.
+    """Everything that this device stores.
 
     Attributes:
         on: whether this device reports at all.
-        metrics: each with its budget.
+        metrics: the budget of each metric.
         payloads: the newest last.
-        counts: payloads given up by reason, and what befell the state itself.
-        crowds_in_year: the most that all crowds of the last 366 days can say to who sees whole
-            epochs alone, in nats, of `crowds_cap` that may be; None where the catalog has no cap.
-        notice, notice_until: the number of the operator's notice that is kept here, and until when
-            it holds, in seconds since 1970; None where there is none.
-        runs: who runs the shuffler and the aggregator, as the operator signed it; None where it
-            does not say.
-        own_counts: what local mode counted, which was never sent: by metric, how often each value
-            was reported.
-        events: what is counted here of epochs whose report is still to come: by metric, how often
-            each event happened.
-        tokens: who issues the tokens that reports go with, as the bundle names it; "" for nobody.
+        counts: discarded payloads by reason, and events of the state itself.
+        crowds_in_year: upper bound on the loss of all crowds of the last 366 days for an observer
+            of whole epochs, in nats, at most `crowds_cap`; None if the catalog has no cap.
+        notice, notice_until: number and end, in seconds since 1970, of the stored notice of the
+            operator; None without a notice.
+        runs: the parties that run shuffler and aggregator, as the operator signed them; None if
+            unknown.
+        own_counts: counts of local mode, never sent: by metric, number of reports of each value.
+        events: counts of epochs that are reported later: by metric, number of each event.
+        tokens: name of the issuer of tokens in the bundle; "" for none.
     """
 
     on: bool
@@ -151,7 +150,7 @@ class LedgerView:
 def view(
     bundle: Bundle, standing: DeviceState, payload_records: Sequence[PayloadRecord], now: float
 ) -> LedgerView:
-    """What the state holds, in the bundle's words."""
+    """Returns the content of a state, with the bundle's names."""
     notice = kept_notice(standing.notice, bundle.operator)
     metrics = tuple(_metric(bundle, m, standing, now, notice) for m in bundle.metrics.values())
     payloads = tuple(
@@ -189,7 +188,7 @@ def view(
 
 
 def _events(standing: DeviceState) -> dict[str, dict[str, int]]:
-    """How often each event happened whose report is still to come, by metric, over all epochs."""
+    """Returns the number of each event that is not reported yet, by metric, over all epochs."""
     numbers: dict[str, Counter[str]] = {}
     for (metric, _, event), number in sorted(standing.events.items()):
         numbers.setdefault(metric, Counter())[event] += number

@@ -1,7 +1,7 @@
-"""What a signal's handler, a finalizer or `on_drop` may meet: a call of the client's own thread.
+"""Locks and events for calls that a signal handler, a finalizer or `on_drop` makes.
 
-Such code runs in the middle of whatever its thread does. A lock that this thread has already, or an
-event that it is just setting, would be waited for without end.
+Such code runs in the middle of its thread's work. Waiting for a lock that the same thread holds, or
+for an event that it is setting, would never end.
 """
 
 import threading
@@ -18,18 +18,18 @@ _REMEDY: Final = (
 
 
 class NoReentryLock:
-    """A lock that refuses the thread that has it. Raises StateBusy there, and never waits."""
+    """A lock that raises StateBusy in the thread that holds it, instead of waiting forever."""
 
     def __init__(self) -> None:
         self._lock: Any = threading.RLock()
 
     @contextmanager
     def within(self, timeout: float = -1) -> Iterator[bool]:
-        """Have it for a block: False where another thread has it for longer than `timeout` seconds.
+        """Holds the lock for a block; yields False if another thread holds it beyond `timeout`.
 
-        An exception of a signal's handler (Ctrl-C, a worker's time limit) may come between any two
-        steps. It leaves no lock behind: the interpreter looks for signals after a call, and what
-        was taken by a call is given back by one, in a block that began before.
+        An exception of a signal handler (Ctrl-C, a worker's time limit) may come between any two
+        steps. It leaves no lock behind: the interpreter handles signals after a call, and the lock
+        that one call takes is released by another, in a block that began before.
         """
         if self.is_ours():
             raise StateBusy(_REMEDY)
@@ -42,24 +42,24 @@ class NoReentryLock:
                 pass
 
     def acquire(self, timeout: float = -1) -> bool:
-        """Take it beyond a block: False where another thread has it for longer than `timeout`."""
+        """Takes the lock; returns False if another thread holds it beyond `timeout` seconds."""
         if self.is_ours():
             raise StateBusy(_REMEDY)
         return bool(self._lock.acquire(timeout=timeout))
 
     def release(self) -> None:
-        """Let go of it."""
+        """Releases the lock."""
         self._lock.release()
 
     def is_ours(self) -> bool:
-        """Whether this thread has it."""
+        """Returns whether this thread holds it."""
         return bool(self._lock._is_owned())  # noqa: SLF001 as threading.Condition asks
 
 
 class Wakeup(threading.Event):
-    """An event of one waiter that can be set in the middle of its own methods.
+    """An event with one waiter, which can be set in the middle of its own methods.
 
-    Those of `threading.Event` hold a lock meanwhile.
+    The methods of `threading.Event` hold a lock meanwhile.
     """
 
     def __init__(self) -> None:
@@ -68,20 +68,20 @@ class Wakeup(threading.Event):
         self._unset.acquire()
 
     def is_set(self) -> bool:
-        """Whether it is set."""
+        """Returns whether it is set."""
         return not self._unset.locked()
 
     def set(self) -> None:
-        """Wake the waiter."""
+        """Wakes the waiter."""
         with suppress(RuntimeError):  # it is set
             self._unset.release()
 
     def clear(self) -> None:
-        """Unset it."""
+        """Resets it."""
         self._unset.acquire(blocking=False)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it is set, for at most `timeout` seconds: whether it is."""
+        """Waits until it is set, for at most `timeout` seconds; returns whether it is."""
         came = self._unset.acquire(timeout=-1 if timeout is None else timeout)
         if came:
             self.set()

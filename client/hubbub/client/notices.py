@@ -1,7 +1,7 @@
-"""What a device does with an operator's notice: it believes the signature, and keeps the newest.
+"""A device's treatment of an operator's notice: it checks the signature and keeps the newest.
 
-It comes with the answer to reports that were sent anyway; the device asks nothing and
-reveals nothing that it knows.
+The notice comes with the answer to reports that were sent anyway: the device sends no request for
+it.
 """
 
 from hubbub.bundles import Notice, open_notice
@@ -10,7 +10,7 @@ from hubbub.errors import NoticeRefused
 
 
 def kept_notice(signed: bytes, operator: bytes) -> Notice | None:
-    """The notice in a state; None if there is none, or if the bundle's operator did not sign it."""
+    """Returns a state's notice; None without one, or if the bundle's operator did not sign it."""
     try:
         return open_notice(signed, operator=operator) if signed else None
     except NoticeRefused:
@@ -18,13 +18,13 @@ def kept_notice(signed: bytes, operator: bytes) -> Notice | None:
 
 
 def hear(signed: bytes, operator: bytes, state: State) -> None:
-    """Keep a notice that came with an answer, unless a newer one is kept.
+    """Stores a notice that came with an answer, unless a newer one is stored.
 
-    PRIVACY: a shuffler that hands out an older one, or one of its own, changes nothing.
+    PRIVACY: a shuffler cannot make the device use an older notice, or one of its own.
 
     Raises:
-        NoticeRefused: it is none of this operator's; what is kept still holds.
-        StateUnusable: it cannot be kept.
+        NoticeRefused: this operator did not sign it; the stored notice stays.
+        StateUnusable: it cannot be stored.
     """
     notice = open_notice(signed, operator=operator)
 

@@ -1,11 +1,11 @@
-"""Reports chosen instruments of an app that measures with OpenTelemetry, as private reports.
+"""Reports chosen OpenTelemetry instruments of an app as private reports.
 
     exporter = PrivateMetricExporter(client, {"startup": "startup", "themes": Named("theme")})
     reader = PeriodicExportingMetricReader(exporter, export_interval_millis=86_400_000)
     provider = MeterProvider(metric_readers=[reader, *other_readers])
 
-Each export is one report per instrument, so let the interval be the metric's epoch: what the
-metric's limits do not allow is not sent. Instruments that are not named leave the device never.
+Each export is one report per instrument, so set the interval to the metric's epoch: reports above
+the metric's limits are not sent. Other instruments never leave the device.
 """
 
 import logging
@@ -38,11 +38,11 @@ _DELTA: Final[dict[type, AggregationTemporality]] = {
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Report an attribute of the measurements instead of their number.
+    """Reports an attribute of the measurements instead of their number.
 
     Args:
         metric: name in the catalog.
-        attribute: whose most frequent value is reported; "" for the attribute named as the metric.
+        attribute: its most frequent value is reported; "" for the attribute named as the metric.
     """
 
     metric: str
@@ -50,16 +50,16 @@ class Named:
 
 
 class PrivateMetricExporter(MetricExporter):
-    """An exporter of OpenTelemetry's SDK that reports through a client, and sends nothing else.
+    """An OpenTelemetry exporter that reports through a client, and sends nothing else.
 
-    Of the measurements since the last export it reports
+    For the measurements since the last export it reports
 
-    - of a counter the sum, of a histogram the mean, of a gauge the newest;
-    - with Named the attribute's value that was counted most often.
+    - the sum of a counter, the mean of a histogram, the newest value of a gauge;
+    - with Named, the attribute's most frequent value.
 
     Args:
-        client: which stays the app's to close.
-        metrics: by the name of an instrument, the metric that it is reported as.
+        client: stays the app's to close.
+        metrics: metric to report, by the name of an instrument.
     """
 
     def __init__(self, client: "Client", metrics: Mapping[str, str | Named]) -> None:
@@ -70,7 +70,7 @@ class PrivateMetricExporter(MetricExporter):
     def export(
         self, metrics_data: MetricsData, timeout_millis: float = 10_000, **_: Any
     ) -> MetricExportResult:
-        """Report what was measured. It does no network I/O; the client counts what is not sent.
+        """Reports the measurements, without network I/O; the client counts what is not sent.
 
         An instrument that a strict client refuses is logged, and the others are reported.
         """
@@ -83,11 +83,11 @@ class PrivateMetricExporter(MetricExporter):
         return MetricExportResult.SUCCESS
 
     def force_flush(self, timeout_millis: float = 10_000) -> bool:
-        """Send what waits. Whether all of it was sent in time."""
+        """Sends what waits; returns whether all of it was sent in time."""
         return self._client.flush(timeout_millis / 1000)
 
     def shutdown(self, timeout_millis: float = 30_000, **_: Any) -> None:
-        """Nothing: the client goes on until the app closes it."""
+        """Does nothing: the client works until the app closes it."""
 
     def _try_report(self, instrument: str, data: Any) -> None:
         try:
@@ -112,14 +112,14 @@ class PrivateMetricExporter(MetricExporter):
 
 
 def _times(point: Any, data: Any) -> int:
-    """How often a point was counted or measured; of a gauge, once."""
+    """Returns how often a point was counted or measured; 1 for a gauge."""
     if hasattr(point, "count"):
         return int(point.count)
     return int(point.value) if hasattr(data, "is_monotonic") else 1
 
 
 def _figure(data: Any) -> float:
-    """What all points of an instrument say together."""
+    """Returns the combined value of all points of an instrument."""
     points = data.data_points
     if hasattr(data, "is_monotonic"):
         return float(sum(point.value for point in points))

@@ -1,10 +1,10 @@
-"""What became of one call of report()."""
+"""Outcomes of report()."""
 
 from enum import Enum
 
 
 class Outcome(Enum):
-    """What became of one call of `report()`. Only QUEUED spends any of the privacy budget."""
+    """The result of one call of `report()`. Only QUEUED spends any of the privacy budget."""
 
     QUEUED = "queued"
     """Randomized and waiting to be sent."""

@@ -1,6 +1,6 @@
-"""Paths: one name for a folder, however it is reached; and this user's own among temporary files.
+"""Paths of state folders, and this user's own folder among temporary files.
 
-That one holds what must be kept while the folder that it belongs to cannot be used.
+The latter holds what must be stored while a state folder cannot be used.
 """
 
 import contextlib
@@ -15,14 +15,14 @@ NOWHERE: Final = Path(os.devnull) / "hubbub"
 
 
 def settled(folder: Path) -> Path:
-    """The folder itself: not by way of a link, nor of a working directory that may change."""
+    """Returns the absolute folder, with links resolved, independent of the working directory."""
     with contextlib.suppress(OSError):  # of a working directory that is gone
         return Path(os.path.realpath(folder))
     return folder
 
 
 def elsewhere() -> Path:
-    """This user's own folder among temporary files; where there are none, one that cannot be."""
+    """Returns this user's own folder among temporary files; an impossible path without any."""
     import tempfile  # noqa: PLC0415 loads what unpacks archives; few need it
 
     try:
@@ -32,7 +32,7 @@ def elsewhere() -> Path:
 
 
 def is_own(folder: Path) -> bool:
-    """Whether a folder is there, and nobody but this user may have written in it.
+    """Returns whether a folder exists in which only this user can have written.
 
     PRIVACY: anyone may have made it before us; then it is not used.
     """
@@ -50,7 +50,7 @@ def is_own(folder: Path) -> bool:
 
 
 def refuse_other_than_file(path: Path) -> None:
-    """Raises OSError for what has the name and is no file: to open it may wait for ever."""
+    """Raises OSError for a path that is not a file: opening it might block forever."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise OSError(errno.EINVAL, "is no file")
 

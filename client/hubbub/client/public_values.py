@@ -1,4 +1,4 @@
-"""Public values: what an app says in the clear of the device that it runs on, as its OS."""
+"""Public values: fields of this device that an app reports in the clear, as its OS."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -14,7 +14,7 @@ _NOTHING: Final[Public] = {}
 
 
 class PublicValues:
-    """What the app says of this device.
+    """The public fields of this device.
 
     Raises:
         BadParameter: no texts or callables by name.
@@ -33,12 +33,12 @@ class PublicValues:
         self._held = dict(values)
 
     def missing(self, bundle: Bundle) -> list[str]:
-        """The public fields that the bundle's metrics ask for, and the app says nothing of."""
+        """Returns the public fields that the bundle's metrics need and the app does not pass."""
         fields = {field for metric in bundle.metrics.values() for field in metric.breakdown}
         return sorted(fields - self._held.keys() - bundle.experiments.keys())
 
     def stream(self, metric: Metric, arms: Mapping[str, str]) -> str:
-        """The stream of this device's reports to a metric or tier; `arms` are by experiment.
+        """Returns the stream of this device's reports to a metric or tier; `arms` by experiment.
 
         Raises:
             BadParameter: the app's function failed; its error is not shown.

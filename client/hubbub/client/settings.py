@@ -32,23 +32,23 @@ class Settings:
 
     Attributes:
         bundle: the bundle's file.
-        app: the name under which this user's trust in an operator is kept; None for the program's
-            own.
+        app: the name under which this user's trust in an operator is stored; None for the program's
+            own name.
         state_dir: the device's folder; None for this user's own, by operator.
         disabled: report nothing and send nothing in this run.
-        local: send nothing in this run, and count on this device what is reported, for its person
-            to see in `ledger()`.
-        strict: raise for the programmer's mistakes instead of counting them; None for strict in
+        local: send nothing in this run; count reports on this device, for its person to see in
+            `ledger()`.
+        strict: raise the programmer's mistakes instead of counting them; None for strict in
             Python's development mode (python -X dev), and with a bundle of `hubbub up --dev`.
-        shuffler: HOST:PORT to dial instead of the bundle's; its certificate must fit all the same.
-        transport: "grpc" or "http", for an address without a scheme; None for gRPC where grpcio is
+        shuffler: HOST:PORT to dial instead of the bundle's; the bundle's authorities still apply.
+        transport: "grpc" or "http", for an address without a scheme; None for gRPC if grpcio is
             installed, else HTTP.
         relay: https://HOST:PORT of a relay of Oblivious HTTP to send through, so that the shuffler
             sees no address; the bundle has the gateway's key.
         account: the key of an account at the bundle's issuer of tokens.
-        max_epsilon: the most epsilon that a report may have.
-        hold_seconds: reports wait a random time up to this before they go; or until the program
-            ends, or `flush()`.
+        max_epsilon: largest epsilon of a report, in nats.
+        hold_seconds: reports wait a random time up to this before they are sent; or until the
+            program ends, or `flush()`.
         log: the level to log at to standard error; None leaves logging to the app.
     """
 
@@ -85,7 +85,7 @@ class Settings:
 
     @classmethod
     def read(cls, environment: Mapping[str, str] = os.environ, **arguments: Any) -> Self:
-        """Read each setting from the arguments, else from the environment, else take the default.
+        """Returns each setting from the arguments, else from the environment, else its default.
 
         An argument of None and an empty variable count as missing.
 
@@ -110,12 +110,12 @@ class Settings:
         return cls(**values)
 
     def is_strict(self, *, development: bool = False) -> bool:
-        """Whether mistakes of the app raise; `development` is true for a development bundle."""
+        """Returns whether mistakes of the app raise; `development`: with a development bundle."""
         return sys.flags.dev_mode or development if self.strict is None else self.strict
 
 
 def at_most(max_epsilon: float | None, name: str = "max_epsilon") -> float:
-    """The largest allowed epsilon in nats; infinity for None.
+    """Returns the largest allowed epsilon in nats; infinity for None.
 
     Raises:
         BadParameter: `max_epsilon` is below 0; the message contains `name`.
@@ -127,7 +127,7 @@ def at_most(max_epsilon: float | None, name: str = "max_epsilon") -> float:
 
 
 def _check(names: Sequence[str], name: str, value: Any) -> None:
-    """Check that an argument is a setting and of the right kind.
+    """Checks that an argument is a setting and of the right kind.
 
     Raises:
         BadParameter: it is not.

@@ -1,4 +1,4 @@
-"""How a client starts: where its state is, what if it cannot be there, where it logs."""
+"""The start of a client: finds its state, or a replacement in memory, and sets up logging."""
 
 import contextlib
 import logging
@@ -59,7 +59,7 @@ _LAUNCHERS: Final = frozenset(
 
 
 def state_home() -> Path:
-    """Where this user's state folders are, one an operator; NOWHERE for a user without a home."""
+    """Returns this user's folder of state folders, one per operator; NOWHERE without a home."""
     try:
         import platformdirs  # noqa: PLC0415 of apps that name no folder
 
@@ -69,7 +69,7 @@ def state_home() -> Path:
 
 
 def transport_of(bundle: Bundle, settings: Settings, *, insecure: bool) -> Transport:
-    """The way to the shuffler that an app was told, else its bundle's. Raises BadParameter."""
+    """Returns the transport to the shuffler of the settings or bundle. Raises BadParameter."""
     address = settings.shuffler or bundle.shuffler
     if settings.relay is None:
         return transport_to(
@@ -79,9 +79,9 @@ def transport_of(bundle: Bundle, settings: Settings, *, insecure: bool) -> Trans
 
 
 def program_name() -> str:
-    """What this program calls itself, which no bundle has a say in.
+    """Returns this program's own name, which no bundle can influence.
 
-    A launcher runs apps of any operator: with its name goes the folder that it runs in.
+    A launcher runs apps of any operator, so its name includes the working directory.
     """
     name = _own_name()
     if name in _LAUNCHERS:
@@ -162,9 +162,9 @@ def _known(file: TrustFile, *, may_be_unknown: bool) -> Trust:
 
 
 def _unclaimed(trust: Trust, app: str, home: Path, state_dir: Path | None) -> list[Vouched]:
-    """To an app that is not known: folders that no app is known to use say who used them.
+    """Returns the folders that no known app uses, for an unknown app.
 
-    So they are where version 0.1 left them, or where the file of trust was lost.
+    They are those of version 0.1, or those whose file of trust was lost.
     """
     if app in trust.pins:
         return []
@@ -190,7 +190,7 @@ def _unclaimed(trust: Trust, app: str, home: Path, state_dir: Path | None) -> li
 
 
 def _said_by(folder: Path) -> Vouched:
-    """What a state says of itself; where it is lost, what its witness knows."""
+    """Returns what a state records about its users; if it is lost, what its witness records."""
     from hubbub.client.inspection import vouched  # noqa: PLC0415 as above
 
     moments = Witnesses(folder).read_all()
@@ -199,7 +199,7 @@ def _said_by(folder: Path) -> Vouched:
 
 
 def _take_over(state: State, folders: list[Path]) -> None:
-    """What a person said and spent in these folders goes along; or what waits here is parted from.
+    """Merges consent and spending of `folders`; without folders discards what waits here.
 
     Raises:
         StateUnusable: it cannot.
@@ -217,10 +217,10 @@ def _take_over(state: State, folders: list[Path]) -> None:
 
 
 def _state_in(folder: Path, bundle: Bundle, clock: Callable[[], float]) -> State:
-    """In the folder; else in memory.
+    """Returns the state in the folder; otherwise one in memory.
 
-    PRIVACY: that one's limits hold across restarts all the same, by a witness elsewhere. Where
-    even that cannot be written, nothing may leave.
+    PRIVACY: limits of the latter hold across restarts, by a witness elsewhere. If even that cannot
+    be written, nothing may leave.
     """
     try:
         try:
@@ -244,7 +244,7 @@ def _opened(folder: Path, bundle: Bundle, clock: Callable[[], float]) -> FolderS
 
 
 class _Visible(logging.Formatter):
-    """A line an event, as a terminal may have it."""
+    """Formats each log record as one line that is safe for a terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line of a record, safe for a terminal."""
@@ -252,7 +252,7 @@ class _Visible(logging.Formatter):
 
 
 def log_to_stderr(level: str) -> None:
-    """Show what the client logs, for who runs the program."""
+    """Writes the client's log to standard error, for a person who runs the program."""
     _log.setLevel(level.upper())
     if not any(handler.name == _HANDLER for handler in _log.handlers):
         handler = logging.StreamHandler()

@@ -11,7 +11,7 @@ Value_contra = TypeVar("Value_contra", contravariant=True)
 
 
 class Reports(Protocol):
-    """What reports: a client."""
+    """An object that reports: a client."""
 
     def report(self, metric: str, value: Any = None) -> "Outcome":
         """As `Client.report()`."""
@@ -34,10 +34,10 @@ class TypedMetric(Generic[Value_contra]):
     def report(self, value: Value_contra, *, client: Reports | None = None) -> "Outcome": ...
 
     def report(self, value: Any = None, *, client: Reports | None = None) -> "Outcome":
-        """Report a value by this client, or by the one that `hubbub.client.init()` started.
+        """Reports a value by this client, or by the one that `hubbub.client.init()` started.
 
         Raises:
             UnknownMetric, ValueOutOfDomain, BadParameter: as `Client.report()` and
-                `hubbub.client.report()`, where these are strict.
+                `hubbub.client.report()`, if these are strict.
         """
         return (client or default_client).report(self.name, value)

@@ -1,4 +1,4 @@
-"""What a developer is told beside a value that a metric does not take: those that it takes."""
+"""Hints for a developer whose value a metric refuses: the accepted values."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -10,9 +10,9 @@ _LONGEST: Final = 100
 
 
 def value_hint(values: Sequence[str], value: Any) -> str:
-    """The value_hint values, and which of them is written most alike.
+    """Returns the first accepted values, and the accepted value that is most similar.
 
-    PRIVACY: the likeness nearly tells the value. For who wrote the call; never for a log.
+    PRIVACY: similarity nearly reveals the value. For the developer; never for a log.
     """
     listing = ", ".join(f'"{value}"' for value in values[:_SHOWN])
     rest = len(values) - _SHOWN

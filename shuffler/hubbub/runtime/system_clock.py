@@ -33,19 +33,19 @@ class SystemClock:
     """The clock of this machine."""
 
     def now(self) -> float:
-        """As the Clock protocol says."""
+        """As the Clock protocol defines."""
         return time.time()
 
     def monotonic(self) -> float:
-        """As the Clock protocol says."""
+        """As the Clock protocol defines."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """As the Clock protocol says."""
+        """As the Clock protocol defines."""
         await asyncio.sleep(seconds)
 
     async def wait(self, event: asyncio.Event, seconds: float) -> bool:
-        """As the Clock protocol says."""
+        """As the Clock protocol defines."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await event.wait()

@@ -50,10 +50,10 @@ def make_app(
     audit: AuditTrail | None = None,
     notice: str = "",
 ) -> App:
-    """The application, behind its guard.
+    """Returns the application, behind its guard.
 
     `access` decides who may query which metrics, `limiter` limits requests by caller, `refusals`
-    counts refusals by reason, `audit` gets a line for every question (None for no audit), and every
+    counts refusals by reason, `audit` gets a line for every query (None for no audit), and every
     page shows `notice` first.
     """
     app = FastAPI(
@@ -97,12 +97,12 @@ def make_app(
 def _tell_whether_it_serves(app: FastAPI, query: QueryEngine) -> None:
     @app.get("/health")
     async def health() -> dict[str, str]:
-        """Whether this process serves, and which version it is."""
+        """Returns the version of this process, if it runs."""
         return {"status": "serving", "version": VERSION}
 
     @app.get("/ready", responses={503: PROBLEMS[503]})
     async def ready() -> dict[str, str]:
-        """Whether it can answer: Redis does."""
+        """Returns 200 if Redis answers, so that queries can be answered; otherwise 503."""
         await query.collected.check()
         return {"status": "ready"}
 
@@ -134,7 +134,7 @@ def _page(path: Path, notice: str) -> Callable[[], Response]:
 
 
 def _document(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI document, with our Problem instead of FastAPI's validation error."""
+    """Returns the OpenAPI document, with our Problem instead of FastAPI's validation error."""
     if not app.openapi_schema:
         openapi = get_openapi(
             title=app.title, version=app.version, summary=app.summary, routes=app.routes
@@ -149,7 +149,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
 
 
 def _counted(app: App, requests: Counter[int]) -> App:
-    """The application, with its answers counted by status."""
+    """Returns the application, with its answers counted by status."""
 
     async def counting(scope: Scope, receive: Receive, send: Send) -> None:
         async def sending(message: Message) -> None:
@@ -163,7 +163,7 @@ def _counted(app: App, requests: Counter[int]) -> App:
 
 
 async def check_parameters(request: Request) -> None:
-    """Raises BadParameter for a query parameter that the OpenAPI document does not have."""
+    """Raises BadParameter for a query parameter that the OpenAPI document does not contain."""
     path: str = request.scope["route"].path
     if not (request.query_params and path.startswith(_QUESTIONS)):
         return

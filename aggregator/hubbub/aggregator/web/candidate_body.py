@@ -25,7 +25,7 @@ _TAIL: Final = re.compile(r"[ \t\r\n]*\}[ \t\r\n]*\Z")
 
 
 class Candidates(BaseModel):
-    """For metrics over strings: the strings to look for."""
+    """The candidate strings of a query of strings."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -42,7 +42,7 @@ OPENAPI: Final[dict[str, Any]] = {
 
 
 async def _read(request: Request) -> Candidates:
-    """The strings of a request's body.
+    """Returns the strings of a request's body.
 
     Raises:
         RequestValidationError: it is not a JSON object with only `candidates`, a list of texts.
@@ -62,7 +62,7 @@ async def _read(request: Request) -> Candidates:
 
 
 def parse(raw: bytes) -> Candidates:
-    """The strings of a body, one at a time.
+    """Returns the strings of a body, which it parses one at a time.
 
     A parser of whole documents would hold the interpreter's lock until its end, and build any
     nested data. Raises RequestValidationError.
@@ -113,23 +113,23 @@ Add = Annotated[bool, Query(description="add to the list's strings instead of re
 
 @dataclass(frozen=True, slots=True)
 class ListPage:
-    """Every list that is saved."""
+    """All saved lists."""
 
     lists: list[SavedList]
 
 
 def saved_lists() -> APIRouter:
-    """Routes for saved lists of candidates."""
+    """Returns the routes for saved lists of candidates."""
     router = APIRouter(prefix="/v1/candidates", responses=PROBLEMS, dependencies=[needs("viewer")])
 
     @router.get("")
     async def every(query: Questions) -> ListPage:
-        """Every list, without its strings."""
+        """Returns all saved lists, without their strings."""
         return ListPage(await query.lists.all())
 
     @router.get("/{name}")
     async def one(query: Questions, name: ListName) -> CandidateList:
-        """The strings of one."""
+        """Returns the strings of one list."""
         strings = await query.lists.find(name)
         return CandidateList(name, len(strings), list(strings))
 
@@ -137,12 +137,12 @@ def saved_lists() -> APIRouter:
     async def save(
         query: Questions, name: ListName, body: CandidatesBody, *, add: Add = False
     ) -> SavedList:
-        """Save a list, in place of the one of this name or added to it; for publishers."""
+        """Saves a list: replaces the list of this name or adds to it. For publishers."""
         return await query.lists.save(name, body.candidates, add=add)
 
     @router.delete("/{name}", status_code=204)
     async def remove(query: Questions, name: ListName) -> None:
-        """Remove a list, for publishers."""
+        """Deletes a list. For publishers."""
         await query.lists.remove(name)
 
     return router

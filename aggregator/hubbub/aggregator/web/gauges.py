@@ -1,6 +1,6 @@
 """Estimates for Prometheus, with the bounds of their intervals; and counts of requests.
 
-For every metric, the most frequent values in the newest epoch that has a minimum batch.
+For every metric: the most frequent values in the newest epoch that has a minimum batch.
 """
 
 from collections import Counter
@@ -95,7 +95,7 @@ PERCENTILES: Final = {
 
 
 async def exposition(query: QueryEngine, requests: Mapping[int, int]) -> bytes:
-    """The text for Prometheus; `requests` counts answered requests by status."""
+    """Returns the text for Prometheus; `requests` counts answered requests by status."""
     lines = [(line, await _newest(query, line)) for line in await query.metrics()]
     verdicts = [await _verdict(query, metric) for metric in query.collected.bundle.metrics.values()]
     registry = CollectorRegistry()
@@ -106,7 +106,7 @@ async def exposition(query: QueryEngine, requests: Mapping[int, int]) -> bytes:
 
 
 async def _newest(query: QueryEngine, line: MetricLine) -> Estimated | None:
-    """Estimates of the newest epoch with enough reports; None for strings without a list."""
+    """Returns estimates of the newest epoch with enough reports; None for unlisted strings."""
     large = [epoch.epoch for epoch in line.epochs if epoch.reports >= line.min_batch]
     metric = query.collected.bundle.metrics[line.name]
     if not large or metric.model or (line.kind == "strings" and not metric.candidates):
@@ -119,7 +119,7 @@ async def _newest(query: QueryEngine, line: MetricLine) -> Estimated | None:
 
 
 async def _verdict(query: QueryEngine, metric: Metric) -> AlertVerdict | None:
-    """The alert's verdict on the newest final epoch; None without an alert."""
+    """Returns the alert's verdict on the newest final epoch; None without an alert."""
     if metric.alert is None:
         return None
     try:
@@ -141,11 +141,11 @@ class _Estimates(Collector):
         self._requests = requests
 
     def describe(self) -> Iterator[Series]:
-        """Nothing, so that registering needs no query."""
+        """Returns no series, so that registering needs no query."""
         return iter(())
 
     def collect(self) -> Iterator[Series]:
-        """The series of the queried estimates."""
+        """Returns the series of the queried estimates."""
         report_counts, waiting = METRIC_REPORTS.family(), METRIC_WAITING_REPORTS.family()
         epoch, of = EPOCH.family(), EPOCH_REPORTS.family()
         info = METRIC_INFO.family()
@@ -179,7 +179,7 @@ class _Estimates(Collector):
         yield answered
 
     def _percentiles(self) -> Iterator[Series]:
-        """The usual percentiles of numbers in parts."""
+        """Returns series of the standard percentiles, for numbers in ranges."""
         families = {field: declared.family() for field, declared in PERCENTILES.items()}
         for line, estimate in self._found:
             for row in estimate.percentiles if estimate else ():

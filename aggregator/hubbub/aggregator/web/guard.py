@@ -1,10 +1,10 @@
 """Guard between the network and the application: identifies callers, limits rates, sets headers.
 
-Without tokens everybody who can connect may query, so the service is for this machine alone; then a
-request must use a name of this machine, or another's page could make its browser send requests
-under a name that suddenly means this machine (DNS rebinding).
+Without tokens everybody who can connect may query, so the service listens on this machine only.
+Then a request must also use a name of this machine: otherwise a foreign page could make its browser
+send requests under a name that now resolves to this machine (DNS rebinding).
 
-A session's requests come from our own pages: browsers send its cookie with no request from
+A request with a session comes from our own pages: browsers send its cookie with no request from
 elsewhere (SameSite=Strict), and a request that changes something must declare its origin (CSRF).
 """
 
@@ -62,12 +62,12 @@ _OF_STRINGS: Final = ("/v1/metrics/", "/v1/candidates/")
 
 
 class Guard:
-    """An ASGI application around another, which checks every request.
+    """An ASGI application that checks every request before it calls another.
 
     Args:
-        pages: paths that are open to all; their questions are not.
-        origins: whose pages may query too, with the headers of `shared`.
-        audit: gets a line for every question; None for no audit.
+        pages: paths of pages, which everybody may load; their queries are checked.
+        origins: whose pages may also query, with the headers of `shared`.
+        audit: gets a line for every query; None for no audit.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Guard:
             log_fault(_log, f"{scope['method']} of HTTP", error)
 
     async def _refusal(self, scope: Scope) -> App | None:
-        """The refusal of a request; None if it is permitted."""
+        """Returns the refusal of a request; None if the request is permitted."""
         headers = Headers(scope=scope)
         return self._misplaced(scope, headers) or await self._unknown(scope, headers)
 
@@ -142,7 +142,7 @@ class Guard:
         return None
 
     def _too_many(self, asking: str) -> App | None:
-        """The refusal of a caller above its rate; None otherwise."""
+        """Returns the refusal of a caller above its rate; None otherwise."""
         wait_seconds = self._limiter.wait_seconds(asking)
         if not wait_seconds:
             return None
@@ -151,7 +151,7 @@ class Guard:
         return problem(429, "TooManyRequests", f"wait {wait_seconds:.1f} seconds", after)
 
     async def _known(self, headers: Headers) -> tuple[Caller | None, App | None]:
-        """The caller, or the refusal if a route requires one."""
+        """Returns the caller, or the refusal if the route requires a caller."""
         login = self._access.login
         way = {"login": login.oidc.title} if login else {}
         detail, title = "send a token: Authorization: Bearer hubbub_...", "NoToken"
@@ -171,7 +171,7 @@ class Guard:
 
 
 def shared(app: App, origins: Collection[str]) -> App:
-    """The application, with CORS headers that let pages of these origins read its answers."""
+    """Returns the application with CORS headers: pages of these origins may read its answers."""
     return CORSMiddleware(
         app,
         allow_origins=list(origins),
@@ -191,7 +191,7 @@ def _from_elsewhere(headers: Headers, origins: Collection[str]) -> bool:
 
 
 def _is_ours(headers: Headers) -> bool:
-    """Whether headers show that a page of this service sent the request; required, not assumed."""
+    """Returns whether headers prove that a page of this service sent the request."""
     own = (headers.get("origin") or "").partition("://")[2] == headers.get("host")
     return own or headers.get("sec-fetch-site") == "same-origin"
 

@@ -48,18 +48,18 @@ class Myself:
 
 @dataclass(frozen=True, slots=True)
 class LoggedOut:
-    """Where a browser goes on to: the provider's own logout, if it has one."""
+    """The address to which the browser goes next: the provider's own logout, if it has one."""
 
     to: str
 
 
 def logging_in(access: Access, pages: Collection[str]) -> APIRouter:
-    """Routes for logins, which may continue to `pages`."""
+    """Returns the routes for logins, which may continue to `pages`."""
     router = APIRouter(responses=PROBLEMS)
 
     @router.get("/v1/me", dependencies=[needs("viewer")])
     async def me(who: Who) -> Myself:
-        """Who asks, as what, and until when."""
+        """Returns the caller's name, role and expiry."""
         return Myself(name=who.name, way=who.way, role=who.role, groups=who.groups, until=who.until)
 
     @router.get("/login", include_in_schema=False)
@@ -95,7 +95,7 @@ def logging_in(access: Access, pages: Collection[str]) -> APIRouter:
 
     @router.post("/logout", dependencies=[needs("viewer")])
     async def log_out(request: Request, response: Response) -> LoggedOut:
-        """End a session at every aggregator and, by the address answered, at the provider."""
+        """Ends a session at every aggregator; the returned address ends it at the provider."""
         cookie = cookies_of(request.headers.get("cookie", "")).get(SESSION, "")
         to = await _ended(access.login, cookie)
         _forget(response, SESSION)
@@ -115,7 +115,7 @@ def _refused(request: Request, error: HubbubError, to: str) -> Response:
 
 
 def _own(to: str, pages: Collection[str]) -> str:
-    """The requested page if it is ours, otherwise the first one: never an address elsewhere."""
+    """Returns the requested page if it is ours, otherwise the first; never a foreign address."""
     parts = urlsplit(to)
     if parts.scheme or parts.netloc or parts.path not in pages or "\\" in to:
         return "/"

@@ -25,7 +25,7 @@ MarkOf = Annotated[
 
 
 class Marked(BaseModel):
-    """When it was, what it was, and of which metric; of all without one."""
+    """Date and text of a mark, and its metric; "" marks all metrics."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -42,17 +42,17 @@ class MarkPage:
 
 
 def marking() -> APIRouter:
-    """Routes for marks."""
+    """Returns the routes for marks."""
     router = APIRouter(prefix="/v1/marks", responses=PROBLEMS, dependencies=[needs("viewer")])
 
     @router.get("")
     async def every(query: Questions, metric: OfMetric = "") -> MarkPage:
-        """Every mark, or those of a metric's trend."""
+        """Returns all marks, or those of a metric's trend."""
         return MarkPage(await query.marks.all(metric))
 
     @router.put("/{name}")
     async def save(query: Questions, request: Request, name: Name, body: Marked) -> Mark:
-        """Set a mark, in place of its metric's mark of this name; for publishers of the metric."""
+        """Saves a mark, in place of its metric's mark of this name. For the metric's publishers."""
         about(request).metric = body.metric
         mark = Mark(name, body.date, body.text, body.metric)
         check_mark(mark, query.collected.bundle)
@@ -60,7 +60,7 @@ def marking() -> APIRouter:
 
     @router.delete("/{name}", status_code=204)
     async def remove(query: Questions, name: Name, metric: MarkOf = "") -> None:
-        """Remove a mark, for publishers of its metric."""
+        """Deletes a mark. For publishers of its metric."""
         await query.marks.remove(name, metric)
 
     return router

@@ -39,7 +39,7 @@ def totals_at(
     left_out: set[tuple[str, int]] | None = None,
     fresh_seconds: float = 0.0,
 ) -> tuple[FileTotals, Bundle]:
-    """The totals in a folder or object store, and the bundle to read them by.
+    """Returns the totals in a folder or object store, and the bundle that describes them.
 
     Args:
         place: destination of `hubbub aggregator --totals`.
@@ -98,12 +98,12 @@ class FileAnswers:
         self._apart = ThreadPoolExecutor(1, "answers")
 
     def answer(self, request: urllib.request.Request, max_bytes: int) -> Answer:
-        """Answers one request of any size; `max_bytes` is for remote services."""
+        """Returns the answer to one request, of any size; `max_bytes` is for remote services."""
         del max_bytes
         return self._apart.submit(asyncio.run, self._readable(request)).result()
 
     async def _readable(self, request: urllib.request.Request) -> Answer:
-        """The answer, without unreadable epochs if these may be left out."""
+        """Returns the answer, without unreadable epochs if these may be left out."""
         self._left_out.clear()
         while True:
             before = len(self._left_out)
@@ -112,7 +112,7 @@ class FileAnswers:
                 return self._with_left_out(answer) if self._left_out else answer
 
     def _with_left_out(self, answer: Answer) -> Answer:
-        """The answer with a sentence that names the omitted epochs."""
+        """Returns the answer with a sentence that names the omitted epochs."""
         epochs: dict[str, list[int]] = {}
         for name, epoch in sorted(self._left_out):
             epochs.setdefault(name, []).append(epoch)

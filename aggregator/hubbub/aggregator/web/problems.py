@@ -78,7 +78,7 @@ def problem(
     *,
     login: str | None = None,
 ) -> Response:
-    """The response of an error."""
+    """Returns the HTTP response of an error."""
     whole = Problem(title=title, status=status, detail=detail, login=login)
     body = whole.model_dump(exclude_none=True)
     # ASCII, since an error may quote text that cannot be encoded.
@@ -119,14 +119,14 @@ def handle_problems(app: FastAPI) -> None:
 
 
 def _malformed(wrong: Mapping[str, Any]) -> str:
-    """The problem with one parameter, in words, without the pattern that it failed."""
+    """Returns the problem with one parameter, without the pattern that it failed to match."""
     name = ".".join(map(str, wrong["loc"])).removeprefix("query.").removeprefix("path.")
     template = _WRONG.get(wrong["type"])
     return f"{name}: {template.format(**wrong.get('ctx', {})) if template else wrong['msg']}"
 
 
 def _methods(app: FastAPI, request: Request) -> set[str]:
-    """Methods that this path supports."""
+    """Returns the methods that this path supports."""
     paths: dict[str, Any] = app.openapi()["paths"]
     parts = request.url.path.split("/")
     return {

@@ -1,4 +1,4 @@
-"""Commands for shell and notebook that ask the question of a page."""
+"""Shell and notebook commands that repeat the query of a page."""
 
 import json
 import shlex
@@ -19,7 +19,7 @@ _FILE: Final = "strings.txt"
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """Commands to paste, which give the numbers of the same question."""
+    """Commands to paste, which give the numbers of the same query."""
 
     shell: str
     notebook: str
@@ -27,12 +27,12 @@ class Commands:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """How analysts reach the service.
+    """How analysts connect to the service.
 
     Args:
         origin: address of its pages.
         tokens: whether it requires a token.
-        command: command line that reaches it, with {} for the question; "" for curl.
+        command: command line that connects to it, with {} for the query; "" for curl.
     """
 
     origin: str
@@ -41,7 +41,7 @@ class Reached:
 
 
 def commands(name: str, query: EstimateQuery, dates: str, reached: Reached) -> Commands:
-    """The question as commands; `name` is a metric or tier, `dates` the epochs."""
+    """Returns the query as commands; `name` is a metric or tier, `dates` the epochs."""
     epochs = dates or query.range.epochs
     last = "" if dates else query.range.last
     if len(query.candidates) > _MAX_STRINGS:
@@ -54,7 +54,7 @@ def commands(name: str, query: EstimateQuery, dates: str, reached: Reached) -> C
 
 
 def _shell(name: str, query: EstimateQuery, epochs: str, last: str, *, reached: Reached) -> str:
-    """The `hubbub` command, if it is known how that reaches the service; else curl."""
+    """Returns the `hubbub` command if a command line for this service is known, otherwise curl."""
     lines = []
     if reached.command:
         words = ["query", name]

@@ -1,4 +1,4 @@
-"""Routes for queries: estimates, comparisons, metrics, the conservation law. All for viewers.
+"""Routes for queries: estimates, comparisons, metrics, the balance of reports. All for viewers.
 
 Metrics over strings are queried by GET for the strings of the catalog or of saved lists, and by
 POST for strings in the body; all others by GET.
@@ -107,7 +107,7 @@ class MetricPage:
 
 @dataclass(frozen=True, slots=True)
 class AfterParameters:
-    """Which epochs come after those that are compared with them."""
+    """The later epochs of a comparison."""
 
     to_last: Last = None
     to_epochs: Epochs = None
@@ -119,7 +119,7 @@ class AfterParameters:
 
 
 def questions(*, tokens: bool = False, command: str = "") -> APIRouter:
-    """Makes the routes; `tokens` and `command` are as in Reached."""
+    """Returns the routes; `tokens` and `command` are as in Reached."""
     router = APIRouter(prefix="/v1", responses=PROBLEMS, dependencies=[needs("viewer")])
 
     @router.get("/metrics")
@@ -129,24 +129,24 @@ def questions(*, tokens: bool = False, command: str = "") -> APIRouter:
         first: Annotated[int, Query(ge=0)] = 0,
         number: Annotated[int, Query(ge=1, le=1000)] = 100,
     ) -> MetricPage:
-        """Every metric, with how many reports of it are held, epoch by epoch."""
+        """Returns all metrics, with the number of stored reports by epoch."""
         lines = await query.metrics()
         paging.link(first, number, len(lines))
         return MetricPage(len(lines), lines[first : first + number])
 
     @router.get("/metrics/{metric}")
     async def metric(query: Questions, metric: Metric) -> MetricDetail:
-        """One metric, and what one person's report reveals."""
+        """Returns one metric, and what one person's report reveals."""
         return await query.metric(metric)
 
     @router.get("/columns")
     async def columns() -> dict[QueryName, list[Column]]:
-        """What tables of each answer show, in which order and unit."""
+        """Returns the columns of each answer's tables, in order, with units."""
         return {question: list(own) for question, own in COLUMNS.items()}
 
     @router.get("/status")
     async def status(query: Questions) -> PipelineStatus:
-        """The conservation law: where every report is."""
+        """Returns the number of reports at each stage, and whether these numbers balance."""
         return await query.status()
 
     @router.get("/arrivals")
@@ -154,7 +154,7 @@ def questions(*, tokens: bool = False, command: str = "") -> APIRouter:
         query: Questions,
         after: Annotated[int, Query(ge=0, lt=1 << 53, description="the last that was seen")] = 0,
     ) -> Watched:
-        """Reports of a development installation as they come; of production none."""
+        """Returns new reports of a development installation; nothing in production."""
         return await query.watch(after)
 
     @router.get("/metrics/{metric}/cross")
@@ -165,7 +165,7 @@ def questions(*, tokens: bool = False, command: str = "") -> APIRouter:
         columns: Part = "",
         by: Part = "",
     ) -> Crossed:
-        """Two parts of a metric as a table, and how they go together; by a third, within it."""
+        """Returns two parts of a metric as a table, with their association; by a third part."""
         return await query.cross(question.name, question.query, (rows, columns, by))
 
     _compute(router)
@@ -183,12 +183,12 @@ def _strings(
     question: Annotated[EstimateParameters, Depends()],
     body: CandidatesBody,
 ) -> ParsedQuery:
-    """The query of a request with candidate strings in its body."""
+    """Returns the query of a request with candidate strings in its body."""
     return parsed_query(metric, question, tuple(dict.fromkeys(body.candidates)))
 
 
 def _ask(route: Route, put: Callable[..., ParsedQuery]) -> None:
-    """The same five questions, by GET of listed values and numbers, by POST of strings."""
+    """Adds the five query routes: GET for listed values and numbers, POST for strings."""
 
     @route("/metrics/{metric}/estimates")
     async def estimates(
@@ -201,7 +201,7 @@ def _ask(route: Route, put: Callable[..., ParsedQuery]) -> None:
         anytime: Anytime = False,
         likely: Likely = 0.0,
     ) -> Estimated:
-        """Estimates with their intervals; of numbers in parts percentiles, too."""
+        """Returns estimates with their intervals; for numbers in ranges also percentiles."""
         wanted = replace(ranks.of(question.query), anytime=anytime, likely=likely)
         answer = await query.estimate(question.name, wanted, page.page)
         paging.link(page.first, page.number, answer.total)
@@ -211,7 +211,7 @@ def _ask(route: Route, put: Callable[..., ParsedQuery]) -> None:
     async def top(
         query: Questions, question: Annotated[ParsedQuery, Depends(put)], number: Number = 10
     ) -> TopList:
-        """The most frequent values, and how sure it is that they are in this order."""
+        """Returns the most frequent values, and how certain their order is."""
         return await query.top(question.name, question.query, number)
 
     @route("/metrics/{metric}/compare")
@@ -222,9 +222,9 @@ def _ask(route: Route, put: Callable[..., ParsedQuery]) -> None:
         to: Annotated[AfterParameters, Depends()],
         percentile: Percentiles = None,
     ) -> Compared:
-        """What differs between the epochs of `last` or `epochs`, before, and those after.
+        """Returns the differences between earlier epochs (`last` or `epochs`) and later ones.
 
-        Without either, the newest epoch that takes no more reports is compared with the one before.
+        Without either: between the newest epoch that accepts no more reports and the one before.
         """
         wanted = replace(question.query, percentiles=tuple(percentile or ()))
         return await query.compare(question.name, wanted, to.range, page.page)
@@ -237,7 +237,7 @@ def _ask(route: Route, put: Callable[..., ParsedQuery]) -> None:
         number: FollowNumber = 5,
         percentile: Percentiles = None,
     ) -> Trended:
-        """Some values epoch by epoch; or, where they are asked for, percentiles."""
+        """Returns some values, or the requested percentiles, by epoch."""
         wanted = replace(question.query, percentiles=tuple(percentile or ()))
         return await query.trend(question.name, wanted, value or (), number)
 
@@ -245,12 +245,12 @@ def _ask(route: Route, put: Callable[..., ParsedQuery]) -> None:
     async def breakdown(
         query: Questions, question: Annotated[ParsedQuery, Depends(put)], by: By = ""
     ) -> BrokenDown:
-        """A metric by one of its public fields: each value beside all others."""
+        """Returns the estimates of a metric by the values of one of its public fields."""
         return await query.breakdown(question.name, question.query, by)
 
 
 def _take_along(route: Route, put: Callable[..., ParsedQuery], reached: Reached) -> None:
-    """Adds the route for the question as commands."""
+    """Adds the route that returns the query as commands."""
 
     @route("/metrics/{metric}/commands")
     async def take_along(
@@ -260,7 +260,7 @@ def _take_along(route: Route, put: Callable[..., ParsedQuery], reached: Reached)
         origin: Origin = "",
         anytime: Anytime = False,  # noqa: FBT002 a parameter of the address
     ) -> Commands:
-        """The estimates of a question as texts to paste into a shell or a notebook."""
+        """Returns commands for a shell and a notebook that give the same estimates."""
         selection = await query.collected.find(question.name, question.query.range)
         wanted = replace(question.query, anytime=anytime)
         where = replace(reached, origin=origin or str(request.base_url).rstrip("/"))
@@ -276,7 +276,7 @@ def _compute(router: APIRouter) -> None:
         *,
         cohorts: Cohorts = False,
     ) -> Figured:
-        """Conversions of a funnel, a rate, numbers of actives, or shares that come back."""
+        """Returns conversions of a funnel, a rate, numbers of active devices, or retention."""
         return await query.figures(question.name, question.query, by, by_cohort=cohorts)
 
 
@@ -288,7 +288,7 @@ def _try(router: APIRouter) -> None:
         experiment: ExperimentName,
         confidence: Confidence = CONFIDENCE,
     ) -> Experimented:
-        """The effect of an experiment's arms on its metrics, right at every look."""
+        """Returns the effect of an experiment's arms on its metrics; valid at every look."""
         about(request).metric = experiment
         return await query.experiment(experiment, confidence)
 
@@ -311,7 +311,7 @@ def _export(router: APIRouter) -> None:
         format: Literal["csv", "parquet"] = "csv",  # noqa: A002 its usual name
         anytime: Anytime = False,  # noqa: FBT002 as above
     ) -> Response:
-        """All estimates as a file; or, where they are asked for, percentiles and shares below."""
+        """Returns all estimates, or the requested percentiles and shares, as a file."""
         wanted = replace(ranks.of(question.query), anytime=anytime)
         answer = await query.estimate(question.name, wanted)
         rows: QueryName = "percentiles" if wanted.asks_ranks else "estimates"
@@ -333,25 +333,25 @@ Name = Annotated[str, Path(max_length=_LONGEST, description="its name in the cat
 
 @dataclass(frozen=True, slots=True)
 class ModelPage:
-    """Every model there is."""
+    """All models."""
 
     models: list[LearnedModel]
 
 
 def learned() -> APIRouter:
-    """Makes the routes for models."""
+    """Returns the routes for models."""
     router = APIRouter(prefix="/v1/models", responses=PROBLEMS, dependencies=[needs("viewer")])
 
     @router.get("")
     async def every(query: Questions, confidence: Confidence = CONFIDENCE) -> ModelPage:
-        """Every model, as far as it has learned."""
+        """Returns all models, with the progress of their learning."""
         return ModelPage(await learned_models(query, confidence))
 
     @router.get("/{model}")
     async def one(
         query: Questions, request: Request, model: Name, confidence: Confidence = CONFIDENCE
     ) -> LearnedModel:
-        """A model's coefficients, its rounds, and the state that devices learn by."""
+        """Returns a model's coefficients, its rounds, and the state that devices use."""
         about(request).metric = model
         return await learned_model(query, model, confidence)
 

@@ -34,7 +34,7 @@ _DOWN: Final = 503
 
 
 def refused_page(status: int, message: str, to: str) -> HTMLResponse:
-    """The page after a refused login; a successful one continues to `to`."""
+    """Returns the page after a refused login; a successful login continues to `to`."""
     heading = "Nobody can log in for now" if status == _DOWN else "Not logged in"
     text = visible(message)
     if text.startswith(("the ", "this ")):  # and no name of somebody
@@ -44,7 +44,7 @@ def refused_page(status: int, message: str, to: str) -> HTMLResponse:
 
 
 def lost_page(path: str) -> HTMLResponse:
-    """The page for a path that does not exist."""
+    """Returns the page for a path that does not exist."""
     message = f"Nothing is at {visible(path)} here: a link may be of another version, or cut short"
     return _page(404, "No such page", message, "/", "All metrics")
 

@@ -16,7 +16,7 @@ Epoch = Annotated[int, Field(ge=0, lt=2**32)]
 
 
 class AskBody(BaseModel):
-    """What is to be released."""
+    """The estimates to release."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -102,12 +102,12 @@ class TokenLine:
 
 
 def publishing(releases: Releases, access: Access) -> APIRouter:
-    """Makes the routes."""
+    """Returns the routes."""
     router = APIRouter(prefix="/v1", responses=PROBLEMS)
 
     @router.post("/releases", dependencies=[needs("publisher")])
     async def release(ask: AskBody, request: Request, who: Who, query: Questions) -> Release:
-        """Make a release; asked twice, the same answer, paid once."""
+        """Makes a release. A repeated request gets the same numbers and costs nothing."""
         about(request).metric, about(request).release = ask.metric, ask.query[:40]
         who.check("publisher", ask.metric)
         release_query = ReleaseQuery(
@@ -124,14 +124,14 @@ def publishing(releases: Releases, access: Access) -> APIRouter:
 
     @router.get("/releases", dependencies=[needs("publisher")])
     async def record(who: Who, query: Questions) -> Record:
-        """What was released, by whom, and what each purpose has left this year."""
+        """Returns all releases with their callers, and this year's remaining budget by purpose."""
         entries, purposes = await releases.seen_by(who, query.collected).record()
         lines = [RecordLine(**releases.dated(entry)) for entry in entries]
         return Record(lines, list(purposes), entries.unreadable)
 
     @router.get("/tokens", dependencies=[needs("admin")])
     async def known() -> list[TokenLine]:
-        """Who has a token, and until when."""
+        """Returns all tokens with their names and expiry."""
         tokens = access.tokens.all() if access.tokens else []
         return [TokenLine(token.name, token.role, token.expires, token.groups) for token in tokens]
 

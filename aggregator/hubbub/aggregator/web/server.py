@@ -202,7 +202,7 @@ class HttpConnection(H11Protocol):
         self._look(begun=False)
 
     def _look(self, *, begun: bool = True) -> None:
-        """Sets the time limit by what is awaited; `begun` is whether a request has begun."""
+        """Sets the time limit by what the connection waits for; `begun`: a request has begun."""
         state = self.conn.their_state
         if state not in _SECONDS and not self._is_unread():
             self._connections.work(self, self.address)
@@ -222,7 +222,7 @@ class HttpConnection(H11Protocol):
         return self._timed in {"answer", "end"}
 
     def _time(self, what: Any, seconds: float) -> None:
-        """Closes the connection after `seconds` of waiting for `what`; never if that is nothing."""
+        """Closes the connection after `seconds` without `what`; sets no limit if `what` is None."""
         if self._timer:
             self._timer.cancel()
         self._timed = what

@@ -1,1 +1,1 @@
-"""Values: the kinds that apps have, ranges of numbers, and answers of several parts."""
+"""The kinds of values that apps report, ranges of numbers, and answers of several parts."""

@@ -1,4 +1,4 @@
-"""Activity: whether a day of use is the first of its week, or of its 28 days."""
+"""Activity: is a day of use the device's first of its week, or of its 28 days?"""
 
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, Final
@@ -14,7 +14,7 @@ _VALUES: Final = (AGAIN, FIRST_OF_WEEK, FIRST_OF_28)
 
 
 class Activity(PastKind):
-    """A report at the first event of a day. Weeks and 28 days are the epochs of these lengths."""
+    """One report at the first event of a day. A week or 28 days is the epoch of that length."""
 
     EPOCH: ClassVar[str] = "day"
     VALUELESS: ClassVar[bool] = True
@@ -23,11 +23,11 @@ class Activity(PastKind):
     LISTS: ClassVar[str] = "days of use"
 
     def base_values(self, written: None) -> tuple[str, ...]:  # noqa: ARG002 nothing is written
-        """The three values."""
+        """Returns the three values."""
         return _VALUES
 
     def check(self, metric: Any, domain: str) -> None:
-        """Its values are the three."""
+        """Raises BadParameter if the metric has other values than the three."""
         if metric.values != _VALUES:
             raise BadParameter("kind: the values of an activity are others than its three")
         super().check(metric, domain)
@@ -39,14 +39,14 @@ class Activity(PastKind):
         events: Mapping[str, int],  # noqa: ARG002 that there is one is enough
         reported: Collection[int],
     ) -> str:
-        """By the other days that were reported."""
+        """Returns the value by the other days that the device reported."""
         if _is_first("28d", epoch, reported):
             return FIRST_OF_28
         return FIRST_OF_WEEK if _is_first("week", epoch, reported) else AGAIN
 
 
 def _is_first(length: str, day: int, reported: Collection[int]) -> bool:
-    """Whether none of the days that were reported is in the same epoch of this length."""
+    """Returns whether no reported day is in the same epoch of this length."""
     own = _epoch_of(day, length)
     return all(_epoch_of(other, length) != own for other in reported)
 

@@ -1,4 +1,4 @@
-"""Beginnings: what many strings are known to start with, told by a prefix tree as one number."""
+"""Beginnings: common prefixes of strings, which a device sends as one number."""
 
 from typing import Any, Final
 
@@ -18,6 +18,6 @@ BEGINNINGS: Final = entry(
 
 
 def check_beginnings(metric: Any) -> None:
-    """Raises BadParameter where a mechanism has no use for them."""
+    """Raises BadParameter if the mechanism cannot use beginnings."""
     if metric.beginnings and REGISTRY[metric.mechanism].FAMILY != "tree":
         raise BadParameter(f"{metric.mechanism} is no tree; leave beginnings out")

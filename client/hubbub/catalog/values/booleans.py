@@ -1,4 +1,4 @@
-"""Booleans: true or false, which are listed values."""
+"""Booleans: true or false, as two listed values."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -20,11 +20,11 @@ class Boolean(ValueKind):
     }
 
     def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:  # noqa: ARG002 no wish
-        """With both as its values."""
+        """Returns the table with both values."""
         return {**table, "values": [*BOOLEANS]}
 
     def check(self, metric: Any, domain: str) -> None:
-        """Both are listed."""
+        """Raises BadParameter unless both values are listed."""
         if sorted(metric.values or ()) != [*BOOLEANS]:
             raise BadParameter("kind: a boolean is true or false, and listed so")
         super().check(metric, domain)

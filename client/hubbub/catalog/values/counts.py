@@ -1,4 +1,4 @@
-"""Counts: whole numbers from nothing on."""
+"""Counts: whole numbers from 0 on."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -9,14 +9,14 @@ from hubbub.fields.rules import is_whole
 
 
 class Count(Number):
-    """How many there are of something."""
+    """The number of times or things, 0 or more."""
 
     NAME: ClassVar[str] = "count"
     SIGNED: ClassVar[bool] = False
     PYTHON: ClassVar[str] = "int"
 
     def number(self, unit: str, value: Any) -> float | int:
-        """A whole one, though a column with a gap may have made a float of it."""
+        """Returns the whole number; accepts a float such as 2.0, which a column with gaps has."""
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if not is_whole(value):
@@ -24,20 +24,20 @@ class Count(Number):
         return super().number(unit, value)
 
     def edges(self, written: Any) -> tuple[float, ...]:
-        """Growing ones as whole numbers, each once."""
+        """Returns growing edges rounded to whole numbers, without duplicates."""
         edges = super().edges(written)
         if not isinstance(written, Mapping):
             return edges
         return tuple(dict.fromkeys(float(round(edge)) for edge in edges))
 
     def label(self, low: float, high: float, last: float) -> str:
-        """A range ends before the next one begins; of one count it is that."""
+        """Returns "LOW to HIGH-1", or the count alone if the range holds one."""
         if high == last:
             return super().label(low, high, last)
         return f"{low:.10g}" if high - 1 == low else super().label(low, high - 1, last)
 
     def check(self, metric: Any, domain: str) -> None:
-        """Its edges are whole."""
+        """Raises BadParameter unless all edges are whole."""
         if any(edge != int(edge) for edge in metric.edges):
             raise BadParameter("edges: of a count they must be whole numbers")
         super().check(metric, domain)

@@ -1,4 +1,4 @@
-"""Durations: how long something took, as a number of a unit or a timedelta."""
+"""Durations: a length of time, as a number of a unit or as a timedelta."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -17,7 +17,7 @@ _UNITS: Final[Mapping[str, timedelta]] = {
 
 
 class Duration(Number):
-    """A span of time."""
+    """A length of time."""
 
     NAME: ClassVar[str] = "duration"
     ALSO: ClassVar[str] = ", nor a timedelta"
@@ -27,7 +27,7 @@ class Duration(Number):
     PYTHON: ClassVar[str] = "Timedelta | float"
 
     def number(self, unit: str, value: Any) -> float | int:
-        """A timedelta in the metric's unit; or the number itself."""
+        """Returns a timedelta in the metric's unit, or the number itself."""
         if isinstance(value, timedelta):
             return value / _UNITS[unit]
         return super().number(unit, value)

@@ -1,4 +1,4 @@
-"""Funnels: the furthest of some steps that a device took in an epoch."""
+"""Funnels: the furthest step that a device reached in an epoch."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, Final
@@ -16,7 +16,7 @@ STEPS: Final = Entry(
 
 
 class Funnel(PastKind):
-    """Steps in order; the value is the furthest step of an epoch."""
+    """Steps in order; the value of an epoch is the furthest one."""
 
     COUNTS: ClassVar[bool] = True
     LISTS: ClassVar[str] = "steps"
@@ -24,7 +24,7 @@ class Funnel(PastKind):
     FIELD: ClassVar[tuple[str, Entry] | None] = ("steps", STEPS)
 
     def check(self, metric: Any, domain: str) -> None:
-        """It has 2 to 20 steps."""
+        """Raises BadParameter unless the metric has 2 to 20 steps."""
         if problem := STEPS.kind.problem(metric.values):
             raise BadParameter(f"steps: {problem}")
         super().check(metric, domain)
@@ -36,5 +36,5 @@ class Funnel(PastKind):
         events: Mapping[str, int],
         reported: Collection[int],  # noqa: ARG002 of its own epoch alone
     ) -> Any:
-        """The furthest step."""
+        """Returns the furthest step."""
         return max(events, key=metric.values.index)

@@ -1,7 +1,7 @@
-"""Values that were appended under the same name: each list that was ever asked is a stream apart.
+"""Lists of values that grew under the same metric name: each list has its own stream.
 
-Totals of two lists do not add, so reports of each go to a stream of their own, named by how many
-values it has: "theme" of the first list, "theme/v4" once there are four.
+Totals of two lists cannot be added. The stream's name contains the number of values: "theme" for
+the first list, "theme/v4" for a later list of four values.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ GROWN: Final = entry(
 
 
 def check_grown(metric: Any) -> None:
-    """Raises BadParameter where a metric's values cannot have grown so."""
+    """Raises BadParameter if the metric's values cannot have grown in this way."""
     if not metric.grown:
         return
     if not is_list(metric) or metric.grown[-1] >= len(metric.values):
@@ -41,9 +41,9 @@ def check_grown(metric: Any) -> None:
 
 
 def is_list(metric: Any) -> bool:
-    """Whether it asks for values that were listed one by one, so that more may follow.
+    """Returns whether the metric lists its values, so that values may be appended later.
 
-    Of a crowd, and of each cell of a breakdown, each list has to fill its own.
+    Each list needs its own minimum batch, in a crowd and in each cell of a breakdown.
     """
     return bool(
         metric.values is not None
@@ -53,7 +53,7 @@ def is_list(metric: Any) -> bool:
 
 
 def list_names(name: str, grown: Sequence[int], values: int) -> tuple[str, ...]:
-    """The stream of each list, the first one's first; name: perhaps of a tier, "theme/0.5"."""
+    """Returns each list's stream, the first list first. `name` may have a tier: "theme/0.5"."""
     if not grown:
         return (name,)
     whole, slash, tier = name.partition("/")
@@ -61,7 +61,7 @@ def list_names(name: str, grown: Sequence[int], values: int) -> tuple[str, ...]:
 
 
 def digests_of(metric: Any) -> dict[str, str]:
-    """By the stream of each list of values, SHA-256 of what it means, in hex."""
+    """Returns SHA-256, in hex, of the meaning of each list of values, by the list's stream."""
     whole = metric.definition()
     values = whole["values"]
     sizes = (*metric.grown, len(values or ()))
@@ -72,6 +72,6 @@ def digests_of(metric: Any) -> dict[str, str]:
 
 
 def tier_of(name: str) -> str:
-    """Which tier a stream is of; "" for none."""
+    """Returns the tier of a stream; "" for none."""
     last = name.rpartition("/")[2] if "/" in name else ""
     return "" if last.startswith("v") else last

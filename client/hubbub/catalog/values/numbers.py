@@ -1,4 +1,4 @@
-"""Numbers, between two or in ranges that are cut at edges."""
+"""Numbers between two limits, or in ranges between edges."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -15,8 +15,8 @@ from hubbub.mechanisms import is_number
 class Number(ValueKind):
     """A number of any unit.
 
-    NAME: of the kind, as messages have it. ALSO: what else a device takes. SIGNED: whether there
-    are any below nothing, so that a first range may be open.
+    NAME: name of the kind in messages. ALSO: other types that report() accepts. SIGNED: whether
+    numbers below 0 exist, so that the first range may be open.
     """
 
     NAME: ClassVar[str] = "number"
@@ -29,21 +29,21 @@ class Number(ValueKind):
     TYPESCRIPT: ClassVar[str] = "number"
 
     def number(self, unit: str, value: Any) -> float | int:  # noqa: ARG002 of those with a unit
-        """The number, in the metric's unit. Raises ValueOutOfDomain for what is none."""
+        """Returns the number in the metric's unit. Raises ValueOutOfDomain if it is no number."""
         if not is_number(value):
             raise ValueOutOfDomain(f"value is not a number{self.ALSO}")
         return value  # type: ignore[no-any-return]
 
     def edges(self, written: Any) -> tuple[float, ...]:
-        """Edges as a table has them, growing ones worked out; none if they are wrong."""
+        """Returns the edges of a table, with growing edges computed; none if they are invalid."""
         return edges_of(written)
 
     def label(self, low: float, high: float, last: float) -> str:  # noqa: ARG002 of counts
-        """The name of the range between two edges; `last` is the last edge of all."""
+        """Returns the name of the range from `low` to `high`; `last` is the last of all edges."""
         return f"{low:.10g} to {high:.10g}"
 
     def labels(self, edges: Sequence[float], unit: str, *, clamps: bool) -> tuple[str, ...]:
-        """What the ranges between edges are called, in order; an open end says that it is one."""
+        """Returns the names of the ranges between edges, in order, with open ends marked."""
         after = f" {unit}" if unit else ""
         edges = [edge + 0.0 for edge in edges]  # no negative zero, which JavaScript has no sign of
         texts = [f"{self.label(low, high, edges[-1])}{after}" for low, high in pairwise(edges)]
@@ -54,15 +54,15 @@ class Number(ValueKind):
         return tuple(texts)
 
     def place(self, owner: Any, value: Any) -> int:
-        """The place of a number's range, from 0; `owner` is a metric or part with unit and edges.
+        """Returns the index of a number's range, from 0; `owner` has unit and edges.
 
         Raises:
-            ValueOutOfDomain: not a number of this kind, or outside a range that refuses it.
+            ValueOutOfDomain: not a number of this kind, or outside all ranges.
         """
         return part_of(owner.edges, self.number(owner.unit, value), clamps=owner.clamps)
 
     def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:  # noqa: ARG002 no wish
-        """With the domain of numbers, or with the names of its ranges as values."""
+        """Returns the table with the limits of the numbers, or with the ranges' names as values."""
         if "edges" not in table:
             return {**table, "domain": "number"}
         edges = self.edges(table["edges"])
@@ -77,7 +77,7 @@ class Number(ValueKind):
         }
 
     def check(self, metric: Any, domain: str) -> None:
-        """Its values are its ranges; and behind them that there is no number, by its default."""
+        """Raises BadParameter unless the values are the ranges, perhaps followed by the default."""
         if metric.edges:
             default = getattr(metric, "default", None)  # a part of answers has none of its own
             escape = (default,) if isinstance(default, str) else ()
@@ -94,7 +94,7 @@ class Number(ValueKind):
         super().check(metric, domain)
 
     def code(self, metric: Any, places: Mapping[str, int], value: Any) -> Any:
-        """The number, at the nearest end if it is to be; or its range, or a value by its text."""
+        """Returns the number, clamped if the metric clamps; or the index of its range or text."""
         if metric.values is None:
             return super().code(metric, places, self.number(metric.unit, value))
         text = str(value).lower() if isinstance(value, bool) else value
@@ -103,7 +103,7 @@ class Number(ValueKind):
 
 
 def part_of(edges: Sequence[float], number: float, *, clamps: bool) -> int:
-    """Which part between edges a number is in; the last edge is of the last part."""
+    """Returns the index of the range of `number`; the last edge belongs to the last range."""
     if not clamps and not edges[0] <= number <= edges[-1]:
         raise ValueOutOfDomain(f"value is not a number in [{edges[0]:g}, {edges[-1]:g}]")
     return min(max(bisect_right(edges, number) - 1, 0), len(edges) - 2)

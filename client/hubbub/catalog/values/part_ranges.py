@@ -1,4 +1,4 @@
-"""A part of an answer that is a number, cut into ranges at its edges."""
+"""A numeric part of an answer, cut into ranges at its edges."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -22,10 +22,10 @@ OUTSIDE: Final = entry(
 
 @settings
 class PartRange:
-    """One part, in the words that a metric of a number has.
+    """One numeric part, with the attributes of a numeric metric.
 
     Raises:
-        BadParameter: kind, unit and edges say different things.
+        BadParameter: kind, unit and edges contradict each other.
     """
 
     edges: tuple[float, ...] = setting(kinds.edges(), "Where its range is cut.", "[0, 18, 65, 120]")
@@ -43,26 +43,26 @@ class PartRange:
 
     @property
     def other(self) -> bool:
-        """Nothing is beside its ranges."""
+        """Returns False: a part has no value for "other"."""
         return False
 
     @property
     def clamps(self) -> bool:
-        """Whether a number outside counts at the nearest end."""
+        """Returns whether a number outside all ranges counts in the nearest one."""
         return self.outside != "refuse"
 
     @property
     def values(self) -> tuple[str, ...]:
-        """What its ranges are called."""
+        """Returns the names of the ranges."""
         return numeric_kinds()[self.kind].labels(self.edges, self.unit, clamps=self.clamps)
 
     def place(self, value: Any) -> int:
-        """Which range a number is in. Raises ValueOutOfDomain, without the number."""
+        """Returns the index of a number's range. Raises ValueOutOfDomain, without the number."""
         return numeric_kinds()[self.kind].place(self, value)
 
 
 def _with_edges(table: Any) -> Any:
-    """The table as it was written; growing edges as its kind works them out."""
+    """Returns the table with growing edges computed."""
     if not (isinstance(table, dict) and isinstance(table.get("edges"), Mapping)):
         return table
     kind = kind_named(table.get("kind", "number"))

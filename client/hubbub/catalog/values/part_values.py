@@ -1,4 +1,4 @@
-"""Metrics of parts: how they list values, and what a device reports as the mechanism takes it."""
+"""Metrics of several parts: their lists of values, and the code that the mechanism gets."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _part_kind() -> Kind:
-    """The parts of an answer, each with its values."""
+    """Returns the kind of the field that lists each part's values."""
     words = f"a table of 2 to {MAX_PARTS} parts, each with a list of texts or of true and false, "
     words += "or a table of edges"
     listed = values_kind()
@@ -65,7 +65,7 @@ PARTS: Final = Entry(
 
 
 def asked_parts(mechanism: str, values: Sequence[str] | None) -> Mapping[str, tuple[str, ...]]:
-    """The values of each part, by its name; empty for a mechanism without parts."""
+    """Returns the values of each part by its name; empty for a mechanism without parts."""
     paired = values is not None and REGISTRY[mechanism].FAMILY == "pairs"
     return parts_of(values) if paired else {}  # type: ignore[arg-type]
 
@@ -73,7 +73,7 @@ def asked_parts(mechanism: str, values: Sequence[str] | None) -> Mapping[str, tu
 def check_ranges(
     mechanism: str, values: Sequence[str] | None, ranges: Mapping[str, PartRange]
 ) -> None:
-    """Raises BadParameter where ranges and the values that are listed say different things."""
+    """Raises BadParameter if ranges and listed values contradict each other."""
     if ranges and REGISTRY[mechanism].FAMILY != "pairs":
         raise BadParameter(f"{mechanism} is not of parts; leave ranges out")
     listed = parts_of(values or ()) if ranges else {}
@@ -83,7 +83,7 @@ def check_ranges(
 
 
 def size_of(mechanism: str, values: Sequence[str]) -> dict[str, Any]:
-    """What a mechanism is told of how many values there are."""
+    """Returns the mechanism's parameters that follow from the number of values."""
     if REGISTRY[mechanism].FAMILY == "pairs":
         return {"sizes": tuple(map(len, parts_of(values).values()))}
     if REGISTRY[mechanism].FAMILY == "vector":
@@ -97,11 +97,11 @@ def code_of(
     value: Any,
     ranges: Mapping[str, PartRange],
 ) -> int:
-    """The mechanism's value for a value of each part, as {"theme": "dark", "age": 41}.
+    """Returns the mechanism's code for values of all parts, as {"theme": "dark", "age": 41}.
 
     Raises:
-        ValueOutOfDomain: a part is unknown, missing or holds none of its values. The message names
-            parts of the catalog, never what was given.
+        ValueOutOfDomain: a part is unknown, missing, or has an unlisted value. The message contains
+            names of the catalog, never the reported value.
     """
     parts = parts_of(values)
     want = f'give each of {", ".join(parts)} one of its values, as {{"{next(iter(parts))}": ...}}'
@@ -128,7 +128,7 @@ def code_of(
 
 
 def name_of(mechanism: "PairedParts", values: Sequence[str], code: int) -> str:
-    """What people call a value of the mechanism, as "theme=dark, country=de"."""
+    """Returns the readable name of a code, as "theme=dark, country=de"."""
     parts = parts_of(values).items()
     places = zip(parts, mechanism.places_of(code), strict=True)
     return ", ".join(f"{part}={own[place]}" for (part, own), place in places)

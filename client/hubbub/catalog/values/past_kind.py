@@ -1,7 +1,7 @@
 """The contract of kinds whose value a device computes from its own past.
 
-The app reports events. A device reports an epoch's value once: of a kind that counts events once
-the epoch is over, of the others at the epoch's first event, by the epochs in its ledger.
+The app reports events. The device reports the value of an epoch once: a kind that counts events
+when the epoch is over, the others at the first event, computed from the epochs in the ledger.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -28,7 +28,7 @@ _NOT_ITS: Final[Mapping[str, str]] = {
 
 
 def without(field: str) -> Mapping[str, str]:
-    """NOT_ITS of a kind that has this field."""
+    """Returns the NOT_ITS of a kind that requires this field."""
     return {name: reason for name, reason in _NOT_ITS.items() if name != field}
 
 
@@ -45,7 +45,7 @@ class PastKind(ValueKind):
     NOT_ITS: ClassVar[Mapping[str, str]] = _NOT_ITS
 
     def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
-        """With the base values."""
+        """Returns the table with the base values."""
         if self.FIELD is None:
             return {**table, "values": [*self.base_values(None)]}
         name, says = self.FIELD
@@ -56,11 +56,11 @@ class PastKind(ValueKind):
         return {**plain, "values": [*self.base_values(says.kind.read(table[name]))]}
 
     def base_values(self, written: Any) -> Sequence[str]:
-        """The base values by what FIELD holds."""
+        """Returns the base values for the content of FIELD."""
         return tuple(written)
 
     def check(self, metric: Any, domain: str) -> None:
-        """Raises BadParameter for other fields that contradict one report an epoch."""
+        """Raises BadParameter for fields that contradict one report per epoch."""
         kind = metric.kind
         if (self.FAMILY or "listed") != REGISTRY[metric.mechanism].FAMILY:
             raise BadParameter(
@@ -87,7 +87,7 @@ class PastKind(ValueKind):
         super().check(metric, domain)
 
     def event(self, metric: Any, value: Any) -> str:
-        """The event that an app reports. Raises ValueOutOfDomain, without the value."""
+        """Returns the event of a report. Raises ValueOutOfDomain, without the value."""
         if self.VALUELESS and value is None:
             return _USE
         if self.VALUELESS:
@@ -100,16 +100,16 @@ class PastKind(ValueKind):
     def computed(
         self, metric: Any, epoch: int, events: Mapping[str, int], reported: Collection[int]
     ) -> Any:
-        """The value of an epoch, for `metric.code`.
+        """Returns the value of an epoch, for `metric.code`.
 
         Args:
             metric: of this kind.
             epoch: number of the epoch.
-            events: how often each event happened in the epoch; one at least.
-            reported: the other epochs that this device reported, as far as it remembers them.
+            events: number of occurrences of each event in the epoch; at least one event.
+            reported: other epochs that this device reported, as far as its ledger remembers them.
         """
         raise NotImplementedError
 
     def example(self, metric: Any, chance: Any) -> Any:
-        """An event, or no value."""
+        """Returns an event, or None for a kind without values."""
         return None if self.VALUELESS else chance.choice(metric.values)

@@ -1,4 +1,4 @@
-"""Rates: how often one event happened for each time that another did, as a vector of two counts."""
+"""Rates: occurrences of one event per occurrence of another, reported as a vector of both."""
 
 from collections.abc import Collection, Mapping
 from math import sqrt
@@ -19,7 +19,7 @@ class Ratio:
     """The two events of a rate. Raises BadParameter if they are the same.
 
     Args:
-        most: largest count of an event in an epoch that is reported.
+        most: largest count of an event in an epoch; larger counts are reported as this.
     """
 
     of: str = setting(kinds.text("names the event in the numerator"), "Numerator.", '"crashed"')
@@ -52,12 +52,12 @@ RATE: Final = entry(
 
 
 def longest(ratio: Ratio) -> float:
-    """The length of the longest vector."""
+    """Returns the largest length of a vector of both counts."""
     return sqrt(2) * ratio.most
 
 
 class Rate(PastKind, Vector):
-    """Counts of two events in an epoch, each up to `most`."""
+    """Counts of two events in an epoch, each at most `most`."""
 
     COUNTS: ClassVar[bool] = True
     FAMILY: ClassVar[str | None] = Vector.FAMILY
@@ -72,7 +72,7 @@ class Rate(PastKind, Vector):
     TYPESCRIPT: ClassVar[str] = "{0}"
 
     def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
-        """With its events as coordinates, and the length of the longest vector."""
+        """Returns the table with the events as coordinates, and the largest length."""
         if problem := _TABLE.problem(table.get("rate")):
             wrong("rate", f"{problem}; {_REMEDY}")
             return {**table, "kind": "rate", "values": ["1", "2"]}
@@ -85,7 +85,7 @@ class Rate(PastKind, Vector):
         }
 
     def check(self, metric: Any, domain: str) -> None:
-        """Its coordinates and the longest length follow from its rate."""
+        """Raises BadParameter unless coordinates and largest length follow from the rate."""
         ratio = metric.rate
         if ratio is None or metric.values != (ratio.of, ratio.per):
             raise BadParameter("rate: must name the two coordinates of its vector")
@@ -100,5 +100,5 @@ class Rate(PastKind, Vector):
         events: Mapping[str, int],
         reported: Collection[int],  # noqa: ARG002 of its own epoch alone
     ) -> list[float]:
-        """Both counts, each up to `most`."""
+        """Returns both counts, each at most `most`."""
         return [float(min(events.get(name, 0), metric.rate.most)) for name in metric.values]

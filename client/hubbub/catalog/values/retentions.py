@@ -1,4 +1,4 @@
-"""Retention: in which week after its first week a device is used."""
+"""Retention: the number of weeks after a device's first week in which it is used."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, Final
@@ -18,12 +18,12 @@ WEEKS: Final = Entry(
 
 
 def week_names(weeks: int) -> tuple[str, ...]:
-    """The values: a week each, from the first on, and what comes later."""
+    """Returns the values: one per week from the first on, and one for all later weeks."""
     return (*(f"week {week}" for week in range(weeks + 1)), LATER)
 
 
 class Retention(PastKind):
-    """Weeks since the first week, at the first event of a week."""
+    """Weeks since the first week, reported at the first event of a week."""
 
     EPOCH: ClassVar[str] = "week"
     VALUELESS: ClassVar[bool] = True
@@ -34,11 +34,11 @@ class Retention(PastKind):
     FIELD: ClassVar[tuple[str, Entry] | None] = ("weeks", WEEKS)
 
     def base_values(self, written: int) -> tuple[str, ...]:
-        """The names of so many weeks."""
+        """Returns the names for `written` weeks."""
         return week_names(written)
 
     def check(self, metric: Any, domain: str) -> None:
-        """Its values are those of a number of weeks."""
+        """Raises BadParameter unless the values are the names of a number of weeks."""
         weeks = len(metric.values or ()) - 2
         if problem := WEEKS.kind.problem(weeks):
             raise BadParameter(f"weeks: {problem}")
@@ -53,9 +53,9 @@ class Retention(PastKind):
         events: Mapping[str, int],  # noqa: ARG002 that there is one is enough
         reported: Collection[int],
     ) -> str:
-        """The week, counted from the first week that was reported.
+        """Returns the week, counted from the first week that the device reported.
 
-        A ledger remembers the last 64 epochs, which is more than the weeks that are counted.
+        The ledger remembers the last 64 epochs, more than the weeks that are counted.
         """
         week = epoch - min(reported, default=epoch)
         return str(metric.values[min(max(week, 0), len(metric.values) - 1)])

@@ -1,4 +1,4 @@
-"""Sets of listed values: a device reports all that it has of them."""
+"""Sets: a device reports all of the listed values that apply to it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -10,7 +10,7 @@ from hubbub.errors import BadParameter, ValueOutOfDomain
 
 
 class ValueSet(ValueKind):
-    """Several of the listed values, or none."""
+    """Any number of the listed values."""
 
     FAMILY: ClassVar[str | None] = "sets"
     ONE_TEXT: ClassVar[bool] = False
@@ -27,18 +27,18 @@ class ValueSet(ValueKind):
     TYPESCRIPT: ClassVar[str] = "readonly ({0})[] | ReadonlySet<{0}>"
 
     def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:  # noqa: ARG002 no wish
-        """As it is."""
+        """Returns the table unchanged."""
         return table
 
     def sole_choice(self, table: Mapping[str, Any]) -> Mapping[str, Any]:
-        """PrivSet."""
+        """Returns the table's mechanism, PrivSet."""
         return {**table, "mechanism": "privset"}
 
     def code(self, metric: Any, places: Mapping[str, int], value: Any) -> int:
-        """A bit for each value of a list, tuple or set.
+        """Returns the bit set of a list, tuple or set of values: bit i for the value of place i.
 
         Raises:
-            ValueOutOfDomain: no such collection, or one of its values is not listed.
+            ValueOutOfDomain: not a list, tuple or set, or one of its values is not listed.
         """
         if not isinstance(value, list | tuple | AbstractSet):
             raise ValueOutOfDomain("the value is not a list or set; pass one, empty for nothing")
@@ -55,19 +55,19 @@ class ValueSet(ValueKind):
         return code
 
     def named(self, values: Sequence[str], code: Any) -> str:
-        """Its members."""
+        """Returns the names of the members."""
         return ", ".join(name for at, name in enumerate(values) if code >> at & 1) or "none"
 
     def meanings(self, values: Sequence[str], randomizer: Any) -> dict[str, Any]:  # noqa: ARG002 a bit each
-        """No value, and each alone."""
+        """Returns the empty set, and each value alone."""
         return {"none": 0, **{f"{name} alone": 1 << place for place, name in enumerate(values)}}
 
     def example(self, metric: Any, chance: Any) -> list[str]:
-        """Two values on average."""
+        """Returns two values on average."""
         return [value for value in metric.values if chance.random() < 2 / len(metric.values)]
 
     def reader(self, metric: Any) -> Callable[[Any], Any]:
-        """Values with | between them. Raises BadParameter for a value that holds one."""
+        """Returns a reader of values separated by |. Raises BadParameter if a value contains |."""
         if odd := next((value for value in metric.values or () if "|" in value), None):
             raise BadParameter(
                 f'metric "{metric.name}": its value "{odd[:60]}" holds |, which stands between the '

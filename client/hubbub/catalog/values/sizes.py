@@ -1,4 +1,4 @@
-"""Sizes: how many bytes something has, as a number of a unit or a text such as "1.5 MiB"."""
+"""Sizes: a number of bytes, as a number of a unit or as a text such as "1.5 MiB"."""
 
 import re
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ class Size(Number):
     PYTHON: ClassVar[str] = "float | str"
 
     def number(self, unit: str, value: Any) -> float | int:
-        """A text in the metric's unit; or the number itself."""
+        """Returns a text's size in the metric's unit, or the number itself."""
         match = _SIZE.fullmatch(value) if isinstance(value, str) else None
         if match and (size := _BYTES_OF.get(match[2].lower())):
             return float(match[1]) * size / _UNITS[unit]

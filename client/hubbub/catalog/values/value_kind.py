@@ -1,7 +1,7 @@
-"""The contract of a kind of value: all that is asked of what apps report, whatever mechanism.
+"""The contract of a kind of value: everything that depends on the type of reported values.
 
-Each kind becomes what mechanisms know: listed values, of which a range of numbers is one, a number
-between two, a set or a vector. So totals, answers and promises are those of mechanisms.
+Each kind maps to a domain of mechanisms: listed values (also for ranges of numbers), a number
+between two limits, a set, or a vector. Totals, answers and promises depend on the mechanism alone.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,20 +18,20 @@ Complain = Callable[[str, str], None]
 
 
 class ValueKind:
-    """A value as the mechanism takes it: one of those listed, a string or a number.
+    """A listed value, a string or a number, as the mechanism takes it; base of the named kinds.
 
-    Kinds with a name say in their own file what differs, and have a line in value_kinds.py.
+    Each named kind overrides what differs in its own module, and has a line in value_kinds.py.
 
-    FAMILY: of the mechanisms that take such values, and no others do; None for several.
-    NUMERIC: whether it is a number. UNITS: that it is measured in; empty for any.
-    ONE_TEXT: whether each listed value is reported by its text. TAKES_OTHER: whether some value may
-    stand for all that are not listed. SETS: what its totals are of; those of one kind join.
-    LISTS: what people call its values. CROWD: the mechanism of its crowds; "" for any.
-    NOT_ITS: fields that its table has not, with the reason. BESIDE: what its `kind` stands with.
-    COLUMN: what a column of a file of values is. MEASURED: whether its values carry a unit.
-    COUNTS: whether a device reports once the epoch is over, by how often what happened in it.
+    FAMILY: the mechanism family that only this kind uses; None if there are several.
+    NUMERIC: whether it is a number. UNITS: permitted units; empty for any.
+    ONE_TEXT: whether a listed value is reported as its text. TAKES_OTHER: whether a value may
+    stand for all unlisted ones. SETS: subject of the totals; kinds with an equal one can be joined.
+    LISTS: what messages call its values. CROWD: the mechanism of its crowds; "" for any.
+    NOT_ITS: fields that it must not have, with the reason. BESIDE: fields that `kind` may join.
+    COLUMN: content of a column in a file of values. MEASURED: whether its values have a unit.
+    COUNTS: whether a device reports when the epoch is over, by the counts of its events.
     VALUELESS: whether the app reports no value.
-    PYTHON, TYPESCRIPT: the type of what an app reports, by that of a listed value.
+    PYTHON, TYPESCRIPT: type of a reported value, given the type of a listed one.
     """
 
     FAMILY: ClassVar[str | None] = None
@@ -57,20 +57,20 @@ class ValueKind:
     TYPESCRIPT: ClassVar[str] = "{0}"
 
     def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
-        """A metric's table with the values or the domain that the kind means."""
+        """Returns a metric's table with the values or the domain that the kind implies."""
         if "edges" in table:
             wrong("edges", 'are of a number; write kind = "number" beside them, or another')
             return {**table, "values": table.get("values", [*BOOLEANS])}
         return table
 
     def sole_choice(self, table: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG002 of others
-        """What `mechanism = "auto"` is where one mechanism answers; empty where several do."""
+        """Returns the table for `mechanism = "auto"`; empty if several mechanisms can answer."""
         return {}
 
     def check(self, metric: Any, domain: str) -> None:
         """Raises BadParameter if kind, edges, unit and values contradict each other.
 
-        `domain` is that of the mechanism: "categories", "numbers", "strings" or "vectors".
+        `domain` is the mechanism's: "categories", "numbers", "strings" or "vectors".
         """
         if getattr(metric, "rate", None) and "rate" in self.NOT_ITS:  # a part of answers has none
             raise BadParameter(f"rate: {self.NOT_ITS['rate']}")
@@ -83,10 +83,10 @@ class ValueKind:
             raise BadParameter('other: is for listed values without a value "other"; leave it out')
 
     def code(self, metric: Any, places: Mapping[str, int], value: Any) -> Any:
-        """The mechanism's value for a reported value; `places` are those of the listed values.
+        """Returns the mechanism's code of a reported value; `places`: the index of listed values.
 
         Raises:
-            ValueOutOfDomain: not one of the metric's values; the message never shows it.
+            ValueOutOfDomain: not one of the metric's values; the message never contains it.
         """
         if metric.values is None:
             if metric.clamps and is_number(value):
@@ -104,15 +104,15 @@ class ValueKind:
         return code
 
     def named(self, values: Sequence[str], code: Any) -> str:
-        """What people call a value of the mechanism."""
+        """Returns the readable name of a mechanism's code."""
         return str(values[code])
 
     def meanings(self, values: Sequence[str], randomizer: Any) -> dict[str, Any]:  # noqa: ARG002 of others
-        """What a payload may have meant: a name for people, and the mechanism's own value."""
+        """Returns the possible values behind a payload: readable name to the mechanism's code."""
         return {name: index for index, name in enumerate(values)}
 
     def example(self, metric: Any, chance: Any) -> Any:
-        """A value that an app may report, drawn by the `random.Random` in `chance`."""
+        """Returns a value that an app may report, drawn by the `random.Random` in `chance`."""
         if metric.values is not None:
             return chance.choice(metric.values)
         if "low" in metric.parameters:
@@ -120,9 +120,9 @@ class ValueKind:
         return f"load {chance.randrange(1000)}"
 
     def columns(self, metric: Any) -> Sequence[str]:
-        """What a value takes several columns of a file for; none where it takes one."""
+        """Returns the columns of a file that hold one value together; none for a single column."""
         return [*metric.parts]
 
     def reader(self, metric: Any) -> Callable[[Any], Any]:  # noqa: ARG002 of others
-        """From a file's cell, or its cells by column, to what an app reports."""
+        """Returns the function from a file's cell, or its cells by column, to a reported value."""
         return lambda cell: cell

@@ -1,4 +1,4 @@
-"""Kinds of values that apps have, by what a catalog calls them."""
+"""The kinds of values, by their names in a catalog."""
 
 from typing import Any, Final
 
@@ -35,17 +35,17 @@ KINDS: Final[dict[str, ValueKind]] = {
 
 
 def kind_named(name: Any) -> ValueKind:
-    """The kind that a table names; LISTED for no name, or for one that none has."""
+    """Returns the kind with this name; LISTED for no name or an unknown one."""
     return KINDS.get(name, LISTED) if isinstance(name, str) else LISTED
 
 
 def numeric_kinds() -> dict[str, Number]:
-    """Those that are numbers, by name."""
+    """Returns the numeric kinds by name."""
     return {name: kind for name, kind in KINDS.items() if isinstance(kind, Number)}
 
 
 def check_family(metric: Any) -> None:
-    """Raises BadParameter where kind and mechanism say different things of sets, or of vectors."""
+    """Raises BadParameter if only one of kind and mechanism is for sets, or for vectors."""
     mechanism, family = metric.mechanism, REGISTRY[metric.mechanism].FAMILY
     own = kind_named(metric.kind)
     if family == own.FAMILY:

@@ -1,4 +1,4 @@
-"""Vectors, whose mean is asked for: how a table names their numbers, what a device reports."""
+"""Vectors, of which the mean is estimated: the names of coordinates, and the reported value."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
@@ -17,7 +17,7 @@ from hubbub.mechanisms.probability import MIN_EPSILON
 
 
 def _coordinates() -> Kind:
-    """Names of coordinates, or how many there are."""
+    """Returns the kind of the field with the coordinates' names, or their number."""
     words = f"a list of 2 to {MAX_DIMENSIONS} texts, none twice; or how many there are"
     listed = values_kind()
 
@@ -73,7 +73,7 @@ _NOT_OF_ONE: Final = (
 
 
 class Vector(ValueKind):
-    """A number for each of its coordinates, which are listed as its values."""
+    """One number per coordinate; the coordinates are listed as values."""
 
     FAMILY: ClassVar[str | None] = "vector"
     ONE_TEXT: ClassVar[bool] = False
@@ -93,7 +93,7 @@ class Vector(ValueKind):
     TYPESCRIPT: ClassVar[str] = "readonly number[] | Float32Array | Float64Array"
 
     def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
-        """With its coordinates as what is listed."""
+        """Returns the table with its coordinates as listed values."""
         plain = {name: value for name, value in table.items() if name != "coordinates"}
         coordinates = table.get("coordinates")
         if coordinates is None:
@@ -105,7 +105,7 @@ class Vector(ValueKind):
         return {**plain, "values": ["1", "2"]}
 
     def sole_choice(self, table: Mapping[str, Any]) -> Mapping[str, Any]:
-        """With a pool as large as epsilon asks for; none of a crowd, from which epsilon follows."""
+        """Returns the table, with a pool that fits its epsilon unless a promise decides epsilon."""
         if "central_epsilon" in table or "crowd" in table:
             return {**table, "mechanism": _CODES}
         from hubbub.mechanisms.vector_codes import pool_for  # noqa: PLC0415 of vectors alone
@@ -115,7 +115,7 @@ class Vector(ValueKind):
         return {**pool, **table, "mechanism": _CODES}
 
     def check(self, metric: Any, domain: str) -> None:
-        """Its dimensions are its coordinates, and nothing of it is released."""
+        """Raises BadParameter if dimensions or a release are written."""
         if "dimensions" in metric.parameters:
             raise BadParameter("dimensions of a vector follow from its coordinates")
         if metric.release:
@@ -123,10 +123,10 @@ class Vector(ValueKind):
         super().check(metric, domain)
 
     def code(self, metric: Any, places: Mapping[str, int], value: Any) -> tuple[float, ...]:  # noqa: ARG002 in their order
-        """A sequence of numbers, in the order of the coordinates: what is too long made shorter.
+        """Returns the numbers in the order of the coordinates, scaled down to the largest length.
 
         Raises:
-            ValueOutOfDomain: another number of them, or one that is not a finite number.
+            ValueOutOfDomain: another number of coordinates, or a number that is not finite.
         """
         mechanism = metric.randomizer
         vector = value.tolist() if hasattr(value, "tolist") else value  # an array of numpy's
@@ -151,22 +151,22 @@ class Vector(ValueKind):
         return tuple(shorter * x for x in scaled)
 
     def named(self, values: Sequence[str], code: Any) -> str:  # noqa: ARG002 all alike
-        """Every vector has the same name."""
+        """Returns the same name for every vector."""
         return "vectors"
 
     def meanings(self, values: Sequence[str], randomizer: Any) -> dict[str, Any]:
-        """Each end of each axis, in the order of the mechanism's probes."""
+        """Returns both ends of each axis, in the order of the mechanism's probes."""
         signs = [f"{name} {end}" for name in values for end in ("alone, up", "alone, down")]
         return dict(zip(signs, randomizer.probes(), strict=False))
 
     def example(self, metric: Any, chance: Any) -> list[float]:
-        """Coordinates of a normal law."""
+        """Returns coordinates from a normal distribution."""
         return [chance.gauss(0.0, 1.0) for _ in metric.values]
 
     def columns(self, metric: Any) -> Sequence[str]:
-        """One for each coordinate."""
+        """Returns one column per coordinate."""
         return metric.values or ()
 
     def reader(self, metric: Any) -> Callable[[Any], Any]:
-        """Its numbers, by column."""
+        """Returns a reader of the numbers, by column."""
         return lambda texts: [float(texts[name]) for name in metric.values]

@@ -23,7 +23,7 @@ _random: Final = secrets.SystemRandom()
 
 
 class Background:
-    """A daemon thread; a forked child has none until it reports."""
+    """A daemon thread; a forked child starts its own at its first report."""
 
     def __init__(
         self,
@@ -57,11 +57,11 @@ class Background:
                 self._thread = self._started()
 
     def _is_running(self) -> bool:
-        """Whether a thread is running: an exception injected by the app may end it."""
+        """Returns whether a thread is running: an exception injected by the app may end it."""
         return self._thread is not None and self._thread.is_alive()
 
     def _started(self) -> threading.Thread | None:
-        """Starts the thread; None if the system starts none now, to be tried at the next wake."""
+        """Returns the new thread; None if the system starts none now: the next wake tries again."""
         thread = threading.Thread(target=self._run, name="hubbub-sender", daemon=True)
         try:
             thread.start()
@@ -81,7 +81,7 @@ class Background:
         """Does nothing before a fork: everything that the thread uses stops by itself."""
 
     def after_fork_in_parent(self) -> None:
-        """Makes the parent look now and then for reports that children leave behind."""
+        """Makes the parent look regularly for reports that ended children left."""
         self._look_seconds = _LOOK_SECONDS
         self.wake()
 
@@ -112,7 +112,7 @@ class Background:
                 return
 
     def _idle_seconds(self, due: float | None) -> float | None:
-        """How long there is nothing to do unless something is reported; None for ever."""
+        """Returns the time until the next work without a report, in seconds; None for never."""
         if due is not None:
             return max(0.0, due - self._clock.monotonic())
         fetching = (
@@ -127,7 +127,7 @@ class Background:
         return min((look for look in looks if look is not None), default=None)
 
     def _step(self, due: float | None) -> float | None:
-        """Enters, and sends if due; returns when to send next, or None if nothing waits."""
+        """Enters, and sends if due; returns the time of the next send, or None if nothing waits."""
         left_over = self._first and self._sender.waiting() > 0
         self._sender.fetch_models(_STATE_RETRY_SECONDS * 2)
         self._sender.enter(gently=True)

@@ -72,7 +72,7 @@ class Purse:
 
     @property
     def held(self) -> list[tuple[str, int, int]]:
-        """Reports that wait for a token: stream, first and last epoch."""
+        """Returns reports that wait for a token: stream, first and last epoch."""
         return [(stream, epoch, epoch) for stream, epoch, _ in sorted(self._lacking)]
 
     def fetch(self, timeout_seconds: float) -> None:
@@ -103,7 +103,7 @@ class Purse:
                 )
 
     def seconds_to_next(self) -> float | None:
-        """Seconds until the next request that no report waits for; None without an issuer."""
+        """Returns seconds until the next request that no report waits for; None with no issuer."""
         if self._ask is None:
             return None
         now = self._clock.now()
@@ -120,7 +120,7 @@ class Purse:
         return max(_SHORTEST_SECONDS, put_off, min([*moments, *ends]))
 
     def give(self, reports: Sequence[OutboxReport]) -> Mapping[int, Minted]:
-        """Assigns tokens to reports for good; reports without one are held from now on.
+        """Assigns tokens to reports for good; reports without a token are held from now on.
 
         Raises:
             StateUnusable: it could not be stored; no report may leave.
@@ -144,7 +144,7 @@ class Purse:
             self._state.wallet(lambda wallet: wallet.settle(gone))
 
     def after_fork_in_child(self) -> None:
-        """In a forked child: who was asking is the parent."""
+        """Resets a forked child: its parent owns running requests."""
         self._lock = NoReentryLock()
 
     @property
@@ -152,7 +152,7 @@ class Purse:
         return sorted({metric.epoch for metric in self._bundle.streams.values()})
 
     def _kinds(self, length: str, epoch: int) -> dict[Kind, int]:
-        """What is requested together, with numbers of tokens, in the order of names."""
+        """Returns what one request contains: numbers of tokens, in the order of names."""
         return {
             (name, epoch, self._key): metric.limits.reports_per_epoch
             for name, metric in sorted(self._bundle.streams.items())
@@ -172,14 +172,14 @@ class Purse:
         return [fromkey for fromkey in dict.fromkeys(due) if self._is_open(*fromkey)]
 
     def _wanted(self) -> list[tuple[str, int]]:
-        """The epochs of waiting reports for which the issuer was not asked yet."""
+        """Returns epochs of waiting reports for which the issuer was not asked yet."""
         streams = self._bundle.streams
         pairs = ((name, epoch) for name, epoch, _ in self._lacking if name in streams)
         kinds = ((streams[name].epoch, epoch) for name, epoch in pairs)
         return [kind for kind in kinds if kind not in self._answered]
 
     def _is_open(self, length: str, epoch: int) -> bool:
-        """Whether the issuer has not answered for this epoch, here or in another process."""
+        """Returns whether the issuer has not answered for this epoch, in any process."""
         if (length, epoch) in self._answered:
             return False
         if self._clock.now() >= _too_late(epoch, length):
@@ -191,7 +191,7 @@ class Purse:
         return not is_pending
 
     def _moment(self, length: str, epoch: int) -> float:
-        """When the tokens of an epoch are requested: at a moment of the previous epoch.
+        """Returns the time of the request for an epoch: a moment of the previous epoch.
 
         PRIVACY: it follows from the secret alone, and so does not reveal when the device reports.
         """
@@ -267,7 +267,7 @@ class Purse:
         self._note(length, epoch)
 
     def _refused(self, stream: str) -> list[bytes]:
-        """No outputs, because the account has had its tokens of this epoch, for another device."""
+        """Returns no outputs: the account has had its tokens of this epoch, for another device."""
         self._diagnostics.warn_once(
             "tokens_had",
             'this account has had its tokens of "%s": reports of this epoch expire',
@@ -286,7 +286,7 @@ class Purse:
 
 
 def with_token(report: OutboxReport, minted: Minted | None) -> SealedReport:
-    """The report to send, with its token if it has one."""
+    """Returns the report to send, with its token if it has one."""
     token = minted.token(report.sealed) if minted else b""
     return SealedReport(
         stream=report.stream,
@@ -298,12 +298,12 @@ def with_token(report: OutboxReport, minted: Minted | None) -> SealedReport:
 
 
 def _too_late(epoch: int, length: str) -> int:
-    """When the shuffler stops accepting reports of an epoch, in seconds since 1970."""
+    """Returns when the shuffler stops accepting reports of an epoch, in seconds since 1970."""
     return epoch_start(epoch + 1, length) + grace_seconds(length)
 
 
 def asking(bundle: Bundle, account: Account | None) -> "AskIssuer | None":
-    """The function that asks the bundle's issuer; None if the bundle names none.
+    """Returns the function that asks the bundle's issuer; None if the bundle names none.
 
     Raises:
         BadParameter: the account is invalid or missing, or what tokens need is not installed.

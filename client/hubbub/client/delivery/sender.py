@@ -1,7 +1,7 @@
-"""The sender: seals what was drawn, enters it in the outbox, submits it; never once as two.
+"""The sender: seals payloads, enters them in the outbox, and submits each report exactly once.
 
-A report is sealed once, as it enters the outbox: every attempt to send it is the same bytes, also
-after a restart, and the shuffler knows a resend by that.
+A report is sealed once, when it enters the outbox. Every attempt sends the same bytes, also after a
+restart, so that the shuffler recognizes a resend.
 """
 
 import threading
@@ -53,7 +53,7 @@ _HURRY: Final = 1000
 
 
 class Sender:
-    """Moves what a reporter drew into the state, and from there into a transport."""
+    """Moves drawn payloads into the state, and from there into a transport."""
 
     def __init__(
         self,
@@ -84,16 +84,16 @@ class Sender:
 
     @property
     def failures(self) -> int:
-        """Of submissions, in a row."""
+        """The number of consecutive failed submissions."""
         return self._failures
 
     @property
     def is_done(self) -> bool:
-        """Whether no report waited when this last looked, not even one that is held back."""
+        """Whether no report waited at the last look, not even one that is held back."""
         return not self._waiting
 
     def enter(self, *, gently: bool = False) -> None:
-        """Seal and store all payloads that this process, or one that ended, drew; all or none.
+        """Seals and stores all payloads that this process, or an ended one, drew; all or none.
 
         With `gently` it pauses between seals, so that threads of the app never wait long.
 
@@ -119,22 +119,22 @@ class Sender:
                 self._enter_own(gently=gently)
 
     def keep_running(self) -> None:
-        """Keep that the device runs, before anything that it says can leave.
+        """Records that the device runs, before any report about it can leave.
 
-        A program that ends as soon as it has reported is filled up by the next one.
+        If the program ends directly after a report, its next start sends the defaults.
 
         Raises:
-            StateUnusable: nothing was kept; `enter` does it, too.
+            StateUnusable: nothing was recorded; `enter` records it too.
         """
         with self._entering.within():
             self._keep_running(self._clock.now())
 
     def waiting(self) -> int:
-        """How many reports wait that may be sent."""
+        """Returns the number of reports that wait and may be sent."""
         return 0 if self._reporter.is_local else self._state.waiting(self._held_back())
 
     def has_covered(self) -> bool:
-        """Whether reports wait of epochs that are over, of metrics with a default."""
+        """Returns whether reports of past epochs wait, of metrics with a default."""
         exclusions = held_back(self._bundle, self._clock.now())
         if not exclusions:
             return False
@@ -143,7 +143,7 @@ class Sender:
         )
 
     def seconds_to_cover(self) -> float | None:
-        """Until the next epoch is over that a default may have to be said of; None for never."""
+        """Returns seconds until the next epoch ends that may need a default; None for never."""
         return seconds_to_next(self._bundle, self._clock.now())
 
     def _held_back(self) -> Held:
@@ -151,10 +151,10 @@ class Sender:
         return [*exclusions, *self._purse.held] if self._purse else exclusions
 
     def attempt(self, timeout_seconds: float) -> float | None:
-        """Submit once: how long to wait before the next attempt; None if nothing is left to send.
+        """Submits once; returns seconds until the next attempt, or None if nothing is left.
 
         Raises:
-            StateUnusable: nothing was sent, or the shuffler's answer could not be kept.
+            StateUnusable: nothing was sent, or the shuffler's answer could not be stored.
         """
         started = self._clock.monotonic()
         # Another thread may be in the middle of a submission: wait no longer than promised.
@@ -168,14 +168,14 @@ class Sender:
 
     @property
     def awaits_models(self) -> bool:
-        """Whether examples wait for the state of their model."""
+        """Returns whether examples wait for the state of their model."""
         return self._reporter.awaits_models
 
     def fetch_models(self, timeout_seconds: float) -> None:
-        """Ask for the state of models, by a submission without a report, if examples wait for it.
+        """Requests the state of models, by a submission without reports, if examples wait for it.
 
-        PRIVACY: it says nothing; who answers knows that some model's round is this device's, which
-        its report will say, too.
+        PRIVACY: the shuffler learns that this round of some model is the device's, which its report
+        would show as well.
         """
         if not (self.awaits_models and timeout_seconds > 0) or self._stopped.is_set():
             return
@@ -193,16 +193,16 @@ class Sender:
                 self._diagnostics.warn_once("models", "the state of models is refused: %s", error)
 
     def fetch_tokens(self, timeout_seconds: float) -> None:
-        """Ask for the tokens that are due. Raises StateUnusable where they could not be kept."""
+        """Requests the tokens that are due. Raises StateUnusable if they could not be stored."""
         if self._purse and self._reporter.is_on and not self._stopped.is_set():
             self._purse.fetch(min(timeout_seconds, _CALL_SECONDS))
 
     def seconds_to_tokens(self) -> float | None:
-        """Until tokens are due; None where reports go without."""
+        """Returns seconds until tokens are due; None if reports need none."""
         return self._purse.seconds_to_next() if self._purse and self._reporter.is_on else None
 
     def stop(self, wait_seconds: float) -> None:
-        """Submit nothing more, end what is being submitted, and enter what is being entered."""
+        """Submits nothing more, and waits for running submissions and entries."""
         self._stopped.set()
         if not self._sending.is_ours():  # a transport's own lock may be, too
             self._transport.close()
@@ -211,11 +211,11 @@ class Sender:
                 pass
 
     def is_busy_here(self) -> bool:
-        """Whether this thread is in the middle of entering, sending or a report."""
+        """Returns whether this thread is inside a report, an entry or a submission."""
         return any(lock.is_ours() for lock in (self._entering, self._sending, self._reporter.lock))
 
     def await_others(self, wait_seconds: float) -> None:
-        """Let another process of the app end a submission of what has been purged since."""
+        """Waits until no other process of the app submits reports that were purged meanwhile."""
         deadline = self._clock.monotonic() + wait_seconds
         while self._may_be_in_flight() and self._clock.monotonic() < deadline:
             self._clock.sleep(_LOOK_SECONDS)
@@ -227,20 +227,20 @@ class Sender:
             return True
 
     def go_on(self) -> None:
-        """Submit again."""
+        """Submits again."""
         self._stopped.clear()
 
     def before_fork(self) -> None:
-        """Before a fork: nobody is inside OpenSSL, whose locks a child would inherit for ever."""
+        """Waits until no thread is inside OpenSSL, whose locks a child would inherit locked."""
         self._held = self._sealing.acquire(timeout=_HOLD_SECONDS)
 
     def after_fork_in_parent(self) -> None:
-        """After a fork, in the parent."""
+        """Continues in the parent."""
         if self._held:
             self._sealing.release()
 
     def after_fork_in_child(self) -> None:
-        """After a fork, in the child: what was being entered and sent is the parent's."""
+        """Resets a child: running entries and submissions are its parent's."""
         self._entering, self._sending = NoReentryLock(), NoReentryLock()
         self._sealing = threading.Lock()
         self._stopped = threading.Event()
@@ -260,7 +260,7 @@ class Sender:
     def _enter(
         self, drawn: Sequence[tuple[int, PendingPayload]], owner: str, *, gently: bool
     ) -> DeviceState | None:
-        """Where the device stands once it is entered; None if there was nothing to enter."""
+        """Enters payloads; returns the device's state afterwards, or None if there were none."""
         if not drawn:
             return None
         entries: list[OutboxEntry] = []
@@ -307,7 +307,7 @@ class Sender:
         key: OpeningKeyPublic,
         dummy: bytes = FILLER,
     ) -> OutboxEntry:
-        """It, sealed; a filler as long as a report, and a dummy as one."""
+        """Returns the sealed entry; fillers and dummies have the length of a report."""
         payload, info = drawn.payload or dummy, seal_info(drawn.stream, drawn.epoch)
         if payload == FILLER:
             payload = bytes(metric.randomizer.layout.payload_bytes)
@@ -363,10 +363,10 @@ class Sender:
         tokens: Mapping[int, Minted],
         timeout_seconds: float,
     ) -> tuple[dict[int, str], TryAgain | None]:
-        """What became of reports; of those it does not name nothing is known, by the failure.
+        """Returns the fates of reports, and the failure that leaves all others unknown, if any.
 
-        What is refused as a whole is sent by halves: one that can never be taken takes no other
-        along.
+        If the whole submission is refused for good, halves are sent: one report that can never be
+        accepted does not block the others.
         """
         deadline = self._clock.monotonic() + timeout_seconds
         fates: dict[int, str] = {}
@@ -403,7 +403,7 @@ class Sender:
         return fates, TryAgain(refused) if refused else None
 
     def _hear(self, notice: bytes) -> None:
-        """Keep what the operator lets everybody know; what cannot be kept is heard again."""
+        """Stores the operator's notice; if that fails, the next answer brings it again."""
         if not notice or notice == self._heard:
             return
         try:

@@ -38,29 +38,29 @@ class Waits:
         self._after = 0.0 if bundle.development else grace / _AFTER
 
     def before_sending(self, *, left_over: bool) -> float:
-        """The delay before entered reports are sent; `left_over` if they waited in a past run."""
+        """Returns the delay before entered reports are sent; `left_over`: from a past run."""
         longest = min(self._hold, _LEFT_OVER_SECONDS) if left_over else self._hold
         return _random.uniform(0, longest)
 
     def after_an_epoch(self) -> float:
-        """The delay before reports that waited for the end of their epoch are sent.
+        """Returns the delay before reports that waited for the end of their epoch are sent.
 
         All devices know that moment: they are spread over hours, if the epoch has hours.
         """
         return _random.uniform(0, self._after)
 
     def before_trying_again(self, failures: int, min_seconds: float) -> float:
-        """The delay after consecutive failures, at least `min_seconds`."""
+        """Returns the delay after consecutive failures, at least `min_seconds`."""
         if failures <= _TRIES_AT_ONCE:
             return min_seconds
         return max(min_seconds, _random.uniform(0, self._apart))
 
 
 def soon(failures: int) -> float:
-    """A delay by exponential backoff with full jitter, while the caller waits."""
+    """Returns a delay by exponential backoff with full jitter, while the caller waits."""
     return _random.uniform(0, longest_soon(failures))
 
 
 def longest_soon(failures: int) -> float:
-    """The largest delay of `soon`."""
+    """Returns the largest delay of `soon`."""
     return min(_LONGEST_SECONDS, _FIRST_SECONDS * 2.0 ** min(failures, 20))

@@ -1,1 +1,1 @@
-"""What a device keeps: its secret, its ledger and outbox, in a folder of its user or in memory."""
+"""The state of a device: its secret, ledger and outbox, in a folder of its user or in memory."""

@@ -24,7 +24,7 @@ class Consent:
         max_local: largest local epsilon that the person allows; None for `preference`.
 
     Raises:
-        ValueError: nobody can have decided this.
+        ValueError: values that no decisions can produce.
     """
 
     generation: int = 0
@@ -46,22 +46,22 @@ class Consent:
 
     @property
     def local(self) -> float:
-        """The largest local epsilon of any report."""
+        """Returns the largest local epsilon of any report."""
         return self.preference if self.max_local is None else self.max_local
 
 
 def is_on(generation: int) -> bool:
-    """Whether the person lets this device report."""
+    """Returns whether the person lets this device report."""
     return generation % 2 == 0
 
 
 def turned(generation: int, *, on: bool) -> int:
-    """The number after reporting is switched; unchanged if it was so before."""
+    """Returns the number after reporting is switched; unchanged if it was so before."""
     return generation + (on != is_on(generation))
 
 
 def agreed(earlier: Consent, later: Consent, *, ordered: bool) -> Consent:
-    """The consent that follows from two copies of the state.
+    """Returns the consent that follows from two copies of the state.
 
     If `ordered`, the later copy continues the earlier one and holds. Otherwise the stricter value
     of each decision holds.

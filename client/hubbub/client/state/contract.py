@@ -1,7 +1,7 @@
-"""What a device keeps: its secret, its ledger, what waits to be sent, whether it may report.
+"""The contract of a device's state: its secret, its ledger, its outbox and its consent.
 
-Two keepers: `FolderState` for real devices; `MemoryState` for simulated ones, for tests, and for a
-device where nothing can be kept.
+Two implementations: `FolderState` for real devices; `MemoryState` for simulated ones, for tests,
+and for a device that can store nothing.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -89,7 +89,7 @@ class OutboxReport:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A payload that was given up: of which stream, and why."""
+    """A discarded payload: its stream and the reason."""
 
     stream: str
     reason: str
@@ -108,133 +108,133 @@ class PayloadRecord:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much may wait to be sent; the oldest goes first."""
+    """How much may wait to be sent; above that the oldest is discarded."""
 
     reports: int = 10_000
     size_bytes: int = 16 << 20
 
 
 class State(Protocol):
-    """Where a device keeps what must outlive a call. Any method but `note` may raise StateUnusable.
+    """Storage of all data that must outlive a call. All methods but `note` may raise StateUnusable.
 
     Safe between threads; FolderState also between processes.
     """
 
     def device_state(self) -> DeviceState:
-        """Where the device stands now; the caller's own copy."""
+        """Returns the device's current state; the caller's own copy."""
         ...
 
     def has_room(self, size_bytes: int) -> bool:
-        """Whether another payload of this size can be noted. No I/O."""
+        """Returns whether another payload of this size can be noted. No I/O."""
         ...
 
     def note(self, drawn: PendingPayload) -> int:
-        """Hold a payload in memory that outlives this process: its number. Numbers grow. No I/O."""
+        """Holds a payload in memory that outlives this process; returns its number. No I/O."""
         ...
 
     def enter(
         self, entries: Sequence[OutboxEntry], lost: Sequence[Dropped], upto: int, owner: str = ""
     ) -> tuple[list[Dropped], DeviceState]:
-        """Charge and keep payloads, whole or not at all.
+        """Charges and stores payloads, all or none.
 
-        Those that were entered before, by a call that raised all the same, are not entered again.
+        After an error a repeated call does not enter the same payloads again.
 
         Args:
-            entries: payloads to charge and to keep.
+            entries: payloads to charge and store.
             lost: payloads that cannot be sealed; counted.
-            upto: the number of the last payload noted that is settled by this.
-            owner: whose notes they are, if an orphan's.
+            upto: number of the last noted payload that this call settles.
+            owner: the ended process whose notes they are, if any.
 
         Returns:
-            The payloads that were given up, `lost` first; and where the device stands then.
+            The discarded payloads, `lost` first; and the device's state afterwards.
         """
         ...
 
     def orphans(self) -> Iterator[tuple[str, list[tuple[int, PendingPayload]]]]:
-        """What processes that ended had noted and not entered, by owner. Enter it at once."""
+        """Yields what ended processes noted and did not enter, by owner. Enter it at once."""
         ...
 
     def ran(self, running: Sequence[tuple[Metric, int]]) -> None:
-        """Keep that the device runs in these epochs, for the default to be said of them."""
+        """Records that the device runs in these epochs, so that their default can be reported."""
         ...
 
     def take(
         self, most: int, max_bytes: int, now: float, exclusions: Held = NOTHING
     ) -> tuple[list[OutboxReport], list[Dropped]]:
-        """Reports to send now, in random order, ours alone for a while; and those now too late.
+        """Returns reports to send now, in random order, claimed for a while; and reports too late.
 
-        None of what is held.
-        What was spent is written down, in two places, before this returns.
+        Leaves out what `exclusions` holds back.
+        What was spent is stored in two places before this returns.
         """
         ...
 
     def record_results(self, fates: Mapping[int, str]) -> int:
-        """Reports that were taken have met their fate: how many wait now."""
+        """Records the fates of claimed reports; returns the number that waits now."""
         ...
 
     def release(self, ids: Iterable[int]) -> None:
-        """Reports that were taken could not be sent: others may try."""
+        """Releases claimed reports that could not be sent, so that other processes may try."""
         ...
 
     def purged_in_flight(self, now: float) -> int:
-        """How many reports that were purged are on their way at this moment, in any process."""
+        """Returns the number of purged reports that a process may be sending now."""
         ...
 
     def waiting(self, exclusions: Held = NOTHING) -> int:
-        """How many reports wait to be sent, but for what is held."""
+        """Returns the number of reports that wait, without those held back."""
         ...
 
     def payload_records(self) -> list[PayloadRecord]:
-        """The payloads of the past that are still remembered, oldest first."""
+        """Returns the records of past payloads that are still stored, oldest first."""
         ...
 
     def consent(self, *, on: bool, forget: bool, now: float) -> list[Dropped]:
-        """Switch reporting. Off purges what waits, and says what; `forget` all but sums, too."""
+        """Switches reporting. Off purges and returns what waits; `forget` deletes all but sums."""
         ...
 
     def prefer(self, epsilon: float, max_local: float) -> None:
-        """Keep the most epsilon that the person allows a report, as promised and locally."""
+        """Stores the largest epsilon that the person allows a report: by its promise, and local."""
         ...
 
     def heed(self, notice: bytes, follows: Callable[[bytes], bool]) -> None:
-        """Keep an operator's notice, if it `follows` the one that is kept; b"" if none is."""
+        """Stores an operator's notice if it `follows` the stored one (b"" for none)."""
         ...
 
     def count(self, counts: Mapping[str, int]) -> None:
-        """Keep what local mode counted, by `own_count`; of too many values the most frequent."""
+        """Adds counts of local mode, by `own_count`; of too many values the most frequent stay."""
         ...
 
     def count_events(
         self, events: Mapping[Event, int], settled: Iterable[tuple[str, int]], generation: int
     ) -> DeviceState:
-        """Add events that report() noted under this consent, and forget those that are settled.
+        """Adds events that report() noted under this consent, and deletes settled ones.
 
         Args:
-            events: how often each happened.
+            events: number of occurrences of each.
             settled: metrics and epochs whose events are needed no more.
-            generation: number of the consent; under another one the events are lost.
+            generation: number of the consent; under another one the events are discarded.
 
         Returns:
-            Where the device stands then, over all processes of the app.
+            The device's state afterwards, over all processes of the app.
         """
         ...
 
     def wallet(self, change: Callable[[Wallet], Result]) -> Result:
-        """What a change of the device's tokens says, once it is kept; alone among processes."""
+        """Applies a change to the device's tokens, alone among processes; returns its result."""
         ...
 
     def close(self) -> None:
-        """Let go; what waits stays for the next start."""
+        """Closes the storage; waiting reports stay for the next start."""
         ...
 
 
 def admit(
     entries: Sequence[OutboxEntry], standing: DeviceState
 ) -> tuple[list[OutboxEntry], list[Dropped]]:
-    """Charge each entry to the ledger: those that may leave, and those given up.
+    """Charges each entry to the ledger; returns those that may leave, and those discarded.
 
-    PRIVACY: the last word. report() has asked a copy of the ledger; between then and now another
-    process of the app may have reported, or the person may have said no.
+    PRIVACY: this is the final check. report() checked a copy of the ledger; since then another
+    process of the app may have reported, or the person may have opted out.
     """
     admissions, dropped = [], []
     for entry in entries:
@@ -256,13 +256,13 @@ def admit(
 
 
 def settled_by(entries: Sequence[OutboxEntry], standing: DeviceState) -> set[tuple[str, int]]:
-    """The metrics and epochs whose events these payloads report, or are refused to report."""
+    """Returns the metrics and epochs whose events these payloads report, or cannot report."""
     entered = {(entry.metric.base_name, entry.drawn.epoch) for entry in entries}
     return entered & {(metric, epoch) for metric, epoch, _ in standing.events}
 
 
 def excess(sizes: Sequence[int], bounds: Bounds) -> int:
-    """How many of the oldest reports, with these sizes in bytes, are too many."""
+    """Returns how many of the oldest reports, with these sizes in bytes, are too many."""
     over = max(0, len(sizes) - bounds.reports)
     size = sum(sizes[over:])
     while size > bounds.size_bytes:
@@ -272,7 +272,7 @@ def excess(sizes: Sequence[int], bounds: Bounds) -> int:
 
 
 def fitting(reports: list[OutboxReport], max_bytes: int) -> list[OutboxReport]:
-    """As many of the first as fit one message; a long one goes alone."""
+    """Returns the first reports that fit one message; a longer report is sent alone."""
     size = 0
     for number, report in enumerate(reports):
         size += len(report.sealed)

@@ -1,4 +1,4 @@
-"""The state's one SQLite file: opened, made, set aside when damaged, left alone after a fork."""
+"""The state's single SQLite file: opens, creates, renames if damaged, leaves alone after a fork."""
 
 import contextlib
 import os
@@ -70,7 +70,7 @@ _parents: Final[list[sqlite3.Connection]] = []
 
 
 class Damaged(StateUnusable):
-    """The file was damaged and is set aside; the next attempt makes a new one.
+    """The file was damaged and is renamed; the next attempt creates a new one.
 
     Args:
         consent: the person's consent, as far as the file could be read.
@@ -85,10 +85,10 @@ class Database:
     """One process's access to the file. Raises StateUnusable if the file cannot be used.
 
     Args:
-        alone: keeps other processes out for a transaction, whatever became of the file.
+        alone: keeps other processes out for a transaction, even if the file is replaced.
 
     Attributes:
-        damaged: how often a damaged file was set aside; the reader resets it.
+        damaged: number of renamed damaged files; the reader resets it.
     """
 
     def __init__(self, path: Path, alone: Callable[[], AbstractContextManager[None]]) -> None:
@@ -125,44 +125,44 @@ class Database:
 
     @property
     def is_new(self) -> bool:
-        """Whether the file is another one than at the last transaction, or was never opened."""
+        """Returns whether the file is not that of the last transaction, or was never opened."""
         with self._lock.within():
             return self._connection is None or not self._is_ours()
 
     def scrub(self) -> None:
-        """Overwrite what was deleted in the log that SQLite keeps beside the file, too."""
+        """Overwrites deleted data in SQLite's write-ahead log too."""
         with self._lock.within(), self._errors():
             self._open().execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
-        """Let go of the file, for good."""
+        """Closes the file for good."""
         self._closed = True
         with contextlib.suppress(StateBusy), self._lock.within():  # this thread's own call goes on
             self._let_go()
 
     def before_fork(self, seconds: float) -> None:
-        """Keep other threads out of SQLite, for the moment of a fork; wait no longer than that."""
+        """Keeps other threads out of SQLite during a fork; waits at most `seconds` for them."""
         self._held = False
         with contextlib.suppress(StateBusy):  # this thread's own call forks
             self._held = self._lock.acquire(timeout=seconds)
 
     def after_fork_in_parent(self) -> None:
-        """Let them in again."""
+        """Lets other threads in again."""
         if self._held:
             self._lock.release()
 
     def after_fork_in_child(self) -> None:
-        """Start anew in a forked child."""
+        """Resets a forked child."""
         self._lock = NoReentryLock()
         if self._connection:
             _parents.append(self._connection)
         self._connection = None
 
     def _restore_index(self) -> None:
-        """Give the log's index the length that SQLite has mapped, where something has cut it off.
+        """Restores the length of the log's index that SQLite has mapped, if the file was cut.
 
-        Otherwise the next look at it ends the process (SIGBUS). SQLite takes zeros for an index
-        that it has to make anew from the log.
+        Otherwise the next access ends the process (SIGBUS). SQLite rebuilds an index of zeros from
+        the log.
         """
         path = self._path.with_name(f"{self._path.name}-shm")
         with contextlib.suppress(OSError):  # SQLite reports what is wrong
@@ -235,9 +235,9 @@ class Database:
         connection.execute(_EVENTS)
 
     def _start_over(self) -> None:
-        """Found damaged in the middle of work: the next transaction starts with a new file.
+        """Handles damage found during work: the next transaction starts with a new file.
 
-        Another process may have been here before us: then the file is another one already.
+        If another process was first, the file is a new one already.
         """
         try:
             with self._alone():
@@ -248,7 +248,7 @@ class Database:
         self._let_go()
 
     def _set_aside(self) -> None:
-        """Keep the damaged file under another name, for whoever wants to look."""
+        """Renames the damaged file, so that it can be examined."""
         self.damaged += 1
         for suffix in ("", "-wal", "-shm"):
             with contextlib.suppress(FileNotFoundError):
@@ -257,13 +257,13 @@ class Database:
 
     @contextlib.contextmanager
     def _folder(self) -> Iterator[None]:
-        """Make the folder: a program that cleans up may delete it under a running app."""
+        """Creates the folder: a cleaning program may delete it under a running app."""
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         yield
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """Two processes must not set aside each other's new file."""
+        """Excludes other processes, which might rename this process's new file."""
         file = os.open(self._path.with_name(LOCK_NAME), os.O_RDWR | os.O_CREAT, 0o600)
         try:
             if sys.platform != "win32":
@@ -276,7 +276,7 @@ class Database:
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
-        """The boundary: whatever is wrong with the file leaves here as StateUnusable."""
+        """Turns every error of the file into StateUnusable."""
         try:
             yield
         except Damaged:

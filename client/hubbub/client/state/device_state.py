@@ -1,4 +1,4 @@
-"""DeviceState: what a device knows of itself before it reports: secret, consent, ledger, counts."""
+"""DeviceState: a device's knowledge of itself before a report: secret, consent, ledger, counts."""
 
 import math
 from collections import Counter
@@ -17,12 +17,12 @@ breakdown that the report of the epoch goes to."""
 
 
 def own_count(metric: str, label: str) -> str:
-    """The name among `counts` of what local mode counts; no reason or mishap contains its mark."""
+    """Returns the name of a local count among `counts`; no reason or event contains its mark."""
     return f"{metric}{_OWN}{label if label.isprintable() else 'unprintable'}"
 
 
 def own_counts_of(counts: Mapping[str, int]) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
-    """Reasons and mishaps; and what local mode counted, by metric and value."""
+    """Returns reasons and events; and local counts, by metric and value."""
     others: dict[str, int] = {}
     own_counts: dict[str, dict[str, int]] = {}
     for name, number in counts.items():
@@ -62,21 +62,21 @@ class DeviceState:
 
     @property
     def consent(self) -> Consent:
-        """What the person said. Raises ValueError for what nobody can have said."""
+        """Returns the person's decisions. Raises ValueError for values that none can produce."""
         return Consent(self.generation, self.preference, self.since, self.max_local)
 
     @property
     def on(self) -> bool:
-        """Whether the person lets this device report."""
+        """Returns whether the person lets this device report."""
         return is_on(self.generation)
 
     def settle(self, settled: Container[tuple[str, int]]) -> None:
-        """Forget the events of these metrics in these epochs."""
+        """Deletes the events of these metrics in these epochs."""
         for event in [event for event in self.events if event[:2] in settled]:
             del self.events[event]
 
     def account(self, metric: Metric) -> Account:
-        """The metric's account, opened if it has none; the epoch running at `since` is over."""
+        """Returns the metric's account, perhaps a new one; the epoch running at `since` is over."""
         account = self.accounts.setdefault(metric.base_name, Account())
         if self.since:
             account.close(epoch_at(self.since, metric.epoch))

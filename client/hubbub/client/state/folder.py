@@ -1,7 +1,7 @@
 """FolderState: a device's state in a folder of its user, shared by all processes of the app.
 
-One SQLite file holds the secret, the ledger and the outbox. Beside it a journal per process, and
-outside the folder a witness of what was spent and what the person said.
+One SQLite file holds the secret, the ledger and the outbox. Beside it lies a journal per process;
+outside the folder lies a witness of what was spent and of the person's decisions.
 """
 
 import contextlib
@@ -44,10 +44,10 @@ _HOLD_SECONDS: Final = 1.0
 
 
 class FolderState:
-    """As the State protocol says.
+    """As the State protocol defines.
 
     Raises:
-        StateUnusable: the folder or the file in it cannot be made, read or written.
+        StateUnusable: the folder or the file in it cannot be created, read or written.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class FolderState:
         self.has_room, self.note = self._notes.has_room, self._notes.note
 
     def remember(self, operator: bytes, signed: bytes = b"") -> None:
-        """Keep whose bundle uses this state now, and the bundle: who has the folder can read it."""
+        """Stores the operator and bundle that use this state, for readers of the folder."""
         with self._transaction() as rows:
             self._operators = _operators(rows)
             if queries.meta(rows, "operator") != operator:
@@ -81,22 +81,22 @@ class FolderState:
                 queries.set_meta(rows, bundle=packed)
 
     def inherit(self, former: DeviceState) -> None:
-        """Take over what a person said and spent under another operator: the stricter of both."""
+        """Merges decisions and spending under another operator: the stricter of both holds."""
         self._say(lambda rows: sealed_tables.inherit(rows, former), careful=True)
 
     def part(self) -> None:
-        """Another operator uses this state from now on: what waits for the former is given up."""
+        """Discards what waits for the former operator: another one uses this state from now on."""
         self._say(sealed_tables.part, careful=True)
         with self._transaction() as rows:
             self._operators = _operators(rows)
 
     def device_state(self) -> DeviceState:
-        """Where the device stands now, over all processes of the app."""
+        """As the State protocol defines."""
         with self._transaction() as rows:
             return self._standing(rows)
 
     def _standing(self, rows: Rows) -> DeviceState:
-        """PRIVACY: a process whose operator was replaced by another process's asks no more."""
+        """Returns the device's state. PRIVACY: it sends nothing once another operator uses it."""
         standing = sealed_tables.device_state(rows)
         standing.may_send = _operators(rows) <= self._operators
         return standing
@@ -104,7 +104,7 @@ class FolderState:
     def enter(
         self, entries: Sequence[OutboxEntry], lost: Sequence[Dropped], upto: int, owner: str = ""
     ) -> tuple[list[Dropped], DeviceState]:
-        """Charge and keep payloads, whole or not at all."""
+        """As the State protocol defines."""
         name = owner or self._notes.owner
         with self._transaction(durable=True) as rows:
             standing, done = self._standing(rows), queries.done(rows, name)
@@ -129,7 +129,7 @@ class FolderState:
         return [*self._watch.given_up(), *dropped], standing
 
     def orphans(self) -> Iterator[tuple[str, list[tuple[int, PendingPayload]]]]:
-        """What processes that were killed had noted and not entered."""
+        """As the State protocol defines."""
         for path, records in orphans(self._folder):
             with self._transaction() as rows:
                 done = queries.done(rows, path.name)
@@ -144,7 +144,7 @@ class FolderState:
                 queries.bury(rows, path.name)
 
     def ran(self, running: Sequence[tuple[Metric, int]]) -> None:
-        """Keep that the device runs in these epochs."""
+        """As the State protocol defines."""
         with self._transaction(durable=True) as rows:
             standing = sealed_tables.device_state(rows)
             for metric, epoch in running:
@@ -154,7 +154,7 @@ class FolderState:
     def take(
         self, most: int, max_bytes: int, now: float, exclusions: Held = NOTHING
     ) -> tuple[list[OutboxReport], list[Dropped]]:
-        """Reports to send now, in random order, ours alone for a while; and those now too late."""
+        """As the State protocol defines."""
         with self._transaction() as rows:
             if _operators(rows) > self._operators:
                 return [], self._watch.given_up()
@@ -171,13 +171,13 @@ class FolderState:
         return reports, [*self._watch.given_up(), *dropped]
 
     def record_results(self, fates: Mapping[int, str]) -> int:
-        """Reports that were taken have met their fate: how many wait now."""
+        """As the State protocol defines."""
         with self._transaction() as rows:
             queries.record_results(rows, fates)
             return queries.waiting(rows)
 
     def release(self, ids: Iterable[int]) -> None:
-        """Reports that were taken could not be sent: others may try."""
+        """As the State protocol defines."""
         with self._transaction() as rows:
             rows.executemany(
                 "UPDATE reports SET claimed = NULL WHERE id = ?",
@@ -185,22 +185,22 @@ class FolderState:
             )
 
     def purged_in_flight(self, now: float) -> int:
-        """How many reports that were purged are on their way at this moment, in any process."""
+        """As the State protocol defines."""
         with self._transaction() as rows:
             return queries.purged_in_flight(rows, now, _CLAIM_SECONDS)
 
     def waiting(self, exclusions: Held = NOTHING) -> int:
-        """How many reports wait to be sent, but for what is held."""
+        """As the State protocol defines."""
         with self._transaction() as rows:
             return queries.waiting(rows, exclusions)
 
     def payload_records(self) -> list[PayloadRecord]:
-        """The payloads of the past that are still remembered, oldest first."""
+        """As the State protocol defines."""
         with self._transaction() as rows:
             return queries.payload_records(rows)
 
     def consent(self, *, on: bool, forget: bool, now: float) -> list[Dropped]:
-        """Switch reporting. Off purges what waits, and says what; `forget` all but sums, too."""
+        """As the State protocol defines."""
         purged: list[Dropped] = []
 
         def change(rows: Rows) -> None:
@@ -223,34 +223,34 @@ class FolderState:
         return purged
 
     def prefer(self, epsilon: float, max_local: float) -> None:
-        """Keep the most epsilon that the person allows a report, as promised and locally."""
+        """As the State protocol defines."""
         now = self.device_state()
         careful = epsilon <= now.preference and max_local <= now.max_local
         preferences = {"preference": epsilon, "max_local": max_local}
         self._say(lambda rows: sealed_tables.commit(rows, **preferences), careful=careful)
 
     def heed(self, notice: bytes, follows: Callable[[bytes], bool]) -> None:
-        """Keep an operator's notice, if it `follows` the one that is kept."""
+        """As the State protocol defines."""
         with self._transaction() as rows:
             if follows(sealed_tables.notice(rows)):
                 queries.set_meta(rows, notice=notice)
 
     def count(self, counts: Mapping[str, int]) -> None:
-        """Keep what local mode counted."""
+        """As the State protocol defines."""
         with self._transaction() as rows:
             queries.count_own(rows, counts)
 
     def count_events(
         self, events: Mapping[Event, int], settled: Iterable[tuple[str, int]], generation: int
     ) -> DeviceState:
-        """Add events that report() noted under this consent, and forget those that are settled."""
+        """As the State protocol defines."""
         with self._transaction() as rows:
             if queries.meta(rows, "generation") == generation:
                 queries.count_events(rows, events, settled)
             return self._standing(rows)
 
     def wallet(self, change: Callable[[Wallet], Result]) -> Result:
-        """What a change of the device's tokens says, once it is kept."""
+        """As the State protocol defines."""
         with self._transaction(durable=True) as rows:
             old_data = queries.meta(rows, "tokens")
             wallet = Wallet.load(old_data)
@@ -260,28 +260,28 @@ class FolderState:
             return result
 
     def close(self) -> None:
-        """Let go; what waits stays for the next start."""
+        """As the State protocol defines."""
         self._notes.close()
         self._database.close()
 
     def before_fork(self) -> None:
-        """Before a fork: nobody is inside SQLite now."""
+        """Waits until no thread is inside SQLite."""
         self._database.before_fork(_HOLD_SECONDS)
 
     def after_fork_in_parent(self) -> None:
-        """After a fork, in the parent."""
+        """Continues in the parent."""
         self._database.after_fork_in_parent()
 
     def after_fork_in_child(self) -> None:
-        """After a fork, in the child: a journal and a connection of its own, the same file."""
+        """Gives a child its own journal and connection to the same file."""
         self._notes.after_fork_in_child()
         self._database.after_fork_in_child()
 
     def _say(self, change: Callable[[Rows], None], *, careful: bool) -> None:
-        """Keep what the person said, in both places.
+        """Stores a decision of the person in both places.
 
-        careful: the witness hears it first, so that no crash in between makes it unsaid; otherwise
-            last, so that what is not kept here is not said either.
+        careful: writes the witness first, so that no crash in between undoes the decision;
+        otherwise last, so that a decision that cannot be stored here is not in the witness either.
         """
         try:
             self._keep(change, careful=careful)
@@ -299,7 +299,7 @@ class FolderState:
 
     @contextlib.contextmanager
     def _transaction(self, *, durable: bool = False) -> Iterator[Rows]:
-        """PRIVACY: the watch has looked before anything in the file is believed."""
+        """Opens a transaction. PRIVACY: the watch checks the file before anything in it is used."""
         is_new = self._database.is_new
         try:
             with self._database.transaction(durable=durable or is_new) as rows:
@@ -315,5 +315,5 @@ class FolderState:
 
 
 def _operators(rows: Rows) -> int:
-    """How often the operator has changed; version 0.2 and before count none."""
+    """Returns how often the operator has changed; 0 in a state of version 0.2 or earlier."""
     return int(queries.meta(rows, "operators") or 0)

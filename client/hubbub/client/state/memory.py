@@ -1,8 +1,8 @@
 """MemoryState: a device's state that ends with the process.
 
 SharedLedger is one ledger and one consent for all processes that cannot use their state folder.
-PRIVACY: each of them reads, merges and writes the witness elsewhere while it is alone there, before
-anything leaves. One that is killed leaves at most too much charged.
+PRIVACY: each of them locks, reads, merges and writes the temporary witness before anything leaves.
+If a process is killed meanwhile, at most too much is charged.
 """
 
 import contextlib
@@ -45,12 +45,11 @@ from hubbub.errors import StateUnusable
 
 
 class MemoryState:
-    """Forgets with the process.
+    """A state that the process loses when it ends.
 
     Args:
-        witnesses: of the folder that cannot be used. What is spent and what the person says is
-            written down there all the same, and shared by all processes that cannot use the folder
-            either.
+        witnesses: of the folder that cannot be used. Spending and decisions are stored there all
+            the same, and shared by all processes that cannot use the folder.
     """
 
     def __init__(
@@ -69,7 +68,7 @@ class MemoryState:
         self._shared = SharedLedger(witnesses, self._standing, clock)
 
     def device_state(self) -> DeviceState:
-        """Where the device stands now; the caller's own copy."""
+        """As the State protocol defines."""
         with self._lock:
             self._heed()
             now = self._standing
@@ -82,11 +81,11 @@ class MemoryState:
             )
 
     def has_room(self, size_bytes: int) -> bool:  # noqa: ARG002 counted, not measured
-        """Whether another payload can be noted."""
+        """As the State protocol defines."""
         return self._noted - self._done < self._bounds.reports
 
     def note(self, drawn: PendingPayload) -> int:  # noqa: ARG002 the caller holds it, and that is all
-        """Number a payload that only this process's memory holds."""
+        """As the State protocol defines, but in this process's memory."""
         self._noted += 1
         return self._noted
 
@@ -97,9 +96,9 @@ class MemoryState:
         upto: int,
         owner: str = "",  # noqa: ARG002 there are no orphans
     ) -> tuple[list[Dropped], DeviceState]:
-        """Charge and keep payloads.
+        """As the State protocol defines.
 
-        PRIVACY: what is spent is written down, alone among all processes, before this returns.
+        PRIVACY: spending is stored, alone among all processes, before this returns.
         """
         with self._lock, self._shared.alone():
             self._heed()
@@ -121,11 +120,11 @@ class MemoryState:
             return dropped, self.device_state()
 
     def orphans(self) -> Iterator[tuple[str, list[tuple[int, PendingPayload]]]]:
-        """None: what a process notes here ends with it."""
+        """Yields nothing: notes end with their process."""
         return iter(())
 
     def ran(self, running: Sequence[tuple[Metric, int]]) -> None:
-        """Keep that the device runs in these epochs."""
+        """As the State protocol defines."""
         with self._lock, self._shared.alone():
             self._heed()
             standing = replace(self._standing, accounts=deepcopy(self._standing.accounts))
@@ -137,7 +136,7 @@ class MemoryState:
     def take(
         self, most: int, max_bytes: int, now: float, exclusions: Held = NOTHING
     ) -> tuple[list[OutboxReport], list[Dropped]]:
-        """Reports to send now, in random order; and those now too late."""
+        """As the State protocol defines."""
         with self._lock, self._shared.alone():
             self._heed()
             late = [id_ for id_, entry in self._left().items() if entry.late <= now]
@@ -150,7 +149,7 @@ class MemoryState:
             return fitting([_waiting(id_, entries[id_]) for id_ in drawn], max_bytes), dropped
 
     def record_results(self, fates: Mapping[int, str]) -> int:
-        """Reports that were taken have met their fate: how many wait now."""
+        """As the State protocol defines."""
         with self._lock:
             for id_, fate in fates.items():
                 entry, before = self._reports.get(id_, (None, SENT))
@@ -161,19 +160,19 @@ class MemoryState:
             return len(self._left())
 
     def release(self, ids: Iterable[int]) -> None:
-        """Nothing: no other process could send them."""
+        """Does nothing: no other process could send them."""
 
     def purged_in_flight(self, now: float) -> int:  # noqa: ARG002 the sender has ended its submission
-        """None: there is no other process."""
+        """Returns 0: there is no other process."""
         return 0
 
     def waiting(self, exclusions: Held = NOTHING) -> int:
-        """How many reports wait to be sent, but for what is held."""
+        """As the State protocol defines."""
         with self._lock:
             return len(self._left(exclusions))
 
     def payload_records(self) -> list[PayloadRecord]:
-        """Every payload of this process, oldest first."""
+        """As the State protocol defines, for all payloads of this process."""
         with self._lock:
             return [
                 PayloadRecord(
@@ -187,7 +186,7 @@ class MemoryState:
             ]
 
     def consent(self, *, on: bool, forget: bool, now: float) -> list[Dropped]:
-        """Switch reporting. Off purges what waits, and says what; `forget` all but sums, too."""
+        """As the State protocol defines."""
         with self._lock:
             try:
                 with self._shared.alone():
@@ -206,7 +205,7 @@ class MemoryState:
             return purged
 
     def prefer(self, epsilon: float, max_local: float) -> None:
-        """Keep the most epsilon that the person allows a report, as promised and locally."""
+        """As the State protocol defines."""
         with self._lock:
             try:
                 with self._shared.alone():
@@ -220,20 +219,20 @@ class MemoryState:
             self._standing.preference, self._standing.max_local = epsilon, max_local
 
     def heed(self, notice: bytes, follows: Callable[[bytes], bool]) -> None:
-        """Keep an operator's notice, if it `follows` the one that is kept; for this process."""
+        """As the State protocol defines, for this process."""
         with self._lock:
             if follows(self._standing.notice):
                 self._standing.notice = notice
 
     def count(self, counts: Mapping[str, int]) -> None:
-        """Keep what local mode counted, for this process."""
+        """As the State protocol defines, for this process."""
         with self._lock:
             self._standing.counts.update(counts)
 
     def count_events(
         self, events: Mapping[Event, int], settled: Iterable[tuple[str, int]], generation: int
     ) -> DeviceState:
-        """Add events that report() noted under this consent, and forget those that are settled."""
+        """As the State protocol defines."""
         with self._lock:
             if self._standing.generation == generation:
                 self._standing.events.update(events)
@@ -241,12 +240,12 @@ class MemoryState:
             return self.device_state()
 
     def wallet(self, change: Callable[[Wallet], Result]) -> Result:
-        """What a change of the tokens says; kept with this process."""
+        """As the State protocol defines, for this process."""
         with self._lock:
             return change(self._wallet)
 
     def after_fork_in_child(self) -> None:
-        """In a forked child: what waits is the parent's to send."""
+        """Resets a forked child: waiting reports are its parent's to send."""
         self._lock = threading.RLock()
         self._wallet = Wallet()
         self._reports = {}
@@ -254,7 +253,7 @@ class MemoryState:
         self._noted = self._done = 0
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """Does nothing."""
 
     def _said(self, *, on: bool, forget: bool, now: float) -> DeviceState:
         generation = turned(self._standing.generation, on=on)
@@ -270,7 +269,7 @@ class MemoryState:
         )
 
     def _take_over(self, standing: DeviceState) -> None:
-        """Stand where another process, or the person, says."""
+        """Adopts the state that another process, or the person's decision, has produced."""
         before, self._standing = self._standing, standing
         if standing.secret != before.secret:
             self._reports.clear()
@@ -332,17 +331,17 @@ class SharedLedger:
         self._clock = clock
 
     def usable(self) -> bool:
-        """Whether what is spent can be written down."""
+        """Returns whether spending can be stored."""
         return self._witnesses is None or self._witnesses.elsewhere.usable()
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep other processes from charging at the same time. Raises StateUnusable."""
+        """Keeps other processes from charging at the same time. Raises StateUnusable."""
         with self._witnesses.elsewhere.alone() if self._witnesses else contextlib.nullcontext():
             yield
 
     def heed(self, standing: DeviceState) -> DeviceState | None:
-        """Where a state stands by what all places know now; None if nothing has changed."""
+        """Returns the state merged with all places; None if nothing has changed."""
         if self._witnesses is None:
             return None
         moments = self._witnesses.read_all()
@@ -376,7 +375,7 @@ class SharedLedger:
         )
 
     def tell(self, standing: DeviceState) -> None:
-        """Write down where a state stands. Raises StateUnusable."""
+        """Stores a state in the witness. Raises StateUnusable."""
         if self._witnesses is None:
             return
         moment = replace(
@@ -391,12 +390,12 @@ class SharedLedger:
         self._known = moment
 
     def confirm(self, standing: DeviceState) -> None:
-        """Write it down again if it is gone: who tidies up knows nothing of us."""
+        """Stores it again if the witness was deleted, for example by a cleaning program."""
         if self._witnesses and self._witnesses.elsewhere.read() is None:
             self.tell(standing)
 
     def forget(self) -> None:
-        """Say what cannot be forgotten: a folder that cannot be used keeps what it has."""
+        """Warns that a folder that cannot be used keeps what it holds."""
         if self._witnesses and (self._witnesses.traces() or self._witnesses.has_beside()):
             raise StateUnusable(
                 f"{self._witnesses.folder}: reporting is off, but what is in there cannot be "

@@ -1,7 +1,7 @@
-"""What the state's tables say of payloads, inside a transaction that the caller holds.
+"""SQL on the payloads of a state, inside a transaction of the caller.
 
-A row that cannot be what hubbub wrote is left out, and what waited in it is given up: the others
-have nothing to do with it.
+A row that hubbub cannot have written is skipped, and a report in it is discarded; other rows are
+not affected.
 """
 
 import secrets
@@ -34,40 +34,40 @@ _LONGEST_TEXT: Final = 255
 
 
 def meta(rows: Rows, name: str) -> Any:
-    """One of the single facts; None if it is not there."""
+    """Returns one single fact; None if it is missing."""
     row = rows.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
     return row[0] if row else None
 
 
 def read_facts(rows: Rows) -> dict[str, Any]:
-    """All single facts, by name."""
+    """Returns all single facts, by name."""
     return dict(rows.execute("SELECT name, value FROM meta"))
 
 
 def set_meta(rows: Rows, **facts: Any) -> None:
-    """Keep single facts."""
+    """Stores single facts."""
     rows.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", facts.items())
 
 
 def done(rows: Rows, journal: str) -> int:
-    """The number of the last payload of a process that was entered."""
+    """Returns the number of the last entered payload of a process."""
     row = rows.execute("SELECT done FROM journals WHERE name = ?", (journal,)).fetchone()
     return row[0] if row and type(row[0]) is int else 0
 
 
 def bury(rows: Rows, journal: str) -> None:
-    """A process that ended has no more to enter, and sends nothing of what it took."""
+    """Removes an ended process: its entries are complete, and its claims are free."""
     rows.execute("DELETE FROM journals WHERE name = ?", (journal,))
     rows.execute("UPDATE reports SET claimed = NULL WHERE claimer = ?", (journal,))
 
 
 def count(rows: Rows, names: Iterable[str]) -> None:
-    """Count what was given up, or what befell the state."""
+    """Counts discarded payloads and events of the state."""
     _change(rows, Counter(names))
 
 
 def count_own(rows: Rows, counts: Mapping[str, int]) -> None:
-    """Keep what local mode counted; of too many values the most frequent."""
+    """Adds counts of local mode; of too many values the most frequent stay."""
     _change(rows, Counter(counts))
     rows.execute(
         "DELETE FROM counts WHERE name IN (SELECT name FROM counts WHERE instr(name, ': ')"
@@ -79,7 +79,7 @@ def count_own(rows: Rows, counts: Mapping[str, int]) -> None:
 def count_events(
     rows: Rows, counts: Mapping[Event, int], settled: Iterable[tuple[str, int]]
 ) -> None:
-    """Add events, and forget those of metrics in epochs that are settled."""
+    """Adds events, and deletes those of settled metrics and epochs."""
     rows.executemany(
         "INSERT INTO events VALUES (?, ?, ?, ?)"
         " ON CONFLICT (metric, epoch, event) DO UPDATE SET number = number + excluded.number",
@@ -89,7 +89,7 @@ def count_events(
 
 
 def events(rows: Rows) -> dict[Event, int]:
-    """How often each event happened that is remembered."""
+    """Returns the number of occurrences of each stored event."""
     return {
         (metric, epoch, event): number
         for metric, epoch, event, number in rows.execute("SELECT * FROM events")
@@ -103,7 +103,7 @@ def events(rows: Rows) -> dict[Event, int]:
 
 
 def insert(rows: Rows, entries: Iterable[OutboxEntry]) -> None:
-    """Let reports wait to be sent."""
+    """Adds reports to the outbox."""
     rows.executemany(
         "INSERT INTO reports (stream, epoch, key_id, payload, sealed, late, made)"
         " VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -116,7 +116,7 @@ def insert(rows: Rows, entries: Iterable[OutboxEntry]) -> None:
 
 
 def purged_in_flight(rows: Rows, now: float, claim_seconds: float) -> int:
-    """How many reports were purged while a process had them in its hands, and may have still."""
+    """Returns the number of purged reports that a process may be sending now."""
     row = rows.execute(
         "SELECT count(*) FROM reports WHERE fate = ? AND abs(? - claimed) < ?",
         (DISABLED, now, claim_seconds),
@@ -125,10 +125,9 @@ def purged_in_flight(rows: Rows, now: float, claim_seconds: float) -> int:
 
 
 def record_results(rows: Rows, fates: Mapping[int, str]) -> None:
-    """Give reports that wait their fate.
+    """Records the fates of waiting reports.
 
-    Those that have one keep it; but what was purged while it was on its way, and arrived, is told
-    as sent.
+    A report keeps its first fate, except that a purged report that arrived becomes "sent".
     """
     changes: Counter[str] = Counter()
     for id_, fate in fates.items():
@@ -142,7 +141,7 @@ def record_results(rows: Rows, fates: Mapping[int, str]) -> None:
 
 
 def waiting(rows: Rows, exclusions: Held = NOTHING) -> int:
-    """How many reports wait to be sent, but for what is held."""
+    """Returns the number of reports that wait, without those held back."""
     free, arguments = _free(exclusions)
     row = rows.execute(
         f"SELECT count(*) FROM reports WHERE fate IS NULL{free}",  # noqa: S608 our own words
@@ -152,7 +151,7 @@ def waiting(rows: Rows, exclusions: Held = NOTHING) -> int:
 
 
 def purge(rows: Rows, fate: str) -> list[Dropped]:
-    """Give up everything that waits, and forget the events of which there is no report yet."""
+    """Discards all waiting reports, and deletes events that are not reported yet."""
     rows.execute("DELETE FROM events")
     reports = rows.execute("SELECT id, stream FROM reports WHERE fate IS NULL").fetchall()
     record_results(rows, dict.fromkeys((id_ for id_, _ in reports), fate))
@@ -160,7 +159,7 @@ def purge(rows: Rows, fate: str) -> list[Dropped]:
 
 
 def give_up_late(rows: Rows, now: float) -> list[Dropped]:
-    """Give up what the shuffler takes no more."""
+    """Discards reports that the shuffler accepts no more."""
     late = rows.execute(
         "SELECT id, stream FROM reports WHERE fate IS NULL AND late <= ?", (now,)
     ).fetchall()
@@ -171,7 +170,7 @@ def give_up_late(rows: Rows, now: float) -> list[Dropped]:
 def draw(
     rows: Rows, most: int, now: float, claim_seconds: float, exclusions: Held = NOTHING
 ) -> tuple[list[OutboxReport], list[Dropped]]:
-    """Reports that wait and nobody has claimed, in random order; and those that never can go."""
+    """Returns unclaimed waiting reports, in random order; and damaged ones, which are discarded."""
     # A claim of the future is one of a clock that has been set back since.
     clause, arguments = _free(exclusions)
     words = (
@@ -187,7 +186,7 @@ def draw(
 
 
 def overflow(rows: Rows, bounds: Bounds) -> list[Dropped]:
-    """Give up the oldest of too many that wait; but not what is on its way at this moment."""
+    """Discards the oldest of too many waiting reports, without those being sent now."""
     reports = rows.execute(
         "SELECT id, stream, length(sealed) FROM reports"
         " WHERE fate IS NULL AND claimed IS NULL ORDER BY id"
@@ -201,7 +200,7 @@ def overflow(rows: Rows, bounds: Bounds) -> list[Dropped]:
 
 
 def payload_records(rows: Rows) -> list[PayloadRecord]:
-    """The payloads of the past that are still remembered, oldest first."""
+    """Returns the records of past payloads that are still stored, oldest first."""
     records = rows.execute("SELECT stream, epoch, payload, made, fate FROM reports ORDER BY id")
     return [
         PayloadRecord(stream=stream, epoch=epoch, payload=payload, made=created_at, fate=fate or "")
@@ -216,7 +215,7 @@ def payload_records(rows: Rows) -> list[PayloadRecord]:
 
 
 def prune(rows: Rows) -> None:
-    """Of payloads that have met their fate, remember the last."""
+    """Deletes all but the last records of payloads with a fate."""
     rows.execute(
         "DELETE FROM reports WHERE fate IS NOT NULL AND id <= (SELECT id FROM reports"
         " WHERE fate IS NOT NULL ORDER BY id DESC LIMIT 1 OFFSET ?)",
@@ -249,7 +248,7 @@ def _waiting(rows: Rows, id_: int) -> OutboxReport | Dropped:
 
 
 def _free(exclusions: Held) -> tuple[str, list[Any]]:
-    """The words of SQL, with what they take, for what is not held."""
+    """Returns a condition that leaves out what is held back, and its arguments."""
     return (
         " AND NOT (stream = ? AND epoch BETWEEN ? AND ?)" * len(exclusions),
         [value for part in exclusions for value in part],
@@ -257,6 +256,6 @@ def _free(exclusions: Held) -> tuple[str, list[Any]]:
 
 
 def _text(thing: Any) -> str:
-    """A stream or a fate; "?" for what is none."""
+    """Returns a stream or a fate; "?" for anything else."""
     good = isinstance(thing, str) and thing.isprintable() and 0 < len(thing) <= _LONGEST_TEXT
     return thing if good else "?"

@@ -1,6 +1,6 @@
-"""The secret, consent and ledger in a state's tables, under a sum that shows damage.
+"""The secret, consent and ledger in a state's tables, under a checksum that shows damage.
 
-All of it is inside a transaction that the caller holds. Whatever is read here is checked here.
+All functions run inside a transaction of the caller. Everything that they read they also check.
 """
 
 import hashlib
@@ -28,12 +28,12 @@ _UNSEALED: Final = ("sum", "bundle", "notice", "tokens", "generation", "preferen
 
 
 def is_new(rows: Rows) -> bool:
-    """Whether nothing was ever kept here."""
+    """Returns whether nothing was stored yet."""
     return meta(rows, "secret") is None
 
 
 def start(rows: Rows) -> None:
-    """Give a new file its secret and its name."""
+    """Gives a new file its secret and its name."""
     set_meta(
         rows,
         secret=secrets.token_bytes(SECRET_BYTES),
@@ -46,7 +46,7 @@ def start(rows: Rows) -> None:
 
 
 def bring_up(rows: Rows) -> bool:
-    """Give a file that version 0.1 has written what it lacks: whether it changed consent."""
+    """Adds what a file of version 0.1 lacks; returns whether that changed consent."""
     facts = read_facts(rows)
     if facts.get("head") is None:
         set_meta(rows, head=secrets.token_hex(8), witnessed="")
@@ -67,12 +67,11 @@ def bring_up(rows: Rows) -> bool:
 
 
 def check(rows: Rows) -> StateMoment:
-    """Find damage that SQLite does not see: what a witness is to tell of this moment.
+    """Finds damage that SQLite does not see; returns the version for the witness.
 
     Raises Damaged.
 
-    Version 0.1 makes neither sum nor head, and leaves behind a sum that was made before it changed
-    something.
+    Version 0.1 writes neither checksum nor head, and does not update an existing checksum.
     """
     facts, ledger = read_facts(rows), _ledger(rows)
     moment = _moment(facts, _device_state(rows, facts, ledger))
@@ -84,7 +83,7 @@ def check(rows: Rows) -> StateMoment:
 
 
 def seal(rows: Rows) -> None:
-    """Make the sum anew, of what a transaction has changed."""
+    """Updates the checksum after a transaction's changes."""
     facts = read_facts(rows)
     facts["said"] = _said(facts)
     summed = f"{facts['commits']}:{_sum(facts, _ledger(rows))}"
@@ -92,7 +91,7 @@ def seal(rows: Rows) -> None:
 
 
 def device_state(rows: Rows) -> DeviceState:
-    """Where the device stands. Raises Damaged."""
+    """Returns the device's state. Raises Damaged."""
     return _device_state(rows, read_facts(rows), _ledger(rows))
 
 
@@ -128,7 +127,7 @@ def _device_state(
 
 
 def notice(rows: Rows) -> bytes:
-    """The operator's newest notice that was heard here, as it was signed; empty for none."""
+    """Returns the newest notice of the operator, signed; empty for none."""
     return _notice(read_facts(rows))
 
 
@@ -138,7 +137,7 @@ def _notice(facts: Mapping[str, Any]) -> bytes:
 
 
 def known(rows: Rows) -> StateMoment:
-    """What a witness is to tell of this moment. Raises Damaged."""
+    """Returns the version for the witness. Raises Damaged."""
     facts = read_facts(rows)
     return _moment(facts, _device_state(rows, facts, _ledger(rows)))
 
@@ -154,7 +153,7 @@ def _moment(facts: Mapping[str, Any], now: DeviceState) -> StateMoment:
 
 
 def save(rows: Rows, accounts: Mapping[str, Account]) -> None:
-    """Keep accounts; one commit more."""
+    """Stores accounts, as one commit."""
     rows.executemany(
         "INSERT OR REPLACE INTO ledger VALUES (?, ?)",
         [(name, json.dumps(account.data())) for name, account in accounts.items()],
@@ -163,14 +162,14 @@ def save(rows: Rows, accounts: Mapping[str, Account]) -> None:
 
 
 def commit(rows: Rows, **facts: Any) -> None:
-    """Keep what must outlive this file: its witness is behind until it is told."""
+    """Starts a new version, which the witness must record next."""
     set_meta(rows, commits=meta(rows, "commits") + 1, head=secrets.token_hex(8), **facts)
 
 
 def heed(rows: Rows, agreed: StateMoment) -> None:
-    """Take over what this state and a witness know together.
+    """Adopts the merge of this state and a witness.
 
-    PRIVACY: what was spent under a state that is gone stays spent, and a no stays a no.
+    PRIVACY: spending under a lost state stays spent, and an opt-out stays an opt-out.
     """
     consent = agreed.consent or Consent()
     if consent.generation != meta(rows, "generation"):
@@ -181,7 +180,7 @@ def heed(rows: Rows, agreed: StateMoment) -> None:
 
 
 def inherit(rows: Rows, former: DeviceState) -> None:
-    """Allow no more than `former` does, of another state: the stricter of both."""
+    """Adopts the stricter values of this state and of `former`, another operator's."""
     now = device_state(rows)
     consent = agreed(former.consent, now.consent, ordered=False)
     if consent.generation != now.generation:
@@ -192,16 +191,16 @@ def inherit(rows: Rows, former: DeviceState) -> None:
 
 
 def part(rows: Rows) -> None:
-    """Send nothing that waits, or was drawn and is not entered yet: it is another operator's."""
+    """Discards what waits or is drawn but not entered yet, since it is another operator's."""
     commit(rows, generation=meta(rows, "generation") + 2)
     purge(rows, OPERATOR_CHANGED)
     set_meta(rows, operators=(meta(rows, "operators") or 0) + 1)
 
 
 def forget(rows: Rows, now: float) -> None:
-    """Another secret and another name; of what was, the sums that limits need.
+    """Replaces secret and name; of the ledger only the sums that limits need stay.
 
-    What runs at `now` stays reported.
+    Epochs that run at `now` stay reported.
     """
     sums = forgotten(device_state(rows).accounts, now)
     for table in ("reports", "ledger", "counts", "journals", "events"):
@@ -235,7 +234,7 @@ def _facts(consent: Consent) -> dict[str, Any]:
 
 
 def _said(facts: Mapping[str, Any]) -> str:
-    """What the person said, as it stands under the sum."""
+    """Returns the person's decision, as the checksum covers it."""
     consent = _consent(facts)
     fields = [consent.generation, consent.preference]
     # As former versions say it, where they could.
@@ -243,13 +242,13 @@ def _said(facts: Mapping[str, Any]) -> str:
 
 
 def _sealed(facts: Mapping[str, Any]) -> tuple[str, str]:
-    """At which commit the sum was made, and the sum."""
+    """Returns the commit of the checksum, and the checksum."""
     commits, _, checksum = str(facts.get("sum") or "").partition(":")
     return commits, checksum
 
 
 def _ledger(rows: Rows) -> list[tuple[str, str]]:
-    """Metrics and their accounts, as they are written."""
+    """Returns metrics and their accounts, as stored."""
     return rows.execute("SELECT metric, account FROM ledger ORDER BY metric").fetchall()
 
 

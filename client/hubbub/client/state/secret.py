@@ -29,7 +29,7 @@ class DeviceMemo:
         self._tags: OrderedDict[bytes, str] = OrderedDict()
 
     def coins(self, purpose: bytes, /) -> BitSource:
-        """The randomness for a purpose, the same for as long as the secret exists."""
+        """Returns the randomness for a purpose, the same for as long as the secret exists."""
         answers = self._answers.get(purpose)
         if answers is None:
             answers = self._answers[purpose] = []
@@ -38,7 +38,7 @@ class DeviceMemo:
         return _Remembered(answers, lambda: KeyedBits(self._key(b"coins", purpose)))
 
     def tag(self, permanent_key: bytes) -> str:
-        """A name of a permanent response that only this device can compute, without its value."""
+        """Returns the name of a permanent response that only this device can compute."""
         tag = self._tags.get(permanent_key)
         if tag is None:
             tag = self._tags[permanent_key] = self._key(b"tag", permanent_key).hex()[:16]
@@ -57,7 +57,7 @@ _Answer = tuple[str, tuple[Any, ...], Any]
 
 
 class _Remembered:
-    """Returns cached answers in order, and computes further ones by the key."""
+    """A source that returns cached answers in order, and computes further ones by the key."""
 
     __slots__ = ("_answers", "_keyed", "_make", "_next")
 

@@ -35,7 +35,7 @@ class StateMoment:
     merged: tuple[str, ...] = ()
 
     def document(self) -> bytes:
-        """The bytes of all but the responses, with a checksum."""
+        """Returns the bytes of all but the responses, with a checksum."""
         consent = self.consent or Consent()
         body = {
             "state": self.state,
@@ -81,7 +81,7 @@ class StateMoment:
 
 
 def is_continued(moment: StateMoment, by: StateMoment, witnessed: str) -> bool:
-    """Whether the state `by` continues `moment`, the version that its witness has.
+    """Returns whether the state `by` continues `moment`, the version that its witness has.
 
     `witnessed` is the head that the state expects in its witness, if not its own.
     """
@@ -93,7 +93,7 @@ def is_continued(moment: StateMoment, by: StateMoment, witnessed: str) -> bool:
 
 
 def agree(moment: StateMoment, other: StateMoment) -> StateMoment:
-    """The combination of two versions, which allows no more than either."""
+    """Returns the combination of two versions, which allows no more than either."""
     if moment.head == other.head and moment.head:
         return moment
     ordered = moment.state == other.state and moment.commits != other.commits
@@ -113,7 +113,7 @@ def agree(moment: StateMoment, other: StateMoment) -> StateMoment:
 
 
 def merged(accounts: Mapping[str, Account], other: Mapping[str, Account]) -> dict[str, Account]:
-    """Accounts that allow no more than either's, with the responses of the first."""
+    """Returns accounts that allow no more than either's, with the responses of the first."""
     return {
         name: merge(accounts.get(name, Account()), other.get(name, Account()))
         for name in accounts.keys() | other.keys()

@@ -1,7 +1,7 @@
-"""The wallet: tokens that a device has requested, holds, and has assigned, as its state has them.
+"""The wallet: a device's requested, free and assigned tokens, as its state stores them.
 
-A token is assigned to one report before that leaves, for every resend and restart: another token
-with the same report, or the same token with another report, would be refused.
+A token is assigned to one report before the report leaves, for all resends and restarts: the
+shuffler refuses another token with the same report, or the same token with another report.
 """
 
 import json
@@ -42,11 +42,11 @@ class Wallet:
     spending: dict[tuple[int, Kind], Minted] = field(default_factory=dict)
 
     def has_asked(self, kind: Kind) -> bool:
-        """Whether the issuer has answered for this kind."""
+        """Returns whether the issuer has answered for this kind."""
         return kind in self.free
 
     def ask(self, wanted: Mapping[Kind, Inputs]) -> dict[Kind, Inputs]:
-        """The inputs to request: those drawn now, or those of an earlier request."""
+        """Returns the inputs to request: those drawn now, or those of an earlier request."""
         open_ = {kind: drawn for kind, drawn in wanted.items() if kind not in self.free}
         return {kind: self.pending.setdefault(kind[:2], drawn) for kind, drawn in open_.items()}
 
@@ -81,12 +81,12 @@ class Wallet:
 
     @property
     def periods(self) -> set[Period]:
-        """The epochs for which there is any entry."""
+        """Returns the epochs for which there is any entry."""
         kinds = (*self.free, *(kind for _, kind in self.spending))
         return {*self.pending, *(kind[:2] for kind in kinds)}
 
     def data(self) -> bytes:
-        """The bytes that a state stores."""
+        """Returns the bytes that a state stores."""
         body = {
             "pending": [[*kind, _hex(pairs)] for kind, pairs in sorted(self.pending.items())],
             "free": [

@@ -1,8 +1,8 @@
-"""The witness: a second record of what a state must not forget.
+"""The witness: a second record of what a state must not lose.
 
-If a state is deleted, damaged, or replaced by an older copy, answers could be drawn twice, and a
-refusal forgotten. The witness is written before anything leaves and at every decision of the
-person, so it always covers what left.
+If a state is deleted, damaged, or replaced by an older copy, answers could be drawn twice, and an
+opt-out lost. The witness is written before anything leaves and at every decision of the person, so
+it always covers everything that left.
 """
 
 import contextlib
@@ -47,7 +47,7 @@ class Witness:
         self.is_damaged = False
 
     def read(self) -> StateMoment | None:
-        """The recorded version; None if there is none, or `is_damaged`."""
+        """Returns the recorded version; None if there is none, or `is_damaged`."""
         try:
             file_stat = os.lstat(self._path) if self._is_ours() else None
         except (OSError, ValueError):
@@ -68,7 +68,7 @@ class Witness:
         return self._known
 
     def usable(self) -> bool:
-        """Whether it can be written, by one process at a time; makes its folder if need be."""
+        """Returns whether it can be written, by one process at a time; creates its folder."""
         folder = self._path.parent
         if sys.platform == "win32" and self._shared:
             return False  # nobody could say which of two processes may spend what is left
@@ -104,7 +104,7 @@ class Witness:
 
     @contextlib.contextmanager
     def alone(self, *, always: bool = True) -> Iterator[None]:
-        """Exclude other processes, and other clients of this process, from writing.
+        """Excludes other processes, and other clients of this process, from writing.
 
         Args:
             always: False does nothing if there is no lock file yet.
@@ -184,25 +184,25 @@ class Witnesses:
 
     @property
     def chosen(self) -> Witness:
-        """The witness beside the folder that can be written."""
+        """Returns the witness beside the folder that can be written."""
         outside, inside = self.beside
         return outside if outside.usable() else inside
 
     def read_all(self) -> list[StateMoment]:
-        """The versions in all of them, the newest last."""
+        """Returns the versions in all of them, the newest last."""
         moments = [witness.read() for witness in (*self.beside, self.elsewhere)]
         return sorted(filter(None, moments), key=lambda moment: moment.commits)
 
     def has_beside(self) -> bool:
-        """Whether there is a witness beside the folder."""
+        """Returns whether there is a witness beside the folder."""
         return any(witness.read() or witness.is_damaged for witness in self.beside)
 
     def damaged(self) -> int:
-        """The number of unreadable ones at the last read."""
+        """Returns the number of unreadable ones at the last read."""
         return sum(witness.is_damaged for witness in (*self.beside, self.elsewhere))
 
     def traces(self) -> bool:
-        """Whether there was once a state in the folder, or nobody can tell."""
+        """Returns whether the folder ever had a state, or nobody can know."""
         try:
             with os.scandir(self.folder) as entries:
                 return any(
@@ -237,7 +237,7 @@ def _held(path: Path, deadline: float) -> Iterator[None]:
 
 
 def _is_at(path: Path, file: int) -> bool:
-    """Whether the path still names this file, which may have been deleted as temporary."""
+    """Returns whether the path still names this file, which may have been deleted as temporary."""
     try:
         return path.stat().st_ino == os.fstat(file).st_ino
     except FileNotFoundError:

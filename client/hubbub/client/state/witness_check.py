@@ -40,9 +40,9 @@ class Watch:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Excludes all other processes, even those that cannot use the folder. StateUnusable.
+        """Excludes all other processes, even those that cannot use the folder.
 
-        SQLite's own locks are lost if its files are replaced under a running process.
+        Raises StateUnusable. SQLite's own locks are lost if its files are replaced meanwhile.
         """
         elsewhere = self._witnesses.elsewhere
         with self._witnesses.chosen.alone(), elsewhere.alone(always=False):
@@ -57,9 +57,9 @@ class Watch:
                     elsewhere.remove()
 
     def look(self, rows: Rows, *, damaged: int) -> None:
-        """Accept the file, or merge the witness into it. Raises Damaged or StateUnusable.
+        """Accepts the file, or merges the witness into it. Raises Damaged or StateUnusable.
 
-        `damaged` is how often a file was set aside since the last look.
+        `damaged` is the number of files that were renamed since the last look.
         """
         self._purged, self._heard = [], self._witnesses.elsewhere.read()
         queries.count(rows, ["state_damaged"] * damaged)
@@ -88,7 +88,7 @@ class Watch:
             queries.set_meta(rows, witnessed=mine.head)
 
     def given_up(self) -> list[Dropped]:
-        """What waited in a replaced file and was dropped, returned once."""
+        """Returns, once, the reports that waited in a replaced file and were discarded."""
         given_up, self._given_up = self._given_up, []
         return given_up
 
@@ -163,9 +163,9 @@ class Watch:
 
 
 def unknown(consent: Consent, now: float) -> Consent:
-    """A refusal, for a lost state without known consent.
+    """Returns an opt-out, for a lost state without known consent.
 
-    What was spent is unknown, too: the epochs that run now count as over.
+    Its spending is unknown, too: the epochs that run now count as over.
     """
     generation = turned(consent.generation, on=False)
     return replace(consent, generation=generation, since=max(consent.since, now))

@@ -1,4 +1,4 @@
-"""For the tests of apps: clients in memory, their reports captured, and a server that is not there.
+"""Tools for tests of apps: clients in memory, captured reports, and a fake shuffler.
 
 captured = hubbub.client.testing.capture()    as a context manager; or the fixture hubbub_reports
 """

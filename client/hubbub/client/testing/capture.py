@@ -1,4 +1,4 @@
-"""Capturing what an app reports, by raw value: the one thing that never leaves a real device."""
+"""Captures what an app reports, as raw values, which never leave a real device."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ from hubbub.client.testing.clients import memory_client
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One call of report(), and what came of it."""
+    """One call of report(), with its outcome."""
 
     metric: str
     value: Any
@@ -25,12 +25,12 @@ class Report:
 
 @dataclass(slots=True)
 class Captured:
-    """Every call of report(), by every client, in order."""
+    """All calls of report(), by all clients, in order."""
 
     reports: list[Report] = field(default_factory=list)
 
     def values(self, metric: str) -> list[Any]:
-        """What was queued, or noted for a later report, for one metric."""
+        """Returns the values of one metric that were queued, or noted for a later report."""
         return [
             report.value
             for report in self.reports
@@ -40,10 +40,10 @@ class Captured:
 
 @contextlib.contextmanager
 def capture() -> Iterator[Captured]:
-    """While this lasts clients keep to memory and send nothing, and all they report is captured.
+    """Within this context clients use only memory and send nothing; all reports are captured.
 
-    `Client.from_bundle()` and `hubbub.client.init()` give strict clients in memory; the bundle is
-    read and checked as ever, so that a metric or a value that is not there fails the test.
+    `Client.from_bundle()` and `hubbub.client.init()` return strict clients in memory; they read and
+    check the bundle as usual, so that an unknown metric or value fails the test.
     """
     captured = Captured()
     report = Client.report

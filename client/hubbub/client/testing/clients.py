@@ -1,4 +1,4 @@
-"""Clients that keep everything in memory, with coins that fall the same way every time."""
+"""Clients that keep everything in memory, with coins that repeat for the same seed."""
 
 import hashlib
 from pathlib import Path
@@ -16,7 +16,7 @@ from hubbub.mechanisms import BitSource, KeyedBits
 def coins(seed: str = "") -> BitSource:
     """Coins for snapshots: the same seed gives the same payloads, in the same order of reports.
 
-    Never for a real client: whoever knows the seed knows every lie.
+    Never for a real client: whoever has the seed can undo the randomization.
     """
     return KeyedBits(hashlib.sha256(b"hubbub/1 testing|" + seed.encode()).digest())
 
@@ -29,13 +29,13 @@ def memory_client(
     clock: Clock = SYSTEM_CLOCK,
     public: Public | None = None,
 ) -> Client:
-    """A strict client without thread, network or disk; flush() sends to `transport`.
+    """Returns a strict client without thread, network or disk; flush() sends to `transport`.
 
     Args:
-        bundle: a bundle, or the path of one.
-        seed: of its coins and its secret.
+        bundle: a bundle, or its path.
+        seed: decides the client's coins and its secret.
         transport: receives the reports; by default a `FakeShuffler`.
-        clock: a `FakeClock`, say.
+        clock: for example a `FakeClock`.
         public: public fields, as for `Client`.
     """
     secret = hashlib.sha256(b"hubbub/1 testing secret|" + seed.encode()).digest()

@@ -1,4 +1,4 @@
-"""FakeClock: time that passes when a test says so."""
+"""FakeClock: a clock that only the test moves."""
 
 import threading
 import time
@@ -32,19 +32,19 @@ class FakeClock:
         self._waiters: list[_Waiter] = []
 
     def now(self) -> float:
-        """As the Clock protocol says."""
+        """As the Clock protocol defines."""
         return self._now
 
     def monotonic(self) -> float:
-        """As the Clock protocol says."""
+        """As the Clock protocol defines."""
         return self._passed
 
     def sleep(self, seconds: float) -> None:
-        """As the Clock protocol says: the time has passed at once."""
+        """As the Clock protocol defines; moves the clock and returns at once."""
         self.advance(max(0.0, seconds))
 
     def wait(self, event: threading.Event, seconds: float | None) -> bool:
-        """As the Clock protocol says."""
+        """As the Clock protocol defines."""
         waiter = _Waiter(None if seconds is None else self._passed + seconds, event)
         with self._changed:
             self._waiters.append(waiter)
@@ -55,20 +55,20 @@ class FakeClock:
         return event.is_set()
 
     def advance(self, seconds: float) -> None:
-        """Let so much time pass."""
+        """Moves the clock by `seconds`."""
         with self._changed:
             self._now += seconds
             self._passed += seconds
             self._changed.notify_all()
 
     def set(self, now: float) -> None:
-        """Set the time of day, as a person may; no time passes by it."""
+        """Sets the time of day, as a person may do; monotonic time does not change."""
         self._now = now
 
     def settle(self, threads: int = 1) -> None:
-        """Return once so many threads have done what they do now, and wait for a later time.
+        """Waits until `threads` threads have done all their work and wait for a later time.
 
-        What has not happened by then will not, unless the clock is moved or something is reported.
+        After that nothing happens until the clock moves or the app reports something.
         """
         with self._changed:
             while sum(map(self._stays, self._waiters)) < threads:

@@ -1,4 +1,4 @@
-"""FakeServer: a real gRPC server on a port of this machine that plays the shuffler."""
+"""FakeServer: a real gRPC server on a port of this machine, in place of the shuffler."""
 
 import threading
 import time
@@ -55,7 +55,7 @@ class FakeServer:
         self._server.start()
 
     def Submit(self, request: SubmitRequest, context: Any) -> SubmitResponse:
-        """Answer as told."""
+        """Answers as `answers`, `failing` and `hang_seconds` request."""
         self.calls += 1
         if self.hang_seconds:
             time.sleep(self.hang_seconds)
@@ -89,7 +89,7 @@ class FakeServer:
         )
 
     def payloads(self, metric: str) -> list[bytes]:
-        """The payloads of one metric, opened; a report that came twice is one."""
+        """Returns the opened payloads of one metric; a resent report counts once."""
         distinct = {r.sealed: r for r in self.received if r.stream == metric}.values()
         return [
             open_sealed(r.sealed, self._keys[r.key_id], seal_info(r.stream, r.epoch))
@@ -97,7 +97,7 @@ class FakeServer:
         ]
 
     def close(self) -> None:
-        """Stop at once."""
+        """Stops at once."""
         self._server.stop(0).wait()
 
     def __enter__(self) -> Self:

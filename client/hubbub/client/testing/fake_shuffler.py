@@ -1,4 +1,4 @@
-"""FakeShuffler: a transport that answers as told, without a network."""
+"""FakeShuffler: a transport with scripted answers, without a network."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ or None for no answer, until its time is over or the transport is closed."""
 
 
 class FakeShuffler:
-    """A transport that returns the given answers, one a call, and then accepts every report.
+    """A transport that returns one of the given answers per call, and then accepts every report.
 
     Attributes:
         submissions: the reports of every call, including calls answered with an error.
@@ -27,7 +27,7 @@ class FakeShuffler:
         self._closed = threading.Event()
 
     def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
-        """As the Transport protocol says."""
+        """As the Transport protocol defines."""
         if not timeout_seconds > 0:
             raise TryAgain("deadline_exceeded")
         closed = self._closed
@@ -41,10 +41,10 @@ class FakeShuffler:
         return Submitted(results, self.notice, b"" if reports else self.models)
 
     def close(self) -> None:
-        """As the Transport protocol says: who waits for an answer waits no more."""
+        """As the Transport protocol defines; ends all waiting calls."""
         closed, self._closed = self._closed, threading.Event()
         closed.set()
 
     def reports(self) -> list[SealedReport]:
-        """Every report submitted, in order."""
+        """Returns all submitted reports, in order."""
         return [report for reports in self.submissions for report in reports]

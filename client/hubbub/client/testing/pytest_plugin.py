@@ -13,7 +13,7 @@ from hubbub.client.testing.capture import Captured, capture
 
 @pytest.fixture
 def hubbub_reports() -> Iterator[Captured]:
-    """What the test's code reports, by raw value; nothing is kept, nothing is sent."""
+    """Returns what the tested code reports, as raw values; nothing is stored or sent."""
     with capture() as captured:
         yield captured
         default_client.end()

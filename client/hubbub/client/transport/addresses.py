@@ -1,7 +1,7 @@
-"""Which transport goes to an address: decided here alone, by the address's scheme.
+"""Chooses the transport for an address by the address's scheme.
 
-What a protocol needs is loaded when it is dialled, by an import that stands in the code: programs
-that freeze an app into one file (PyInstaller and its like) find no other.
+Each protocol's module is imported when it is dialled, by a literal import statement: tools that
+freeze an app into one file (PyInstaller) find only those.
 """
 
 from collections.abc import Callable
@@ -50,20 +50,20 @@ _BY_NAME: Final = {"grpc": _GRPC, "http": _HTTPS}
 def transport_to(
     address: str, *, roots: str | None, insecure: bool = False, transport: str | None = None
 ) -> Transport:
-    """The way to a shuffler: over TLS, or in the clear (`insecure`) to this machine alone.
+    """Returns a transport to a shuffler, over TLS, or unencrypted to this machine only.
 
-    A proxy named by the environment (https_proxy, no_proxy) is used.
+    The transport uses a proxy that the environment names (https_proxy, no_proxy).
 
     Args:
-        address: HOST:PORT, as bundles have it; https://HOST:PORT for HTTP; http:// is in the
-            clear, to this machine alone.
-        roots: PEM of the certificates to chain to; None for the system's.
-        insecure: in the clear, to this machine alone.
-        transport: "grpc" or "http", for an address without a scheme; None for gRPC where grpcio is
+        address: HOST:PORT, as in bundles; https://HOST:PORT for HTTP; http://HOST:PORT is
+            unencrypted, to this machine only.
+        roots: PEM of the trusted certificate authorities; None for the system's.
+        insecure: unencrypted, to this machine only.
+        transport: "grpc" or "http", for an address without a scheme; None for gRPC if grpcio is
             installed, else HTTP.
 
     Raises:
-        BadParameter: insecure, and another machine; no address; or no protocol goes there.
+        BadParameter: insecure to another machine; an invalid address; or an unsupported scheme.
     """
     scheme, _, place = address.rpartition("://")
     protocol = _PROTOCOLS.get(scheme)
@@ -87,17 +87,16 @@ def transport_to(
 
 
 def relay_to(relay: str, *, gateway: bytes, shuffler: str, roots: str | None) -> Transport:
-    """The way to a shuffler through a relay of Oblivious HTTP, which sees who sends and no content.
+    """Returns a transport through an Oblivious HTTP relay, which sees senders but no content.
 
     Args:
-        relay: https://HOST:PORT, and the path that the relay takes requests at.
-        gateway: the shuffler's key for that, as the bundle has it.
-        shuffler: its address, which requests within name.
-        roots: PEM of authorities that are trusted beside the system's.
+        relay: https://HOST:PORT, and the path for requests.
+        gateway: the gateway's public key, from the bundle.
+        shuffler: address of the shuffler, inside the encrypted request.
+        roots: PEM of authorities that are trusted in addition to the system's.
 
     Raises:
-        BadParameter: no such address, the bundle has no such key, or what is needed to seal to it
-            is not installed.
+        BadParameter: an invalid address, no key in the bundle, or pyhpke is not installed.
     """
     scheme, _, place = relay.rpartition("://")
     if scheme != "https" or not _is_place(place):
@@ -128,7 +127,7 @@ def _chosen(transport: str | None) -> _Protocol:
 
 
 def _is_place(place: str) -> bool:
-    """Whether it is HOST or HOST:PORT, perhaps with a path."""
+    """Returns whether `place` is HOST or HOST:PORT, with or without a path."""
     parts = url_parts(f"//{place}")
     return parts is not None and not ("@" in parts.netloc or parts.query or parts.fragment)
 

@@ -1,7 +1,7 @@
-"""The way to the shuffler, in plain types: sealed reports out, one result each and a notice back.
+"""The contract of transports: sealed reports out; one result per report and a notice back.
 
-How reports travel is a transport's own business; nobody else knows of any protocol. All transports
-pass tests/unit/test_transports.py, and so do those of `hubbub.client.testing`.
+Only a transport depends on its protocol. All transports pass tests/unit/test_transports.py, and so
+do those of `hubbub.client.testing`.
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ _LONGEST_CAUSE: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealedReport:
-    """A report as it travels: only the aggregator opens it.
+    """A report as it is sent; only the aggregator can open it.
 
     Attributes:
-        key_id: of the key that it is sealed to.
-        token: that goes with it, outside the seal; empty for none.
+        key_id: identifies the key to which the report is sealed.
+        token: the report's token, outside the seal; empty for none.
     """
 
     stream: str
@@ -35,14 +35,14 @@ class SealedReport:
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """What a shuffler answered to reports that it looked at.
+    """The shuffler's answer to a submission.
 
     Attributes:
-        results: of each report, in their order: None for taken, else why it is refused for good.
-        notice: the operator's newest, signed; empty for none.
-        models: to a submission without a report, the state of all models, signed; empty for none.
-        time: to such a submission, the shuffler's clock, in seconds since 1970; 0 where it does
-            not say.
+        results: one per report, in order: None if accepted, else the reason of the final refusal.
+        notice: the operator's newest signed notice; empty for none.
+        models: for a submission without reports, the signed state of all models; empty for none.
+        time: for such a submission, the shuffler's clock, in seconds since 1970; 0 if it does not
+            send any.
     """
 
     results: Sequence[str | None]
@@ -52,11 +52,11 @@ class Submitted:
 
 
 class NotSent(HubbubError):
-    """A submission was not taken.
+    """The shuffler did not accept a submission.
 
     Attributes:
         reason: a name for counting.
-        cause: what the system or TLS says of it, for the log; empty for nothing.
+        cause: the text of the system or TLS, for the log; may be empty.
     """
 
     def __init__(self, reason: str, cause: str = "") -> None:
@@ -66,11 +66,11 @@ class NotSent(HubbubError):
 
 
 class TryAgain(NotSent):
-    """The same reports may be taken later; whether they were is not known.
+    """The same reports may be accepted later; perhaps they have been accepted already.
 
     Attributes:
-        after_seconds: how long the server asks to wait, if it says.
-        notice: the operator's newest, signed; empty for none.
+        after_seconds: the delay that the server requests, if any.
+        notice: the operator's newest signed notice; empty for none.
     """
 
     def __init__(
@@ -86,25 +86,25 @@ class TryAgain(NotSent):
 
 
 class GivenUp(NotSent):
-    """The shuffler itself says that it will never take this submission, as it is."""
+    """The shuffler will never accept this submission."""
 
 
 class Transport(Protocol):
-    """Carries sealed reports to the shuffler. Safe between threads.
+    """Sends sealed reports to the shuffler. Safe between threads.
 
-    One that holds what a fork must not copy has `before_fork`, `after_fork_in_parent` and
-    `after_fork_in_child` too (decision 0201); the others need none of them.
+    A transport with resources that a fork must not copy also has `before_fork`,
+    `after_fork_in_parent` and `after_fork_in_child` (decision 0201).
     """
 
     def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
-        """Each report's result, and what the operator lets everybody know.
+        """Sends reports; returns each report's result and the operator's notice.
 
         Raises:
-            TryAgain: not within that time, or not now. Without any time nothing is sent.
-            GivenUp: never, all of them together.
+            TryAgain: no answer within that time, or not now. Without time nothing is sent.
+            GivenUp: all reports are refused for good.
         """
         ...
 
     def close(self) -> None:
-        """Let go of the connection, and end what is on it; another submit opens one again."""
+        """Ends all calls and closes the connection; the next submit opens another one."""
         ...

@@ -56,7 +56,7 @@ class GrpcConnection:
         self._stub = stub("Shuffler", self._channel)
 
     def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
-        """As the Transport protocol says."""
+        """As the Transport protocol defines."""
         request = request_of(reports)
 
         def call() -> Any:

@@ -40,7 +40,7 @@ class HttpConnection:
         self._exchange = HttpExchange(place.rstrip("/") + REPORTS_PATH, REPORTS_TYPE, trust)
 
     def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
-        """As the Transport protocol says."""
+        """As the Transport protocol defines."""
         body = request_of(reports).SerializeToString()
         return meaning(self._exchange.post(body, timeout_seconds), len(reports))
 
@@ -50,7 +50,7 @@ class HttpConnection:
 
 
 def meaning(answer: HttpAnswer, reports: int) -> Submitted:
-    """The results in an answer to so many reports. Raises TryAgain or GivenUp."""
+    """Returns the results in an answer to `reports` reports. Raises TryAgain or GivenUp."""
     if answer.status != HTTPStatus.OK:
         raise not_sent(answer)
     # Whoever else answers 200 has not taken them: a login page, say.
@@ -75,7 +75,7 @@ def not_sent(answer: HttpAnswer) -> TryAgain | GivenUp:
 
 
 def _told(answer: bytes) -> dict[str, Any]:
-    """The members of a problem, from a shuffler or anybody else."""
+    """Returns the members of a problem document, whoever sent it; empty if it is none."""
     try:
         body = json.loads(answer)
     except (ValueError, RecursionError):
@@ -92,7 +92,7 @@ def _notice(body: dict[str, Any]) -> bytes:
 
 
 def _hint_seconds(headers: dict[str, str], body: dict[str, Any]) -> float | None:
-    """When to retry: to the millisecond from a shuffler, else by Retry-After."""
+    """Returns the delay until a retry: a shuffler's in milliseconds, otherwise Retry-After."""
     hint = body.get("retry_after_ms")
     if isinstance(hint, int) and 0 <= hint < 10**_LONGEST_HINT:
         return hint / 1000

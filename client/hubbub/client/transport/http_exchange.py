@@ -1,8 +1,8 @@
-"""One POST after another to one place, over HTTP, by the standard library alone.
+"""Single POST requests to one address, over HTTP, with the standard library alone.
 
-PRIVACY: a request has a length and a type, and nothing that tells devices, versions or visits
-apart: no User-Agent, no cookie, no ticket of TLS. A redirect is not followed: whoever answers may
-not send reports elsewhere.
+PRIVACY: nothing in a request but its length and type differs between devices, versions or visits:
+no User-Agent, no cookie, no TLS ticket. Redirects are not followed: a server must not send reports
+elsewhere.
 """
 
 import binascii
@@ -62,7 +62,7 @@ class _Timed(http.client.HTTPConnection):
             super().putheader(header, *values)
 
     def connect(self) -> None:
-        """Connects, if need be through a proxy."""
+        """Connects, through a proxy if the system names one."""
         self.timeout = _left(self.deadline)
         super().connect()
 
@@ -84,7 +84,7 @@ class _Timed(http.client.HTTPConnection):
         raise OSError
 
     def end(self) -> None:
-        """Wakes up whatever waits on it; the thread that uses it closes it."""
+        """Wakes up all calls that wait on the connection; the thread that uses it closes it."""
         self._named.set()
         sock = self.sock
         if sock is not None:
@@ -125,10 +125,10 @@ class _Steps(io.RawIOBase):
 
 
 def _addresses(place: tuple[str, int], deadline: float, named: threading.Event) -> list[Any]:
-    """The addresses of a name. Raises OSError.
+    """Returns the addresses of a name. Raises OSError.
 
-    `named` is set once they are here, or by whoever ends the call. A thread asks for them, since
-    the system waits for name servers without limit; if no thread starts, this one asks.
+    `named` is set when they are known, or by a thread that ends the call. Another thread resolves
+    the name, since the system waits for name servers without limit; if none starts, this one does.
     """
     answers: list[list[Any] | OSError] = []
 
@@ -163,14 +163,14 @@ def _left(deadline: float) -> float:
 
 
 class _Tls(_Timed):
-    """A TLS connection to `name`, whose socket is known in the handshake, so it can be ended."""
+    """A TLS connection to `name` whose socket is known during the handshake, so it can be ended."""
 
     def __init__(self, host: str, port: int, trust: ssl.SSLContext, name: str) -> None:
         super().__init__(host, port)
         self._trust, self._name = trust, name
 
     def connect(self) -> None:
-        """Connects, and shakes hands."""
+        """Connects, and completes the handshake."""
         super().connect()
         shaking = self._trust.wrap_socket(
             self.sock, server_hostname=self._name, do_handshake_on_connect=False
@@ -202,7 +202,7 @@ class HttpExchange:
     def post(
         self, body: bytes, timeout_seconds: float, headers: Mapping[str, str] = _NO_HEADERS
     ) -> HttpAnswer:
-        """The answer to a body, sent with further `headers`. Raises TryAgain if none came."""
+        """Returns the answer to a body, sent with `headers`. Raises TryAgain without an answer."""
         deadline = time.monotonic() + timeout_seconds
         try:
             status, answered, answer = self._asked(body, headers, deadline)
@@ -231,8 +231,8 @@ class HttpExchange:
     ) -> tuple[int, http.client.HTTPMessage, bytes]:
         """Sends a request over an open connection, or else over a new one.
 
-        The server may have closed an idle connection meanwhile: then it is sent once more. The
-        shuffler counts a resent report once.
+        The server may have closed an idle connection meanwhile: then the request is sent once more.
+        The shuffler counts a resent report once.
         """
         connection = self._taken()
         if connection:
@@ -273,7 +273,7 @@ class HttpExchange:
             return self._idle.pop() if self._idle else None
 
     def _opened(self) -> _Timed:
-        """A connection, through the environment's proxy, that opens with its first request."""
+        """Returns a connection, perhaps through a proxy, that opens at its first request."""
         proxy = None if self._trust is None else _proxy_to(self._host)
         host, port, headers = proxy or (self._host, self._port, {})
         connection = (
@@ -286,7 +286,7 @@ class HttpExchange:
 
 
 def _unavailable(error: Exception) -> TryAgain:
-    """The reason why there is no answer, in the words of OpenSSL and the system."""
+    """Returns the error for a missing answer, with the text of OpenSSL or the system."""
     match error:
         case ssl.SSLCertVerificationError():
             cause = f"the certificate is refused: {error.verify_message}"
@@ -299,9 +299,9 @@ def _unavailable(error: Exception) -> TryAgain:
 
 
 def _proxy_to(host: str) -> tuple[str, int, dict[str, str]] | None:
-    """The proxy for a host, by the environment or system, and its headers.
+    """Returns the proxy for a host, from the environment or system, with its headers.
 
-    Raises TryAgain for an invalid proxy, since nothing may bypass it.
+    Raises TryAgain for an invalid proxy, since a request must not bypass it.
     """
     proxy = proxy_to(host)
     if not proxy:

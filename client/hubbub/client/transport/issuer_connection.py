@@ -17,7 +17,7 @@ AskIssuer = Callable[[bytes, float], bytes]
 
 
 def ask_issuer(address: str, key: str, roots: str | None) -> AskIssuer:
-    """A function that requests tokens from an issuer with an account's key.
+    """Returns a function that requests tokens from an issuer with an account's key.
 
     `roots` is the PEM of authorities that are trusted in addition to the system's.
     """
@@ -39,7 +39,7 @@ def ask_issuer(address: str, key: str, roots: str | None) -> AskIssuer:
 
 
 def ask_by_app(ask: Callable[[bytes], bytes]) -> AskIssuer:
-    """Makes a function that requests tokens through the app, whose server knows its people."""
+    """Returns a function that requests tokens through the app, whose server knows its users."""
 
     def ask_app(request: bytes, _timeout_seconds: float) -> bytes:
         try:

@@ -20,11 +20,11 @@ class Connection(Protocol):
     """The connection of one protocol."""
 
     def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
-        """As the Transport protocol says; also TryAgain if it was closed meanwhile."""
+        """As the Transport protocol defines; also raises TryAgain if it was closed meanwhile."""
         ...
 
     def close(self) -> None:
-        """Ends every call, and closes; it is not used again."""
+        """Ends all calls and closes for good."""
         ...
 
 
@@ -45,7 +45,7 @@ class LazyTransport:
         self._barred = self._broken = self._used = False
 
     def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
-        """As the Transport protocol says."""
+        """As the Transport protocol defines."""
         if not timeout_seconds > 0:  # a library may try all the same: gRPC does
             raise TryAgain("deadline_exceeded")
         with self._lock:
@@ -63,7 +63,7 @@ class LazyTransport:
                 self._idle.notify_all()
 
     def close(self) -> None:
-        """As the Transport protocol says; calls on the connection end with TryAgain."""
+        """As the Transport protocol defines; calls on the connection end with TryAgain."""
         with self._lock:
             connection, self._connection = self._connection, None
         if connection:

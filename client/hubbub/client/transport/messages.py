@@ -15,7 +15,7 @@ _REASONS: Final = 1000
 
 
 def request_of(reports: Sequence[SealedReport]) -> SubmitRequest:
-    """The message of a submission."""
+    """Returns the message of a submission."""
     paid = any(report.token for report in reports)
     return SubmitRequest(
         tokens=[report.token for report in reports] if paid else [],
@@ -29,7 +29,7 @@ def request_of(reports: Sequence[SealedReport]) -> SubmitRequest:
 
 
 def answer_of(response: SubmitResponse, reports: int) -> Submitted:
-    """The results of `reports` reports, however malformed the answer, and the notice."""
+    """Returns the results of `reports` reports, however malformed the answer, and the notice."""
     results: list[str | None] = [None] * reports
     for refusal in response.refused:
         if refusal.index < reports:
@@ -46,7 +46,7 @@ def _warn_of_strays() -> None:
 
 
 def _reason(number: "Reason.ValueType") -> str:
-    """The name of a reason, for counters; an unknown one of newer shufflers is also final."""
+    """Returns the name of a reason, for counters; a newer shuffler's unknown one is also final."""
     if number in Reason.values():
         return "refused_" + Reason.Name(number).removeprefix("REASON_").lower()
     return f"refused_unknown_{number}" if 0 < number < _REASONS else "refused_unknown"

@@ -1,7 +1,7 @@
-"""Reports through a relay (OHTTP): it sees who sends and no content, the shuffler the reverse.
+"""Reports through a relay (OHTTP): the relay sees senders and no content, the shuffler the reverse.
 
-PRIVACY: the relay sees how long a request is, in steps; neither the shuffler's answer nor how many
-reports there are.
+PRIVACY: the relay sees the rounded length of a request; neither the shuffler's answer nor the
+number of reports.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ class RelayConnection:
         self._gateway, self._authority = gateway, shuffler.encode()
 
     def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
-        """As the Transport protocol says."""
+        """As the Transport protocol defines."""
         request = Request(
             method=b"POST",
             scheme=b"https",
@@ -74,5 +74,5 @@ class RelayConnection:
         return meaning(HttpAnswer(response.status, headers, response.content), len(reports))
 
     def close(self) -> None:
-        """End every call and let go."""
+        """Ends all calls and closes the connection."""
         self._exchange.close()

@@ -1,4 +1,4 @@
-"""What goes to an issuer of tokens and comes back, as messages; loaded when any are asked for."""
+"""Requests to an issuer of tokens, and its answers, as messages; imported at the first request."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,7 +9,7 @@ from hubbub.wire.v1.services_pb2 import TokenRequest, TokenResponse, WantedToken
 
 
 def request_of(blinded: Mapping[tuple[str, int], Sequence[bytes]]) -> bytes:
-    """What is sent: blinded elements by stream and epoch."""
+    """Returns the request's bytes: blinded elements by stream and epoch."""
     return TokenRequest(
         wanted=[
             WantedTokens(stream=stream, epoch=epoch, blinded=elements)
@@ -19,10 +19,10 @@ def request_of(blinded: Mapping[tuple[str, int], Sequence[bytes]]) -> bytes:
 
 
 def issued_in(answer: bytes, count: int) -> list[tuple[Sequence[bytes], bytes] | None]:
-    """Of each that was asked, the evaluated elements and their proof; None: nobody gets any.
+    """Returns the evaluated elements and their proof per request; None where all devices get none.
 
     Raises:
-        TryAgain: it is no answer of an issuer.
+        TryAgain: it is not an answer of an issuer.
     """
     try:
         issued = TokenResponse.FromString(answer).issued

@@ -1,1 +1,1 @@
-"""Whose bundles an app takes, and what was promised under their names."""
+"""The operators whose bundles an app accepts, and the promises made under their names."""

@@ -1,7 +1,7 @@
-"""Trust: whose bundles an app takes, and what was promised under their names.
+"""Trust: the operators whose bundles an app accepts, and the promises made under their names.
 
-The first operator is trusted, and who it hands over to. Another one needs the app's explicit word,
-never the bundle's own.
+The app trusts its first operator, and each operator to which that one hands over. Any other must be
+named by the app itself; a bundle cannot introduce it.
 """
 
 import hashlib
@@ -22,19 +22,19 @@ _FOLDER: Final = re.compile("[0-9a-f]{16}")
 
 @dataclass(frozen=True, slots=True)
 class SeenLog:
-    """A log's last checkpoint that was believed: its size in entries, and its root."""
+    """A transparency log's last verified checkpoint: its size in entries, and its root."""
 
     key: NoteKey
     size: int
     root: bytes
 
     def words(self) -> list[Any]:
-        """It as JSON has it."""
+        """Returns it as JSON values."""
         return [self.key.name, to_text(self.key.public), self.size, to_text(self.root)]
 
     @classmethod
     def load(cls, words: Any) -> Self:
-        """What `words()` told. Raises one of MALFORMED for another."""
+        """Reads what `words()` returned. Raises one of MALFORMED for anything else."""
         name, public, size, root = words
         try:
             return cls(NoteKey(name, from_text(public)), int(size), from_text(root))
@@ -63,11 +63,11 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Vouched:
-    """What a state folder itself records about its users.
+    """What a state folder records about its users.
 
     Args:
         operator: b"" if that record is lost.
-        names: of metrics in the folder.
+        names: metrics in the folder.
     """
 
     folder: str
@@ -78,13 +78,13 @@ class Vouched:
 
 @dataclass(slots=True)
 class Trust:
-    """All that is known on one device for one user: a pin per app, promises per folder."""
+    """All trust of one user on this device: a pin per app, promises per folder."""
 
     pins: dict[str, Pin] = field(default_factory=dict)
     promises: dict[str, dict[str, Promise]] = field(default_factory=dict)
 
     def data(self) -> dict[str, Any]:
-        """All of it, JSON-ready."""
+        """Returns all of it as JSON values."""
         return {
             "version": _VERSION,
             "apps": {
@@ -105,7 +105,7 @@ class Trust:
 
     @classmethod
     def load(cls, data: Any) -> Self:
-        """The trust that `data()` told. Raises one of MALFORMED for another."""
+        """Reads what `data()` returned. Raises one of MALFORMED for anything else."""
         if data["version"] != _VERSION:
             raise ValueError("another version")
         pins = {
@@ -125,7 +125,7 @@ class Trust:
         return cls(pins, promises)
 
     def absorb(self, other: Self) -> None:
-        """Learn what another place knows besides: pins, handovers, newer bundles, promises."""
+        """Merges another copy: its pins, handovers, newer bundles and promises."""
         for app, pin in other.pins.items():
             self.pins[app] = _both(self.pins[app], pin) if app in self.pins else pin
         for folder, promises in other.promises.items():
@@ -138,13 +138,13 @@ class Trust:
     def admit(
         self, app: str, bundle: Bundle, word: bytes | None, vouched: Collection[Vouched]
     ) -> tuple[Pin, list[str]]:
-        """Accept a bundle for an app and record it; returns the pin, and folders to inherit from.
+        """Accepts a bundle for an app and records it; returns the pin, and folders to inherit from.
 
         `word` is the operator that the app names explicitly; `vouched` are folders without a known
         app: of version 0.1, or after the pin was lost.
 
         Raises:
-            BundleRefused: of another operator, older than one before, or asking for more.
+            BundleRefused: of another operator, older than the last one, or above what was promised.
         """
         pin, former = self._pin(app, bundle, word, vouched)
         newest = pin.serials.get(pin.folder, 0)
@@ -205,9 +205,9 @@ class Trust:
         return new, [name for name in former if name != folder]
 
     def _has_moved_on(self, bundle: Bundle, *, follows: bool) -> bool:
-        """Whether a key of the bundle's line has handed over here, and not to its signer.
+        """Returns whether a key before the bundle's signer has handed over to another signer here.
 
-        follows: it leads on from the app's own pin, which may be behind those of other apps.
+        follows: the bundle continues the app's own pin, which other apps' pins may be ahead of.
         """
         line, signer = set(bundle.line), bundle.operator
         return any(
@@ -218,7 +218,7 @@ class Trust:
         )
 
     def _folder(self, bundle: Bundle, vouched: Iterable[Vouched]) -> tuple[str, bool]:
-        """Where this operator's state is, and whether a folder that nobody claims says so."""
+        """Returns the folder of this operator's state, and whether an unclaimed folder names it."""
         for key in reversed(bundle.line):
             for voucher in vouched:
                 if key == voucher.operator or folder_of(key) == voucher.folder:
@@ -230,7 +230,7 @@ class Trust:
 
 
 def _both(first: Pin, other: Pin) -> Pin:
-    """A pin of which two places know: further down the operator's line, and with all serials."""
+    """Returns the merge of two copies of a pin: the later operator, with all serials."""
     pin = other if first.operator in other.before else first
     before = (*first.before, *other.before) if first.operator == other.operator else pin.before
     serials = {
@@ -249,12 +249,12 @@ def _both(first: Pin, other: Pin) -> Pin:
 
 
 def _seen(app: str, bundle: Bundle, before: SeenLog | None) -> SeenLog | None:
-    """The bundle's log as it is seen now. before: as it was.
+    """Returns the bundle's log as it is now; `before`: as the app saw it last.
 
     PRIVACY: a bundle for one person would have to be in the log that everybody sees.
 
     Raises:
-        BundleRefused: it is in no log where there is one, in another, or in one that was changed.
+        BundleRefused: the bundle is not in the required log, or the log is another or changed.
     """
     if before is None and bundle.log is None:
         return None
@@ -276,23 +276,23 @@ def _seen(app: str, bundle: Bundle, before: SeenLog | None) -> SeenLog | None:
 
 
 def is_newer(data: Any) -> bool:
-    """Whether a later version of hubbub told this trust."""
+    """Returns whether a later version of hubbub wrote this trust."""
     version = data.get("version") if isinstance(data, dict) else None
     return isinstance(version, int) and version > _VERSION
 
 
 def folder_of(operator: bytes) -> str:
-    """The name of an operator's folder: apps of two operators do not meet."""
+    """Returns the name of an operator's folder: apps of two operators share nothing."""
     return hashlib.sha256(operator).hexdigest()[:16]
 
 
 def is_one(folder: str) -> bool:
-    """Whether `folder_of` gives such names; a copy that somebody made beside it has another."""
+    """Returns whether a name is of the form of `folder_of`; a renamed copy beside it is not."""
     return bool(_FOLDER.fullmatch(folder))
 
 
 def _kept(before: Mapping[str, Promise], later: Mapping[str, Promise]) -> dict[str, Promise]:
-    """All promises, old and new. Raises BundleRefused if a new one says more than an old one."""
+    """Returns old and new promises. Raises BundleRefused if a new one allows more than the old."""
     promises, broken = promised_in_all(before, later)
     if broken:
         problems = "; ".join(f'metric "{name}": {problem}' for name, problem in broken.items())
@@ -318,7 +318,7 @@ def _who(app: str) -> str:
 
 
 def _folder(name: Any) -> str:
-    """A name that leads nowhere else."""
+    """Returns a folder's name that cannot lead to another path."""
     if not (isinstance(name, str) and name.isalnum()):
         raise ValueError("no folder's name")
     return name

@@ -1,4 +1,4 @@
-"""Where trust is written down: one file beside the states, whole or not at all, under a lock."""
+"""Stores trust: one file beside the states, replaced atomically, under a lock."""
 
 import contextlib
 import errno
@@ -30,10 +30,10 @@ _LOOK_SECONDS: Final = 0.01
 
 
 def beside(home: Path, state_dir: Path | None) -> list[Path]:
-    """Where the file may be, its own place first.
+    """Returns the possible places of the file, its own place first.
 
-    It is among this user's states; or next to a folder that the app chose for itself. Where that
-    folder's parent cannot be written, in it: that spares the loss of the state alone.
+    The file is among this user's states, or next to a folder that the app chose. If that folder's
+    parent is not writable it is inside the folder, and then lost together with the state.
     """
     if state_dir is None:
         return [home / _NAME]
@@ -45,12 +45,12 @@ def beside(home: Path, state_dir: Path | None) -> list[Path]:
 
 @contextlib.contextmanager
 def held(path: Path, *others: Path) -> Iterator["TrustFile"]:
-    """The file, while no other start changes it.
+    """Yields the file, locked against other starts.
 
-    Where it cannot be written, what is new goes into a file among temporary ones, as the witness
-    of a state that cannot be kept does; what the file itself says still holds.
+    If it is not writable, changes go into a file among temporary files, as those of a witness do;
+    its content stays valid.
 
-    others: where it may have been, while its place could not be written.
+    others: earlier places of the file, used while its own place was not writable.
     """
     own = _elsewhere(path)
     place, lock = _first_lock(path, own)
@@ -78,10 +78,10 @@ class TrustFile:
         self.is_behind = False
 
     def read(self) -> Trust:
-        """All that is known. A damaged file is set aside: then the folders vouch.
+        """Returns all trust. A damaged file is renamed; then the folders replace it.
 
         Raises:
-            StateUnusable: there is something that cannot be read.
+            StateUnusable: a file exists that cannot be read.
         """
         trust = self._read(self._path)
         own = trust.data()
@@ -91,7 +91,7 @@ class TrustFile:
         return trust
 
     def write(self, trust: Trust) -> None:
-        """Replace the file, whole or not at all. Raises StateUnusable if that cannot be."""
+        """Replaces the file atomically. Raises StateUnusable if that fails."""
         if self._place is None:
             raise StateUnusable(f"{self._path}: cannot be written; give a writable state_dir")
         draft = self._place.with_name(f"{self._place.name}.{os.getpid()}.draft")
@@ -136,7 +136,7 @@ class TrustFile:
 
 
 def look(places: Iterable[Path]) -> Trust:
-    """What the file says, wherever it is, changing nothing; nothing where it says nothing."""
+    """Returns the merged content of all places, without changing any; empty if there is none."""
     trust = Trust()
     for path in places:
         with contextlib.suppress(OSError, *MALFORMED):
@@ -145,7 +145,7 @@ def look(places: Iterable[Path]) -> Trust:
 
 
 def _first_lock(path: Path, own: Path) -> tuple[Path | None, int | None]:
-    """Which file this start may write, and the lock that keeps others from it; None where neither.
+    """Returns the file that this start may write, and its lock; None for both without any.
 
     own: the one among temporary files.
     """
@@ -161,7 +161,7 @@ def _first_lock(path: Path, own: Path) -> tuple[Path | None, int | None]:
 
 
 def _lock(path: Path) -> int:
-    """A file beside `path` that this start alone has locked. Raises OSError if that cannot be."""
+    """Returns a locked file beside `path`. Raises OSError if another start has it."""
     lock = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, _OWNER_ONLY)
     try:
         deadline = time.monotonic() + _LOCK_SECONDS
@@ -191,7 +191,7 @@ def _elsewhere(path: Path) -> Path:
 
 
 def _content(path: Path) -> bytes:
-    """What a file holds; anything else that has its name must not keep us waiting. OSError."""
+    """Returns a file's bytes. Raises OSError for anything else, which could block the read."""
     file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(file, "rb") as opened:
         if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
