@@ -68,6 +68,14 @@ def test_what_is_no_bundle_is_refused(tmp_path: Path, content: bytes) -> None:
         read_bundle(tmp_path / "absent")
 
 
+def test_a_bundles_text_in_place_of_its_path_is_not_shown_whole(
+    catalog_files: CatalogFiles,
+) -> None:
+    with pytest.raises(BundleRefused, match="cannot be read: ") as refused:
+        read_bundle(Path(catalog_files.bundle.signed.decode()))
+    assert len(str(refused.value)) < 500
+
+
 def test_a_signed_body_of_another_version_asks_for_an_upgrade(
     catalog_files: CatalogFiles, tmp_path: Path
 ) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from hubbub.client import Client
+from hubbub.client import Client, Outcome
 from hubbub.client.testing import FakeServer
 from tests.support.bundles import Signed
 from tests.support.waiting import HANG_SECONDS, eventually
@@ -71,3 +71,39 @@ def test_a_program_that_ends_leaves_the_rest_to_the_next_start(
         assert client.flush(HANG_SECONDS)
         client.close()
         assert len({report.sealed for report in server.received}) == 1
+
+
+INTERRUPTED = """
+import signal
+import sys
+import time
+
+from hubbub.client import Client
+
+bundle, folder, shuffler = sys.argv[1:]
+client = Client.from_bundle(bundle, state_dir=folder, shuffler=shuffler, hold_seconds=3600)
+client.report("theme", "dark")
+
+
+def interrupt(seconds, **_):
+    signal.raise_signal(signal.SIGINT)
+    time.sleep(60)
+
+
+client._flush = interrupt
+"""
+
+
+def test_an_interrupt_as_the_program_ends_prints_nothing_and_leaves_the_rest(
+    signed: Signed, tmp_path: Path
+) -> None:
+    arguments = [str(signed.path), str(tmp_path / "state"), "http://127.0.0.1:1"]
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, *arguments], capture_output=True, text=True, check=True
+    )
+    assert not done.stdout + done.stderr
+    again = Client.from_bundle(signed.path, state_dir=tmp_path / "state", hold_seconds=None)
+    again._sender.enter()
+    assert again.report("theme", "dark") is Outcome.ALREADY_REPORTED
+    again._disabled = True
+    again.close(0)

@@ -106,6 +106,22 @@ def test_what_is_no_path_is_no_setting(name: str, path: Any) -> None:
         Settings.read({}, **{name: path})
 
 
+@pytest.mark.parametrize("folder", ["x" * 255, "x" * 231, f"{'x' * 300}/state"])
+def test_a_folder_whose_name_leaves_no_room_for_files_beside_it_is_named(folder: str) -> None:
+    with pytest.raises(BadParameter, match="state_dir is too long for files beside it"):
+        Settings.read({"HUBBUB_STATE_DIR": folder})
+
+
+def test_a_folder_of_the_longest_name_keeps_state_and_trust(
+    signed: Signed, tmp_path: Path
+) -> None:
+    folder = tmp_path / ("x" * 230)
+    with Client.from_bundle(signed.path, state_dir=folder, hold_seconds=None) as client:
+        assert client.report("theme", "dark") is Outcome.QUEUED
+        client._disabled = True  # there is no shuffler to flush to
+    assert {".json", ".witness"} <= {path.suffix for path in tmp_path.glob("x*.*")}
+
+
 def test_the_environment_alone_starts_a_client(
     signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -124,7 +124,7 @@ class Client:
             self._background = Background(self._sender, transport, waits, **self._timing)
             self._background.wake()
             # At exit the client does not wait for an unreachable network.
-            atexit.register(self._close, _EXIT_SECONDS, patient=False)
+            atexit.register(self._end)
         parts = [transport, state, self._reporter, self._purse, self._sender, self._background]
         follow(self, [*parts, self._diagnostics])
 
@@ -452,11 +452,16 @@ class Client:
                 raise StateUnusable(f"this bundle has no state here: {error}") from error
         return self._state
 
+    def _end(self) -> None:
+        """Close as the program ends. Ctrl-C then leaves the rest for the next start, silently."""
+        with contextlib.suppress(KeyboardInterrupt):
+            self._close(_EXIT_SECONDS, patient=False)
+
     def _close(self, timeout: float, *, patient: bool) -> bool:
         if self._closed or self._sender.is_busy_here():
             return self._is_complete
         self._closed = True
-        atexit.unregister(self._close)
+        atexit.unregister(self._end)
         if not self._disabled:
             self._flush(timeout, patient=patient)
         self._sender.stop(_STOP_SECONDS)

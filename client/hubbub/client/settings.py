@@ -4,6 +4,7 @@ Only this module reads the environment.
 """
 
 import dataclasses
+import errno
 import math
 import os
 import sys
@@ -23,6 +24,7 @@ _HOLD_SECONDS: Final = 3600.0
 _LONGEST_HOLD_SECONDS: Final = 86_400.0
 _YES: Final = frozenset({"1", "true", "yes", "on"})
 _NO: Final = frozenset({"0", "false", "no", "off"})
+_LONGEST_SUFFIX: Final = ".trust.json.4194304.draft"  # with the number of a process
 _LEVELS: Final = ("debug", "info", "warning", "error")
 
 
@@ -106,7 +108,8 @@ class Settings:
             if values.get(name) is not None:
                 values[name] = _path(name, values[name])
         if values.get("state_dir"):
-            values["state_dir"] = settled(values["state_dir"])  # the app may change its folder
+            folder = settled(values["state_dir"])  # the app may change its folder
+            values["state_dir"] = _with_room_beside(folder)
         return cls(**values)
 
     def is_strict(self, *, development: bool = False) -> bool:
@@ -158,6 +161,19 @@ def _path(name: str, value: str | os.PathLike[str]) -> Path:
     if not whole:
         raise BadParameter(f"{name} is not a path; give a file or a folder")
     return path
+
+
+def _with_room_beside(folder: Path) -> Path:
+    """The folder, if files beside it may have its name and more. Raises BadParameter."""
+    try:
+        folder.with_name(folder.name + _LONGEST_SUFFIX).lstat()
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise BadParameter(
+                f"state_dir is too long for files beside it, whose names are up to "
+                f"{len(_LONGEST_SUFFIX)} letters longer; give a folder with a shorter name"
+            ) from None
+    return folder
 
 
 def _switch(text: str) -> bool:

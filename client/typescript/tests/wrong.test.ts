@@ -9,6 +9,7 @@ import { open as openPage } from "../src/browser/open.js";
 import type { Client } from "../src/client/client.js";
 import {
   BadParameter,
+  BundleRefused,
   HubbubError,
   StateUnusable,
   UnknownMetric,
@@ -315,4 +316,14 @@ test("a value in the place of a metric's name is never shown, and the remedy is"
   const lines = warned.mock.calls.map(({ arguments: [line] }) => String(line));
   assert.equal(lines.length, 3);
   assert.ok(lines.every((line) => !line.includes("secret")));
+});
+
+test("a bundle's text in place of its path is not shown whole", async () => {
+  for (const text of [life.signed, "no/such/file"]) {
+    const error = await tried(openNode as unknown as Loose, { bundle: text, folder });
+    assert.ok(error instanceof BundleRefused);
+    assert.match(error.message, /the bundle cannot be read: .*; give the path of its file/);
+    assert.equal(error.message.includes(text), text === "no/such/file");
+    assert.ok(error.message.length < 300 && error.cause === undefined);
+  }
 });

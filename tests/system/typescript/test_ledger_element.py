@@ -134,6 +134,29 @@ def test_a_no_by_keyboard_stops_every_tab_and_forgetting_keeps_the_sums(
     assert _row(page, "Colour theme")[1] == "4 of 1,000"
 
 
+def test_a_person_sees_what_local_mode_counts(
+    device: BrowserContext, origin: str, door: str
+) -> None:
+    page = device.new_page()
+    page.goto(origin)
+    page.evaluate(
+        "async (shuffler) => { const { open } = await import('/hubbub.js'); window.client ="
+        " await open({ bundle: '/app.hubbub', shuffler, holdSeconds: null, local: true }); }",
+        door,
+    )
+    assert [report(page, value) for value in ("dark", "light", "dark")] == ["counted"] * 3
+    _shown(page)
+    region = page.get_by_role("region", name="What leaves this device")
+    expect(region.get_by_role("switch", name="Count answers on this device")).to_be_checked()
+    status = "Answers are counted on this device alone. Nothing is sent."
+    expect(page.get_by_role("status")).to_have_text(status)
+    counted = region.get_by_role("table", name="Counted on this device, and never sent")
+    expect(counted.get_by_role("row")).to_have_text(["Colour theme", "dark2", "light1"])
+    page.get_by_role("button", name="Stop, and forget").click()
+    expect(page.get_by_role("status")).to_contain_text("forgotten")
+    expect(counted).to_be_hidden()
+
+
 def test_readers_hear_a_table_with_heads_and_pages_have_their_own_words(
     device: BrowserContext, origin: str, door: str
 ) -> None:

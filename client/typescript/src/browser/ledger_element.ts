@@ -37,6 +37,9 @@ export interface LedgerWords {
   readonly issuer: string;
   readonly notice: string;
   readonly payloads: string;
+  readonly switchLocal: string;
+  readonly onLocal: string;
+  readonly counted: string;
 }
 
 /** The element, once `defineLedger()` was called. */
@@ -88,6 +91,9 @@ const WORDS: LedgerWords = {
     "cannot see which reports they were used for.",
   notice: "Until {0} the operator requests less than this app was built with.",
   payloads: "The last payloads, as they left or wait",
+  switchLocal: "Count answers on this device",
+  onLocal: "Answers are counted on this device alone. Nothing is sent.",
+  counted: "Counted on this device, and never sent",
 };
 const STYLE = `
 :host { display: block; }
@@ -210,6 +216,7 @@ interface Parts {
   readonly table: HTMLElement;
   readonly summary: HTMLElement;
   readonly payloads: HTMLElement;
+  readonly counted: HTMLElement;
 }
 
 function partsOf(root: ShadowRoot, on: { turned(on: boolean): void; forgot(): void }): Parts {
@@ -233,10 +240,12 @@ function partsOf(root: ShadowRoot, on: { turned(on: boolean): void; forgot(): vo
     table: createElement("table", { part: "table" }),
     summary: createElement("summary"),
     payloads: createElement("ul", { part: "payloads" }),
+    counted: createElement("table", { part: "counted" }),
   };
   const label = createElement("label", {}, toggle, " ", toggleText);
   const details = createElement("details", {}, parts.summary, parts.payloads);
-  parts.region.append(label, parts.status, parts.table, parts.runs, details, forget);
+  const { region, status, table, counted, runs } = parts;
+  region.append(label, status, counted, table, runs, details, forget);
   root.append(parts.region);
   return parts;
 }
@@ -250,7 +259,7 @@ function show(
 ): void {
   const say = saying(language);
   parts.region.setAttribute("aria-label", words.title);
-  parts.toggleText.data = words.switch;
+  parts.toggleText.data = ledger.local ? words.switchLocal : words.switch;
   parts.toggle.checked = ledger.on;
   parts.forget.textContent = words.forget;
   const { runs, notice, issuer, crowdsInYear, crowdsCap } = ledger;
@@ -277,10 +286,16 @@ function show(
     ),
     createElement("tbody", {}, ...ledger.metrics.map((metric) => row(metric, words, say))),
   );
+  const counts = Object.entries(ledger.ownCounts);
+  parts.counted.hidden = !counts.length;
+  parts.counted.replaceChildren(
+    createElement("caption", {}, words.counted),
+    ...counts.map(([metric, values]) => countedRows(metric, values, ledger, say)),
+  );
   parts.summary.textContent = words.payloads;
   const last = ledger.payloads.slice(-MOST_PAYLOADS).reverse();
   parts.payloads.replaceChildren(...last.map((payload) => line(payload, say)));
-  const status = done ?? (ledger.on ? words.on : words.off);
+  const status = done ?? (ledger.on ? (ledger.local ? words.onLocal : words.on) : words.off);
   // Said again only if it is something else: readers speak every change aloud.
   if (parts.status.textContent !== status) parts.status.textContent = status;
 }
@@ -305,6 +320,31 @@ function row(metric: MetricView, words: LedgerWords, say: Saying): HTMLElement {
     createElement("td", {}, epsilon && sampling ? promised : words.notAsked),
     createElement("td", {}, meter, used),
     createElement("td", {}, reports),
+  );
+}
+
+/** How often each value of a metric was counted here, the most frequent first. */
+function countedRows(
+  name: string,
+  values: Readonly<Record<string, number>>,
+  { metrics }: LedgerView,
+  say: Saying,
+): HTMLElement {
+  const { description } = metrics.find((metric) => metric.name === name) ?? { description: name };
+  const head = createElement("th", { scope: "rowgroup", colspan: "2" }, description);
+  const rows = Object.entries(values).sort(([, count], [, other]) => other - count);
+  return createElement(
+    "tbody",
+    {},
+    createElement("tr", {}, head),
+    ...rows.map(([value, count]) =>
+      createElement(
+        "tr",
+        {},
+        createElement("th", { scope: "row" }, value),
+        createElement("td", {}, say.number(count)),
+      ),
+    ),
   );
 }
 

@@ -27,6 +27,8 @@ export interface BrowserOptions extends Options {
 
 const APP = "app";
 const BUNDLE_SECONDS = 20;
+/** So many letters of a browser's message are shown. */
+const SHOWN = 200;
 const NEEDED = { bundle: "string, or object: URL or Uint8Array" };
 
 /**
@@ -70,9 +72,9 @@ async function contentOf(bundle: string | URL | Bytes): Promise<Bytes> {
     if (!content) throw new Error("it has no end");
     return content;
   } catch (error) {
-    throw new BundleRefused(`the bundle cannot be had: ${(error as Error).message}`, {
-      cause: error,
-    });
+    // A browser's message may have what was given, which may be a bundle's whole text.
+    const reason = (error as Error).message.slice(0, SHOWN);
+    throw new BundleRefused(`the bundle cannot be had: ${reason}`);
   }
 }
 

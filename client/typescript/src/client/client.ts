@@ -357,7 +357,8 @@ export class Client {
     await this.#sender.enter();
     const { device, ...reports } = await this.#state.all();
     const { view } = await load("more");
-    return view(this.#bundle, device, reports, this.#state.now());
+    const local = this.#reporter.local !== null;
+    return view(this.#bundle, device, reports, { now: this.#state.now(), local });
   }
 
   /**

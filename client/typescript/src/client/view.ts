@@ -64,6 +64,8 @@ export interface PayloadView {
 /** All of it; the newest payload last. */
 export interface LedgerView {
   readonly on: boolean;
+  /** Whether this client is in local mode, which sends nothing and counts values here. */
+  readonly local: boolean;
   readonly metrics: readonly MetricView[];
   readonly payloads: readonly PayloadView[];
   /** Payloads given up by reason, and what befell the state itself. */
@@ -89,7 +91,7 @@ export function view(
   bundle: Bundle,
   device: Device,
   reports: { waiting: readonly StoredReport[]; past: readonly PastReport[] },
-  now: number,
+  { now, local }: { now: number; local: boolean },
 ): LedgerView {
   const waiting = reports.waiting.map((report) => ({ ...report, fate: "waiting" }));
   const { consent } = device;
@@ -133,7 +135,8 @@ export function view(
     },
   );
   return {
-    ...{ on: isOn(consent.generation), metrics, payloads, ...ownCountsOf(device.counts) },
+    ...{ on: isOn(consent.generation), local, metrics, payloads },
+    ...ownCountsOf(device.counts),
     ...{ runs: bundle.runs, issuer: bundle.tokens?.issuer ?? null },
     ...{ notice: notice && { number: notice.number, until: notice.until } },
     crowdsInYear: crowds && crowds.epsilonOf(crowdsSince(device.accounts, today - YEAR_DAYS)),

@@ -14,6 +14,8 @@ import { FolderStorage } from "./files.js";
 import { httpsPost, httpsTransport } from "./https.js";
 
 const BUNDLE_SECONDS = 20;
+/** A longer path is not shown in errors. */
+const SHOWN = 256;
 const NEEDED = { bundle: "string, or object: URL or Uint8Array", folder: "string" };
 
 /** What an app says in Node. */
@@ -65,8 +67,11 @@ async function contentOf(bundle: string | URL | Uint8Array) {
         : await readFile(bundle, { signal: after(BUNDLE_SECONDS) }),
     );
   } catch (error) {
-    throw new BundleRefused(`the bundle cannot be read: ${(error as Error).message}`, {
-      cause: error,
-    });
+    // The message has what was given, which may be a bundle's whole text; so has the cause.
+    const { code, name } = error as NodeJS.ErrnoException;
+    const from = String(bundle).length < SHOWN ? `${String(bundle)}: ` : "";
+    throw new BundleRefused(
+      `${from}the bundle cannot be read: ${code ?? name}; give the path of its file, or its bytes`,
+    );
   }
 }
