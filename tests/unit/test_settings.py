@@ -112,9 +112,7 @@ def test_a_folder_whose_name_leaves_no_room_for_files_beside_it_is_named(folder:
         Settings.read({"HUBBUB_STATE_DIR": folder})
 
 
-def test_a_folder_of_the_longest_name_keeps_state_and_trust(
-    signed: Signed, tmp_path: Path
-) -> None:
+def test_a_folder_of_the_longest_name_keeps_state_and_trust(signed: Signed, tmp_path: Path) -> None:
     folder = tmp_path / ("x" * 230)
     with Client.from_bundle(signed.path, state_dir=folder, hold_seconds=None) as client:
         assert client.report("theme", "dark") is Outcome.QUEUED
