@@ -23,7 +23,7 @@ from typing import Any, Final
 from hubbub.programs.integrity import content_digest
 
 ROOT: Final = Path(__file__).parents[1]
-# What a service or an app is installed from; each names versions and hashes.
+# Files from which a service or an app is installed; each has versions and hashes.
 LOCKS: Final = ("client.lock", "shuffler.lock", "aggregator-all.lock", "tools.lock")
 _CHECKLIST: Final = "first_publication.md"
 _PROVENANCE: Final = "provenance.json"

@@ -99,7 +99,7 @@ async def _serve(settings: Settings) -> None:
     clocks, memory = await _watched(server)
     opener = _opener(settings, bundle, clocks)
     stages, room = Stages(), Room(store, settings.max_window)
-    # PRIVACY: of production no single report is remembered.
+    # PRIVACY: no single report of production is stored.
     arrivals = Arrivals() if settings.common.development else None
     intake = Intake(bundle, opener, store, stages, clocks=clocks, room=room, arrivals=arrivals)
     upstream = Shuffler(settings.shuffler_status, tls) if settings.shuffler_status else None
@@ -183,7 +183,7 @@ def _of_analysts(server: RedisServer) -> dict[str, Any]:
 
 
 def _access(settings: Settings, server: RedisServer) -> Access:
-    # Whoever logs out does so of every aggregator of this Redis.
+    # A logout ends the session at all aggregators of this Redis.
     ended = EndedSessions(server, time.time)
     return access_of(settings.http.tokens, access_file(settings), ended)
 

@@ -101,7 +101,7 @@ def reading(settings: Settings, parts: Parts) -> Callable[[], Take]:
         access = access_file(settings)
         for folder, mutual in ((settings.common.tls, True), (settings.http.tls, False)):
             if folder:
-                folder.server_context(mutual=mutual)  # says what does not fit, if anything
+                folder.server_context(mutual=mutual)  # raises if something does not fit
 
         def take() -> Mapping[str, Any]:
             _take(limits, bundle, keys, parts)

@@ -70,7 +70,7 @@ class Promised:
         """Reads a stored promise. Raises ValueError if it is invalid."""
         match json.loads(raw):
             case {"epoch": str(epoch), "days": dict(days), **more}:
-                # A record of one length is as versions wrote it that knew of no other.
+                # Former versions wrote records of a single length.
                 match more.get("former", {}):
                     case dict(former):
                         every = {**former, epoch: days}.items()
@@ -186,7 +186,7 @@ async def delete_totals(
     number = 0
     for window in windows:
         if window in remembered:
-            await store.forget(window)  # its tags: no totals, nothing to count twice
+            await store.forget(window)  # its tags: without totals no report can count twice
         number += await store.delete(window)
     for name in sorted({name for window in windows for name in _names_of(window.stream)}):
         await answer_store.drop(name)

@@ -54,7 +54,7 @@ def _command(name: str, text: str) -> str:
 
 def _secret(name: str, path: Path) -> bytes:
     try:
-        # A secret may be of any bytes; an editor's byte order mark is none of them.
+        # A secret may contain any bytes; an editor's byte order mark is not part of it.
         return path.read_bytes().removeprefix(codecs.BOM_UTF8).strip()
     except OSError as error:
         raise BadParameter(f"{name} {path}: {error.strerror}") from error
@@ -191,7 +191,7 @@ class Settings:
     processes: int = option(
         "number of processes that open reports (as many as the processors it may use)",
         default=_processors(),
-        within=Interval(1, 256),  # beyond any machine this runs on
+        within=Interval(1, 256),  # more than any machine has
     )
     shards: int = option(
         "number of parts of the totals of a stream's epoch, to spread a busy stream over "

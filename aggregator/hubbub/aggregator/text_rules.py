@@ -5,7 +5,7 @@ from typing import Final
 
 from hubbub.errors import BadParameter
 
-# Control characters and lone surrogates: no reader takes them, and a terminal obeys the former.
+# Control characters, which a terminal obeys, and lone surrogates, which readers refuse.
 _BAD: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
 # Characters that change the reading direction of a line.
 _TURNS: Final = frozenset(

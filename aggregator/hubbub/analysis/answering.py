@@ -44,7 +44,7 @@ def answer_lists(
     parts = []
     for tiers, size in live_lists:
         list_figures = figures_of(family_for(tiers[0][0]), tiers, (), repeats, shape=False)
-        # Reporters of a shorter list could not name the other values, so none of them holds one.
+        # Devices with a shorter list could not report the other values, so they have none of them.
         left_out = other if size < longest else None
         parts.append(_mapped(list_figures, partial(_widened, size=longest, left_out=left_out)))
     figures = added(parts)

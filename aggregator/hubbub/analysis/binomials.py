@@ -17,7 +17,7 @@ from scipy.special import betainc, betaincc
 
 from hubbub.analysis.arrays import Floats
 
-# Numbers that are worked with at once: many, and yet a few megabytes.
+# Numbers per step: a few megabytes.
 _AT_ONCE: Final = 1 << 17
 # Exact for smaller n; above, five terms of Stirling's series are accurate to 1e-16.
 _SMALL: Final = 16
@@ -25,7 +25,7 @@ _LEFT: Final = np.array(
     [0.0] + [lgamma(n + 1) - (n + 0.5) * log(n) + n - log(2 * pi) / 2 for n in range(1, _SMALL)]
 )
 _SERIES: Final = (1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)
-# Within a tenth of its mean a number's distance is summed, since differences would lose it.
+# Within a tenth of the mean the distance is summed, since a difference would lose digits.
 _NEAR: Final = 0.1
 _POWERS: Final = tuple(1 / power for power in range(17, 1, -2))
 
@@ -88,7 +88,7 @@ def laws(trials: Sequence[int], chance: float, cut: float) -> list[Floats]:
     waiting: list[Floats] = []
     for number in trials:
         waiting.append(likely(number, chance, cut))
-        # Many at once: one by one numpy's calls cost more than what they do.
+        # Many at once: single calls of numpy would cost more than their work.
         if len(pmfs) + len(waiting) == len(trials) or sum(map(len, waiting)) > _AT_ONCE:
             lengths = [len(row) for row in waiting]
             each = np.repeat(np.array(trials[len(pmfs) :][: len(waiting)], float), lengths)

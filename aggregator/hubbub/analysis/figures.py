@@ -219,7 +219,7 @@ def came_back(
         denominator += float(below @ joint.counts)
         certain += float(each[2] @ inside + beside[2])
         drawn += joint.drawn(1) * float(below @ inside)
-    # Of a device of the cohort whether it came back; of others, which were not asked, both weeks.
+    # A device of the cohort tells whether it came back; other devices contribute both weeks.
     variance += drawn * np.array([0.0, 1.0, 1 - 2 * sampling, 0.0])
     return Ratio(
         numerator=numerator,

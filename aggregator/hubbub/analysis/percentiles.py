@@ -109,7 +109,7 @@ def _percentile(ranks: Ranks, percentile: float, confidence: float) -> Percentil
     inside = (share - below) / (above - below) if above > below else 0.5
     start, end = ranks.edges[part - 1 : part + 1].tolist()
     low, high = ranks.between(share, confidence)
-    # The estimate is of all edges together, and may be in no part that single edges permit.
+    # The estimate uses all edges together, so it may lie outside the parts of single edges.
     low, high = min(low, part - 1), max(high, part)
     ends = low == 0, high == parts
     return Percentile(

@@ -48,14 +48,14 @@ from hubbub.mechanisms.wave import SquareWave
 Counts = npt.NDArray[np.int64]
 
 _HEAVY: Final = 1e3
-# A fit takes as long as their number cubed: a second in all of so many.
+# A fit takes time that grows with the cube of the number of parts: a second for this many.
 _MAX_PARTS: Final = 256
-# So many more degrees of freedom a fit has at most, next to an end of all shares. Measured of equal
+# Largest number of extra degrees of freedom of a fit near an end of all shares. Measured for equal
 # numbers: one end of p99 misses in 2.5% at 2.3 to 3.0 errors, and in 1% at 2.6 to 3.6.
 _WAYS: Final = 5.0
-# Intervals of one answer that are remembered: those of the usual percentiles at some confidences.
+# Number of cached intervals of one answer: the usual percentiles at some confidences.
 _REMEMBERED: Final = 64
-# Shares add up to 1, so that along such a direction they move what has an error of 1 by less.
+# Shares add up to 1, so along such a direction they move a quantity of error 1 by less.
 _UNMOVED: Final = 1e-2
 
 
@@ -142,7 +142,7 @@ class LinearRanks:
             variance = side[1] + scale * side[2] - scale**2 * side[3]
             variances += (weight - moved) ** 2 * np.maximum(variance, 0.0)
         variances += self.repeats * numbers * share * (1 - share)
-        # A report that is nobody's holds any value alike.
+        # A dummy has any value with equal probability.
         variances += figures.number_variance * moved**2
         return _by_errors(self._below[1:-1] - share * numbers, variances)
 
@@ -371,7 +371,7 @@ def _whitened(rows: Floats, totals: Totals, shares: Floats, repeats: int) -> tup
     places = rows @ shares
     within = rows @ (shares[:, None] * rows.T)
     covariance = np.diag(places) - within + repeats * (within - np.outer(places, places))
-    # Places add up to all reports, so that nothing depends on what their sum is given.
+    # Places add up to all reports, so the result does not depend on the sum.
     covariance += np.full_like(covariance, float(places.mean()))
     factor = np.linalg.cholesky(covariance / totals.reports)
     right = np.array(totals.cells) / totals.reports

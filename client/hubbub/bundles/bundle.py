@@ -30,7 +30,7 @@ from hubbub.fields.rules import NAME, is_address, is_whole, metric_name_of
 from hubbub.sealing import X_WING
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
-_LONGEST_NAME: Final = 200  # that is compared with those there are
+_LONGEST_NAME: Final = 200  # longer names are not compared with the bundle's
 _LAST_SERIAL: Final = (1 << 53) - 1
 
 

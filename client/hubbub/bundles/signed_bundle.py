@@ -30,7 +30,7 @@ from hubbub.fields.field import loaded
 from hubbub.fields.rules import as_whole
 from hubbub.fields.tables import table_of
 
-# Versions of what a former SDK would get wrong: values that grew, and reports without a token.
+# Versions for content that older SDKs would misread: grown lists of values, and tokens.
 VERSION_OF_GROWN: Final = 2
 VERSION_OF_TOKENS: Final = 3
 _MAX_BYTES: Final = 64 << 20

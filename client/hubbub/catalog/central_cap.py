@@ -12,7 +12,7 @@ from hubbub.catalog.crowds.gaussian import LEFT_OUT, epsilon_of_mu, mu_within
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import Caps
 
-# Of delta: what Gaussians have; the rest is for what each crowd may tell beyond its own.
+# Share of delta for the Gaussian part; the rest covers each crowd's own delta.
 _OF_GAUSSIANS: Final = 0.9
 
 

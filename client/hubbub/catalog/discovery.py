@@ -110,7 +110,7 @@ def loss_of_either(metric: Any) -> float:
     own: float = metric.report_loss
     if not metric.discover:
         return own
-    # PRIVACY: a device tells one of both.
+    # PRIVACY: a device reports in one of both roles, never in both.
     return max(own, build(_TREE, epsilon=metric.epsilon).privacy_loss())
 
 

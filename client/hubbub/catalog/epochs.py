@@ -77,7 +77,7 @@ def spans_within(length: int, days: int) -> int:
 def _months_within(days: int) -> int:
     """The largest number of months that `days` days touch, in the calendar's 400 years."""
     ends = [begins(month + 1, MONTH_SECONDS) // _DAY_SECONDS - 1 for month in range(4800)]
-    # Worst are days that begin on a month's last.
+    # A span that begins on the last day of a month touches the most months.
     return max(
         holding((end + days - 1) * _DAY_SECONDS, MONTH_SECONDS) - month + 1
         for month, end in enumerate(ends)

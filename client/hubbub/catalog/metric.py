@@ -227,7 +227,7 @@ class Metric:
         object.__setattr__(self, "fewest", 1 if self.development else self.min_batch)
         self._name_streams()
         built = randomizer_of(self.mechanism, self.arguments, self.epsilon)
-        if not self.crowd:  # which leaves in cuts
+        if not self.crowd:  # a crowd leaves in several messages
             refuse_large_batch(self.min_batch, built.randomizer, self.kem)
         else:
             refuse_uneven_lies(self.mechanism, built.randomizer)
@@ -237,7 +237,7 @@ class Metric:
             )
         for name in ("randomizer", "memoized", "report_loss", "lifetime_loss"):
             object.__setattr__(self, name, getattr(built, name))
-        # PRIVACY: a device tells one of all.
+        # PRIVACY: a device reports in one role only, so the largest loss counts.
         most = max(loss_of_either(self), loss_of_judging(self))
         object.__setattr__(self, "report_loss", most)
         index = {value: place for place, value in enumerate(self.values or ())}
@@ -392,9 +392,9 @@ class Metric:
     def definition(self) -> dict[str, Any]:
         """The fields that may never change under this name, since they decide what totals mean."""
         table = dumped(self, defines=True)
-        if self.breakdown:  # of whose values there may be more one day
+        if self.breakdown:  # its values may grow
             table["breakdown"] = sorted(self.breakdown)
-        if self.discover:  # of so many devices or others
+        if self.discover:  # whatever the share of devices
             table["discover"] = REGISTRY["tree"].VERSION
         return {"mechanism": table.pop("mechanism"), "version": self.randomizer.VERSION, **table}
 

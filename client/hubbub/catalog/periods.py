@@ -53,7 +53,7 @@ REPORT_ON: Final = entry(
     defines=True,
 )
 SAMPLING: Final = entry(
-    # One device in a million; fewer are asked by asking in fewer places.
+    # At least one device in a million.
     kinds.number("a chance", 1e-6, 1),
     "Probability that a device takes part in an epoch; each device draws for itself.",
     "0.5",

@@ -8,7 +8,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any, Final
 
-# The Python type by numpy's kind of a type; dates have none.
+# Python type by numpy's kind of a type; dates have none.
 _OWN: Final[Mapping[str, type]] = {"b": bool, "i": int, "u": int, "f": float}
 
 

@@ -9,7 +9,7 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Memoized, build
 from hubbub.sealing import SEAL_BYTES, X25519, Kem
 
-# A batch travels as one message, and the services take none above this.
+# A batch is sent as one message; the services refuse larger messages.
 MAX_BATCH_BYTES: Final = 64 << 20
 # Bytes that framing adds to a sealed report, rounded up.
 _FRAME_BYTES: Final = 16

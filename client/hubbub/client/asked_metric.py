@@ -85,14 +85,14 @@ class AskedMetric:
     def _looks(self, metric: Metric, epoch: int) -> bool:
         """Returns whether this device helps to find unlisted strings in an epoch, or its period."""
         first = days_of_period(metric.period, epoch).start if metric.report_on else epoch
-        # PRIVACY: of the secret and the calendar alone.
+        # PRIVACY: follows from the secret and the calendar alone.
         coins = self.own.coins(b"discover" + first.to_bytes(8, "big"))
         return coins.chance(Probability.at_most(metric.discover))
 
     def is_asked_on(self, metric: Metric, epoch: int) -> bool:
         """Returns whether this is the device's own day of the period, or its round of a model."""
         if metric.model:
-            if not self.own_rounds:  # PRIVACY: of the secret alone.
+            if not self.own_rounds:  # PRIVACY: follows from the secret alone.
                 self.own_rounds = metric.model.turns(self.own.coins(b"round"))
             number = metric.model.round_in(epoch, metric.epoch)
             if number not in self.own_rounds:
@@ -100,7 +100,7 @@ class AskedMetric:
             self.round = number
             return True
         if metric.report_on and epoch not in self.days:
-            # PRIVACY: of the secret and the calendar alone.
+            # PRIVACY: follows from the secret and the calendar alone.
             self.days = days_of_period(metric.period, epoch)
             coins = self.own.coins(b"period" + self.days.start.to_bytes(8, "big"))
             self.own_day = self.days[coins.below(len(self.days))]

@@ -367,7 +367,7 @@ class Client:
         return self
 
     async def __aexit__(self, *_raised: object) -> None:
-        import asyncio  # noqa: PLC0415 an async caller has loaded it; others need not
+        import asyncio  # noqa: PLC0415 an async caller has loaded it; others do not need it
 
         await asyncio.to_thread(self.close)
 

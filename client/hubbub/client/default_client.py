@@ -45,7 +45,7 @@ def report(metric: str, value: Any = None) -> Outcome:
     Raises:
         BadParameter: strict, and init() was not called.
     """
-    client = _client  # another thread may end it meanwhile: then it says that it is closed
+    client = _client  # another thread may close it meanwhile: then report() returns CLOSED
     if client:
         return client.report(metric, value)
     if Settings.read().is_strict():

@@ -135,7 +135,7 @@ def _trust(bundle: Bundle, settings: Settings) -> Iterator[Finding]:
         text = "no app has started here with a bundle: it will trust the first operator it sees"
         yield Finding("trust", "note", text)
     for name in known:
-        # A copy decides: what this learns is not kept.
+        # The check works on a copy, which is not stored.
         look(places).admit(name, bundle, None, ())
         yield Finding("trust", "ok", f'"{name}" takes this bundle' if name else "it is taken")
 
@@ -175,7 +175,7 @@ def _shuffler(bundle: Bundle, settings: Settings) -> Iterator[Finding]:
     took = time.monotonic() - begun
     yield Finding("shuffler", "ok", f"{address} answers, in {1000 * took:.0f} ms")
     if answer.time:
-        # The answer was made within the call: the clocks are apart by at least this.
+        # The shuffler answered during the call, so the clocks differ by at least this.
         apart = max(0.0, abs(time.time() - took / 2 - answer.time) - took / 2 - 1)
         text = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC, {apart:,.0f} s from the shuffler's"
         if apart <= _CLOCK_SECONDS:

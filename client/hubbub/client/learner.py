@@ -106,6 +106,6 @@ def _fits(state: ModelState, model: Learning, number: int, epsilon: float) -> bo
     """Returns whether a state is the one that a device of this round needs."""
     judges = number > model.rounds
     return (
-        # PRIVACY: of its own round alone. An older or newer one would be of other people.
+        # PRIVACY: only of its own round. Another round's state depends on other people's reports.
         state.number == number - 1 and (not judges or len(state.edges) == bins_for(epsilon) - 1)
     )

@@ -26,21 +26,21 @@ FOREIGN: Final = (
 )
 """What reading a document that is none of ours may raise."""
 
-# Every epoch that was reported is remembered by itself, so that a clock that jumped ahead and came
-# back may still report today. Past this many the oldest count as reported, all of them.
+# Number of reported epochs that are stored one by one, so that a device whose clock jumped ahead
+# and back can still report today. All older epochs count as reported.
 _EPOCHS: Final = 64
-# What was spent is remembered by the day for longer than the longest span of a cap. Past this many
-# days the oldest are put together.
+# Number of days for which losses are stored one by one, more than the longest span of a cap. Older
+# days are summed up.
 _DAYS: Final = 400
 _DAY_SECONDS: Final = EPOCH_SECONDS["day"]
-# Version 0.1 wrote down epochs and not their length. Their numbers tell it: those of hours are over
+# Version 0.1 stored epochs without their length. Their numbers show it: those of hours are above
 # 300,000 since 2005, those of weeks stay below 10,000 until the year 2161.
 _HOURS_FROM: Final = 300_000
 _WEEKS_BELOW: Final = 10_000
-_MAX_WHOLE: Final = 1 << 32  # epochs are 32 bits on the wire, and nobody reports so often in one
+_MAX_WHOLE: Final = 1 << 32  # epochs have 32 bits on the wire, and no epoch has as many reports
 _MAX_NATS: Final = 1e15
 _LONGEST_NAME: Final = 255
-_ROUNDING: Final = 1e-9  # of sums of costs, in nats
+_ROUNDING: Final = 1e-9  # error of sums of costs, in nats
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,7 +106,7 @@ class Account:
             responses={_name(tag): _whole(reports) for tag, reports in data["responses"].items()},
             losses=losses,
             days=days,
-            # Former versions wrote none: what is said to whoever looks is no less.
+            # Former versions stored none; the loss for any observer is at least as large.
             central=_nats(data.get("central", spent)),
             crowds={_epoch(day): _nats(cost) for day, cost in data.get("crowds", {}).items()},
             filled={_whole(epoch) for epoch in data.get("filled", [])},
@@ -273,7 +273,7 @@ def _is_within_caps(
     """
     caps = metric.caps.by_days
     if sum(account.spent for account in accounts.values()) + cost <= min(caps.values()):
-        return True  # most devices, most of the time: no day need be looked at
+        return True  # the usual case, which needs no sum over days
     today = _last_day(epoch, EPOCH_SECONDS[metric.epoch])
     losses = dict.fromkeys(caps, cost)
     for account in accounts.values():
@@ -313,7 +313,7 @@ def _by_span(days: Mapping[int, float], now: float) -> dict[int, float]:
     losses: dict[int, float] = {}
     for day, loss in days.items():
         age = max((age for age in ages if age <= today - day), default=0)
-        # Of a clock that was ahead, or an epoch that ends in days to come.
+        # Days may be in the future: after a wrong clock, or for an epoch that has not ended.
         newest = max(today, *days) if age == 0 else max(0, today - age)
         losses[newest] = losses.get(newest, 0.0) + loss
     return losses
@@ -373,7 +373,7 @@ def _central_cost(account: Account, metric: Metric, epoch: int, cost: float) -> 
         return cost
     most, before = metric.central.epsilon, 0.0
     if metric.model:
-        before = account.spent  # one promise of all that it ever says
+        before = account.spent  # one promise for all reports of a model
     elif metric.central_period:
         seconds, days = EPOCH_SECONDS[metric.epoch], days_at_most(metric.central_period)
         span = _last_day(epoch, seconds) // days

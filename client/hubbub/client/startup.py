@@ -64,7 +64,7 @@ def state_home() -> Path:
         import platformdirs  # noqa: PLC0415 of apps that name no folder
 
         return platformdirs.user_state_path("hubbub")
-    except RuntimeError:  # neither HOME nor an entry among the users: a container's number, say
+    except RuntimeError:  # neither HOME nor a user entry, as in a container with a numeric user
         return NOWHERE
 
 
@@ -96,7 +96,7 @@ def _own_name() -> str:
     main = sys.modules.get("__main__")
     spec, path = getattr(main, "__spec__", None), Path(getattr(main, "__file__", None) or "python")
     name = str(spec.name).removesuffix(".__main__") if spec else path.stem
-    # A folder or a zip file that was run: python app.pyz
+    # A folder or a zip file that Python runs: python app.pyz
     return path.parent.stem if name == "__main__" else name
 
 
@@ -126,7 +126,7 @@ def state_of(
             and launcher in trust.pins
             and key != launcher
         ):
-            # The name that version 0.2 and before kept is the first app's that starts.
+            # The name of version 0.2 and before is assigned to the first app that starts.
             trust.pins[key] = trust.pins.pop(launcher)
         try:
             pin, former = trust.admit(
@@ -172,13 +172,13 @@ def _unclaimed(trust: Trust, app: str, home: Path, state_dir: Path | None) -> li
         from hubbub.client.inspection import vouched  # noqa: PLC0415 of an app that is not known
 
         voucher = vouched(state_dir)
-        if voucher:  # the folder is the app's: there is no other who could have used it
+        if voucher:  # only this app can have used its own folder
             own = folder_of(voucher.operator)
             trust.pins[app] = Pin(operator=voucher.operator, folder=own)
             trust.promises.setdefault(own, dict(voucher.promises))
         return []
     claimed = {pin.folder for pin in trust.pins.values()}
-    # PRIVACY: somebody's copy of a folder knows less than the folder, and is none.
+    # PRIVACY: a copy of a state folder is not one, since it may record less than the folder.
     folders = {path.parent for path in home.glob(f"*/{FILE_NAME}")}
     folders |= {
         path.with_suffix("")
@@ -226,7 +226,7 @@ def _state_in(folder: Path, bundle: Bundle, clock: Callable[[], float]) -> State
         try:
             return _opened(folder, bundle, clock)
         except Damaged:
-            return _opened(folder, bundle, clock)  # it was set aside: now with a new file
+            return _opened(folder, bundle, clock)  # with a new file: the damaged one was renamed
     except StateUnusable as error:
         _log.warning("going on in memory: %s", error)
         return MemoryState(witnesses=Witnesses(folder), clock=clock)

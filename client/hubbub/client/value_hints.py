@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-# Fills a few lines of a terminal; the catalog has the rest.
+# As many as fit a few lines of a terminal.
 _SHOWN: Final = 12
-# Likeness takes time that grows with the square of the length.
+# Comparing takes time that grows with the square of the length.
 _LONGEST: Final = 100
 
 

@@ -27,8 +27,8 @@ def trusting(pem: str | None, *, system: bool = False) -> ssl.SSLContext:
         if system:
             context.load_default_certs()
         # Python 3.13 refuses an authority whose form RFC 5280 forbids, a trusted one too. Bundles
-        # and folders of version 0.2 and before contain authorities without a key usage. Whoever
-        # names an authority has decided to trust it; chain, names and dates are checked as ever.
+        # and folders of version 0.2 and before contain authorities without a key usage. They are
+        # trusted explicitly; chain, names and dates are still checked.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return context
 

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-# Printable by their category, and yet nothing is seen of them: Unicode's default ignorable letters
-# and marks, and the Braille pattern without a dot.
+# Printable by category but invisible: Unicode's default ignorable letters and marks, and the
+# Braille pattern without dots.
 UNSEEN: Final = frozenset(
     map(
         chr,

@@ -25,7 +25,7 @@ from hubbub.fields.rules import (
 
 _DAYS: Final = re.compile(r"[1-9][0-9]{0,4}[dw]")
 
-# Two parts at least, and no more than a list that people still read.
+# At least two parts, and at most as many as a person can read.
 _MIN_EDGES: Final = 3
 _MAX_EDGES: Final = 257
 

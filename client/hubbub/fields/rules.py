@@ -9,7 +9,7 @@ from typing import Any, Final
 from hubbub.errors.addresses import has_port, url_parts
 
 MAX_TEXT: Final = 10_000
-# A larger end of an interval is a limit that nobody means to reach, and is printed in short.
+# A larger bound is only a technical limit, so messages print it in short form.
 _LONG: Final = 1e6
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_.-]{0,63}")

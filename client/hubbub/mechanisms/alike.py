@@ -11,11 +11,11 @@ import math
 from collections.abc import Iterable
 from typing import Final
 
-# exp(-x) is the series of a 64th of x, squared so often; for x up to _MOST it errs by 2**-45.
+# exp(-x) is the series at x/64, squared six times; for x up to _MOST its error is 2**-45.
 _SQUARINGS: Final = 6
 _TERMS: Final = 20
 _MOST: Final = 64.0
-# From this z on, tails are computed by a continued fraction with so many terms.
+# From this z on, tails are computed by a continued fraction with this many terms.
 _OUTER: Final = 2.0
 _FRACTIONS: Final = 60
 

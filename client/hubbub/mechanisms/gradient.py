@@ -17,9 +17,9 @@ KINDS: Final = ("logistic", "linear", "ridge", "softmax")
 CLIP: Final = {"logistic": 0.5, "linear": 0.25, "ridge": 0.25, "softmax": 1.0}
 """To which length a residual is clipped; of a number's label, in its range."""
 
-# Of columns in the first round: seven that are 1, which more bands of fewer features seldom have.
+# Largest length of columns in the first round: seven columns that are 1.
 _LONGEST: Final = 2.7
-# A chance is told apart from 0 and 1 no further, and nothing overflows.
+# Scores are limited to this, so that no probability becomes 0 or 1, and nothing overflows.
 _MAX_SCORE: Final = 40.0
 
 

@@ -71,7 +71,7 @@ class HadamardResponse:
 
     def randomize(self, value: int, source: BitSource) -> bytes:
         self.check(value)
-        row = value + 1  # row 0 is +1 everywhere and tells nothing
+        row = value + 1  # row 0 is +1 everywhere and carries no information
         is_true = source.chance(self.keep)
         # All bits of the column but one are free; the one settles on which half it falls.
         last = row & -row

@@ -94,7 +94,7 @@ class PiecewiseMean:
         """One estimate: the sum over all reports of the number's place in the range, in [0, 1]."""
         totals.check(self.layout)
         reports, size = totals.reports, self.layout.size
-        # Dummies hold any place alike.
+        # Dummies are uniform over all places.
         padding = Fraction(totals.dummies * (size - 1), 6)
         first = sum(x * count for x, count in enumerate(totals.cells)) - 3 * padding
         all_squares = sum(x * x * count for x, count in enumerate(totals.cells))
@@ -117,7 +117,7 @@ class PiecewiseMean:
             return 0.0
         place = Fraction(true) / reports * self.steps
         up = place - math.floor(place)
-        squares = place**2 + up * (1 - up)  # of the step that it is rounded to
+        squares = place**2 + up * (1 - up)  # the step to which it is rounded
         return float(reports * self._variance(place, squares, 1, spread=up * (1 - up)))
 
     def _step(self, value: float) -> tuple[int, int]:

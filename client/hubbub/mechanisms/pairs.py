@@ -27,7 +27,7 @@ from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.parts import MAX_PARTS, tables_of
 from hubbub.mechanisms.projective import ProjectiveResponse
 
-# As of the sketches, whose totals are read from the store at every query; and of one table.
+# The limit of sketches, whose totals are read from the store at every query; and of a table.
 _MAX_CELLS: Final = 1 << 20
 _MAX_TABLE: Final = 1 << 16
 # Up to this number all values are probed, else some that cover each part's values.

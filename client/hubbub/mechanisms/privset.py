@@ -150,7 +150,7 @@ class PrivSet:
             own_places = [own[place] for place in members(drawn)]
         else:
             own_places = [*members(value), *range(d, self._filled(size))]
-        # PRIVACY: the one coin that looks at epsilon; what follows is all such choices alike.
+        # PRIVACY: the only coin that depends on epsilon; then all such choices are equally likely.
         if source.chance(self.meet):
             number = source.below(self.ways[-1])
             some = 1 + sum(number >= upto for upto in self.ways)

@@ -11,8 +11,8 @@ from hubbub.errors import BadParameter
 DIGITS: Final = 64
 _ONE: Final = 1 << DIGITS
 
-# Below 1/1024 a report says nothing that any number of reports could be read from; above 16 the
-# lie is rarer than one in eight million and the word privacy no longer fits.
+# Below 1/1024 no realistic number of reports gives a usable estimate; above 16 fewer than one in
+# eight million reports is a lie, which no longer protects anybody.
 MIN_EPSILON: Final = 2.0**-10
 MAX_EPSILON: Final = 16.0
 

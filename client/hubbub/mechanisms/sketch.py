@@ -11,7 +11,7 @@ from hubbub.mechanisms.hashing import encoded, position
 from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.pure import Pure
 
-# More cells than this are read from the store at every query for little more certainty.
+# More cells cost reads from the store at every query and reduce the error only slightly.
 MAX_CELLS: Final = 1 << 22
 
 HASHES: Final = whole(

@@ -23,7 +23,7 @@ _ESCAPED_BITS: Final = 21
 _MARKED_BITS: Final = 12
 _LAST_CHARACTER: Final = 0x10FFFF
 _SURROGATES: Final = range(0xD800, 0xE000)
-# What words and hosts have beside their own letters, each in so many bits more.
+# Characters of words and hosts besides letters; each adds this many bits.
 _RARE_BITS: Final = 6
 _RARE_IN_WORDS: Final = "0123456789.,!?:;_/()@#&+=%äöüßéèêàçñáíóúãõâîôûëïåøæœęłışğčž"
 _RARE_IN_HOSTS: Final = "_/:?=&%+~@#ABCDEFGHIJKLMNOPQRSTUVWXYZ"

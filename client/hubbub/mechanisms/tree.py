@@ -201,7 +201,7 @@ class PrefixTree:
         if spelling is None or not number <= len(self.beginnings):
             return None
         text = self.beginnings[number - 1] + spelling.text if number else spelling.text
-        if self._beginning(text) != number:  # a longer one would have been told
+        if self._beginning(text) != number:  # a longer known beginning would have been used
             return None
         return Spelled(text, None if spelling.used is None else spelling.used + self._numbered)
 

@@ -38,9 +38,9 @@ _MAX_BOOKS: Final = 1 << 16
 MAX_LENGTH: Final = 1e12
 """So that squares, and sums of as many reports as there may be, are finite."""
 
-# How far from 1 the square of a unit vector's length may be, of floats added up anywhere.
+# Tolerance of a unit vector's squared length, for rounding in sums of floats.
 _CLOSE: Final = 1e-6
-# Up to which epsilon so many words are within 5% of the best of any number; decision 0218.
+# Largest epsilon for which this number of words is within 5% of the best number; decision 0218.
 _WORDS: Final = ((1.5, 32), (2.5, 64), (3.5, 128), (5.0, 256), (6.5, 512), (math.inf, 1024))
 
 
@@ -212,7 +212,7 @@ class VectorCodes:
             direction = [-x for x in direction]
         number = source.below(self.books)
         order = self.order(direction, number)
-        # PRIVACY: the one coin that looks at epsilon; which words are near is the device's affair.
+        # PRIVACY: the only coin that depends on epsilon; nobody else knows which words are near.
         if source.chance(self.keep):
             place = source.below(self.near)
         else:
@@ -241,7 +241,7 @@ class VectorCodes:
     def _direction(self, value: Sequence[float]) -> tuple[list[float], Probability | None]:
         """At length 1, and the chance of its opposite that leaves the mean; None for none."""
         largest, scaled = apart(value)
-        if not largest:  # nothing has no direction: any will do, turned every second time
+        if not largest:  # the zero vector has no direction: any one, negated with probability 1/2
             scaled = [1.0] + [0.0] * (len(value) - 1)
         long = length(scaled)
         short = 1 - long * (largest / self.max_length)

@@ -26,7 +26,7 @@ from hubbub.mechanisms.probability import exp_at_most
 from hubbub.mechanisms.ranges import Range
 from hubbub.mechanisms.window import Window
 
-# As fine as the paper goes; to read buckets off windows takes their number cubed.
+# The finest resolution of the paper; the estimator takes time that grows with its cube.
 MAX_WAVE_BUCKETS: Final = 1024
 
 

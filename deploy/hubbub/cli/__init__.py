@@ -11,6 +11,6 @@ __all__ = ["run"]
 
 def run() -> int:
     """Runs the `hubbub` command; returns its exit code."""
-    # gRPC's own lines about a taken port say less than our error does.
+    # Our error about a taken port is clearer than gRPC's lines.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     return run_program(lambda: main(sys.argv[1:]))

@@ -32,7 +32,7 @@ PARTIES: Final = {
 }
 """What each of two parties runs itself: a Redis of its own, and people who look."""
 _DAYS: Final = 825
-# Apps have the shuffler's in their bundle: it outlasts several releases.
+# Apps have the shuffler's authority in their bundle, so it must outlast several releases.
 _AUTHORITY_DAYS: Final = 3650
 _PEM: Final = serialization.Encoding.PEM
 _LOCAL: Final = ("localhost", "127.0.0.1", "::1")
@@ -280,7 +280,7 @@ def _certified(
     signing: ec.EllipticCurvePrivateKey,
 ) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
     """Makes a key and a certificate for a role."""
-    # A server dials, too: the shuffler Ingest, Redis its replicas.
+    # Servers are clients, too: the shuffler of Ingest, Redis of its replicas.
     usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
     if role in SERVERS:
         usages.insert(0, ExtendedKeyUsageOID.SERVER_AUTH)

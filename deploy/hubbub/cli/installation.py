@@ -32,7 +32,7 @@ OPERATORS: Final = "operator.hubbub"
 """What the operator's bundle is called, beside the app's."""
 DEMO_DEVICE: Final = "device"
 """The first device's state, in the demo's folder: what `hubbub ledger` shows."""
-# Reports of the epochs just past are still on their way when keys are first made.
+# When keys are first made, reports of recent epochs may still arrive.
 _BACK_DAYS: Final = 14
 
 
@@ -134,7 +134,7 @@ def _gone_on(
     if old is None:
         return metrics, {name: metric.digest() for name, metric in metrics.items()}, now
     after = grown(metrics, old)
-    # Devices take no bundle back that is older than one they know, whatever clocks say.
+    # Devices refuse a bundle older than their last one, so the serial must grow whatever the clock.
     return after, refuse_changes(after, old), max(now, old.serial + 1)
 
 

@@ -35,9 +35,9 @@ COLUMNS: Final = (
     "detected",
 )
 _NAMES: Final = ("k", "h", "m", "p", "q", "f")
-# A fraction of a number like 1e-99999999 would take all day, and all memory.
+# Converting a number such as 1e-99999999 to a fraction would take all memory.
 _NUMBER: Final = re.compile(r"[0-9./]{1,60}([eE][+-]?[0-9]{1,3})?")
-# More than there are people, so many times that no sum of all counts passes 64 bits.
+# More than all people, and small enough that no sum of counts exceeds 64 bits.
 _MAX_REPORTS: Final = 10**12
 _MAX_BITS: Final = 1 << 16
 _MAX_CELLS: Final = 1 << 24

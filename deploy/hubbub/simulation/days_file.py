@@ -93,7 +93,7 @@ def read_days(path: Path, metric: Metric) -> Days:
         )
     code, codes = coder(metric), dict[Any, int]()
     people: dict[str, int] = {}
-    memo: dict[tuple[str, ...], tuple[int, int]] = {}  # lines say the same again and again
+    memo: dict[tuple[str, ...], tuple[int, int]] = {}  # many lines are equal
     columns = [array("q") for _ in range(4)]
     places = [head.index(name) for name in ("day", *own)]
     for line, row in rows:

@@ -22,7 +22,7 @@ from hubbub.simulation.rehearsal import DrawnStore, as_window
 from hubbub.simulation.truth import Comparison, true_values
 
 _EVERY = EpochRange(epochs="all")
-# Until all days are over for every clock.
+# Until all days have ended on every clock.
 _LATER = 7
 
 

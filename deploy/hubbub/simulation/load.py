@@ -21,9 +21,9 @@ from hubbub.simulation.processes import Tell, run_processes
 
 _THREADS: Final = 24  # a process: while one device waits for its answer, others work
 _TOLD_SECONDS: Final = 0.2
-_START_SECONDS: Final = 2.0  # for processes to be there before the first device wakes
+_START_SECONDS: Final = 2.0  # time for processes to start before the first device
 _FLUSH_SECONDS: Final = 10.0
-# Durations are counted in steps of 2%: fine enough for percentiles, and nothing grows.
+# Durations are counted in steps of 2%: fine enough for percentiles, in constant memory.
 _STEP: Final = math.log(1.02)
 _random: Final = secrets.SystemRandom()
 

@@ -304,5 +304,5 @@ def _models(path: Path) -> Mapping[str, Any]:
     try:
         toml = parse_toml(read_text(path)).get("models", {})
     except ValueError:
-        return {}  # who reads the catalog's metrics next says what is wrong with it
+        return {}  # reading the catalog's metrics, next, reports its problems
     return toml if isinstance(toml, dict) else {}

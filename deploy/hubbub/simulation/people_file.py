@@ -13,9 +13,9 @@ from hubbub.programs.csv_files import csv_rows
 from hubbub.simulation.truth import Truth
 
 _MAX_PEOPLE: Final = 10**12
-# Each is drawn by its own law; of a range, numbers of one bucket have the same.
+# Limit of values, each drawn from its own distribution; numbers of one bucket share one.
 _MAX_NUMBERS: Final = 10_000
-# Each is a person's own; more are a population to draw from.
+# Limit of single persons; larger files are populations to draw from.
 _MAX_VECTORS: Final = 100_000
 # Ten times the strings of most collections: a million take some minutes of a processor, and 2 GB.
 _MAX_STRINGS: Final = 1_000_000

@@ -65,10 +65,10 @@ def run_processes(
 
 def _run(work: Callable[[Any, Tell], None], share: Any, queue: "Queue[Any]") -> None:
     end_with_parent()
-    # The terminal's Ctrl-C reaches every process; it is the parent that decides when to stop.
+    # The terminal's Ctrl-C reaches every process, but the parent decides when to stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         work(share, queue.put)
         queue.put(None)
-    except Exception as error:  # noqa: BLE001 whatever it was, the parent must hear of it
+    except Exception as error:  # noqa: BLE001 the parent must get every error
         queue.put(f"{type(error).__name__}: {error}")

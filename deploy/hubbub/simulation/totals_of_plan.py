@@ -71,7 +71,7 @@ def simulate(question: MetricDraft, plan_row: Row, seed: int) -> dict[str, Any]:
     mechanism = build(plan_row.mechanism, **plan_row.parameters)
     values: list[Any] = list(question.values())
     weights = 1 / np.arange(1.0, len(values) + 1)
-    # Rounded in sum, so that as many report as were asked for, were it one of very many values.
+    # Rounded so that the sum is the requested number of reports, even over very many values.
     upto = np.rint(np.cumsum(weights) / weights.sum() * plan_row.reports)
     counts = np.diff(upto, prepend=0.0).astype(np.int64)
     chance = np.random.default_rng(seed)

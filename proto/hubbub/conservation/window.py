@@ -35,7 +35,7 @@ def sum_terms(windows: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return terms
 
 
-_EPOCHS: Final = 1 << 32  # a report tells its own in 32 bits
+_EPOCHS: Final = 1 << 32  # a report has its epoch in 32 bits
 
 
 class Window(NamedTuple):

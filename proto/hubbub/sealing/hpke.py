@@ -53,7 +53,7 @@ def open_sealed(sealed: bytes, key: PrivateKey, info: bytes) -> bytes:
 
 @lru_cache(maxsize=2)
 def _suite(*, x_wing: bool) -> "Suite":
-    # PRIVACY: a shuffler that adds no dummies does not even load what opens and seals.
+    # PRIVACY: a shuffler without dummies does not even load code that opens or seals.
     from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite  # noqa: PLC0415
 
     kem = KEM.MLKEM768_X25519 if x_wing else KEM.X25519

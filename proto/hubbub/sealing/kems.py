@@ -71,7 +71,7 @@ def x_wing_public(public: bytes) -> "MLKEM768X25519PublicKey":
     Raises:
         BadParameter: they are not a key, or the cryptography library here lacks ML-KEM.
     """
-    # PRIVACY: a shuffler that adds no dummies does not even load what opens and seals.
+    # PRIVACY: a shuffler without dummies does not even load code that opens or seals.
     from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PublicKey  # noqa: PLC0415
     from cryptography.hazmat.primitives.hpke import MLKEM768X25519PublicKey  # noqa: PLC0415
 

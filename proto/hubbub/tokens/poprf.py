@@ -21,7 +21,7 @@ from hubbub.errors import BadParameter, MissingDependency
 
 try:
     import rbcl
-except OSError as error:  # as where what is in /tmp may not be executed
+except OSError as error:  # for example if /tmp is mounted noexec
     raise MissingDependency(
         "tokens need libsodium, which rbcl loads from the folder of temporary files, and cannot "
         "from there; set TMPDIR to a folder that libraries may be loaded from"
@@ -32,13 +32,13 @@ SCALAR_BYTES: Final = 32
 PROOF_BYTES: Final = 64
 
 _CONTEXT: Final = b"OPRFV1-\x02-ristretto255-SHA512"
-_BLOCK_BYTES: Final = 128  # of SHA-512, which rounds are over
+_BLOCK_BYTES: Final = 128  # block size of SHA-512
 _WIDE_BYTES: Final = 64
 _GENERATOR: Final[bytes] = rbcl.crypto_scalarmult_ristretto255_base((1).to_bytes(32, "little"))
 _IDENTITY: Final = bytes(ELEMENT_BYTES)
 
-# rbcl writes libsodium into a temporary file, loads it, and leaves it there: one a process. What is
-# loaded needs the name no more; where the system keeps it in use it stays.
+# rbcl writes libsodium into a temporary file, loads it, and leaves it there, once per process. A
+# loaded library needs no name, so the file is deleted, unless the system forbids it.
 with contextlib.suppress(OSError):
     Path(sys.modules["rbcl._sodium"].lib_path).unlink()
 

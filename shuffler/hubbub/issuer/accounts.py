@@ -16,7 +16,7 @@ from hubbub.errors import AccessRefused, BadParameter, KeysUnusable
 from hubbub.programs.text_files import lines_of, read_text
 from hubbub.programs.unwritable import refuse_unwritable, replace_file
 
-_NAME: Final = re.compile(r"[!-.0-~]{1,100}")  # "/" parts a backend from whom it names
+_NAME: Final = re.compile(r"[!-.0-~]{1,100}")  # "/" separates a backend from its users
 _LONGEST_ACCOUNT: Final = 256
 _BACKEND: Final = "backend"
 

@@ -112,7 +112,7 @@ class Subjects:
         subject = claims["sub"]
         if not isinstance(subject, str) or not 0 < len(subject) <= _LONGEST:
             raise AccessRefused(f'the token\'s "sub" is no text of up to {_LONGEST} letters')
-        # Names of keys begin otherwise, and an address has no space.
+        # Cannot collide: names of keys begin differently, and an address has no space.
         return f"/{self._provider} {subject}"
 
 
@@ -128,7 +128,7 @@ _MESSAGE: Final = b"application/protobuf"
 _LARGEST_BYTES: Final = 1 << 20
 _MAX_FIELDS: Final = _LARGEST_BYTES // 32  # an element's bytes
 _BEARER: Final = "bearer "
-# A page names its account's key itself.
+# A page sends its account's key itself, without cookies.
 _ANYONE: Final = open_to_pages(b"authorization, content-type")
 
 Answer = tuple[HTTPStatus, dict[str, str], bytes]
@@ -179,8 +179,8 @@ class TokensApp:
             self.counts[refused.reason] += 1
             status, headers, body = refused.answer
         except ConnectionError:
-            return  # who asked has gone
-        except Exception as error:  # noqa: BLE001 the boundary to whoever calls us
+            return  # the caller has disconnected
+        except Exception as error:  # noqa: BLE001 the boundary to callers
             log_fault(_log, "a request", error)
             fault = HTTPStatus.INTERNAL_SERVER_ERROR
             status, headers, body = fault, {"content-type": PROBLEM_TYPE}, problem(fault, "ours")
@@ -207,7 +207,7 @@ class TokensApp:
         except _Refused:
             self._charge(address)
             raise
-        # A backend asks for all its people from one address.
+        # A backend requests tokens of all its users from one address.
         caller = f"account {account}" if is_named else address
         self._charge(caller)
         body = await read_body(receive, _LARGEST_BYTES)
@@ -253,7 +253,7 @@ class TokensApp:
     async def _issue(self, account: str, request: TokenRequest) -> TokenResponse:
         requests = self._asked(request)
         try:
-            # Before anything is used up by them.
+            # Checked before they use up anything.
             await asyncio.to_thread(_check_elements, request)
             allowed = {
                 (stream, epoch): may

@@ -15,9 +15,9 @@ from typing import IO, Any, Final, NoReturn
 from hubbub.errors.printable import visible_lines
 from hubbub.programs.options import add_options, read_options
 
-# No option begins so: a number, or several with commas or colons between, is a value.
+# No option has this form: numbers, with commas or colons between them, are values.
 _NEGATIVE_NUMBER: Final = re.compile(r"-\.?\d")
-_MAX_DIGITS: Final = 40  # A larger number means nothing here, and one of 310 is no float.
+_MAX_DIGITS: Final = 40  # Larger numbers are useless here, and one with 310 digits is no float.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +163,7 @@ class Parser(argparse.ArgumentParser):
             if args[0] in self.actions.choices:
                 parser: Parser = self.actions.choices[args[0]]
                 return parser.parse_known_args(args[1:], namespace)
-            self.actions.nargs = argparse.SUPPRESS  # takes no word
+            self.actions.nargs = argparse.SUPPRESS  # takes no value
         parsed, rest = super().parse_known_args(args, namespace)
         if rest:
             self.error(f"unrecognized arguments: {' '.join(rest)}{self._meant(rest)}")

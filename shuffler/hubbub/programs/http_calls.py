@@ -60,7 +60,7 @@ class HttpCalls:
     @cached_property
     def _tls(self) -> ssl.SSLContext:
         context = self._given_context or trusting(None)
-        # It shakes hands with the first byte that is sent: by then the socket is known.
+        # The handshake happens with the first sent byte, when the socket is already known.
         context.wrap_socket = partial(  # type: ignore[method-assign]
             ssl.SSLContext.wrap_socket, context, do_handshake_on_connect=False
         )
@@ -93,7 +93,7 @@ class HttpCalls:
             raise self._late() from error
         finally:
             done.set()
-        if late.is_set():  # what was cut off may look whole
+        if late.is_set():  # a truncated answer may look complete
             raise self._late()
         return answer
 

@@ -100,7 +100,7 @@ def _looked_at(distribution: Distribution) -> Installed:
         for path, file_hash in recorded.items()
         if path.parts[0] == "hubbub" and file_hash.mode == "sha256"
     }
-    # An editable install records a file that says where the checkout is, and nothing of it.
+    # An editable install records a file with the checkout's path, but none of its files.
     is_checkout = distribution.name in _OURS and not ours
     return Installed(
         name=distribution.name,

@@ -26,7 +26,7 @@ from hubbub.errors import BadParameter
 from hubbub.fields.rules import Interval
 
 _KEY: Final = "option"
-# Whole numbers between these are counts, which are written in full.
+# Whole numbers between these bounds are counts and written in full.
 _LONG: Final = 1e6
 _LONGEST: Final = 1e15
 NEEDS_VALUE: Final = object()

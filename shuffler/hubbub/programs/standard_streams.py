@@ -24,8 +24,8 @@ def run_program(program: Callable[[], int]) -> int:
     """
     _open_closed()
     former: TextIOWrapper = sys.stdout  # type: ignore[assignment]  # as Python opens it
-    # A buffer, also where Python was told to have none: it keeps what could not be written, so that
-    # the last flush fails as well where argparse and others dropped the error.
+    # Buffered even with PYTHONUNBUFFERED: the buffer keeps unwritten text, so that the last flush
+    # fails as well if argparse or others dropped the error.
     sys.stdout = TextIOWrapper(
         io.BufferedWriter(io.FileIO(1, "w", closefd=False)),
         encoding=former.encoding,
@@ -48,8 +48,8 @@ def run_program(program: Callable[[], int]) -> int:
             f"standard output: {why}; send it to a file with room, a pipe, or /dev/null"
         )
     _drop_if_lost(sys.stderr)
-    # The interpreter's last collection walks every object of every module: a fifth to a third of
-    # the processor time of a short program, for memory that the system takes back anyway.
+    # The interpreter's last collection visits every object of every module: a fifth to a third of
+    # a short program's processor time, for memory that the system frees anyway.
     gc.freeze()
     return status
 
@@ -57,7 +57,7 @@ def run_program(program: Callable[[], int]) -> int:
 def complain(message: str, program: str = "hubbub") -> int:
     """Prints why a program ends, where anybody can read it, and returns the exit status 2."""
     with contextlib.suppress(OSError):
-        print(f"{program}: {visible_lines(message)}", file=sys.stderr)  # noqa: T201 to whoever started it
+        print(f"{program}: {visible_lines(message)}", file=sys.stderr)  # noqa: T201 to the person who started it
     return 2
 
 

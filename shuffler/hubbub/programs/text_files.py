@@ -41,7 +41,7 @@ def lines_of(path: Path) -> Iterator[str]:
             line = raw.decode()
             if "\0" in line:
                 raise ValueError(f"{path}: line {number}: contains a NUL; {_SAVE}")
-            if line.startswith("\ufeff"):  # of a file that was put behind another
+            if line.startswith("\ufeff"):  # of a file that was appended to another
                 raise ValueError(f"{path}: line {number}: begins with a byte order mark; remove it")
             yield line
     except UnicodeDecodeError as error:
@@ -74,7 +74,7 @@ def parse_toml(text: str) -> dict[str, Any]:
             f"line {line}: more than {_MAX_KEY_PARTS} parts joined by dots; shorten the key"
         )
     try:
-        # A sum with 0 has no negative zero, which languages spell differently: -0.0, -0 and 0.
+        # Adding 0 removes negative zero, which languages write differently: -0.0, -0 and 0.
         return tomllib.loads(text, parse_float=lambda digits: float(digits) + 0.0)
     except RecursionError:
         raise ValueError("nested too deeply; use fewer levels") from None

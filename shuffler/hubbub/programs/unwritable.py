@@ -31,7 +31,7 @@ def replace_file(path: Path, content: bytes, mode: int = 0o666) -> None:
     beside.unlink(missing_ok=True)
     beside.touch(mode=mode)
     beside.write_bytes(content)
-    if path.exists():  # whoever may read it may go on reading it, also if root writes
+    if path.exists():  # its readers can still read it, even if root writes it
         with suppress(PermissionError):
             os.chown(beside, path.stat().st_uid, path.stat().st_gid)
     beside.replace(path)

@@ -20,9 +20,9 @@ _GATEWAY_SECONDS: Final = 10.0
 
 
 async def _serve(settings: Settings) -> None:
-    # PRIVACY: it would write a line, and so the moment, of every request.
+    # PRIVACY: it would log each request, and so its time.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
-    # Neither a proxy of the environment nor a redirect takes what is passed on elsewhere.
+    # Ignores proxies of the environment and redirects, which would send requests elsewhere.
     async with httpx2.AsyncClient(
         verify=_trust(settings), timeout=_GATEWAY_SECONDS, trust_env=False
     ) as client:

@@ -24,9 +24,9 @@ _log: Final = logging.getLogger("hubbub.relay")
 
 _REQUEST: Final = b"message/ohttp-req"
 _RESPONSE: Final = "message/ohttp-res"
-_LARGEST_BYTES: Final = (2 << 20) + (1 << 16)  # of a submission, and what encloses it
+_LARGEST_BYTES: Final = (2 << 20) + (1 << 16)  # a submission, with its envelope
 _LARGEST_ANSWER_BYTES: Final = 1 << 20
-# Statuses by which a gateway speaks for itself: they are passed back unchanged.
+# Statuses of the gateway itself, which are returned unchanged.
 _GATEWAYS: Final = frozenset({400, 413, 415, 422, 429, 503})
 _ANYONE: Final = open_to_pages(b"content-type")
 
@@ -49,8 +49,8 @@ class RelayApp:
         try:
             status, headers, body = await self._answer(scope, receive)
         except ConnectionError:
-            return  # who asked has gone
-        except Exception as error:  # noqa: BLE001 the boundary to whoever calls us
+            return  # the caller has disconnected
+        except Exception as error:  # noqa: BLE001 the boundary to callers
             log_fault(_log, "a request", error)
             status, headers, body = _problem(HTTPStatus.INTERNAL_SERVER_ERROR, "a fault of ours")
         pairs = [(name.encode(), value.encode()) for name, value in headers.items()]

@@ -18,12 +18,12 @@ from hubbub.errors import StoreUnavailable
 
 _log: Final = logging.getLogger("hubbub.clocks")
 
-# A clock is believed once it ran evenly, and like the other, for so long.
+# A clock is trusted once it ran evenly, and like the other clock, for this long.
 BELIEVED_SECONDS: Final = 3600.0
-# Machines without a time service of their own drift apart by about so much in a month.
+# Machines without a time service drift apart by about this much in a month.
 _ALIKE_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 10.0
-# A process that has not looked for this long (frozen, asleep) starts over.
+# A process that was suspended for this long starts over.
 _GAP_SECONDS: Final = 900.0
 
 Ask = Callable[[], Awaitable[Sequence[float]]]
@@ -94,7 +94,7 @@ class Clocks:
     async def run(self) -> None:
         """Looks every few seconds, until cancelled."""
         while True:
-            with suppress(StoreUnavailable):  # what they said last goes on, as they would have
+            with suppress(StoreUnavailable):  # their last times continue, as the clocks would have
                 await self.look()
             await asyncio.sleep(_LOOK_SECONDS)
 
@@ -107,7 +107,7 @@ class Clocks:
         machine = self._machine()
         if not self._agreed or _alike([machine, *self._others]):
             return _range([machine, *self._others, *self._before])
-        # One of them has left what both agreed on: the other and the past are two against one.
+        # One clock has left the time of both; the other clock and the past outvote it.
         last = self._agreed[-1][1]
         stayed = [side for side in ([machine], self._others) if side and _alike([*side, last])]
         some = stayed[0] if len(stayed) == 1 else [machine, *self._others]
@@ -116,7 +116,7 @@ class Clocks:
     def _note(self) -> None:
         """Remembers the offset if the clocks agree now, and forgets offsets over an hour old."""
         if self._beside is not None and not self._others:
-            return  # nobody has confirmed this machine's yet
+            return  # no other clock has confirmed this machine's yet
         now, offsets = self._monotonic(), [self._machine(), *self._others]
         if self._agreed and now - self._agreed[-1][0] > _GAP_SECONDS:
             self._settled_since = now
@@ -133,7 +133,7 @@ class Clocks:
                 self._agreed.append((now, sorted(offsets)[len(offsets) // 2]))
                 size = -1
         if size != len(self._agreed):
-            # Asked for with every report, and changed every ten seconds.
+            # Read with every report, and changed every ten seconds.
             before = [offset for _, offset in self._agreed]
             self._before = _range(before) if before else ()
 

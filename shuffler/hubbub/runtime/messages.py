@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-# Unknown fields take a microsecond each to look at, and two bytes to send.
+# Checking an unknown field takes a microsecond; sending one takes two bytes.
 _MAX_UNKNOWN_BYTES: Final = 16 << 10
 _random: Final = secrets.SystemRandom()
 
@@ -36,12 +36,12 @@ def read_message(
         request = parse(raw)
     except DecodeError:
         return "not the message expected"
-    # PRIVACY: what we do not know could carry an identifier, so nobody gets to see it.
+    # PRIVACY: unknown fields could carry an identifier, so they are removed.
     size = request.ByteSize()
     request.DiscardUnknownFields()
     unknown = size - request.ByteSize()
     if unknown:
-        # In parts of it they may be an answer's to tell, if they are few.
+        # The answer may refuse a few unknown fields in parts of the message.
         request = parse(raw)
         if unknown > _MAX_UNKNOWN_BYTES or len(UnknownFieldSet(request)):
             return "fields that this version does not know"

@@ -125,7 +125,7 @@ def _raise_failure(task: "asyncio.Task[None]", part: str) -> NoReturn:
         raise error
     if error is None:
         raise PartFailed(f"{part} has ended")
-    # PRIVACY: an error's own words may hold what it was about.
+    # PRIVACY: an error's text may contain data.
     frames = traceback.extract_tb(error.__traceback__)
     where = ", called by ".join(
         f"{frame.name} in {Path(frame.filename).name}:{frame.lineno}" for frame in frames[::-1]
@@ -166,7 +166,7 @@ def _run(
     serve: Callable[[Chosen], Coroutine[Any, Any, None]],
     loop_of: Callable[[Chosen], Callable[[], asyncio.AbstractEventLoop] | None],
 ) -> int:
-    # Who asks for a reload before there is anything to load gets it with the start.
+    # A reload requested before the start is complete is part of the start.
     signal.signal(signal.SIGHUP, lambda *_: None)
     try:
         settings = parse()

@@ -69,10 +69,10 @@ class Reloader:
                 await self._reload("changed: " + " ".join(changed))
 
     async def _reload(self, why: str) -> None:
-        # What is written meanwhile differs from these, and is read at the next look.
+        # Later writes change these, so that the next look reads them.
         self._used = self._stamps()
         try:
-            # To open a pipe may take for ever, and the process would not end before.
+            # Opening a pipe may block forever, and with it the end of the process.
             for path in self._used:
                 if path.exists() and not path.is_file():
                     raise BadParameter(f"{path}: is no file; put one there")
@@ -88,7 +88,7 @@ class Reloader:
     def _stamps(self) -> _Stamps:
         stamps: dict[Path, tuple[int, int, int] | None] = dict.fromkeys(self._files())
         for path in stamps:
-            with suppress(OSError):  # gone: reading it will say so
+            with suppress(OSError):  # deleted: reading it fails
                 status = path.stat()
                 stamps[path] = (status.st_mtime_ns, status.st_ino, status.st_size)
         return stamps

@@ -27,7 +27,7 @@ SERVERS: Final = ("shuffler", "aggregator", "redis")
 _OURS: Final = (*SERVERS, "analyst")
 """The roles that `hubbub keys tls` makes certificates for."""
 _ROLE_AUTHORITY: Final = re.compile(r"hubbub [a-z]+ authority")
-# Of `hubbub keys tls` of version 0.1: one for all roles, whose certificates had all names.
+# The single authority of `hubbub keys tls` of version 0.1, for the certificates of all roles.
 _OLD_AUTHORITY: Final = "hubbub authority"
 
 
@@ -65,7 +65,7 @@ class TlsFolder:
 
     def server_context(self, *, mutual: bool) -> ssl.SSLContext:
         """Like `server_configuration`, for a server of Python's own `ssl`."""
-        # Who asks callers for no certificate may have one of any authority, and needs no ca.pem.
+        # A service that requires no client certificates may use any authority, and needs no ca.pem.
         for name in (*(["ca.pem"] if mutual else []), f"{self.role}.pem", f"{self.role}.key"):
             self._read(name)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -61,13 +61,13 @@ from hubbub.shuffler.signed_files import SignedFiles, read_signed
 from hubbub.shuffler.streams import StreamTable, read_stream_table
 from hubbub.tokens import read_token_key
 
-# A device needs one for seconds; who holds one to do harm begins anew.
+# A device needs a connection for seconds; an attacker who holds one must reconnect.
 _CONNECTION_SECONDS: Final = 300.0
-# Over HTTP, where one costs some 50 KB: past them the one that has waited longest gives way.
+# Over HTTP, at about 50 KB each: above this number the longest idle one is closed.
 _CONNECTIONS: Final = 4096
-# Over gRPC, where none gives way: ten thousand that do nothing leave room for others.
+# Over gRPC, where none is closed: ten thousand idle ones leave room for others.
 _GRPC_CONNECTIONS: Final = 16_384
-# Operators' questions have no fields.
+# Operators' requests have no fields.
 _LARGEST_QUESTION_BYTES: Final = 16 << 10
 
 

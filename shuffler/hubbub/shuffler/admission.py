@@ -34,12 +34,12 @@ _MAX_REPORTS: Final = 1000
 MAX_SUBMIT_FIELDS: Final = 6 * _MAX_REPORTS
 """Each report, its four fields, and its token."""
 
-# What of a report says whether it is taken: stream, epoch, key id, sealed bytes.
+# The parts of a report that decide its acceptance: stream, epoch, key id, sealed bytes.
 _Header = tuple[str, int, int, int]
 
-# Redis said no to a write: by then Backpressure has looked again.
+# Redis refused a write; Backpressure checks again within this time.
 _FULL_SECONDS: Final = 1.0
-# A stream that has piled up does not drain at once.
+# A full stream needs time to drain.
 _CROWDED_SECONDS: Final = 20.0
 
 
@@ -144,7 +144,7 @@ class Admission:
         if tokens and len(tokens) != len(reports):
             return Never("not as many tokens as reports")
         admissions, refused, paying = await self._admitted(reports, tokens)
-        # What has no room waits on the devices; they send the rest again with it: the same members.
+        # Reports without room wait on the devices, which send them again with the same members.
         waiting = [
             admissions.pop(w) for w in list(admissions) if self._pressure.is_crowded(w.stream)
         ]
@@ -172,7 +172,7 @@ class Admission:
         if waiting:
             self.refusals["stream_full"] += 1
             return ComeBack("no room for one of these metrics now", _CROWDED_SECONDS)
-        # PRIVACY: whoever asks, and whatever it knows already: it must not mark anybody.
+        # PRIVACY: the same answer for every device, whatever it has, so that it marks nobody.
         taken = Taken(tuple(refused), self.notice)
         if not reports:
             taken = replace(taken, models=self.models, time=int(self._clocks.latest()))
@@ -186,7 +186,7 @@ class Admission:
         refused: list[Refusal] = []
         free: list[int] = []
         owing: dict[int, Paid] = {}
-        # Nearly all reports of a submission are alike but for what is sealed.
+        # Nearly all reports of a submission differ only in their sealed bytes.
         reasons: dict[_Header, Reason.ValueType | None] = {}
         for index, report in enumerate(reports):
             header = (report.stream, report.epoch, report.key_id, len(report.sealed))
@@ -205,7 +205,7 @@ class Admission:
                 free.append(index)
         paying = await self._paying(reports, owing)
         refused += _refusals(owing.keys() - paying.keys(), Reason.REASON_NO_TOKEN)
-        # A window that closed while they were checked may have forgotten what was spent there.
+        # A window that closed meanwhile may have deleted its spent tokens.
         now = self._clocks.earliest(), self._clocks.latest()
         for index in [place for place in paying if self._refusal(reports[place], *now) is not None]:
             del paying[index]

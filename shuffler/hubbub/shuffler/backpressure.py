@@ -19,11 +19,11 @@ from hubbub.shuffler.pool import Pool
 _log: Final = logging.getLogger("hubbub.shuffler")
 
 _LOOK_SECONDS: Final = 0.25
-# Devices come back after this long, and somewhat more for every second that there was no room.
+# Devices retry after this time, which grows with the time without room.
 _FIRST_WAIT_SECONDS: Final = 1.0
 _LONGEST_WAIT_SECONDS: Final = 60.0
 _TIMES_WHAT_IS_LEFT: Final = 4
-# Bytes of Redis that a report takes while it waits, beside its own (docs/operate/size.md).
+# Bytes of Redis for a waiting report, besides its own (docs/operate/size.md).
 _REPORT_COST: Final = 71
 _REPORT_BYTES: Final = 49
 

@@ -36,7 +36,7 @@ class BundleFile:
 
     def _look(self) -> None:
         file_stat = self._path.stat()
-        if not stat.S_ISREG(file_stat.st_mode):  # to open a pipe may hold up everybody for ever
+        if not stat.S_ISREG(file_stat.st_mode):  # opening a pipe may block the service forever
             raise OSError(errno.EINVAL, "is no file")
         stamp = (file_stat.st_mtime_ns, file_stat.st_size, file_stat.st_ino)
         if stamp != self._seen:

@@ -18,9 +18,9 @@ from hubbub.shuffler.shards import Place, places
 _LEAVE, _CUT = (lua(__package__, f"scripts/{name}") for name in ("leave", "cut"))
 # Lua's unpack fails past some thousands of arguments, and Redis is held up by long commands.
 _CHUNK: Final = 4000
-# Reports that one step cuts: some ten milliseconds, in which Redis does nothing else.
+# Reports that one step cuts: about 10 ms, in which Redis does nothing else.
 _CUT_AT_ONCE: Final = 2000
-# Dummies that no crowd took; who needs some later makes others.
+# Unused dummies expire; a later crowd gets new ones.
 _STAGED_SECONDS: Final = 86_400
 
 

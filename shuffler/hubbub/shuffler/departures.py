@@ -18,7 +18,7 @@ from hubbub.shuffler.streams import Stream, StreamTable
 
 _log: Final = logging.getLogger("hubbub.shuffler")
 
-# Dummies that are sealed without a pause: some 50 ms, beside everything else.
+# Dummies that are sealed without a pause: about 50 ms.
 _DUMMIES_AT_ONCE: Final = 500
 _RETRY_SECONDS: Final = 1.0
 
@@ -52,7 +52,7 @@ class Departures:
         self._padding: dict[Window, asyncio.Task[None]] = {}
         self._hiding: dict[Window, asyncio.Task[None]] = {}
         self._next: dict[Window, bytes] = {}
-        # Windows whose numbers are drawn, and how many of their dummies name a value, or should.
+        # Windows whose numbers are drawn, with the existing and required dummies that name a value.
         self._drawn: dict[Window, int] = {}
 
     def use(self, table: StreamTable) -> None:
@@ -92,7 +92,7 @@ class Departures:
         if over or stream.mix == "rolling":
             await self._leave(window, shards, stream)
         pairs = [(place, await self._crowds.ids(place)) for place in places(window, shards)]
-        # After those: what is in any shard and is not being gathered now has been gathered.
+        # After those: a shard that is not being gathered now has been gathered.
         gathering = await self._crowds.gathering(window) if shards > 1 else []
         for place, ids in pairs:
             for crowd_id in ids:
@@ -102,7 +102,7 @@ class Departures:
         return bool(gathering)
 
     async def _leave(self, window: Window, shards: int, stream: Stream) -> None:
-        # Levels first: what is being gathered after that has not been followed by another crowd.
+        # Levels first: a crowd that is gathered after this has no successor yet.
         levels = await self._pool.levels(window, shards)
         gathering = await self._crowds.gathering(window) if shards > 1 else []
         needs = self.needs(window, stream)
@@ -111,7 +111,7 @@ class Departures:
         )
         enough = sum(level.reports for level in levels) >= needs
         if not gathering and enough and (crowd_id := await self._padded(window, stream)):
-            # Where nobody knows whether it left, it may be cut by now: it gets nothing more.
+            # If its state is unknown it may be cut already, so it gets no more dummies.
             self._next.pop(window, None)
             is_gone = await self._crowds.leave(window, crowd, levels[0], crowd_id, shards=shards)
             if stream.dummies and not is_gone:
@@ -144,7 +144,7 @@ class Departures:
                 if stream.noise:
                     sealed += (await self._sealed(window, stream, stream.noise.most))[:number]
                 for value, own in enumerate(named):
-                    assert stream.value_noise  # noqa: S101 there are numbers of it
+                    assert stream.value_noise  # noqa: S101 it has numbers
                     most = stream.value_noise.most
                     sealed += (await self._sealed(window, stream, most, value))[:own]
                 await self._pool.hidden.keep(window, shuffled(sealed))
@@ -176,7 +176,7 @@ class Departures:
         if window in self._padding:
             return None
         size = await self._crowds.stage(window, crowd_id)
-        if size > stream.dummies:  # a command that waited in a connection long given up
+        if size > stream.dummies:  # a delayed command of an abandoned connection
             del self._next[window]
             await self._crowds.unstage(window, crowd_id)
             return None

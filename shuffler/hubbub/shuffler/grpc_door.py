@@ -21,7 +21,7 @@ from hubbub.wire.v1.services_pb2 import (
 Context = grpc.aio.ServicerContext[Any, Any]
 
 _NOTICE: Final = "hubbub-notice-bin"
-# Callers take 8 KiB of metadata; a larger notice comes with an answer alone.
+# Callers accept 8 KiB of metadata; a larger notice is only sent with an answer.
 _LARGEST_NOTICE: Final = 4 << 10
 
 

@@ -53,9 +53,9 @@ _METHODS: Final = {
 }
 _SERVED: Final = frozenset({_BUNDLE, _NOTICE, _MODELS, GATEWAY_PATH})
 Headers = tuple[tuple[bytes, bytes], ...]
-# Any page may send, as any program may: nothing that a browser would add of itself is looked at.
+# Any page may send, as any program may; headers that a browser adds by itself are ignored.
 _ANYONE: Final = (b"access-control-allow-origin", b"*")
-# What a page may read of an answer beside its body.
+# Headers of an answer that a page may read.
 _SHOWN: Final = (b"access-control-expose-headers", b"etag, hubbub-refused, retry-after")
 _PREFLIGHT: Final = (
     _ANYONE,
@@ -63,12 +63,12 @@ _PREFLIGHT: Final = (
     (b"access-control-allow-headers", b"content-type, if-none-match"),
     (b"access-control-max-age", b"86400"),
 )
-# No proxy would make it: that the same bytes can never be taken is believed of a shuffler alone.
+# Proxies do not use it: clients accept a final refusal only from a shuffler.
 _FOR_GOOD: Final = (b"hubbub-refused", b"for-good")
-# As many as of gRPC: what is being worked on is in memory, up to the largest message each.
+# As for gRPC: requests being processed are in memory, each up to the largest message.
 _MAX_WORKED_ON: Final = 256
 _WAIT_SECONDS: Final = 1.0
-# Answers to sealed requests of which nothing was charged so far.
+# Answers to sealed requests that were not charged to a limit yet.
 _UNREAD: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.UNSUPPORTED_MEDIA_TYPE})
 
 
@@ -111,8 +111,8 @@ class ReportsApp:
         except _Refused as refused:
             status, headers, body = refused.status, refused.headers, refused.body
         except ConnectionError:
-            return  # who asked has gone
-        except Exception as error:  # noqa: BLE001 the boundary to whoever calls us
+            return  # the caller has disconnected
+        except Exception as error:  # noqa: BLE001 the boundary to callers
             log_fault(_log, "a request of HTTP", error)
             fault = _Refused(HTTPStatus.INTERNAL_SERVER_ERROR, "a fault of ours; see our log")
             status, headers, body = fault.status, fault.headers, fault.body
@@ -184,7 +184,7 @@ class ReportsApp:
                 self._admission.spoiled(caller, len(raw))
             answer = Response(refused.status, refused.headers, refused.body)
         content_type = (b"content-type", RESPONSE_TYPE.encode())
-        # Twice the notice: in a problem it is text.
+        # Twice the notice's size, since a problem contains it as text.
         public_bytes = 2 * len(self._admission.notice) + len(self._admission.models)
         return (
             HTTPStatus.OK,
@@ -193,7 +193,7 @@ class ReportsApp:
         )
 
     def _caller(self, scope: Scope, headers: dict[bytes, bytes]) -> str:
-        # Where a proxy said whom it asks for, the server put them in its place.
+        # If a proxy names its client, the server has put that address here.
         if self._connections.is_proxy(scope["client"]) and b"x-forwarded-for" not in headers:
             if not self._admission.refusals["no_forwarded_for"]:
                 _log.error(
@@ -215,7 +215,7 @@ class ReportsApp:
         """Handles a submission inside a relayed request."""
         if (request.method, request.path) != (b"POST", _REPORTS.encode()):
             raise _Refused(HTTPStatus.NOT_FOUND, f"a relay passes on what goes to {_REPORTS}")
-        # Its own head may say any length, or none that is one; what came is known.
+        # The header may name any length, or an invalid one; the received length is known.
         length = {b"content-length": str(len(request.content)).encode()}
         self._refuse_early(caller, dict(request.headers) | length, _MESSAGE)
         return await self._work_on(request.content, caller)

@@ -11,11 +11,11 @@ from hubbub.runtime import Stages
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.redeeming import Paid
 
-# A device waits this moment longer for its answer, and Redis is asked many times less often.
+# A device waits this much longer for its answer, and Redis gets far fewer requests.
 _GATHER_SECONDS: Final = 0.005
-# And this, while several come at once: a trip costs as much as the door of one report.
+# And this much while several arrive at once: a request to Redis costs as much as a report.
 _GATHER_MORE_SECONDS: Final = 0.02
-# While Redis is slow, so many reports may wait in memory for their turn.
+# Reports that may wait in memory while Redis is slow.
 _MAX_WAITING: Final = 100_000
 
 Reports = Mapping[Window, Sequence[bytes | Paid]]
@@ -77,7 +77,7 @@ class Intake:
                 failure = error
             self.waiting -= sum(map(len, together.values()))
             for _, _, done in arrived:
-                if done.done():  # the caller has gone away
+                if done.done():  # the caller has disconnected
                     continue
                 if failure is None:
                     done.set_result(spent)

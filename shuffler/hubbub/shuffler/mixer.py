@@ -34,11 +34,11 @@ _LIVE_SECONDS: Final = 1.0
 _RESTORE_SECONDS: Final = 20.0
 _CALL_SECONDS: Final = 60.0
 _LONGEST_WAIT_SECONDS: Final = 10.0
-# Calls under way, over all windows; and batches in flight of one window, so that batches
-# which the aggregator refuses do not block others.
+# Concurrent calls over all windows; and batches of one window in flight, so that batches which
+# the aggregator refuses do not block others.
 _CALLS_AT_ONCE: Final = 3
 _BATCHES_A_WINDOW: Final = 3
-# Reports of a stream that left the table wait so long for one that knows it.
+# Reports of a stream that left the table wait this long for a table that contains it.
 _UNKNOWN_SECONDS: Final = 30 * 86_400
 _random: Final = secrets.SystemRandom()
 
@@ -110,7 +110,7 @@ class Mixer:
                     await self._pool.restore_archived()
                     next_restore = self._clock.monotonic() + _RESTORE_SECONDS
                 self.closed, windows = await self._pool.closed_and_all()
-                # Shards after windows: who adds to some has listed them, and then the window.
+                # Shards after windows, since a writer lists shards before the window.
                 await self._mix_all(windows, await self._pool.shards())
             except StoreUnavailable as error:
                 _log.warning("mixing waits: %s", error)
@@ -127,7 +127,7 @@ class Mixer:
                     _log.debug("not told that we live: %s", error)
                 await self._clock.sleep(_LIVE_SECONDS)
         finally:
-            with suppress(StoreUnavailable):  # then it is found out in some seconds
+            with suppress(StoreUnavailable):  # then a look some seconds later finds out
                 await self._pool.resign()
 
     def is_over(self, window: Window) -> bool:
@@ -159,7 +159,7 @@ class Mixer:
         if stream.mix == "pool":
             await self._mix_pool(window, stream, key_id, over=over)
         elif await self._departures.look(window, shards, stream, over=over):
-            return  # what is gathered is in some of its shards still, and no rest
+            return  # gathered reports still in shards are not a rest
         if over and not self._of_window[window]:
             if window in self.closed or self._clocks.settled:
                 late = stream.is_noisy and await self._pool.hidden.has_left(window)
@@ -177,8 +177,8 @@ class Mixer:
             take = mix.next_take(level.reports, over=over)
             if take is None:
                 break
-            # Of the largest batch one report alone filled the pool; where so many come, no delay
-            # could keep up.
+            # A single report filled the pool of the largest batch; at such a rate no delay could
+            # keep up.
             at_once = over or take.number >= mix.max_batch
             if not (at_once or self._policy.should_send(_TICK_SECONDS)):
                 break
@@ -234,7 +234,7 @@ class Mixer:
                 async with self._calls:
                     # PRIVACY: a fresh order at every attempt, from the system's randomness.
                     sealed = shuffled(await self._pool.claim(place, batch_id, owner))
-                    if not sealed:  # delivered since it was listed, or another's now
+                    if not sealed:  # delivered since it was listed, or another process has it now
                         return
                     batch = Batch(
                         batch_id=batch_id,

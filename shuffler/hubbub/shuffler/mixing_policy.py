@@ -17,10 +17,10 @@ from typing import Final
 
 from hubbub.errors import BadParameter
 
-# A batch is one message; past this, fewer reports go together (never fewer than the minimum).
+# A batch is one message; above this size it has fewer reports (never fewer than the minimum).
 _BATCH_BYTES: Final = 8 << 20
 
-# Of a report's place in a random order: two of a batch are alike with a chance of 2^-100.
+# Bytes of a report's place in a random order: two in a batch are equal with probability 2^-100.
 _KEY_BYTES: Final = 16
 
 _random: Final = secrets.SystemRandom()
@@ -79,7 +79,7 @@ class MixRule:
             return None
         number = min(self.max_batch, pooled - reserve)
         if over and 0 < pooled - number < self.min_batch:
-            # The rest alone would be too few: share it out, or let it go along.
+            # The rest alone would be too small: spread it over the batches, or add it to one.
             number = pooled if pooled < 2 * self.min_batch else pooled // 2
         return Take(number, number + reserve)
 
@@ -147,6 +147,6 @@ def shuffled(reports: Sequence[bytes]) -> list[bytes]:
     drawn = secrets.token_bytes(size)
     places = [drawn[first : first + _KEY_BYTES] for first in range(0, size, _KEY_BYTES)]
     keyed = dict(zip(places, reports, strict=True))
-    if len(keyed) < len(reports):  # two alike are drawn never, and would lose a report
+    if len(keyed) < len(reports):  # equal ones would lose a report; they are practically impossible
         return shuffled(reports)
     return [keyed[key] for key in sorted(keyed)]

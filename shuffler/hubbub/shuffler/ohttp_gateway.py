@@ -21,9 +21,9 @@ from hubbub.shuffler.public_bytes import PublicBytes
 UNKNOWN_KEY: Final = "https://iana.org/assignments/http-problem-types#ohttp-key"
 """What a client is told whose key is not ours any more (RFC 9458, section 5.2)."""
 _ANSWER_STEP_BYTES: Final = 4 << 10
-# The status, the headers and the words of a problem have less.
+# Status, headers and text of a problem are smaller.
 _PROBLEM_BYTES: Final = 1 << 10
-# A refusal has 7 bytes at most, and the report that it names more than 56.
+# A refusal has at most 7 bytes, and the report that it concerns more than 56.
 _REQUEST_TO_REFUSALS: Final = 8
 
 

@@ -53,14 +53,14 @@ _ADD, _SPEND, _TAKE, _CLAIM, _DELIVERED, _WITHHOLD, _LEVEL, _COUNTS = (
 )
 # Lua's unpack fails past some thousands of arguments.
 _CHUNK: Final = 4000
-# The counters of a window that is over stay readable for so long.
+# Time for which the counters of an ended window stay readable.
 _KEEP_SECONDS: Final = 30 * 86_400
-# What was let in while the window closed may arrive after it was archived, and must find what is
-# spent: far later than any request lasts, or clocks of processes differ.
+# Reports admitted while the window closed may arrive after its archiving and must find its spent
+# tokens: much longer than any request, or any difference of clocks.
 _SPENT_SECONDS: Final = 6 * 3600
-# A process that did not say for so long that it lives has its batches sent by another.
+# Another process sends the batches of a process without a heartbeat for this long.
 _ALIVE_MS: Final = 4000
-# Windows whose number of shards a process has by heart; of any other it asks again.
+# Windows whose number of shards a process caches.
 _REMEMBERED: Final = 4096
 
 Thing = TypeVar("Thing")
@@ -112,7 +112,7 @@ class Pool:
             for owed in _chunks(paid, _CHUNK // len(Paid._fields)):
                 steps.append(script(_SPEND, keys, [field for payment in owed for field in payment]))
                 paying.append(owed)
-        # Twice: another process may have archived the window in between, as empty.
+        # Twice: another process may have archived the window meanwhile, as empty.
         replies = await self._server.durable([*listed, *steps, *listed])
         answers = zip(paying, replies[len(listed) :], strict=False)
         return frozenset(
@@ -129,7 +129,7 @@ class Pool:
         if not unseen:
             return shard_counts
         laws = [window.key("shuffler:law") for window in unseen]
-        # Listed first: so it is archived one day, though no report may follow.
+        # Listed first, so that it is archived later even if no report follows.
         listed = ("SADD", "shuffler:windows", *(window.name for window in unseen))
         begin = [("HSETNX", law, "shards", self._shards) for law in laws]
         await self._server.durable([listed, *begin])
@@ -186,7 +186,7 @@ class Pool:
     async def heartbeat(self) -> None:
         """Records that this process is alive; must be repeated every second."""
         key = _alive(self._owner)
-        # A Redis that is full still prolongs a key, though it takes no new one.
+        # A full Redis still prolongs a key, although it accepts no new one.
         if not await self._server.ask("PEXPIRE", key, _ALIVE_MS):
             await self._server.ask("SET", key, 1, "PX", _ALIVE_MS)
 
@@ -211,7 +211,7 @@ class Pool:
         pooled = sum(level.reports for level in levels)
         if pooled >= min_batch:
             return 0
-        # Of each shard: fewer than with the others' would be the minimum.
+        # Each shard separately: all shards together have fewer reports than the minimum.
         steps = [
             script(
                 _WITHHOLD,
@@ -244,7 +244,7 @@ class Pool:
 
     async def archive(self, window: Window, shards: int = 1) -> None:
         """Archives a window that is over and empty; its counters stay readable for 30 days."""
-        # Listed in both or in the first, wherever it ends: on a Cluster they are of two nodes.
+        # On a Cluster these are two nodes: after a stop it is listed in both or in the first.
         await self._server.durable([("SADD", "shuffler:over", window.name)])
         among = places(window, shards)
         await self._server.execute(

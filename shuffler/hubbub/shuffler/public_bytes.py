@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final
 
-# The same bytes for everybody, so that any cache may keep them, and nobody be told apart by them.
+# The same bytes for everybody, so that any cache may store them and they identify nobody.
 _CACHE: Final = (b"cache-control", b"public, max-age=300")
 
 

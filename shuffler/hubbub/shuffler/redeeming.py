@@ -33,7 +33,7 @@ class Redeemer:
 
     def __init__(self, key: bytes) -> None:
         try:
-            from hubbub.tokens import poprf  # noqa: PLC0415 who takes no tokens has no rbcl
+            from hubbub.tokens import poprf  # noqa: PLC0415 only tokens need rbcl
         except ImportError as error:
             raise MissingDependency(_MISSING) from error
         self._key = key

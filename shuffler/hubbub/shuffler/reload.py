@@ -28,7 +28,7 @@ from hubbub.shuffler.settings import Settings, limited
 from hubbub.shuffler.signed_files import SignedFiles, read_signed
 from hubbub.shuffler.streams import StreamTable, read_stream_table
 
-# A delivery that is under way over a former connection ends before.
+# A running delivery over a former connection ends earlier.
 _FORMER_SECONDS: Final = 90.0
 
 
@@ -78,7 +78,7 @@ def describe(settings: Settings, table: StreamTable, signed: SignedFiles) -> dic
         "streams": len(table.streams),
         "keys_until": day_of(table.keys_until) if table.keys else "none",
         "certificates_until": certificates_until(folders(settings)),
-        # Whose numbers only devices read.
+        # Fields that only devices read.
         "notice": _digest(signed.notice),
         "models": _digest(signed.models),
     }
@@ -100,7 +100,7 @@ def reading(settings: Settings, parts: Parts) -> Callable[[], Take]:
         limits = limited(settings)
         signed = read_signed(settings.notice, settings.models)
         for folder in folders(settings):
-            folder.server_context(mutual=folder is tls)  # says what does not fit, if anything
+            folder.server_context(mutual=folder is tls)  # raises if something does not fit
 
         def take() -> Mapping[str, Any]:
             _take(limits, table, signed, parts)

@@ -25,7 +25,7 @@ from hubbub.shuffler.shards import MAX_SHARDS
 _RESERVE: Final = 1.0
 # PRIVACY: a batch that left at once would show the stream of the report that filled its pool.
 _DELAY_SECONDS: Final = 30.0
-# A carrier has so many people behind one address, of whom few send in the same tenth of a second.
+# A carrier may have this many people behind one address; few send in the same tenth of a second.
 _PEER_CALLS = 64
 # The options that --limits may change at run time.
 _LIMITS: Final = ("max_pool", "max_memory", "peer_rate", "peer_burst", "peer_calls")
@@ -151,7 +151,7 @@ class Settings:
     reserve: float = option(
         f"reports that stay in an open pool, {_BATCHES} ({_RESERVE:g}; none with --dev)",
         default=None,
-        within=Interval(0, 100),  # past that nothing ever leaves
+        within=Interval(0, 100),  # with more nothing ever leaves
         group=_MIXING,
     )
     reserve_spread: float = option(
@@ -234,7 +234,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         # In development a single report leaves, and at once.
         "reserve": 0.0 if common.development else _RESERVE,
         "delay": 0.0 if common.development else _DELAY_SECONDS,
-        # Where addresses tell nobody apart, their calls do not either.
+        # If addresses identify nobody, calls per address do not either.
         "peer_calls": _PEER_CALLS if settings.peer_rate else 0,
     }
     return replace(

@@ -42,7 +42,7 @@ class ShownCounts:
     async def terms(self) -> ShownTerms:
         """The terms that may be shown to every caller."""
         own = await self._pool.report_counts()
-        # Numbers that are drawn after these were counted are of streams that the table has.
+        # Numbers drawn later belong to streams of the table.
         hidden = await self._pool.hidden.windows(own)
         streams = self._streams()
         hidden = hidden | {w for w in own if (stream := streams.get(w.stream)) and stream.is_noisy}

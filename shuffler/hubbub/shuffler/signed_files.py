@@ -20,7 +20,7 @@ class SignedFiles:
     models: bytes = b""
 
 
-# Devices take no longer ones.
+# Devices refuse longer ones.
 _LARGEST_BYTES: Final = {"notice": 16 << 10, "models": 512 << 10}
 _REMEDY: Final = {"notice": "hubbub notice make", "models": "hubbub model publish"}
 

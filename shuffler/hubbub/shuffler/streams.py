@@ -31,7 +31,7 @@ from hubbub.sealing import (
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Reason
 
-# What a stream may be told.
+# Fields of a stream.
 _RANGES: Final = {
     "sealed_bytes": (1, 1 << 20),
     "epoch_seconds": (60, 366 * 86_400),
@@ -43,7 +43,7 @@ _RANGES: Final = {
 _LAWS: Final = ("noise", "value_noise")
 _MIXES: Final = ("pool", "epoch", "rolling")
 _LONGEST_NAME: Final = 256
-# The least batch is the catalog's, too: of fewer reports none hides.
+# The least batch is also the catalog's limit: fewer reports hide nobody.
 _FEWEST, _MOST = 10, 1_000_000
 # A device's clock may be this far ahead of ours.
 _AHEAD_SECONDS: Final = 600
@@ -144,7 +144,7 @@ class _KeyPeriod:
         if self.x_wing:
             keys[X_WING] = x_wing_public(_bytes(self.x_wing))
         for key in keys.values():
-            seal(b"", key, b"")  # refuses a point that protects nothing
+            seal(b"", key, b"")  # refuses a key that protects nothing
         object.__setattr__(self, "keys", keys)
 
 
@@ -195,7 +195,7 @@ class StreamTable:
         if len(report.sealed) != stream.sealed_bytes:
             return Reason.REASON_WRONG_LENGTH
         if report.key_id != self.key_id(Window(report.stream, report.epoch)):
-            return Reason.REASON_WRONG_KEY  # PRIVACY: a key id of one's own would mark its sender
+            return Reason.REASON_WRONG_KEY  # PRIVACY: a unique key id would mark its sender
         if begins(report.epoch, stream.epoch_seconds) > (latest or earliest) + _AHEAD_SECONDS:
             return Reason.REASON_NOT_YET
         if self.is_over(Window(report.stream, report.epoch), earliest):

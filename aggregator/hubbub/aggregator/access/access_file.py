@@ -81,7 +81,7 @@ def read_access(path: Path) -> AccessFile:
     table.only("origin", "oidc", "groups")
     groups = _groups(table.table("groups"))
     oidc = _oidc(path, table.table("oidc"), table.text("origin")) if "oidc" in toml else None
-    # Refuses an empty file, too, as a full disk or a script's mistake leaves it.
+    # Refuses an empty file, too, which a full disk or a faulty script may leave.
     if not groups:
         raise BadParameter(
             f'{path}: no group has access: add one, as [groups."telemetry"] with metrics = ["*"]'

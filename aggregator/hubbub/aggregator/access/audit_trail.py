@@ -20,7 +20,7 @@ from hubbub.runtime import facts
 
 _log: Final = logging.getLogger("hubbub.audit")
 
-# What of a question may be told: it is checked, and is of a known grammar or of the catalog.
+# Parameters that the audit may record: checked ones, of a known grammar or from the catalog.
 _TOLD: Final = (
     "last",
     "epochs",
@@ -92,7 +92,7 @@ class AuditTrail:
         self._metrics = metrics
         self._clock = clock
         if path:
-            self._append("")  # says where it starts, if it cannot be written
+            self._append("")  # fails at the start if the file cannot be written
 
     def note(
         self,
@@ -133,7 +133,7 @@ class AuditTrail:
         if caller and caller.subject:
             record |= {"subject": caller.subject, "groups": list(caller.groups)}
         if metric:
-            # A name that is none may be anything, such as a string that was looked for.
+            # An unknown name may be anything, such as a candidate string.
             record["metric"] = metric if metric in self._metrics() else "unknown"
         if status < _ANSWERED and question.parameters:
             record["asked"] = dict(question.parameters)

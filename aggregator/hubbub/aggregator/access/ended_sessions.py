@@ -11,7 +11,7 @@ from typing import Final
 from hubbub.runtime import Hashes
 
 _KEY: Final = "aggregator:ended:"
-# Clocks of several machines are apart; a session is forgotten as ended once it is over for each.
+# Clocks of machines differ; the record of an ended session is deleted when all count it as expired.
 _APART_SECONDS: Final = 3600
 
 
@@ -25,7 +25,7 @@ class EndedSessions:
     async def end(self, session: str, until: int) -> None:
         """Ends a session; `until` is when it would expire, in seconds since 1970."""
         key, seconds = _key(session), max(0, until - int(self._clock())) + _APART_SECONDS
-        # Of the commands that users.acl of every version grants.
+        # Uses only commands that users.acl of every version grants.
         await self._server.durable([("HSET", key, "until", until), ("EXPIRE", key, seconds)])
 
     async def has(self, session: str) -> bool:

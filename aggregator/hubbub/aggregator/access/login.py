@@ -332,7 +332,7 @@ class Provider:
         check_address("userinfo_endpoint", where)
         headers = {"authorization": f"Bearer {token}"}
         more = await self._keys.ask(where, headers)
-        # Core 1.0, sec. 5.3.2: of somebody else it must not be used.
+        # OpenID Connect Core 1.0, sec. 5.3.2: claims of another subject must not be used.
         return {**more, **claims} if more.get("sub") == claims["sub"] else claims
 
     def _client(self, described: Mapping[str, Any]) -> AsyncOAuth2Client:

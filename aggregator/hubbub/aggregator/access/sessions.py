@@ -105,7 +105,7 @@ class Sessions:
             )
         except (InvalidToken, ValueError):
             return None
-        body: dict[str, Any] = json.loads(text)  # sealed by us: it is what we wrote
+        body: dict[str, Any] = json.loads(text)  # we sealed it, so we wrote it
         return body if body.pop("kind") == kind else None
 
 

@@ -63,7 +63,7 @@ class Tokens:
         self._looked = 0.0
         self._stamp: tuple[int, int] | None = None
         self._known: Mapping[str, Token] = {}
-        read_tokens(path)  # says so where it starts, if it is none
+        read_tokens(path)  # fails at the start if it is invalid
         self._look()
 
     def find(self, secret: str) -> Token | None:
@@ -83,7 +83,7 @@ class Tokens:
         try:
             status = self._path.stat()
         except OSError:
-            # A file that is gone lets nobody in; read_tokens said so when we started.
+            # A deleted file admits nobody; read_tokens reports it at the start.
             self._known, self._stamp = {}, None
             return
         stamp = (status.st_mtime_ns, status.st_ino)
@@ -154,7 +154,7 @@ def remove_token(path: Path, name: str) -> None:
 
 
 def _write(path: Path, tokens: list[Token]) -> None:
-    # Without what is empty: what was written before groups is read by both.
+    # Empty fields are left out, so that versions before groups can read the file.
     lines = [
         {name: value for name, value in asdict(token).items() if value != ()} for token in tokens
     ]
@@ -164,5 +164,5 @@ def _write(path: Path, tokens: list[Token]) -> None:
 
 
 def _hash(secret: str) -> str:
-    # 32 random bytes need no slow hash: there is nothing to guess.
+    # A token of 32 random bytes cannot be guessed, so a fast hash is enough.
     return hashlib.sha256(secret.encode()).hexdigest()

@@ -14,12 +14,12 @@ Words = npt.NDArray[np.unsignedinteger[Any]]
 Cells = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-# Rows are added in blocks of so many bytes, which stay in the processor's cache, until so few are
-# left that counting their bits is cheaper.
+# Rows are added in blocks of this many bytes, which stay in the processor's cache, until few rows
+# remain, whose bits are counted directly.
 _BLOCK_BYTES: Final = 1 << 21
 _FEW_ROWS: Final = 24
-# A block has this many rows a group at least, or it would mostly be groups; side by side they may
-# take this many times the room of their rows.
+# Least rows per group of a block, since each group costs extra work; and the largest room of
+# groups side by side, as a multiple of their rows' room.
 _ROWS_A_GROUP: Final = 16
 _ROOM: Final = 4
 
@@ -47,7 +47,7 @@ def _count_in_groups(rows: Payloads, groups: Cells, number: int) -> Cells:
     order = np.argsort(groups.astype(np.uint16), kind="stable")  # of 16 bits: a radix sort
     deepest = int(sizes.max())
     if deepest * number > _ROOM * len(rows):
-        # Groups of very different sizes: every bit on its own.
+        # Groups of very different sizes: adds bit by bit.
         counts = np.zeros((number, 8 * rows.shape[1]), dtype=np.int64)
         bits = np.unpackbits(rows[order], axis=1, bitorder="little")
         present = np.nonzero(sizes)[0]

@@ -31,11 +31,11 @@ from hubbub.epochs import epoch_date
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreFull
 from hubbub.runtime import Clocks, Stages
 
-# The shuffler's clock, and those of devices, may be so far ahead of ours.
+# Clocks of shuffler and devices may be this far ahead of ours.
 _AHEAD_SECONDS: Final = 86_400
-# A window that was full is not looked into again for so long: opening for nothing costs others.
+# A full window refuses reports for this long without opening any, which would slow the others.
 _FULL_SECONDS: Final = 2.0
-# Why all of a part is refused, and its dummies, too.
+# Reasons for which all reports of a part are refused, dummies included.
 _OF_ALL: Final = frozenset({"expired", "wrong_key"})
 
 
@@ -109,7 +109,7 @@ class Intake:
             StoreFull: the window is full; at most whole shards changed.
             StoreUnavailable: at most whole shards changed; deliver it again.
         """
-        # Known, and begun, or nothing of it gets into Redis. One bundle for all of a batch.
+        # Only known streams and begun epochs reach Redis. One bundle applies to the whole batch.
         bundle = self._bundle
         metric = bundle.asked_in(window.stream)
         if epoch_start(window.epoch, metric.epoch) > self._clocks.latest() + _AHEAD_SECONDS:
@@ -198,7 +198,7 @@ class Intake:
         if not once:
             return _Part(tags=[], payloads=_no_payloads(metric), duplicates=0, rejected=rejected)
         payloads, opened, fillers = await self._open(metric, window, key_id, once, rejected)
-        # Compared once they are open: an altered copy of a report has its tag, and takes no place.
+        # Compared after opening: an altered copy has the same tag, but cannot displace the report.
         first: dict[bytes, int] = {}
         for place, index in enumerate(opened):
             first.setdefault(once[index][:TAG_BYTES], place)
@@ -251,7 +251,7 @@ class Intake:
             with self._stages.of("commit", len(tags)):
                 outcome, old_tags = await self._store.add(window, commit)
             if outcome is Outcome.ALREADY_APPLIED:
-                # How many of them were new is not told again.
+                # A repeated answer does not contain how many were new.
                 return outcome, batch_reports - len(tags)
             if outcome is Outcome.APPLIED:
                 if self._arrivals:
@@ -261,7 +261,7 @@ class Intake:
             if outcome is Outcome.FULL:
                 self._full[window] = self._clocks.elapsed() + _FULL_SECONDS
                 self._refuse_full(window)
-            # Counted before, in another batch, or nobody can tell: fold again without them.
+            # Counted before in another batch, or unknown: fold again without them.
             if outcome is Outcome.FORGOTTEN:
                 rejected["forgotten"] += len(tags)
                 fresh: list[int] = []
@@ -287,7 +287,7 @@ class Intake:
         with self._stages.of("open", len(sealed)):
             info = seal_info(*window)
             payloads, did_open = await self._opener.open(info, key_id, sealed, metric.kem)
-            # Also where the catalog says `cover` no more: devices have the former bundle for long.
+            # Even if the catalog has no `cover` any more, since devices use old bundles for long.
             closed = [] if metric.development else np.nonzero(~did_open)[0].tolist()
             fillers = await self._fillers(
                 metric, window, key_id, [sealed[place] for place in closed]

@@ -17,7 +17,7 @@ from hubbub.catalog import SEAL_BYTES, X25519, Kem
 
 _log: Final = logging.getLogger("hubbub.aggregator")
 
-# Small enough that a batch spreads over all processes, large enough that hand-over is nothing.
+# Small enough to spread a batch over all processes, large enough to make transfers cheap.
 _CHUNK: Final = 500
 
 Payloads = npt.NDArray[np.uint8]
@@ -40,7 +40,7 @@ class Opener:
         report that does not open has a payload of zeros.
         """
         loop = asyncio.get_running_loop()
-        # End to end: one copy of the bytes on each side, where a list would be an object a report.
+        # Joined bytes need one copy on each side; a list would need an object per report.
         length, more = len(sealed[0]), SEAL_BYTES[kem]
         chunks = [
             b"".join(sealed[first : first + _CHUNK]) for first in range(0, len(sealed), _CHUNK)
@@ -74,7 +74,7 @@ class Opener:
         """Replaces the processes by others with these keys."""
         self._keys = list(keys)
         former, self._executor = self._executor, self._start()
-        former.shutdown(wait=False)  # they end what they are at
+        former.shutdown(wait=False)  # they finish their current work
 
     @property
     def keys(self) -> tuple[OpeningKey, ...]:
@@ -91,7 +91,7 @@ class Opener:
         self._executor.shutdown(cancel_futures=True)
 
     def _start(self) -> ProcessPoolExecutor:
-        # Spawned, not forked: gRPC's threads and a copied state do not go together.
+        # Spawned, not forked: gRPC's threads cannot continue in a copied process.
         return ProcessPoolExecutor(
             self._processes,
             mp_context=multiprocessing.get_context("spawn"),

@@ -18,7 +18,7 @@ _keys: dict[tuple[int, Kem], PrivateKey] = {}  # set once when it starts
 
 def hold_keys(keys: Sequence[OpeningKey]) -> None:
     """Initializes the process with these keys, until the aggregator ends."""
-    # The terminal's Ctrl-C reaches every process; it is the parent that decides when to stop.
+    # The terminal's Ctrl-C reaches every process, but the parent decides when to stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     end_with_parent()  # it holds private keys: it must not outlive the aggregator

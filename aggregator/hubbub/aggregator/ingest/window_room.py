@@ -16,8 +16,8 @@ from hubbub.conservation import Window
 
 _log: Final = logging.getLogger("hubbub.aggregator")
 
-# Bytes of Redis that a counted report takes: 12 for its tag, 15 in windows of some ten thousand,
-# and the share of its batch's id.
+# Bytes of Redis for a counted report: 12 for its tag, or 15 in windows of some ten thousand, and
+# its share of the batch's id.
 TAG_COST: Final = 20
 _TIMES_WHAT_IS_LEFT: Final = 2
 # No shuffler delivers a significant amount in such a short time.

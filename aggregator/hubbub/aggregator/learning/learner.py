@@ -24,7 +24,7 @@ _log: Final = logging.getLogger("hubbub.aggregator")
 
 _LOOK_SECONDS: Final = 10.0
 _DEVELOPMENT_LOOK_SECONDS: Final = 1.0
-# The last batches of an epoch leave when its grace is over, and travel.
+# The last batches of an epoch leave after its grace, and need some time to arrive.
 _TRAVEL_SECONDS: Final = 120
 _DEVELOPMENT_TRAVEL_SECONDS: Final = 3
 
@@ -84,7 +84,7 @@ class ModelLearner:
                     learning.last,
                     finished.reports,
                 )
-            # Whoever wrote it: the next step goes on from what is written.
+            # Another process may have written it; the next step continues from there.
             before = await self._rounds.finished(metric.name)
         return count
 

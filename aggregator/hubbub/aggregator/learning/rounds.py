@@ -18,8 +18,8 @@ from hubbub.errors import TotalsUnreadable
 from hubbub.runtime import Hashes
 
 _KEY: Final = "aggregator:model:"
-# Of a direction that has its products kept: 176 kB a round. Above it no contraction is known, and
-# intervals are wider.
+# Largest dimension for which products are stored, 176 kB a round. Above it the contraction is
+# unknown, and intervals are wider.
 _LARGEST: Final = 256
 
 
@@ -121,9 +121,7 @@ class Rounds:
         """Atomically writes a round unless it exists; returns whether this was the first write."""
         document = asdict(finished)
         if not finished.judged:
-            del document[
-                "judged"
-            ]  # of a model that nobody judges, former versions read every round
+            del document["judged"]  # so that former versions can read the round
         text = json.dumps(document, separators=(",", ":"))
         [first] = await self._server.durable([("HSETNX", _KEY + model, str(finished.number), text)])
         return bool(first)

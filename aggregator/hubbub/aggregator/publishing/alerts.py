@@ -13,7 +13,7 @@ from hubbub.errors import HubbubError, TotalsUnreadable
 
 _log: Final = logging.getLogger("hubbub.aggregator")
 _LOOK_SECONDS: Final = 30.0
-# After an outage so many are made up for; an alert that is new does not tell of last year.
+# After an outage this many epochs are checked later; a new alert does not report on last year.
 _EPOCHS: Final = 7
 
 

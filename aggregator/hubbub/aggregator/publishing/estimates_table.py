@@ -66,7 +66,7 @@ class EstimatesTable:
             try:
                 entries = await asyncio.to_thread(self._place.entries, f"estimates/{metric}")
             except StoreUnavailable:
-                return True  # take() says why
+                return True  # take() raises the reason
             self._written[metric] = {entry.name for entry in entries}
         return f"{file_name(date)}.parquet" not in self._written[metric]
 

@@ -21,7 +21,7 @@ _LOOK_SECONDS: Final = 2.0
 _ALL_SECONDS: Final = 3600.0
 # Slow answers are renewed less often, to use at most a tenth of one processor.
 _SHARE: Final = 10
-# The usual ranges, by how long an epoch is.
+# The usual ranges, by the length of an epoch.
 _RANGES: Final = {
     "minute": ("24h", "7d"),
     "hour": ("24h", "7d"),
@@ -93,7 +93,7 @@ class EstimateKeeper:
         if metric.model:
             return 0  # its rounds are kept
         if metric.randomizer.VALUES == "strings" and not metric.candidates:
-            return 0  # nobody listed its values: they are asked for with candidates
+            return 0  # unlisted strings are only queried with candidates
         ranges, number = [], 0
         for range_, epoch_choice in self._questions(every):
             selection = await self._query.collected.find(name, epoch_choice)

@@ -31,8 +31,8 @@ from hubbub.runtime import RedisServer
 _log: Final = logging.getLogger("hubbub.aggregator")
 _LOOK_SECONDS: Final = 30.0
 _CALL_SECONDS: Final = 30.0
-_ANSWER_BYTES: Final = 16 << 20  # that a webhook may answer; nobody reads it
-# One who claimed an epoch and was killed is not waited for any longer.
+_ANSWER_BYTES: Final = 16 << 20  # largest answer of a webhook that is read and ignored
+# After this time another process takes over an epoch that a killed process claimed.
 _CLAIM_SECONDS: Final = 600
 
 
@@ -128,7 +128,7 @@ class RedisDeliveryLog:
         if await ask("HSETNX", "aggregator:told", name, now):
             return True
         mark = await ask("HGET", "aggregator:told", name) or b""
-        # Neither "told" nor a time: nobody is at it.
+        # Neither "told" nor a time: no process works on it.
         since = int(mark) if mark.isdigit() and len(mark) <= len(now) else 0
         if mark == b"told" or since > self._clock() - _CLAIM_SECONDS:
             return False
@@ -223,7 +223,7 @@ class Webhook:
 
     async def wants(self, metric: str, epoch: int, date: str) -> bool:
         """Claims the epoch; returns whether this process must send it."""
-        del date  # its number tells it apart, as it did before there were dates
+        del date  # its number identifies it, as before dates existed
         return await self._deliveries.claim(f"{metric}:{epoch}")
 
     async def take(self, closed: Closed) -> None:
@@ -322,7 +322,7 @@ class EpochPublisher:
         if metric.model:
             document = {**head, "reports": reports, "kind": "model"}
         elif metric.randomizer.VALUES == "strings" and not metric.candidates:
-            # Nobody listed its values: they are asked for with candidates.
+            # Unlisted strings are only queried with candidates.
             document = {**head, "reports": reports, "kind": "strings"}
         else:
             try:

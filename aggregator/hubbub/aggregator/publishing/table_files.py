@@ -12,8 +12,8 @@ from hubbub.query_results import Row
 
 _CONTROLS: Final = frozenset(map(chr, range(0x20)))
 
-# What a spreadsheet takes for a formula when a cell begins with it, also as it normalizes it: the
-# full-width and small forms too.
+# Characters at the begin of a cell that make a spreadsheet read a formula, with their full-width
+# and small forms, which it normalizes.
 _FORMULA: Final = frozenset("=+-@\N{MINUS SIGN}")
 
 

@@ -85,7 +85,7 @@ class TotalsWriter:
             except TotalsUnreadable as error:
                 _log.warning("closed totals are not written: %s", error)
         await self._files.index(self._collected.bundle.streams)
-        # Afterwards: what was deleted while it was written goes, too.
+        # Afterwards, so that windows deleted meanwhile are removed, too.
         await self._delete()
         if number:
             _log.info("totals written", extra=facts(windows=number, to=self._files.place.name))
@@ -177,7 +177,7 @@ class TotalsWriter:
             return
         [totals], [filed] = await self._store.read([window]), await self._files.content([window])
         if not _agree(totals, filed):
-            self._written.pop(window, None)  # written anew when we look next
+            self._written.pop(window, None)  # the next look writes it again
             return
         await self._store.drop_cells(window)
         self._dropped.add(window)
@@ -186,7 +186,7 @@ class TotalsWriter:
         """Deletes the files of windows whose totals were deleted in Redis."""
         laws = await self._store.report_counts()
         gone = {window for window, terms in laws.items() if terms.get(DELETED)}
-        # Also where they were deleted before: another writer may have had them still.
+        # Even if deleted before: another writer may still have had them.
         filed = await self._files.windows({window.stream for window in gone})
         await self._files.delete(gone & filed.keys())
 

@@ -25,7 +25,7 @@ from hubbub.runtime import Hashes
 
 # Answers expire unless confirmed: those of removed metrics, or of past ranges.
 _SECONDS: Final = 3 * 86_400
-# Answers are at hand up to so many values in all.
+# Number of values of all answers in memory.
 _MAX_VALUES: Final = 200_000
 _INDEX: Final = "aggregator:estimates"
 
@@ -60,7 +60,7 @@ class AnswerStore:
         try:
             answer = _answer(await self._server.ask("HGETALL", key), version)
         except (ValueError, TypeError, KeyError, RecursionError):
-            return None  # whatever it is, we did not write it
+            return None  # we did not write it
         if answer:
             self._read.keep(key, (version, answer), len(answer.values) + 1)
         return answer

@@ -37,8 +37,8 @@ from hubbub.sealing import CountNoise
 # 365 epochs of 100,000 values, or a few thousand of small metrics.
 _MAX_BYTES: Final = 256 << 20
 _SMALLEST_BYTES: Final = 512
-# What an answer has beside its values takes as much as so many of them, and each window that it was
-# made from, with how many reports that had.
+# Memory of an answer besides its values, and of each of its windows with its number of reports, as
+# a number of values.
 _OWN_SIZE: Final = 10
 _SIZE_OF_PART: Final = 2
 # Sums past this could pass 64 bits; no honest totals come near.
@@ -259,13 +259,13 @@ def sum_totals(
         return Totals(cells=cells.tolist(), reports=reports, dummies=among, beside_variance=drawn)
     if not dummies:
         return Totals(cells=cells.tolist(), reports=reports, dummies=among)
-    # Of m, s are expected: without replacement, the variance is below that of coins, s (1 - s/m).
+    # s of m are expected: without replacement the variance is below that of coins, s (1 - s/m).
     coming = [part.dummies % dummies for part in parts]
     drawn = sum(some * (1 - some / dummies) for some in coming)
     law: Floats = np.ones(1)
     if noise:
         drawn *= 1 - noise.reach * size / dummies
-        # Rounded down: the law may not name more dummies than have arrived.
+        # Rounded down: the balance must not contain more dummies than have arrived.
         shares = (floor(100 * min(part.dummies / dummies, 1.0)) / 100 for part in parts)
         law = epochs_law(noise, tuple(shares))
         hidden += size * float(np.cov(np.arange(len(law)), aweights=law, ddof=0))

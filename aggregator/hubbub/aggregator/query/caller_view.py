@@ -68,7 +68,7 @@ def _visible_status(status: PipelineStatus, sees: Sees) -> PipelineStatus:
     windows = [window for window in status.windows if sees(window.stream)]
     return replace(
         status,
-        # Not what hidden windows say: that they do not balance is theirs alone.
+        # Without hidden windows: their balance is only for callers who may see them.
         balanced=None if status.balanced is None else all(window.balanced for window in windows),
         total=_total(status.total, windows),
         windows=windows,

@@ -102,7 +102,7 @@ from hubbub.errors.places import notice
 from hubbub.runtime import VERSION, Clocks, MemoryServer, Stages
 
 _LIKELIEST: Final = 5
-# Answers are kept up to so many values in all, about 100 MB; and of trends as many points.
+# Number of values of all stored answers, about 100 MB; and of points of all trends.
 _MAX_VALUES: Final = 500_000
 # Beyond this many strings, or points of a trend, a query takes seconds and much memory.
 _MANY_CANDIDATES: Final = 50_000
@@ -314,7 +314,7 @@ class QueryEngine:
         parts = parts_by(self.collected.bundle, whole, by)
         all_ = (await self._work(whole, query)).answer
         if not query.candidates and whole.metric.values is None and all_.kind == "values":
-            # Strings that are found in all reports are what is asked of each part.
+            # Each part is queried for the strings that were found in all reports.
             query = replace(query, candidates=tuple(value.value for value in all_.values))
         ranks = {
             part.name: (await self._work(part.own, query)).ranks
@@ -414,7 +414,7 @@ class QueryEngine:
             if (why := arms.why_not(arm))
         ]
         answered = [(arms, arm) for arms, arm in pairs if not arms.why_not(arm)]
-        # How many rows there are decides how wide each interval is.
+        # The number of rows decides the width of each interval.
         plain = [await self._arm_estimates(arms, arm, confidence) for arms, arm in answered]
         rows = sum(rows_of(control) for control, _ in plain)
         values = []
@@ -576,7 +576,7 @@ class QueryEngine:
         async def make() -> tuple[RangeEstimate, int]:
             with self._stages.of("answer"):
                 of = self.collected, selection, await self.collected.read(selection), query
-                # These take seconds of a processor; all other questions go on beside one of them.
+                # Such a query takes seconds of a processor; other queries run beside it.
                 async with self._turn(query):
                     worked = await asyncio.to_thread(estimate_range, *of)
             return worked, worked.size

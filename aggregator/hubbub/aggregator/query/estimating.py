@@ -81,7 +81,7 @@ class Page:
 WHOLE: Final = Page()
 
 
-# A value of an answer takes some 200 bytes, a number 8.
+# A value of an answer needs about 200 bytes, a number 8.
 _NUMBERS_A_VALUE: Final = 25
 
 
@@ -276,7 +276,7 @@ def _weakest(bundle: Bundle, totals: Mapping[Window, WindowTotals]) -> Amplified
             hiding = expected_dummies(metric) - metric.dummies - named_dummies(metric)
             size = window_totals.counted
         sizes[window.stream] = min(size, sizes.get(window.stream, size))
-        # The dummies that surely came: a shuffler may have made none of the others.
+        # The least number of dummies: the shuffler may have made none of the others.
         surely = max(window_totals.dummies - hiding, 0)
         dummies[window.stream] = min(surely, dummies.get(window.stream, surely))
     if not all(sizes.values()):

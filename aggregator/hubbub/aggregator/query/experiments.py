@@ -16,11 +16,11 @@ from hubbub.bundles import Bundle
 from hubbub.catalog import Metric, reports_of_one
 from hubbub.catalog.experiments import Experiment
 
-# Sizes of arms are wrong at this p-value: a check that is right 99 times in 100, at all looks.
+# Arms whose sizes have a lower p-value get a warning: a false one in 1 of 100 experiments.
 _RATIO_DOUBT: Final = 0.01
-# Epochs in which the smallest arm may have stayed below the minimum batch say nothing of sizes.
+# Epochs whose smallest arm may be below the minimum batch are not used to check sizes.
 _SURELY: Final = 2
-# Effects that the verdict lists, those that are shown first.
+# Number of effects in the verdict.
 _LISTED: Final = 6
 
 
@@ -139,7 +139,7 @@ class Arms:
         ]
         if not judged:
             return None
-        # A device that comes back has the same arm: it is no further evidence.
+        # A returning device has the same arm, so it is no further evidence.
         sums = [sum(column) / self.repeats for column in zip(*judged, strict=True)]
         return ratio_p_value(sums, weights)
 

@@ -170,7 +170,7 @@ def _learned(
     done = done[: learning.rounds + 1]
     last, finished = (done[-1] if done else None), len(done) > learning.rounds
     following = due_at(metric, learning, done, now)
-    if metric.development and not done and following <= now:  # nobody began: rounds come again
+    if metric.development and not done and following <= now:  # not begun: rounds come again
         following += (learning.last + 1) * EPOCH_SECONDS[metric.epoch]
     weights, edges = _judged_by(metric, learning, done) or (last.weights if last else [], [])
     return LearnedModel(

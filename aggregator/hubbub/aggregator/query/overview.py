@@ -49,7 +49,7 @@ async def line(
 ) -> MetricLine:
     """A metric with its reports and newest 60 epochs; `terms`, `reserve` are the shuffler's."""
     metric = selection.metric
-    # All that waits, in epochs of which nothing is counted yet too.
+    # All waiting reports, also in epochs without counted reports.
     everything = {w.epoch for w in terms or {} if metric_name_of(w.stream) == metric.base_name}
     waiting, withheld = upstream_reports(
         EpochSelection(metric, tuple(everything.union(selection.epochs)), selection.counted), terms

@@ -19,12 +19,12 @@ from hubbub.wire.v1.services_pb2 import StatusRequest
 
 Terms = Mapping[Window, Mapping[str, int]]
 
-# Two services are asked one after the other: reports that move in between show up on no side.
+# Two services are queried one after the other: reports that move meanwhile are on neither side.
 _TRIES: Final = 5
 _PAUSE_SECONDS: Final = 0.2
 _CALL_SECONDS: Final = 2.0
 _FRESH_SECONDS: Final = 1.0
-# The terms that only the shuffler knows.
+# The terms that only the shuffler has.
 _BEYOND: Final = ("acknowledged", "dummies", "pooled", "in_flight", "withheld")
 
 
@@ -101,7 +101,7 @@ async def status(
 ) -> PipelineStatus:
     """The law over every window; reads again for a second if it seems not to balance."""
     for _ in range(_TRIES):
-        # The aggregator first: what is counted in between shows as still in flight, not twice.
+        # The aggregator first: reports counted meanwhile appear as in flight, not twice.
         own = await store.report_counts()
         upstream_terms = await upstream.terms(fresh=True) if upstream else None
         upstream_total = upstream.total if upstream and upstream_terms is not None else {}

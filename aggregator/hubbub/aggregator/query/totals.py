@@ -302,7 +302,7 @@ class TotalsByEpoch:
         windows = list(selection.counted)
         try:
             totals = await self._shelf.read(windows, selection.counted)
-        except TotalsUnreadable:  # who asks for these alone is told
+        except TotalsUnreadable:  # a query of these alone gets an error
             return 0
         return max((window_totals.at for window_totals in totals), default=0)
 

@@ -95,12 +95,12 @@ def series(
     whole = together([part.selection for part in parts])
     _check(whole, answer, names, values)
     places = {value.value: place for place, value in enumerate(answer.values)}
-    # Where it was picked among all, which chance may have helped; of means nothing was.
+    # For values picked among all, which chance may have favoured; means are not picked.
     picked_by_size = not (values or numbers or answer.kind in OF_NUMBERS)
     followed_first = [places[name] for name in names] if picked_by_size else []
     picked = [(answer.values[place].rank or 1) / len(places) for place in followed_first]
     if parts[0].metric.values is None and not numbers and not candidates:
-        # Found in the whole range: an epoch alone would find others.
+        # Strings are searched in the whole range: single epochs would give different ones.
         candidates, places = names, {name: place for place, name in enumerate(names)}
     place_maps = [{MEAN: 0} if numbers else places] + [_places(part.metric) for part in parts[1:]]
     counted = [part.selection.by_epoch() for part in parts]
@@ -259,7 +259,7 @@ def _names(answer: Answer, values: Sequence[str], number: int) -> list[str]:
         raise BadParameter(f"a trend follows 1 to {MAX_SERIES} values: select as many")
     if values:
         return list(dict.fromkeys(values))
-    # Of a beginning, that is of all strings which begin so, no epoch alone can be asked.
+    # A beginning, that is all strings with it, cannot be queried in one epoch alone.
     whole = (value for value in answer.values if value.value not in answer.beginnings)
     ordered = sorted(whole, key=lambda value: value.rank or 0)
     return [value.value for value in ordered[:number]]

@@ -13,7 +13,7 @@ from hubbub.privacy.releases import Released
 LONGEST_NAME: Final = 200
 LONGEST_VALUE: Final = 65_536
 _NAMES: Final = ("id", "purpose", "by", "metric", "query", "mechanism")
-_DIGITS: Final = 64  # what a number is told with, at most
+_DIGITS: Final = 64  # largest number of digits
 _MAX: Final = 1e300
 
 
@@ -64,9 +64,7 @@ class Entry:
             numbers = [
                 getattr(value, field.name) for field in fields(value) if field.name != "value"
             ]
-            _text(
-                "a value", value.value
-            ).encode()  # as the catalog has it; a ValueError if it cannot
+            _text("a value", value.value).encode()  # raises ValueError for a malformed one
             if not all(number is None or _within(number) for number in numbers):
                 raise BadParameter("an answer of a release is not a number")
 

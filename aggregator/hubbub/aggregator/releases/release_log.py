@@ -18,7 +18,7 @@ from hubbub.runtime import RedisServer, lua, script
 _log: Final = logging.getLogger("hubbub.aggregator")
 
 _KEY: Final = "aggregator:releases"
-# Sums of many floats may end so far above what they should.
+# Tolerance for rounding in sums of many floats.
 _ROUNDING: Final = 1e-9
 
 _APPEND: Final = lua(__package__, "append")

@@ -222,7 +222,7 @@ class Releases:
         purposes = budget.purposes if budget else ()
         remainders = [self._budget_left(entries, budget, p) for p in purposes if budget]
         if self._viewer and not self._viewer.sees_all:
-            # Nobody knows of which metric an unreadable entry is.
+            # The metric of an unreadable entry is unknown.
             entries = Entries([entry for entry in entries if self._viewer.sees(entry.metric)])
         return entries, remainders
 

@@ -52,7 +52,7 @@ class FileIndex:
                     for name in self._names()
                 }
             except FileNotFoundError:
-                continue  # another writer has joined it
+                continue  # another writer has added it
             return _joined(self._files.values())
         raise StoreUnavailable(
             f"{self._place.shown(_FOLDER)}: changed while it was read; try again"

@@ -39,7 +39,7 @@ _log: Final = logging.getLogger("hubbub.aggregator")
 _BUNDLES: Final = "bundles"
 _TOTALS: Final = "totals"
 _SUM_DIGITS: Final = 16
-# An object store answers many calls at once, each after some 20 ms; of a folder it gains nothing.
+# An object store answers many parallel calls, each after about 20 ms; a folder gains nothing.
 _CALLS: Final = 16
 LISTED_SECONDS: Final = 30.0
 """How long a listing is used by readers that learn from Redis which windows it has dropped or
@@ -335,7 +335,7 @@ class FileTotals:
     def _definition(self, stream: str) -> str:
         try:
             return definition_of(self._bundle().asked_in(stream))
-        except UnknownMetric:  # of a retired metric, which no question is about
+        except UnknownMetric:  # of a retired metric, which no query concerns
             return ""
 
 

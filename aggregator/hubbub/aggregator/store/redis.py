@@ -70,7 +70,7 @@ _NOBODY: Final = 1 << 40
 _MAX_SHARDS: Final = 256
 # The last moment that a date has.
 _LATEST: Final = 253_402_300_799
-# Whatever the script adds up is below.
+# Upper bound of all sums of the script.
 _MAX: Final = 1 << 53
 # Beyond what any mechanism has.
 _MAX_CELLS: Final = 1 << 26
@@ -144,7 +144,7 @@ class RedisStore:
         key = _key("totals", window, 0)
         if await self._server.ask("EXISTS", key):
             raise BadParameter(f"{window.name} already has totals; restore others")
-        # No tag is remembered of what it counts, as of a window whose tags are forgotten.
+        # Its reports have no stored tags, as in a window whose tags were deleted.
         size, _, _, *parts = _chunks(totals.cells)
         chunks = [
             (f"cells:{place}", cells) for place, cells in zip(parts[::2], parts[1::2], strict=True)
@@ -168,7 +168,7 @@ class RedisStore:
         """Deletes a window's tags, and ids except the newest: it counts no more reports."""
         for shard in range(await self.shards(window)):
             tags = _key("tags", window, shard)
-            # First of all it says so: what is half forgotten must not count either.
+            # The mark comes first: partly deleted tags must not be used.
             _, generations = await self._server.durable(
                 [("HSET", tags, "forgotten", 1), ("HGET", tags, "generations")]
             )
@@ -217,7 +217,7 @@ class RedisStore:
         names = [window.name for window in await self.remembered()]
         if not names:
             return {}
-        # Not all that ever were: this is asked for several times a second.
+        # Only current ones, since this is read several times a second.
         shards = await self._server.ask("HMGET", "aggregator:windows", *names)
         shard_counts = {name.encode(): n for name, n in zip(names, shards, strict=True) if n}
         laws = await self._laws(self._numbers(shard_counts, 1, _MAX_SHARDS))
@@ -333,7 +333,7 @@ def _held(shards: Sequence[Mapping[bytes, bytes]]) -> WindowTotals:
     is_whole = all(own.size for own, counted in zip(cells, counts, strict=True) if counted)
     parts = [own for own in cells if own.size]
     summed = np.stack(parts).sum(axis=0) if parts and is_whole else np.zeros(0, dtype=np.int64)
-    # Totals of before crowds and times were kept have none: nothing is known of them.
+    # Totals from before crowds and times were stored have none.
     batch_sizes = [
         _number(shard.get(b"crowd", 0), 0, _MAX)
         for shard, counted in zip(shards, counts, strict=True)

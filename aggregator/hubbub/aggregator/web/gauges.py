@@ -22,7 +22,7 @@ from hubbub.query_results import COLUMNS
 from hubbub.runtime import MetricDeclaration
 
 _MAX_VALUES: Final = 50
-_LONGEST: Final = 200  # of a label; what is longer would only fill a dashboard
+_LONGEST: Final = 200  # longest label
 
 METRIC_REPORTS: Final = MetricDeclaration(
     "hubbub_metric_reports", "gauge", "Reports counted of a metric, over all epochs", ("metric",)
@@ -114,7 +114,7 @@ async def _newest(query: QueryEngine, line: MetricLine) -> Estimated | None:
     newest_query = EstimateQuery(range=EpochRange(epochs=str(large[-1])))
     try:
         return await query.estimate(line.name, newest_query, Page(0, _MAX_VALUES, "rank"))
-    except (BatchTooSmall, TotalsUnreadable):  # gone since we looked, or nobody can read it
+    except (BatchTooSmall, TotalsUnreadable):  # deleted meanwhile, or unreadable
         return None
 
 
@@ -125,7 +125,7 @@ async def _verdict(query: QueryEngine, metric: Metric) -> AlertVerdict | None:
     try:
         newest = (await judged_epochs(query, metric)).epochs
         return await judge(query, metric, newest[-1]) if newest else None
-    except (BatchTooSmall, TotalsUnreadable):  # gone since we looked, or nobody can read it
+    except (BatchTooSmall, TotalsUnreadable):  # deleted meanwhile, or unreadable
         return None
 
 

@@ -38,7 +38,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _log: Final = logging.getLogger("hubbub.aggregator.web")
 
-# Scripts, styles and requests are the service's own; nothing is framed, nothing is sent elsewhere.
+# Pages load scripts and styles from this service, send requests only to it, and allow no frames.
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -52,10 +52,10 @@ _HEADERS: Final = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
-# Needed before there is a token, and all the same for everyone.
+# Needed before a token exists, and equal for everyone.
 _OPEN: Final = ("/health", "/ready", "/static/", "/openapi.json", "/docs", "/login")
 _READING: Final = {"GET", "HEAD"}
-# A million strings to look for; and whatever else is sent, which is parsed where it is received.
+# Largest body with a million candidate strings; and largest other body, which is parsed at once.
 _LARGEST_STRINGS: Final = 32 << 20
 _LARGEST_BODY: Final = 512 << 10  # texts of 65,536 characters fit
 _OF_STRINGS: Final = ("/v1/metrics/", "/v1/candidates/")
@@ -124,7 +124,7 @@ class Guard:
 
     async def _unknown(self, scope: Scope, headers: Headers) -> App | None:
         asking = network_of(scope.get("client"))
-        # Before a token is read, which may have us ask a provider for keys.
+        # Before the token is checked, which may request keys from a provider.
         if busy := self._too_many(asking):
             return busy
         caller, refusal = await self._known(headers)

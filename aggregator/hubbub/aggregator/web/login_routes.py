@@ -19,7 +19,7 @@ from hubbub.errors import AccessRefused, HubbubError
 if TYPE_CHECKING:
     from hubbub.aggregator.access.login import Login  # of an extra: hubbub[oidc]
 
-# One for each login on its way: two tabs may log in at once.
+# One per pending login: two tabs may log in at once.
 _LOGIN: Final = f"{SESSION}-login-"
 _STATE_LENGTH: Final = 10
 _SEE_OTHER: Final = 303
@@ -72,7 +72,7 @@ def logging_in(access: Access, pages: Collection[str]) -> APIRouter:
         except HubbubError as error:
             return _refused(request, error, to)
         answer = RedirectResponse(url, _SEE_OTHER)
-        # The provider's answer comes from elsewhere, so it is Lax; it is of no use but for that.
+        # Lax, since the provider's page sends the answer; the cookie has no other use.
         _keep(answer, _name(begun.state), sealed, LOGIN_SECONDS, strict=False)
         return answer
 

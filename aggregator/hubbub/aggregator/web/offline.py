@@ -126,7 +126,7 @@ class FileAnswers:
         return answer._replace(body=json.dumps(document).encode())
 
     async def _answer(self, request: urllib.request.Request) -> Answer:
-        # Both wait within one loop alone.
+        # Both belong to one event loop.
         self._app.state.query, self._app.state.body_turns = self._make_engine(), Turns()
         sent: list[dict[str, Any]] = []
         body: Any = request.data or b""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Order = str
 else:
     Order = Literal["listed", *(sign + field for field in _FIELDS for sign in ("", "-"))]
-# With a limit its characters are looked at, too: half of one, which no encoding has, is malformed.
+# The limit makes the parser check characters: a lone surrogate is malformed.
 Text = Annotated[str, Field(max_length=65_536)]
 Metric = Annotated[str, Path(max_length=_LONGEST, description="its name in the catalog")]
 ListName = Annotated[str, Path(max_length=_LONGEST, description="name of the list")]
@@ -191,7 +191,7 @@ def about(request: Request) -> Seen:
 
 
 def _caller(request: Request) -> Caller:
-    # The guard lets nobody through to what asks this whom it does not know.
+    # The guard has already refused unknown callers of these routes.
     caller: Caller = request.scope["state"]["caller"]
     return caller
 

@@ -47,7 +47,7 @@ _SAID: Final = {
     503: "Redis is away, it is not sure what time it is, or too many expensive questions wait; "
     "Retry-After says when to come back.",
 }
-# Of the framework's kinds of errors those that it tells as programs do.
+# The framework's errors whose messages are for programs.
 _WRONG: Final = {
     "missing": "is missing",
     "string_type": "is no text",

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.analysis import CONFIDENCE
 
-# More strings than these are no line of a shell; they are for a saved list.
+# More strings do not fit a shell's line; they belong in a saved list.
 _MAX_STRINGS: Final = 200
 _TOKEN: Final = "HUBBUB_TOKEN"  # noqa: S105 the name of a variable
 _AUTHORITY: Final = "HUBBUB_CA"

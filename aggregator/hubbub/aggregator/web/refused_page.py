@@ -37,7 +37,7 @@ def refused_page(status: int, message: str, to: str) -> HTMLResponse:
     """Returns the page after a refused login; a successful login continues to `to`."""
     heading = "Nobody can log in for now" if status == _DOWN else "Not logged in"
     text = visible(message)
-    if text.startswith(("the ", "this ")):  # and no name of somebody
+    if text.startswith(("the ", "this ")):  # and no name of a person
         text = text[0].upper() + text[1:]
     again = f"/login?anew=true&amp;to={quote(to, safe='')}"
     return _page(status, heading, text, again, "Log in again")

@@ -70,7 +70,7 @@ class HttpServer:
             notice=notice,
         )
         if tls:
-            tls.server_context(mutual=False)  # says what is wrong with the files, if anything is
+            tls.server_context(mutual=False)  # raises if the files are invalid
         certificate, key = tls.pair if tls else (None, None)
         config = Config(
             app,
@@ -81,11 +81,11 @@ class HttpServer:
             proxy_headers=bool(settings.proxies),
             forwarded_allow_ips=list(settings.proxies),
             log_config=None,
-            # Its errors hold what was sent, and its warnings are strangers'; the guard tells ours.
+            # Its errors contain request data, and its warnings concern strangers.
             log_level="critical",
             access_log=False,
             server_header=False,
-            lifespan="off",  # nothing of ours begins or ends with it
+            lifespan="off",  # our resources do not depend on it
             ssl_certfile=certificate,
             ssl_keyfile=key,
         )
@@ -97,7 +97,7 @@ class HttpServer:
     def renew(self) -> None:
         """Loads the folder's certificates anew, for new connections. Raises KeysUnusable."""
         if self._tls and self._config.ssl:
-            self._tls.server_context(mutual=False)  # says what is wrong, if anything is
+            self._tls.server_context(mutual=False)  # raises if the address is invalid
             self._config.ssl.load_cert_chain(*self._tls.pair)
 
     def allow(self, rate: float) -> None:
@@ -112,7 +112,7 @@ class HttpServer:
         """
         try:
             await self._server.serve()
-        except SystemExit as error:  # how uvicorn says that it cannot listen
+        except SystemExit as error:  # uvicorn exits in this way if it cannot listen
             raise ServiceUnavailable(
                 f"cannot listen on {self._address}: it is in use or not ours; choose another"
             ) from error
@@ -147,7 +147,7 @@ class HttpConnection(H11Protocol):
         self._connections = connections
         self._timer: asyncio.TimerHandle | None = None
         self._timed: Any = None  # the state of the request that the timer is for
-        self.address = ""  # of IPv6 the network: who has one address there has 2**64
+        self.address = ""  # for IPv6 the network: each host has 2**64 addresses
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as its base has it
         """Counts the connection, and waits for a request."""
@@ -181,7 +181,7 @@ class HttpConnection(H11Protocol):
         """Ends the time limit of a written answer, unless it is still unread."""
         super().on_response_complete()
         if not self.flow.write_paused:
-            self._time(None, 0)  # uvicorn's own timer ends what is idle
+            self._time(None, 0)  # uvicorn's own timer closes idle connections
         self._look(begun=False)
 
     def timeout_keep_alive_handler(self) -> None:

@@ -10,7 +10,7 @@ from scipy.special import gammaincc
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.uncertainty.intervals import reach_of
 
-# A value as rare as so many standard errors of its share is put together with others.
+# A value whose share is below this many standard errors is merged with others.
 _SURE: Final = 3.0
 
 
@@ -109,7 +109,7 @@ def associated_within(
     columns = np.hsplit(half, len(slices))
     covariance = np.hstack([own @ line.T for line, own in zip(lines, columns, strict=True)])
     size = len(interactions[0])
-    for place, spread in enumerate(spreads):  # which has what margins' errors add, too
+    for place, spread in enumerate(spreads):  # includes the errors of the margins
         block = slice(place * size, (place + 1) * size)
         covariance[block, block] = spread
     return Association(
@@ -182,7 +182,7 @@ def _together(shares: Floats, error: float) -> Floats:
     common = shares >= _SURE * error
     rare = np.flatnonzero(~common)
     if len(rare) and shares[rare].sum() < _SURE * error and common.any():
-        # All rare ones together are too few; the rarest of the others goes with them.
+        # All rare values together are too few, so the rarest other value joins them.
         rarest = int(np.flatnonzero(common)[shares[common].argmin()])
         common[rarest] = False
     lines = [np.eye(len(shares))[place] for place in np.flatnonzero(common)]

@@ -19,7 +19,7 @@ from hubbub.analysis.uncertainty.intervals import Tail, held_between, pushed_up,
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 
-# A part of the variance below it moves no p-value above 1e-9 by a tenth.
+# A smaller part of the variance changes no p-value above 1e-9 by a tenth.
 _NO_PART: Final = 1e-3
 # If two scales were closer together, the weights of the mixture would cancel.
 _APART: Final = 1.05
@@ -46,7 +46,7 @@ def reach_of_worth(worth: Floats, parts: tuple[Floats, Floats]) -> Floats:
     hidden = parts[0] + parts[1] > _NO_PART
     answer, wanted = worth.copy(), worth[hidden]
     own = parts[0][hidden], parts[1][hidden]
-    # At its longest such a law goes as far as the square.
+    # The largest support of such a distribution grows with the square.
     few, most = wanted, wanted + wanted**2
     for _ in range(_WORTH_HALVINGS):
         middle = (few + most) / 2
@@ -134,14 +134,14 @@ def changes(before: Answer, after: Answer) -> tuple[Change, ...]:
         stderr = np.sqrt(_variance(before) + _variance(after))
         scores = _scores(difference, stderr)
     p = 2 * p_values(np.abs(scores))
-    # An interval surer than the rate of the marks would hold 0 where a value is marked.
+    # An interval with a higher confidence than the marks could contain 0 for a marked value.
     changed = stand_out(p, min(FALSE_DISCOVERY_RATE, 1 - before.confidence))
     near, far = _near(p, changed, before.confidence), reach_of(before.confidence)
     down, up = np.where(difference >= 0, near, far), np.where(difference >= 0, far, near)
     if sides:
         down, up = (reach_of_worth(reach, hidden) for reach in (down, up))
         low, high = _between(sides, down, up)
-        # Of what is marked by the law of no change an end is a report away from 0 at least.
+        # For a marked value the nearer end is at least one report away from 0.
         least = np.minimum(np.abs(difference), 1 / min(reports for _, reports in sides))
         low = np.where(changed & (difference > 0), np.maximum(low, least), low)
         high = np.where(changed & (difference < 0), np.minimum(high, -least), high)
@@ -232,7 +232,7 @@ def _hidden(sides: Sequence[_Side]) -> tuple[Floats, Floats]:
     numbers = []
     for shares, reports in sides:
         number = shares.number_variance
-        # A report more moves the estimate by this, and what it is a share of by the share.
+        # One more report moves the estimate by this, and the total by the share.
         moved = (shares.number_covariance / number if number else 0.0) - share
         variance = number * moved**2 + shares.noise_variance
         numbers.append(_scores(variance / reports**2, whole))

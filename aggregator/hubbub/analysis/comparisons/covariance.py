@@ -16,10 +16,10 @@ from hubbub.mechanisms.pairs import PairedParts
 
 Counts = npt.NDArray[np.int64]
 
-# Points, or cells, times cells squared: some seconds of one core.
+# Largest product of points, or cells, and squared cells: some seconds of one core.
 _MAX_WORK: Final = 1 << 33
 _AT_ONCE: Final = 1 << 22
-# Coordinates up to which it is known in how many points every three hyperplanes meet.
+# Largest number of coordinates for which the meetings of three hyperplanes are counted.
 _PLANE: Final = 3
 
 

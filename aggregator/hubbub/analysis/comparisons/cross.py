@@ -37,7 +37,7 @@ from hubbub.mechanisms.parts import parts_of
 
 # Chance that any cell is marked although the parts are independent.
 _DOUBT: Final = 0.05
-# A slice as rare as so many standard errors of its share says nothing of what goes together.
+# A slice below this many standard errors of its share shows no association.
 _SURE: Final = 3.0
 _PAIR: Final = 2
 
@@ -285,7 +285,7 @@ def _whole(
     sizes = np.maximum(likely.sum(axis=(1, 2), keepdims=True), 1e-12)
     product_ = likely.sum(axis=2, keepdims=True) * likely.sum(axis=1, keepdims=True) / sizes
     return _Whole(
-        # The whole is known: what the cells add up to beside it says nothing.
+        # The total is known, so the sum of the cells carries no information.
         estimates + (1 - estimates.sum()) / estimates.size,
         likely,
         covariance(sum_tables),

@@ -97,7 +97,7 @@ def effect_confidence(
     """
     harmonic = 2 / (1 / max(reports[0], 1) + 1 / max(reports[1], 1))
     growth = harmonic / fewest
-    # With repeats the variance falls more slowly than reports come: between these.
+    # With repeated answers the variance falls more slowly than reports grow: between these bounds.
     growths = (max(growth / repeats, 1e-3), max(growth, 1e-3))
     return anytime_confidence(1 - (1 - confidence) / rows, growths, 1)
 
@@ -154,7 +154,7 @@ def ratio_p_value(reports: Sequence[float], weights: Sequence[int]) -> float:
     total = sum(weight for _, weight in live)
     whole = float(len(live))
     prior = [whole * weight / total for _, weight in live]
-    # The logarithm of how much likelier the counts are under some shares than under the weights.
+    # Log of the likelihood ratio of the counts: best shares against the weights.
     evidence = lgamma(whole) - lgamma(whole + sum(count for count, _ in live))
     for (count, weight), own in zip(live, prior, strict=True):
         evidence += lgamma(own + count) - lgamma(own) - count * log(weight / total)

@@ -75,7 +75,7 @@ def _apart(estimates: Floats, stderrs: Floats, number: int) -> float:
         return 1.0
     edge = slice(number - 1, number + 1)
     (last, next_), (near, far) = estimates[edge].tolist(), stderrs[edge].tolist()
-    # Between the last member and the first that is none, nearer to the surer one.
+    # Between the last member and the first other value, nearer to the more precise one.
     cut = (last * far + next_ * near) / (near + far) if near + far else (last + next_) / 2
     gaps = np.abs(estimates - cut)
     scores = np.divide(gaps, stderrs, out=np.full_like(gaps, np.inf), where=stderrs > 0)

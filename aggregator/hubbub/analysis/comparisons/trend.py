@@ -73,7 +73,7 @@ def joined_shares(
         [_figures(source, candidates, of_numbers=of_numbers) for source in live_sources]
     )
     if ends and of_vector:
-        # What reports of a vector show of their errors is of the population.
+        # The errors that reports of a vector show include those of the population.
         return means_of(figures, ends, reports, confidence)
     if ends:
         return [mean_of(figures, ends, reports, confidence, repeats=repeats)]

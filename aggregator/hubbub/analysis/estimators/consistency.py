@@ -74,12 +74,12 @@ def within_ends(
         return low
     if most <= reports:
         return high
-    # What is taken off is so much of a value's variance: too little at `least`, too much at `last`.
+    # Values lose a multiple of their variance: too little at `least`, too much at `last`.
     least = float(((estimates - high) / variances).min())
     last = float(((estimates - low) / variances).max())
     over, under = most - reports, fewest - reports
     for _ in range(_TRIES):
-        # By straight lines between the two, each end's pull halved while the other one moves.
+        # Regula falsi (Illinois): halves the weight of an end that stays.
         shift = last - under * (last - least) / (under - over)
         answer: Floats = np.clip(estimates - shift * variances, low, high)
         surplus = answer.sum() - reports

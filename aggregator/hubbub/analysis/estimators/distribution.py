@@ -20,7 +20,7 @@ from hubbub.mechanisms import Totals
 from hubbub.mechanisms.wave import MAX_WAVE_BUCKETS, SquareWave
 
 _ROUNDS: Final = 5000
-# The largest change of a share in a round at which the fixed point is taken as reached.
+# Largest change of a share in a round at which the iteration ends.
 _CHANGE: Final = 1e-9
 
 
@@ -65,9 +65,9 @@ def placed(mechanism: SquareWave, totals: Totals) -> tuple[float, float, float]:
     """
     observations, inverse = _seen(mechanism, totals), _inverse(mechanism)
     middles = (np.arange(mechanism.buckets) + 0.5) / mechanism.buckets
-    worth = middles @ inverse  # what a report at each place of the line says on average
-    # Of a report in bucket i: what its place says, squared, less the square of its mean. Estimates
-    # below 0 count as they are: cut off, they would make the rest too many.
+    worth = middles @ inverse  # mean contribution of a report at each place of the line
+    # For a report in bucket i: its place's contribution squared, less the square of the mean.
+    # Estimates below 0 are kept, since setting them to 0 would raise the others.
     variance = float(worth**2 @ observations - middles**2 @ inverse @ observations)
     return float(worth @ observations), sqrt(max(variance, 0.0)), float(np.ptp(worth))
 
@@ -87,10 +87,10 @@ def smooth(mechanism: SquareWave, totals: Totals) -> Floats:
     buckets, width = mechanism.buckets, mechanism.window.width
     give = 0.25 * min(1.0, (buckets / MAX_WAVE_BUCKETS) ** 2)
     stay = np.full(buckets, 1 - 2 * give)
-    stay[[0, -1]] += give  # at the ends there is but one neighbour
+    stay[[0, -1]] += give  # at the ends there is only one neighbour
     shares = np.full(buckets, 1 / buckets)
-    # Sums up to each place of the line, beyond whose ends nothing is: in place, since thousands of
-    # rounds of a few numbers each cost what they allocate.
+    # Cumulative sums along the line, in place, since allocation would dominate thousands of short
+    # rounds.
     before = np.zeros(buckets + 2 * width - 1)
     until = np.zeros(len(observations) + 1)
     for _ in range(_ROUNDS):

@@ -30,7 +30,7 @@ def max_changes(mechanism: Any) -> int:
         case Incidence() as space:
             most = 2 * (space.on_one - space.on_two)
         case HashPool() as pool:
-            most = 2 * pool.prime ** (pool.dimensions - 1)  # a bucket is so many values
+            most = 2 * pool.prime ** (pool.dimensions - 1)  # a bucket holds this many values
         case _:
             most = _apart(layout)
     return min(values, most)

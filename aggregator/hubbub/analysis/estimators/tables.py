@@ -11,11 +11,11 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.consistency import norm_sub, simplex
 from hubbub.mechanisms.parts import tables_of
 
-# Both steps in turn: either alone undoes some of the other, and ten leave nothing to see.
+# Rounds of both steps: each undoes some of the other; after ten nothing changes.
 _ROUNDS: Final = 10
-# Shares of parts by one another's, which change little after the second time.
+# Rounds in which the parts' shares are computed from each other; after two little changes.
 _TURNS: Final = 4
-# Of a share, and of what is left of all: so that nothing is divided by zero.
+# Least share, and least remainder, to prevent division by zero.
 _LEAST: Final = 1e-6
 
 

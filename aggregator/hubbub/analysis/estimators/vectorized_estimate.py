@@ -33,7 +33,7 @@ def estimate(mechanism: AnyMechanism, totals: Totals) -> Estimates:
         return mechanism.estimate(totals)
     totals.check(mechanism.layout)
     supports = np.array(totals.cells, dtype=np.int64)
-    if transform is not None:  # what is read is one index a report
+    if transform is not None:  # one index per report is read
         supports = supports_of(mechanism, supports)
     p, q, reports = mechanism.channel.p, mechanism.channel.q, totals.reports
     without_truth = float(reports * q) + totals.dummies / len(supports)
@@ -68,7 +68,7 @@ def walsh_hadamard(cells: Integers) -> Integers:
 
 
 def _of_hadamard(_transform: WalshHadamard, cells: Integers, wanted: int) -> Integers:
-    # Row 0 is nobody's.
+    # Row 0 belongs to no value.
     supports: Integers = (cells.sum() + walsh_hadamard(cells)[1 : wanted + 1]) // 2
     return supports
 

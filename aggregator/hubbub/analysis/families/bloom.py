@@ -28,7 +28,7 @@ from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.rappor import Rappor
 
-# Strings that stand for all where there are more candidates than a joint decode takes.
+# Number of sampled strings if there are more candidates than a joint decode supports.
 _DECODED: Final = 256
 
 
@@ -119,7 +119,7 @@ class Bloom(Strings):
         cohorts.
         """
         cohorts, bits, channel = mechanism.cohorts, mechanism.bits, mechanism.chain.channel
-        # Of more strings than its bits can tell apart, a decoder fits those that stand out.
+        # With more strings than the bits can distinguish, the decoder fits the clearest ones.
         many = max(1, min(_DECODED, cohorts * bits // 4))
         strings = [str(value) for value in values[:many]]
         places = bloom_places(mechanism, strings)
@@ -131,8 +131,8 @@ class Bloom(Strings):
         inverse = (np.linalg.pinv(rows.T @ rows) @ rows[:-1].T)[:-1]
         true_variance, other = channel.variance(1, 1), channel.variance(0, 1)
         coins = (inverse**2) @ (own[:-1] * true_variance + (1 / cohorts - own[:-1]) * other)
-        # A string's reports fall into cohorts at random. How many there are of it is fixed, and so
-        # is, to who decodes, how many reports a cohort has: what is uneven beyond that is noise.
+        # A string's reports fall into cohorts at random. Its number of reports is fixed, and the
+        # decoder has the size of each cohort; any other unevenness is noise.
         padded = np.column_stack([inverse, np.zeros(len(inverse))])
         split = np.zeros(len(strings))
         for string, share in zip(places.reshape(len(strings), cohorts, -1), shares, strict=False):

@@ -93,7 +93,7 @@ class Joint:
             if totals.dummies:
                 own: Any = mechanism
                 size = len(totals.cells)
-                # Dummies of all values are so many together: each estimate errs against the others.
+                # The total of dummies is fixed, so estimates' errors correlate negatively.
                 spread = totals.spread() / own.channel.gap**2 * size / (size - 1)
                 named = scale**2 * spread * _products(*centred).sum(axis=1)
                 number = totals.beside_variance * _products(above.mean(), below.mean())
@@ -139,7 +139,7 @@ def pair_covariances(mechanism: AnyMechanism, repeats: int) -> tuple[float, floa
     true, other = spreads(mechanism, 1)
     again_true, again_other = spreads(mechanism, repeats)
     if isinstance(own.layout, Subset):
-        # As many are 1 in every report, so that all estimates together have no variance.
+        # Every report has the same number of 1s, so the sum of all estimates has no variance.
         own_and_other, variance_of_others = -true / (size - 1), true
     else:
         chances = np.array(one_hot_chances(mechanism, 0))

@@ -36,7 +36,7 @@ def check_size(mechanism: AnyMechanism, work: int) -> None:
         )
 
 
-# More than the 10,000 numbers that a rehearsal takes: with fewer, every run works out all again.
+# More than the 10,000 numbers of a rehearsal, so that each is computed only once.
 @lru_cache(maxsize=1 << 14)
 def one_hot_chances(mechanism: AnyMechanism, value: object) -> Floats:
     """Probability of each index as the payload of this value; shape (cells,)."""

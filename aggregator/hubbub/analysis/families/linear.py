@@ -14,7 +14,7 @@ def cell_by_cell(
     """What each cell, and each report, adds to the sum of the targets' estimates."""
     size = mechanism.layout.size
     wanted = list(targets)
-    # One report each, so that no estimator meets totals of nobody.
+    # One report each, so that no estimator gets empty totals.
     bases = float(estimate(Totals(cells=[0] * size, reports=1))[wanted].sum())
     columns = [
         float(

@@ -81,10 +81,10 @@ class Listed(Family):
             growth=growth,
             tail=tail,
             step=step,
-            # Of all that came as many may be reports.
+            # All that arrived may be reports.
             unsure=totals.dummies if totals.dummies_variance or totals.beside_variance else 0,
             number_variance=totals.beside_variance,
-            # A dummy more is a report more, and what it adds to an estimate on average.
+            # One more dummy adds a report, and its mean contribution to an estimate.
             number_covariance=totals.beside_variance
             * (1 / max(len(totals.cells), 1) - float(channel.q))
             * step,
@@ -274,7 +274,7 @@ class Listed(Family):
 def _tail(mechanism: Any, devices: int, repeats: int) -> Tail | None:
     """Tail of an absent value's estimate, if `devices` report `repeats` times each."""
     step = permanent_step(mechanism)
-    if step is None:  # what they say again is the same
+    if step is None:  # repeated answers are the same
         return pure_tail(mechanism.channel, devices)
     lied, fresh_gap = float(step[1]), float(step[2])
     lie = float(mechanism.channel.q) - lied * fresh_gap

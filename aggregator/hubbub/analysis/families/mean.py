@@ -32,7 +32,7 @@ from hubbub.mechanisms.mean_table import TableMean
 from hubbub.mechanisms.pure import Pure
 from hubbub.mechanisms.ranges import PLACES, dummies_variance
 
-# Number of places whose distribution is cached; neighbouring ones hardly differ.
+# Number of places with a cached distribution; neighbouring ones hardly differ.
 _PLACES: Final = 64
 
 Meaning = OneBitMean | PiecewiseMean | TableMean

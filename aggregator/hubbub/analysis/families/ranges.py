@@ -58,8 +58,8 @@ class Ranges(Family):
             np.array(raw_estimate.values),
             np.sqrt(np.array(raw_estimate.variances)),
         )
-        # Given a report's number, its answers about two buckets do not vary together: the mean of
-        # one of them at least is 0.
+        # Given a report's number, its answers about two buckets are uncorrelated, since the mean of
+        # at least one of them is 0.
         middles = (np.arange(mechanism.buckets) + 0.5) / mechanism.buckets
         off = (middles - 0.5) * stderrs
         whole = totals.reports / 2 + float((middles - 0.5) @ estimates)

@@ -32,9 +32,9 @@ from hubbub.mechanisms.subsets import members
 # Each value by itself is one of a list: two chances, and linear in the totals.
 _listed: Final = Listed()
 
-# Different sets times values times how many are sent: some seconds.
+# Largest product of different sets, values and sent values: some seconds.
 _LARGEST: Final = 1 << 28
-# People with more than they may report, each of whom is drawn.
+# Largest number of people with too many values, each of whom is drawn.
 _MAX_DRAWN: Final = 1 << 20
 
 

@@ -11,7 +11,7 @@ from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.mechanisms import Memoized
 
-# Of the variance, from where on a tier's tail counts; and the score at which tails are compared.
+# Share of the variance from which a tier's tail counts; and the score at which tails are compared.
 _PART: Final = 0.05
 _FAR: Final = 4.0
 
@@ -79,7 +79,7 @@ def added(parts: Sequence[ValueEstimates]) -> ValueEstimates:
         absent=absent,
         growth=np.array([part.growth for part in parts]).max(axis=0),
         tail=_longest(parts, np.ones(len(parts))),
-        # Squares of parts are least where the parts are alike.
+        # The sum of squared parts is smallest for equal parts.
         bend=bend / len(parts) if bend > 0 else bend,
         step=max(part.step for part in parts),
         unsure=sum(part.unsure for part in parts),
@@ -120,7 +120,7 @@ def merged(
     numbers = np.array(reports, dtype=np.float64)
     growth = (scales**2 * numbers) @ np.array([tier.growth for tier in parts])
     whole = max(numbers.sum(), 1.0)
-    # Of t reports, who is in which tier varies by t (1 - t / whole), and that much for each.
+    # The number of a value's t reports in a tier varies by t (1 - t / whole).
     drawn = numbers @ (scales - 1) ** 2 / whole
     growth = growth / whole + drawn
     shape = scales @ np.array(shapes) if shapes else None

@@ -29,7 +29,7 @@ from hubbub.mechanisms.tree import PrefixTree
 
 _HALVINGS: Final = 60
 _FARTHEST: Final = 40.0
-# Reports that are drawn at most: a minute of work.
+# Largest number of drawn reports: a minute of work.
 _MOST: Final = 50_000_000
 
 

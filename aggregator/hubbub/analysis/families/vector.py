@@ -26,7 +26,7 @@ from hubbub.mechanisms.vector_codes import VectorCodes
 
 # With this many books, the variance is known within a fifth.
 _BOOKS: Final = 64
-# Each round takes most of what is left of the books' error, by a better mean to know it of.
+# Each round removes most of the books' remaining error, since its mean is more precise.
 _ROUNDS: Final = 2
 # Share of the coins' variance below which the books' part is not worth estimating.
 _LITTLE: Final = 0.01
@@ -360,7 +360,7 @@ def unit_of(vectors: Floats, chance: np.random.Generator) -> Floats:
     """Random unit vectors whose expectations are these vectors of length at most 1."""
     lengths = np.linalg.norm(vectors, axis=1)
     turned = chance.random(len(vectors)) < (1 - np.minimum(lengths, 1.0)) / 2
-    # Nothing has no direction: any will do, its sign turned every second time.
+    # The zero vector has no direction: any one, negated with probability 1/2.
     first = np.eye(1, vectors.shape[1])
     units = (
         np.where(lengths[:, None] > 0, vectors, first)

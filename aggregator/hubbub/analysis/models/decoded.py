@@ -12,7 +12,7 @@ from hubbub.errors import BatchTooSmall
 from hubbub.mechanisms.directions import UNIT
 from hubbub.mechanisms.vector_codes import VectorCodes
 
-# A sent word is so much longer along its person's direction than across, or tells not which it is.
+# Least ratio of a word's length along its person's direction to its length across.
 _MIN_LONGER: Final = 1e-9
 
 

@@ -33,11 +33,11 @@ IN_ROUNDS: Final = 1 - _CENTRE_SHARE
 _MIN_ROUNDS: Final = 3
 _FEW_ROUNDS: Final = 8
 _MAX_ROUNDS: Final = 64
-# Noise of a round's mean direction: above the first limit fewer than eight rounds are better, below
-# the second more.
+# Noise of a round's mean direction: above the first limit fewer than eight rounds are better; below
+# the second, more than eight.
 _NOISE_OF_FEW: Final = 0.2
 _NOISE_OF_MORE: Final = 0.14
-# Steps: as long as the noise lets them be, and no longer than the curvature does.
+# Steps are as long as noise and curvature permit.
 _BY_NOISE: Final = {"logistic": 1.0, "linear": 0.1, "ridge": 0.1, "softmax": 1.0}
 _BY_CURVATURE: Final = {"logistic": 6.0, "linear": 1.2, "ridge": 1.2, "softmax": 3.0}
 Means = Callable[[int, Floats, Floats], DirectionMoments]
@@ -151,7 +151,7 @@ def averaged(
     """
     whole, size = averaged_weights(states), len(centre) + 1
     spread = variances_of(kind, states, whole, size, along).reshape(-1, size)
-    # About the centre as it was found: moved to where the columns are 0.
+    # From coordinates around the estimated centre to those around 0.
     rows = whole.reshape(-1, size)
     rows[:, -1] -= rows[:, :-1] @ centre
     spread[:, -1] += spread[:, :-1] @ centre**2

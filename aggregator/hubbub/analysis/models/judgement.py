@@ -26,10 +26,10 @@ from hubbub.mechanisms.pure import Pure
 _FEWEST: Final = 3
 # Count added to each category when the error of the counts is estimated.
 _UNSEEN: Final = 1.0
-# Columns that foretell a label go together: scores lie so much wider apart than if they did not.
-# Of the census people they do by 1.5, of others by nothing.
+# Columns that predict a label are correlated, which spreads scores by this factor: 1.5 for the
+# census people, 1 for others.
 _TOGETHER: Final = 1.3
-# An edge is sent with so many digits: it is the same whichever machine works it out.
+# Digits of a sent edge, so that all machines compute the same one.
 _DIGITS: Final = 6
 
 
@@ -126,7 +126,7 @@ def _forms(matrix: Floats) -> tuple[Floats, Floats]:
     """Quadratic forms of two reports, for pairs in order and for all pairs; shape (size, size)."""
     places = np.arange(len(matrix)) // 2
     pairs = np.zeros(matrix.shape)
-    pairs[1::2, ::2] = 1.0  # one who has the label, and one who has not
+    pairs[1::2, ::2] = 1.0  # a person with the label, and one without
     order = (np.sign(places[:, None] - places[None, :]) + 1) / 2 * pairs
     above, below = (matrix @ (form + form.T) @ matrix.T / 2 for form in (order, pairs))
     return above, below
@@ -167,9 +167,9 @@ class _Sent:
 
         `variance` is that of above - s below, by powers of s.
         """
-        if below <= 0:  # fewer than nobody, of whom nothing is known
+        if below <= 0:  # an estimate below 0 people is unusable
             return Share(0.5, 0.0, 1.0)
-        # Where it is beyond [0, 1] it is told as of the nearest end, and as wide as there.
+        # An estimate outside [0, 1] becomes the nearest end, with the width there.
         above = min(max(above, 0.0), below)
         ratio = above / below
         bounds = [*_within(above, below, self.times**2 * variance), ratio]

@@ -11,9 +11,9 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.models.definition import Kind
 from hubbub.mechanisms.gradient import CLIP, contrasts
 
-# A chance is told apart from 0 and 1 no further, and nothing overflows.
+# Scores are limited to this, so that no probability becomes 0 or 1, and nothing overflows.
 _MAX_SCORE: Final = 40.0
-# Points at which what a model foretells of people is averaged, and the first primes.
+# Number of points at which predictions are averaged, and the first primes.
 _POINTS: Final = 2048
 _PRIMES: Final = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
 

@@ -29,7 +29,7 @@ from hubbub.analysis.models.prediction import (
 )
 from hubbub.mechanisms.gradient import CLIP
 
-# Of the slope, since scores are normal only nearly; tests/statistics/test_learn.py.
+# Margin of the slope, since scores are only nearly normal; tests/statistics/test_learn.py.
 _SURE: Final = {"logistic": 0.6, "linear": 0.7, "ridge": 0.7, "softmax": 0.6}
 # Number of equal parts of a normal distribution at whose middles a mean is computed.
 _PARTS: Final = 64
@@ -65,14 +65,14 @@ def variances_of(
     eigenvalues, basis = np.linalg.eigh(outer)
     edge = 2 * sqrt(size / people) / (along - 1) if people else 0.0
     curved = np.maximum(eigenvalues - edge / 2, 0.0)
-    # Part of the columns alone: products of their directions, whatever the residuals are.
+    # Depends on the columns only: products of their directions, for any residuals.
     own = np.einsum("aiaj->ij", outer.reshape(size // columns, columns, -1, columns))
     length = 1 / sqrt(max(own[-1, -1], 1 / columns)) if people else 0.0
     slope = _SURE[kind] * _slope(kind, weights.reshape(-1, columns), own, length)
     share = (1 + (along - 1) * curved) / (size - 1 + along)
     memory, variances = np.zeros(size), np.zeros(size)
     for at in reversed(range(rounds)):
-        # What noise of this round is of the average: its own weights, and all after them.
+        # Contribution of this round's noise to the average: its own weights and all later ones.
         memory += (at >= rounds // 2) / (rounds - rounds // 2)
         variances += (states[at].rate * CLIP[kind] * states[at].noise * memory) ** 2 * share
         memory *= np.minimum(np.abs(1 - states[at].rate * slope * length * curved), 1.0)
@@ -117,7 +117,7 @@ def _slope_of_classes(score: Floats) -> float:
     square = (s**2).sum(axis=1, keepdims=True)
     cube = (s**3).sum(axis=1, keepdims=True)
     lengths = np.maximum(lengths_of(s), CLIP["softmax"])
-    # What is clipped turns and grows no longer: of J = diag(s) - s s' along its residual r nothing.
+    # A clipped direction only turns: J = diag(s) - s s' has no part along the residual r.
     along = (cube - 2 * s**2 + s - (square - s) ** 2) / lengths**2
     clipped = CLIP["softmax"] / lengths * (1 - square - along)
     slopes = np.where(lengths > CLIP["softmax"], clipped, 1 - square)

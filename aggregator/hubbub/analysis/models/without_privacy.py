@@ -10,7 +10,7 @@ from hubbub.analysis.models.definition import Kind
 from hubbub.analysis.models.prediction import foretold, into_classes
 
 _STEPS: Final = 30
-# Columns that follow from each other, as of all values of a list, have no one answer without it.
+# Linearly dependent columns, as those of all values of a list, have no unique answer without it.
 _LEAST: Final = 1e-4
 _CONVERGED: Final = 1e-9
 Derivatives = Callable[[Floats], tuple[Floats, Floats]]

@@ -35,13 +35,13 @@ from hubbub.mechanisms.rappor import Rappor
 
 _STEPS: Final = 200
 _TRUTHS: Final = 61
-_BIN: Final = 0.1  # of scores, in standard errors: a hundredth of their variance
-_TAIL: Final = 6.0  # scores past these differ from their truths by nothing that matters
-# Up to this share of the equations, a column for every candidate costs hardly any certainty and is
-# free of bias whatever the truth; up to the next, it may; measured in 0216-strings.md.
+_BIN: Final = 0.1  # error of scores, in standard errors: a hundredth of their variance
+_TAIL: Final = 6.0  # larger scores differ from the truth by a negligible amount
+# Up to this share of the equations, a column per candidate hardly widens intervals and has no bias
+# for any truth; up to the next share it may be used; measured in 0216-strings.md.
 _PLENTY: Final = 1 / 6
 _MAX_JOINT: Final = 3 / 4
-# A fit of what stands out may use at most this share; past it, its residuals say too little.
+# A fit of the clearest candidates may use at most this share, to leave enough residuals.
 _MAX: Final = 1 / 4
 _MAX_COLUMNS: Final = 4000
 _ROUNDS: Final = 30
@@ -123,7 +123,7 @@ def decode_counts(
         )
     fit_result = _search(design, rate)
     p = p_values(fit_result.scores)
-    # Whose score is held back has an interval as much wider.
+    # A candidate whose score is reduced has an interval wider by the same amount.
     flat = np.zeros_like(p)
     low, high, detected = ranked(
         fit_result.estimates, fit_result.held_back, flat, collection.reports, confidence, rate=rate
@@ -205,7 +205,7 @@ def _fitted(fit_result: Fit) -> Floats:
     values[fit_result.fitted] = amounts[:-1]
     inside = fit_result.fitted[indices[:-1]]
     stderrs[inside] = errors
-    # A column that the constraint set to 0 keeps its own score: it is part of what there is to see.
+    # A column that the constraint set to 0 keeps its own score, since it is part of the evidence.
     scores = np.where(values > 0, values, fit_result.estimates) / stderrs
     answer: Floats = np.minimum(np.maximum(values, 0.0), shrunk(scores) * stderrs)
     return answer

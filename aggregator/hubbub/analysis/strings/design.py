@@ -19,7 +19,7 @@ from hubbub.mechanisms.pure import Pure
 Places = npt.NDArray[np.int32]
 Indices = npt.NDArray[np.int64]
 
-# Candidates, and pairs of equations, looked at at a time: they bound the memory of a step.
+# Candidates, and pairs of equations, per step: they limit its memory.
 _CHUNK: Final = 2048
 _PAIRS: Final = 1 << 20
 

@@ -25,21 +25,21 @@ from hubbub.analysis.strings.tree_search import Found, Indices, Places
 # Many millions of them: half the memory.
 _Scores = npt.NDArray[np.float32]
 
-# Beginnings that are followed to the next level, and ways to go on that are read there: the surest.
-# Twice as many find hardly more.
+# Number of the clearest beginnings that are followed to the next level, and of continuations that
+# are read there. Twice as many find hardly more strings.
 _FOLLOWED: Final = 3000
 _READ: Final = 20_000
 # This many continuations, spread evenly, are checked to estimate how many end a string.
 _ASKED: Final = 4096
-# As far as chance goes in that, and in what one group has beyond the others, in standard errors.
+# Limit of chance in that estimate, and in the excess of one group, in standard errors.
 _CHANCE: Final = 3.0
-# What is seen no more clearly is not likely, in standard errors, however few chance would make.
-# Where hardly any place holds anything, nearly all strings are as sure as each other.
+# A string below this many standard errors is not called likely, even if chance makes few: if
+# nearly all places are empty, nearly all strings are equally clear.
 _CLEAR: Final = 2.0
 # With fewer places per group, too many strings share one for an estimate of chance hits.
 _FEWEST_CELLS: Final = 1 << 12
-# How finely what chance makes is told apart, in standard errors of all that is added, and between
-# which ends: what is beyond counts as the end.
+# Resolution of the distribution of chance hits, in standard errors of the sum, and its ends; values
+# beyond count as the end.
 _STEP: Final = 0.02
 _LOWEST: Final = -12.0
 _STEPS: Final = 3200

@@ -14,16 +14,16 @@ from hubbub.analysis.strings.design import Design, Indices
 
 # Shares of a row's squared length below this are rounding: the row lies in the fitted columns.
 _MIN: Final = 1e-8
-# Coins alone make residuals of 1; a hundredth of their squares is no noise but an empty collection.
+# Coins alone give residuals of 1; below a hundredth of their squares the collection is empty.
 _QUIETEST: Final = 1e-2
-# How many standard deviations of a candidate's own misfit are put down to chance.
+# A candidate's misfit up to this many standard deviations counts as chance.
 _CHANCE: Final = 0.5
-# Candidates looked at at a time, and from how many standard errors on a search looks closely.
+# Candidates per step, and standard errors from which on a search checks a candidate closely.
 _CHUNK: Final = 4096
 _NEAR: Final = 1.5
 # Relative to the largest number: values nearer to zero count as zero.
 _ROUNDING: Final = 1e-11
-# How often the exchange of columns may fail to come nearer before it goes one by one.
+# Number of failed exchanges of columns before they are exchanged one by one.
 _TRIES: Final = 3
 
 
@@ -105,7 +105,7 @@ def fit(design: Design, fitted: Indices, *, everywhere: bool = True) -> Fit:
     estimates, stderrs = gains / own, sigma / np.sqrt(own)
     errors = sigma * np.sqrt(np.diag(inverse))
     estimates[fitted], stderrs[fitted] = amounts[:-1], errors[:-1]
-    # Of a mean of squared normal residuals, chance alone makes this much.
+    # Chance alone changes a mean of squared normal residuals by this much.
     chance = np.sqrt(2 / np.maximum(design.sizes, 1))
     ratio = design.mean(residual**2) * design.equations / squares
     unease = np.maximum(1.0, ratio - _CHANCE * chance)

@@ -64,18 +64,18 @@ Indices = npt.NDArray[np.int64]
 FALSE_STRINGS: Final = 0.01
 """Of all strings of an answer, how many are false, at most on average."""
 
-# Of what nobody holds so many are followed, on average, below each beginning that is held; no
-# fewer than are so clear by chance; and so many in all, the strongest.
+# Average number of unheld continuations to follow below each held beginning; score from which all
+# are followed; and the largest number in all, the strongest first.
 _FALSE_BELOW: Final = 60
 _LEAST: Final = 2.7
 _MOST: Final = 6000
-# Few bits end a string, so one that ends is looked at sooner, by this score.
+# Few bits end a string, so a string that ends gets this extra score.
 _SOONER: Final = 1.0
-# A string that was found clearly is left with this score by the best of its groups, at least.
+# Least score of a clearly found string without the best of its groups.
 _WITHOUT_BEST: Final = 1.0
 # Largest ratio of weights between a clearly seen string and another one.
 _WEIGHTIEST: Final = 1e3
-# Standard errors of a level at which a string is found 95 times in 100; tests/statistics.
+# Standard errors per level at which a string is found in 95 of 100 cases; tests/statistics.
 _SURELY: Final = 5.0
 # Limit of chance in a string's own reports, in standard errors.
 _CHANCE: Final = 5.0

@@ -18,22 +18,22 @@ CROWD_STRINGS: Final = "local_hash"
 CROWD_TREE: Final = "tree"
 """The one over strings that nobody listed."""
 CROWD_VECTORS: Final = "vector.codes"
-# Which are the same over the parts of a range, where these are few enough.
+# Over few enough parts of a range both have the same payloads.
 CROWD_NUMBERS: Final = ("wave", *CROWD_MEANS)
 
-# Reports, of which the errors of who lies alone are told.
+# Number of reports for which messages quote the error of local randomization.
 _MANY: Final = 100_000
 DUMMIES_OF_LISTED: Final = (
     "go with listed values alone, and noise dummies also with means; leave them out"
 )
-# What leaves as the pool fills tells by when it leaves that one more came, whatever is added.
+# A crowd that leaves when the pool is full reveals, by its time, the arrival of one more report.
 _IN_PARTS: Final = (
     "hides the number of reports that leave together, once, and a pool that leaves in parts tells "
     "as it fills who came last; write central_epsilon and crowd, or leave it out"
 )
 DUMMIES_OF_ONE: Final = "are made by devices, dummies by the shuffler; write one of them"
-# A device sends report and dummies apart, so a crowd that leaves once it is large enough may have
-# far more reports among so many than are reckoned with, and whose dummies leave in the next.
+# A device sends its report and its dummies separately. So a crowd that leaves as soon as it is
+# large enough may contain more reports than assumed, whose dummies leave with the next crowd.
 DUMMIES_OF_EPOCHS: Final = (
     "of devices may leave in another crowd than their report where crowds are rolling, and hide "
     "nobody there; leave rolling out, or have the shuffler make dummies"

@@ -34,7 +34,7 @@ def count_conflicts(metric: Any) -> dict[str, str]:
     """What conflicts with a hidden number of reports in a metric with a crowd."""
     if metric.count_epsilon is None:
         return {}
-    # PRIVACY: of parts, numbers and strings an evenly drawn payload is no report of somebody.
+    # PRIVACY: for other mechanisms a uniform payload is distinguishable from a report.
     if metric.mechanism != _LISTED:
         message = "goes with listed values alone: its dummies each name one; leave it out"
     elif metric.rolling:

@@ -56,8 +56,8 @@ def noise_conflicts(metric: Any) -> dict[str, str]:
     if not (scale and shift):
         name, other = ("dummies_shift", "scale") if scale else ("dummies_scale", "shift")
         return {name: f"must be written beside dummies_{other}; write both, or neither"}
-    # PRIVACY: only of reports that name one value, or one step of a number, is a person's all that
-    #     moves one count down and another up by one.
+    # PRIVACY: the proof requires that one person's report changes two counts by one. So a report
+    #     must name one value, or one step of a number.
     if metric.mechanism not in (CROWD_LISTED, *CROWD_MEANS):
         message = (
             "go with listed values and with means, of which a report names one value; leave them "

@@ -13,7 +13,7 @@ from hubbub.mechanisms import BitSource
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
 from hubbub.mechanisms.probability import Probability
 
-# More bins see more of an AUC, and fewer have less noise; decision 0219.
+# More bins resolve an AUC better, fewer bins have less noise; decision 0219.
 _BINS: Final = ((1.5, 4), (3.0, 6), (5.0, 8), (float("inf"), 12))
 
 

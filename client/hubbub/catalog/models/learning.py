@@ -22,11 +22,11 @@ from hubbub.mechanisms.gradient_size import (
     dimensions_of,
 )
 
-# Rounds begin so many epochs apart: the reports of one are in when the next begins. In development
-# a report is in at once.
+# Epochs between the begins of two rounds, so that all reports of a round arrive before the next.
+# In development reports arrive at once.
 _APART: Final = 2
 
-# Devices in 1,000 that report where columns lie; decision 0219.
+# Share of devices, in 1,000, that report the centre of columns; decision 0219.
 _CENTRE: Final = 100
 _OF: Final = 1000
 _MAX_ROUNDS: Final = 64
@@ -332,7 +332,7 @@ class Learning:
         names = [feature.name for feature in self.features]
         if isinstance(features, Mapping):
             missing = [name for name in names if name not in features]
-            # PRIVACY: an unknown name may be what a person wrote, so only their number is told.
+            # PRIVACY: a person may have written an unknown name, so only their number is shown.
             unknown = len(features.keys() - set(names))
             if missing or unknown:
                 raise ValueOutOfDomain(

@@ -45,7 +45,7 @@ class Number(ValueKind):
     def labels(self, edges: Sequence[float], unit: str, *, clamps: bool) -> tuple[str, ...]:
         """Returns the names of the ranges between edges, in order, with open ends marked."""
         after = f" {unit}" if unit else ""
-        edges = [edge + 0.0 for edge in edges]  # no negative zero, which JavaScript has no sign of
+        edges = [edge + 0.0 for edge in edges]  # no negative zero, which JavaScript prints as 0
         texts = [f"{self.label(low, high, edges[-1])}{after}" for low, high in pairwise(edges)]
         if clamps:
             if self.SIGNED or edges[0] > 0:
@@ -66,7 +66,7 @@ class Number(ValueKind):
         if "edges" not in table:
             return {**table, "domain": "number"}
         edges = self.edges(table["edges"])
-        if not edges:  # what is wrong with them is told with all other fields
+        if not edges:  # the check of all fields reports the problem
             return {**table, "values": [*BOOLEANS]}
         if isinstance(table["edges"], Mapping):
             table = {**table, "edges": [*edges]}
@@ -79,7 +79,7 @@ class Number(ValueKind):
     def check(self, metric: Any, domain: str) -> None:
         """Raises BadParameter unless the values are the ranges, perhaps followed by the default."""
         if metric.edges:
-            default = getattr(metric, "default", None)  # a part of answers has none of its own
+            default = getattr(metric, "default", None)  # a part of an answer has no default
             escape = (default,) if isinstance(default, str) else ()
             parts = self.labels(metric.edges, metric.unit, clamps=metric.clamps)
             if metric.values not in (parts, (*parts, *escape)):

@@ -26,7 +26,7 @@ class Ratio:
     per: str = setting(
         kinds.text("names the event in the denominator"), "Denominator.", '"started"'
     )
-    # As it was written: it is a part of the definition, whose digest is of the text.
+    # Kept as written, since the definition's digest covers this text.
     most: int = setting(
         kinds.in_interval(Interval(1, 1_000_000), is_integer=True),
         "Largest count of either in an epoch.",

@@ -15,7 +15,7 @@ _UNITS: Final = {
     "MiB": 1 << 20,
     "GiB": 1 << 30,
 }
-# "2G" and "1500 mb" are as plain: a prefix alone is one of bytes, and letters are of any size.
+# Also accepts "2G" and "1500 mb": a prefix alone means bytes, and case does not matter.
 _BYTES_OF: Final = {
     name.lower(): size
     for unit, size in _UNITS.items()

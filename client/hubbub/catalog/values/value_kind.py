@@ -72,7 +72,7 @@ class ValueKind:
 
         `domain` is the mechanism's: "categories", "numbers", "strings" or "vectors".
         """
-        if getattr(metric, "rate", None) and "rate" in self.NOT_ITS:  # a part of answers has none
+        if getattr(metric, "rate", None) and "rate" in self.NOT_ITS:  # a part has none
             raise BadParameter(f"rate: {self.NOT_ITS['rate']}")
         if metric.edges and not self.NUMERIC:
             raise BadParameter('edges are of a number; write kind = "number", or another')
@@ -98,7 +98,7 @@ class ValueKind:
         if code is None and metric.other:
             if isinstance(value, str):
                 return places[OTHER]
-            raise ValueOutOfDomain("the value is not a string")  # any string counts as something
+            raise ValueOutOfDomain("the value is not a string")  # any string has a place
         if code is None:
             raise ValueOutOfDomain(f"the value is not one of its {len(metric.values)} values")
         return code

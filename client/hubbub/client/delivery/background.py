@@ -13,11 +13,11 @@ from hubbub.client.no_reentry import NoReentryLock, Wakeup
 from hubbub.client.transport.contract import Transport
 from hubbub.errors import StateUnusable
 
-# Reports that come together are entered together.
+# Reports within this time are entered together.
 _GATHER_SECONDS: Final = 0.5
 _STATE_RETRY_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 15.0
-# Until a model's next state is asked for again.
+# Delay before a model's next state is requested again.
 _MODELS_SECONDS: Final = 60.0
 _random: Final = secrets.SystemRandom()
 
@@ -93,7 +93,7 @@ class Background:
 
     def _run(self) -> None:
         due: float | None = None
-        with contextlib.suppress(Exception):  # `_step` meets it again, and says so
+        with contextlib.suppress(Exception):  # `_step` fails in the same way, and logs it
             self._sender.keep_running()
         while not self._end.is_set():
             self._clock.wait(self._wake, self._idle_seconds(due))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Account = str | Callable[[bytes], bytes]
 """The key of an account at the issuer; or what takes a request there, by the app's own server."""
 
-# What the shuffler says of a token is no word on the report: that waits for another, or for a
+# These refusals concern the token, not the report, which waits for another token, or for a
 # shuffler with the issuer's key.
 TOKEN_SPENT: Final = "refused_token_spent"  # noqa: S105 a fate
 TOKEN_REFUSED: Final = frozenset({"refused_no_token", TOKEN_SPENT})
@@ -39,10 +39,10 @@ TOKEN_REFUSED: Final = frozenset({"refused_no_token", TOKEN_SPENT})
 _NOT_GIVEN: Final = (
     'the issuer gives nobody tokens of "%s": reports of this epoch wait, and expire without'
 )
-_KEY_LETTERS: Final = 16  # of the issuer's public key, in hex: enough to tell it from another
-_STEPS: Final = 1 << 16  # of an epoch, of which one is drawn
+_KEY_LETTERS: Final = 16  # hex digits of the issuer's public key, enough to tell two keys apart
+_STEPS: Final = 1 << 16  # moments of an epoch; one is drawn
 _SHORTEST_SECONDS: Final = 0.5
-_APART_SECONDS: Final = 600.0  # between tries, at most, of who has nothing to wait for
+_APART_SECONDS: Final = 600.0  # longest delay between attempts that no report waits for
 
 
 class Purse:
@@ -86,11 +86,11 @@ class Purse:
         with self._lock.within(0) as is_entered:
             if not is_entered or self._clock.monotonic() < self._not_before:
                 return
-            # Who runs in an epoch with a default says something of it, sooner or later.
+            # A device that runs in an epoch with a default reports on it sooner or later.
             says = held_back(self._bundle, self._clock.now())
             due = self._due(waiting=bool(says) or self._state.waiting() > 0)
             ends = self._clock.monotonic() + timeout_seconds
-            # What is wrong with those of a day is nothing to those of an hour.
+            # A failed request for daily epochs does not stop one for hourly epochs.
             fetched = [
                 self._is_fetched(self._ask, *kind, ends - self._clock.monotonic()) for kind in due
             ]
@@ -211,14 +211,14 @@ class Purse:
             message = "reports wait for tokens: the issuer answers %s"
             self._diagnostics.warn_once(error.reason, message, error.cause or error.reason)
         except BadParameter as error:
-            # PRIVACY: an issuer that answers one person by a key of its own gets no report to mark.
+            # PRIVACY: an issuer cannot mark one person's reports by a separate key.
             self._diagnostics.warn_once("tokens", "tokens are refused: %s", error)
         else:
             return True
         return False
 
     def _fetch(self, ask: "AskIssuer", length: str, epoch: int, timeout_seconds: float) -> None:
-        # Who has no tokens has no rbcl; and no messages are loaded before there is one.
+        # A client without tokens need not have rbcl.
         from hubbub.client.transport import token_messages  # noqa: PLC0415 as above
         from hubbub.tokens import poprf  # noqa: PLC0415 as above
 
@@ -246,17 +246,17 @@ class Purse:
             for (kind, whole), evaluation in zip(inputs.items(), issued, strict=True):
                 if evaluation is None:
                     self._diagnostics.warn_once("tokens_not_given", _NOT_GIVEN, kind[0])
-                    continue  # and the same is asked by the next process: the issuer may learn
+                    continue  # the next process asks again: the issuer may know the stream by then
                 evaluated, proof = evaluation
                 arguments = (evaluated, proof, issuer.public, token_info(*kind[:2]))
-                # An issuer with another stream table gives fewer: the first of them.
+                # An issuer with another stream table may give only the first tokens.
                 of = whole[: len(evaluated)]
                 try:
                     outputs = (
                         poprf.finalize(of, *arguments) if evaluated else self._refused(kind[0])
                     )
                 except BadParameter as error:
-                    wrong = error  # of this stream alone; the same is asked again
+                    wrong = error  # of this stream alone; the next request is the same
                     continue
                 nonces = (nonce for nonce, _ in of)
                 minted[kind] = [Minted(*pair) for pair in zip(nonces, outputs, strict=False)]
@@ -277,7 +277,7 @@ class Purse:
 
     def _note(self, length: str, epoch: int) -> None:
         self._answered.add((length, epoch))
-        # Of those that are held, who has tokens now finds out at the next attempt.
+        # The next attempt finds the held reports that have tokens now.
         self._lacking -= self._kinds(length, epoch).keys()
 
     def _is_closed(self, period: Period, now: float) -> bool:
@@ -318,7 +318,7 @@ def asking(bundle: Bundle, account: Account | None) -> "AskIssuer | None":
         )
     if not _has("rbcl"):
         raise BadParameter(f"tokens need rbcl: {install_with('tokens')}")
-    from hubbub.client.transport import issuer_connection  # noqa: PLC0415 needs HTTP, tokens alone do
+    from hubbub.client.transport import issuer_connection  # noqa: PLC0415 only tokens need HTTP
 
     if isinstance(account, str):
         return issuer_connection.ask_issuer(bundle.tokens.terms.issuer, account, bundle.roots)

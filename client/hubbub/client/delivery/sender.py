@@ -38,16 +38,16 @@ from hubbub.mechanisms import SystemBits
 from hubbub.tokens import Minted
 
 _BATCH: Final = 500
-_PROBE: Final = 20  # after a failure: enough to see whether the shuffler is there again
+_PROBE: Final = 20  # after a failure: enough to see whether the shuffler answers again
 _BATCH_BYTES: Final = 1 << 20
 _CALL_SECONDS: Final = 10.0
 _LONGEST_ASKED_SECONDS: Final = 3600.0
-_SHORTEST_ASKED_SECONDS: Final = 1.0  # once it has failed for a while: every attempt is work
+_SHORTEST_ASKED_SECONDS: Final = 1.0  # after some failures: attempts cost power
 _CLAIMED_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 0.02
 _HOLD_SECONDS: Final = 1.0
-# Sealing holds the interpreter for a tenth of a millisecond: the app's threads go in between. With
-# more than so many to seal they are let in too, but not waited for.
+# Sealing holds the interpreter for .1 ms, so the thread sleeps in between to let the app's threads
+# run. With more than _HURRY reports to seal it only yields.
 _REST_SECONDS: Final = 0.001
 _HURRY: Final = 1000
 
@@ -115,7 +115,7 @@ class Sender:
                     self._keep_running(moment)
                 standing = self._enter(orphaned, owner, gently=gently)
             self._reporter.refresh(standing)
-            if orphans:  # the epoch that they ran in may be over
+            if orphans:  # their epoch may be over
                 self._enter_own(gently=gently)
 
     def keep_running(self) -> None:
@@ -204,7 +204,7 @@ class Sender:
     def stop(self, wait_seconds: float) -> None:
         """Submits nothing more, and waits for running submissions and entries."""
         self._stopped.set()
-        if not self._sending.is_ours():  # a transport's own lock may be, too
+        if not self._sending.is_ours():  # this thread might hold the transport's lock as well
             self._transport.close()
         for lock in (self._sending, self._entering):
             with lock.within(wait_seconds):
@@ -266,7 +266,7 @@ class Sender:
         entries: list[OutboxEntry] = []
         dropped: list[Dropped] = []
         for place, (number, report) in enumerate(drawn):
-            if gently:  # real time whatever the clock is: it is for this machine's threads
+            if gently:  # real time, whatever the clock: this concerns real threads
                 time.sleep(_REST_SECONDS if len(drawn) - place < _HURRY else 0)
             entry = self._sealed(number, report)
             if isinstance(entry, OutboxEntry):
@@ -292,7 +292,7 @@ class Sender:
             self._entry(number, replace(nothing, stream=stream.name), stream, key)
             for stream in beside(self._bundle, drawn.stream)
         ]
-        # A dummy is kept as a filler is: the device, too, knows no more which of them it was.
+        # A dummy is recorded like a filler: even the device cannot tell later which value it had.
         along += [
             self._entry(number, nothing, metric, key, dummy)
             for dummy in dummy_payloads(metric, SystemBits())
@@ -338,7 +338,7 @@ class Sender:
         sent, failure = self._submit(ready, tokens, timeout_seconds)
         fates |= sent
         if fates:
-            # If this fails they are sent again, as the same bytes.
+            # If this fails, the same bytes are sent again.
             self._waiting = self._state.record_results(fates)
         if self._purse:
             self._purse.settle(fates)
@@ -398,7 +398,7 @@ class Sender:
             refused = refused or next(
                 (fate for fate in part_fates.values() if fate in TOKEN_REFUSED), ""
             )
-            if self._purse:  # its token went with another: after a state that was put back
+            if self._purse:  # another report had its token, before a state was restored from a copy
                 self._purse.settle(n for n, fate in part_fates.items() if fate == TOKEN_SPENT)
         return fates, TryAgain(refused) if refused else None
 

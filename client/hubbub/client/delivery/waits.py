@@ -14,10 +14,10 @@ from hubbub.catalog import grace_seconds
 
 _FIRST_SECONDS: Final = 0.2
 _LONGEST_SECONDS: Final = 300.0
-_TRIES_AT_ONCE: Final = 5  # some seconds in all: a connection that broke, a service that restarts
+_TRIES_AT_ONCE: Final = 5  # some seconds in all, for a broken connection or a restarting service
 _APART_SECONDS: Final = 7200.0
 _LEFT_OVER_SECONDS: Final = 30.0
-_AFTER: Final = 4  # of a day's grace six hours: what is sent after midnight adds a fifth an hour
+_AFTER: Final = 4  # a quarter of the grace: 6 hours for a day add a fifth to the hourly load
 _random: Final = secrets.SystemRandom()
 
 
@@ -32,7 +32,7 @@ class Waits:
 
     def __init__(self, bundle: Bundle, hold_seconds: float) -> None:
         grace = min((grace_seconds(metric.epoch) for metric in bundle.metrics.values()), default=0)
-        # In development nobody is hidden, and its own number is what a developer waits for.
+        # Development hides nobody, and the developer waits for the number.
         self._hold = 0.0 if bundle.development else min(hold_seconds, grace * 2 / 3)
         self._apart = min(_APART_SECONDS, grace / 2)
         self._after = 0.0 if bundle.development else grace / _AFTER

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 _MAX_TURNS: Final = 1 << 31  # a journal keeps the number in four bytes
-_MAX_SECONDS: Final = 2.5e11  # the year 9892: what datetime still knows
+_MAX_SECONDS: Final = 2.5e11  # the year 9892, within the range of datetime
 
 
 @dataclass(frozen=True, slots=True)

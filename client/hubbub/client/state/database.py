@@ -24,8 +24,8 @@ FILE_NAME: Final = "hubbub.sqlite3"
 
 _BUSY_SECONDS: Final = 5.0
 _VERSION: Final = 1
-# These say that the file cannot be used now. Any other error of SQLite's comes of what is in it:
-# what we ask is always the same.
+# These errors mean that the file cannot be used now. All other errors of SQLite mean damage, since
+# our statements never change.
 _AWAY: Final = {
     sqlite3.SQLITE_AUTH,
     sqlite3.SQLITE_BUSY,
@@ -54,7 +54,7 @@ CREATE TABLE IF NOT EXISTS reports (
 CREATE INDEX IF NOT EXISTS waiting ON reports (id) WHERE fate IS NULL;
 """
 
-# Added after version 1 of the file, which it leaves readable for the hubbub of before.
+# Added after version 1 of the file; former versions of hubbub can still read the file.
 _EVENTS: Final = """
 CREATE TABLE IF NOT EXISTS events (
     metric TEXT, epoch INTEGER, event TEXT, number INTEGER, PRIMARY KEY (metric, epoch, event)
@@ -64,7 +64,7 @@ CREATE TABLE IF NOT EXISTS events (
 AS_TEXT: Final = partial(str, encoding="utf-8", errors="replace")
 """Text of the file; a bad letter takes the fact that it is in, not all that was asked."""
 
-# Connections of a parent process. Closing one in a forked child could undo what the parent does;
+# Connections of a parent process. Closing one in a forked child could release the parent's locks,
 # so the child keeps them, unused, until it ends.
 _parents: Final[list[sqlite3.Connection]] = []
 
@@ -165,7 +165,7 @@ class Database:
         the log.
         """
         path = self._path.with_name(f"{self._path.name}-shm")
-        with contextlib.suppress(OSError):  # SQLite reports what is wrong
+        with contextlib.suppress(OSError):  # SQLite reports the problem
             size = path.stat().st_size
             if size < self._index_bytes and sys.platform != "win32":
                 os.truncate(path, self._index_bytes)
@@ -295,5 +295,5 @@ class Database:
 
 
 def _is_damage(error: Exception) -> bool:
-    code = getattr(error, "sqlite_errorcode", None)  # none where Python itself refuses
+    code = getattr(error, "sqlite_errorcode", None)  # None for an error of the Python module itself
     return not isinstance(error, sqlite3.Error) or (code is not None and code & 0xFF not in _AWAY)

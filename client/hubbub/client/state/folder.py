@@ -38,7 +38,7 @@ from hubbub.client.state.wallet import Result, Wallet
 from hubbub.client.state.witness_check import Watch
 from hubbub.errors import StateUnusable
 
-# A process that took reports and was killed is waited for this long; then others send them.
+# After this time other processes send reports that a killed process had claimed.
 _CLAIM_SECONDS: Final = 60.0
 _HOLD_SECONDS: Final = 1.0
 
@@ -58,7 +58,7 @@ class FolderState:
     ) -> None:
         self._folder = folder = settled(folder)
         self._bounds = bounds or Bounds()
-        self._operators: float = inf  # how often the operator had changed as `remember` was called
+        self._operators: float = inf  # number of changes of operator when `remember` was called
         self._watch = Watch(folder, clock)
         self._database = Database(folder / FILE_NAME, self._watch.alone)
         try:
@@ -286,7 +286,7 @@ class FolderState:
         try:
             self._keep(change, careful=careful)
         except Damaged:
-            self._keep(change, careful=careful)  # it was set aside: now with a new file
+            self._keep(change, careful=careful)  # with a new file: the damaged one was renamed
         with self._transaction() as rows:
             self._watch.bear(rows)
 
@@ -294,7 +294,7 @@ class FolderState:
         with self._transaction(durable=True) as rows:
             change(rows)
             if careful:
-                with contextlib.suppress(StateUnusable):  # tried again, and told, once it is kept
+                with contextlib.suppress(StateUnusable):  # the next transaction tries again
                     self._watch.bear(rows)
 
     @contextlib.contextmanager

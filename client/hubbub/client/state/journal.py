@@ -31,9 +31,9 @@ if sys.platform != "win32":
 _SIZE: Final = 1 << 20
 _RECORD: Final = struct.Struct("<IQI")
 _BODY: Final = struct.Struct("<dIIBB")
-# What a record holds besides its payload: both heads, and stream and tag at their longest.
+# Size of a record without its payload: both heads, and stream and tag at their longest.
 _MAX_MORE_BYTES: Final = _RECORD.size + _BODY.size + 2 * 255
-_MAX_SECONDS: Final = 2.5e11  # the year 9892: what datetime still knows
+_MAX_SECONDS: Final = 2.5e11  # the year 9892, within the range of datetime
 _SUFFIX: Final = ".journal"
 
 
@@ -50,11 +50,11 @@ class Journal:
         draft = self._path.with_suffix(".draft")
         self._file = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         try:
-            # Written now and in full: a full disk is an error here, and room in report().
+            # Written in full, so that a full disk fails here and never in report().
             os.pwrite(self._file, bytes(_SIZE), 0)
             _lock(self._file)
             self._stat = os.fstat(self._file)
-            draft.replace(self._path)  # only now, locked, can others see it
+            draft.replace(self._path)  # other processes see it only now that it is locked
         except OSError:
             os.close(self._file)
             draft.unlink(missing_ok=True)
@@ -214,7 +214,7 @@ class Notes:
 
     def _open(self) -> None:
         """Opens a journal if possible, continuing at the last number."""
-        if sys.platform != "win32":  # without its locks nobody could tell an orphan
+        if sys.platform != "win32":  # without file locks orphans cannot be recognized
             with contextlib.suppress(OSError):
                 self._journal = Journal(self._folder, self._last)
                 self._owner = self._journal.name

@@ -196,7 +196,7 @@ class MemoryState:
                     if forget:
                         self._shared.forget()
             except StateUnusable:
-                if not on:  # it holds for this process all the same
+                if not on:  # the decision holds for this process all the same
                     self._take_over(self._said(on=on, forget=forget, now=now))
                 raise
             entries = [] if on else self._left().values()

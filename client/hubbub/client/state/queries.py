@@ -28,8 +28,8 @@ from hubbub.client.state.device_state import Event
 Rows = sqlite3.Connection
 
 _MAX_WHOLE: Final = 1 << 32  # epochs and key ids on the wire
-_MAX_SEALED_BYTES: Final = 64 << 20  # what a whole batch may be
-_MAX_SECONDS: Final = 2.5e11  # the year 9892: what datetime still knows
+_MAX_SEALED_BYTES: Final = 64 << 20  # largest size of a whole batch
+_MAX_SECONDS: Final = 2.5e11  # the year 9892, within the range of datetime
 _LONGEST_TEXT: Final = 255
 
 
@@ -171,7 +171,7 @@ def draw(
     rows: Rows, most: int, now: float, claim_seconds: float, exclusions: Held = NOTHING
 ) -> tuple[list[OutboxReport], list[Dropped]]:
     """Returns unclaimed waiting reports, in random order; and damaged ones, which are discarded."""
-    # A claim of the future is one of a clock that has been set back since.
+    # abs(): the clock may have been set back since the claim.
     clause, arguments = _free(exclusions)
     words = (
         "SELECT id FROM reports WHERE fate IS NULL AND (claimed IS NULL OR abs(? - claimed) > ?)"

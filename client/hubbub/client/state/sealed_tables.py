@@ -21,9 +21,9 @@ from hubbub.client.state.queries import Rows, count, events, meta, purge, read_f
 from hubbub.client.state.secret import SECRET_BYTES
 from hubbub.client.state.state_moment import StateMoment, merged
 
-# What may change without a sum, or is one. Version 0.1 changes consent and counts no commit: what
-# was said last, as far as we know, stands under the sum in its place.
-# A notice has a signature of its own, and is heard again; tokens that are none are refused.
+# Facts that the checksum does not cover. Version 0.1 changes consent without a commit, so the
+# checksum covers "said", the last consent that this version stored, instead. A notice has its own
+# signature and arrives again; the shuffler refuses damaged tokens.
 _UNSEALED: Final = ("sum", "bundle", "notice", "tokens", "generation", "preference", "max_local")
 
 
@@ -56,7 +56,7 @@ def bring_up(rows: Rows) -> bool:
     now, before = _consent(facts), facts.get("said")
     if before == _said(facts):
         return False
-    # PRIVACY: or it is damaged; so the more careful of both.
+    # PRIVACY: it may also be damaged, so the stricter of both holds.
     generation, preference, *local = json.loads(str(before))
     consent = agreed(Consent(generation, preference, now.since, *local), now, ordered=False)
     if consent.generation != generation:
@@ -209,7 +209,7 @@ def forget(rows: Rows, now: float) -> None:
     facts = read_facts(rows)
     before, commits = _consent(facts), facts["commits"]
     start(rows)
-    # The number goes on: what was known before is older, wherever it is found.
+    # The count of commits continues, so that any copy of the former state counts as older.
     set_meta(rows, commits=commits)
     save(rows, sums)
     set_meta(rows, **_facts(replace(before, since=now)))
@@ -217,7 +217,7 @@ def forget(rows: Rows, now: float) -> None:
 
 def _consent(facts: Mapping[str, Any]) -> Consent:
     preference, since = facts.get("preference"), facts.get("since")
-    # Former versions wrote no max_local: as much as the preference.
+    # Former versions stored no max_local; it equals the preference.
     local = facts.get("max_local")
     return Consent(
         facts["generation"], math.inf if preference is None else preference, since or 0.0, local
@@ -237,7 +237,7 @@ def _said(facts: Mapping[str, Any]) -> str:
     """Returns the person's decision, as the checksum covers it."""
     consent = _consent(facts)
     fields = [consent.generation, consent.preference]
-    # As former versions say it, where they could.
+    # In the form of former versions, if they can represent it.
     return json.dumps(fields if consent.local == consent.preference else [*fields, consent.local])
 
 

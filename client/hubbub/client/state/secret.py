@@ -83,7 +83,7 @@ class _Remembered:
             return self._answers[place][2]
         if self._keyed is None:
             self._keyed = self._make()
-            for method, before, _ in self._answers:  # bring the coins to where they were
+            for method, before, _ in self._answers:  # advance the coins past the cached answers
                 getattr(self._keyed, method)(*before)
         answer = getattr(self._keyed, question)(*arguments)
         self._answers.append((question, arguments, answer))

@@ -48,7 +48,7 @@ class StateMoment:
             "generation": consent.generation,
             "preference": None if math.isinf(consent.preference) else consent.preference,
             "since": consent.since,
-            # Former versions say none, where it is as much as the preference.
+            # Left out, as in former versions, if it equals the preference.
             **({"max_local": consent.local} if consent.local != consent.preference else {}),
             "heard": list(self.merged),
         }
@@ -87,7 +87,7 @@ def is_continued(moment: StateMoment, by: StateMoment, witnessed: str) -> bool:
     """
     if moment.state != by.state:
         return False
-    if not moment.head:  # told by version 0.1, which named no moments
+    if not moment.head:  # written by version 0.1, which had no heads
         return moment.commits <= by.commits
     return moment.head in (by.head, witnessed)
 

@@ -71,7 +71,7 @@ class Witness:
         """Returns whether it can be written, by one process at a time; creates its folder."""
         folder = self._path.parent
         if sys.platform == "win32" and self._shared:
-            return False  # nobody could say which of two processes may spend what is left
+            return False  # without a lock two processes could both spend the same rest
         if self._shared:
             with contextlib.suppress(OSError):
                 folder.mkdir(mode=0o700, exist_ok=True)
@@ -124,7 +124,7 @@ class Witness:
                     raise PermissionError(
                         0, "its folder is missing, or other users may write to it"
                     )
-                # Who has just let go would otherwise be the first to take it again, each time.
+                # A queue: otherwise the process that releases the lock would often retake it.
                 with _held(self._path.with_suffix(".turn"), deadline):
                     stack.enter_context(_held(path, deadline))
             yield
@@ -138,7 +138,7 @@ class Witness:
             return None
 
     def _is_writable(self) -> bool:
-        # Only asked: to write what was read a moment ago could undo what another process wrote.
+        # Only the permissions: a trial write could undo the write of another process.
         return self._is_ours() and os.access(self._path.parent, os.W_OK | os.X_OK)
 
     def _is_ours(self) -> bool:
@@ -232,7 +232,7 @@ def _held(path: Path, deadline: float) -> Iterator[None]:
                 yield
         finally:
             if sys.platform != "win32":
-                fcntl.flock(file, fcntl.LOCK_UN)  # a fork may have copied what is closed here
+                fcntl.flock(file, fcntl.LOCK_UN)  # a fork may have copied the descriptor
             os.close(file)
 
 

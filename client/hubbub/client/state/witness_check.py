@@ -47,7 +47,7 @@ class Watch:
         elsewhere = self._witnesses.elsewhere
         with self._witnesses.chosen.alone(), elsewhere.alone(always=False):
             yield
-            # Committed: the folder knows now what was known elsewhere.
+            # Committed: the folder now holds what was only in the temporary witness.
             self._given_up += self._purged
             if self._first:
                 self._mark()

@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-# An event is set behind the clock's back: so often it looks.
+# Interval for checking an event, which may be set without the clock, in seconds.
 _LOOK_SECONDS: Final = 0.002
 
 

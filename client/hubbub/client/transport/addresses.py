@@ -42,7 +42,7 @@ class _Protocol(NamedTuple):
 _GRPC: Final = _Protocol(_grpc, bears_forks=False)
 _HTTPS: Final = _Protocol(_http, bears_forks=True)
 _HTTP: Final = _HTTPS._replace(plain=True)
-# One line each. No scheme is HOST:PORT: gRPC, unless the app chose another or has none.
+# By scheme. HOST:PORT without scheme means gRPC, unless the app chose HTTP or lacks grpcio.
 _PROTOCOLS: Final = {"": _GRPC, "https": _HTTPS, "http": _HTTP}
 _BY_NAME: Final = {"grpc": _GRPC, "http": _HTTPS}
 

@@ -15,25 +15,25 @@ from hubbub.client.transport.messages import answer_of, request_of
 from hubbub.errors.addresses import proxy_options
 from hubbub.wire.v1.methods import stub
 
-# That the same bytes can never be taken is believed of a shuffler alone, which marks it so. Servers
-# that are killed, restarted or cut off, proxies and gateways answer with any code there is: gRPC
-# makes one of each HTTP status, UNIMPLEMENTED of a 404. A report given up then would be lost.
+# Only a shuffler's own marked answer can refuse a report for good. Killed or restarting servers,
+# proxies and gateways may answer with any code: gRPC maps each HTTP status to one, 404 to
+# UNIMPLEMENTED. Discarding a report after such an answer would lose it.
 _FOR_GOOD: Final = grpc.StatusCode.INVALID_ARGUMENT
 _MARK: Final = ("hubbub-refused", "for-good")
 _NOTICE: Final = "hubbub-notice-bin"
 _HINT: Final = "grpc-retry-pushback-ms"
 _LONGEST_HINT: Final = 9
-# Measured: 4 descriptors and 6 threads on two cores are enough to start, and one less is an abort.
+# Measured on two cores: gRPC starts with 4 descriptors and 6 threads, and aborts with one less.
 _FREE_FILES: Final = 16
 _FREE_THREADS: Final = 24
-# What gRPC says of the last address that it tried, beside the address itself.
+# gRPC's text about the last address that it tried, without the address.
 _CAUSE: Final = re.compile(r"last error: [A-Z_]+: \S+ (.+)")
 _HANDSHAKE: Final = re.compile(r"handshake|peer name", re.IGNORECASE)
 _OPTIONS: Final = (
-    # A connection that died without a word is noticed while a call waits on it, not before.
+    # A silently dead connection is only noticed while a call waits on it.
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 10_000),
-    ("grpc.enable_retries", 0),  # the sender tries again, and knows the whole outbox
+    ("grpc.enable_retries", 0),  # the sender retries, since it sees the whole outbox
     ("grpc.max_receive_message_length", 1 << 20),
 )
 

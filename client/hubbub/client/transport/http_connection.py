@@ -17,10 +17,10 @@ from hubbub.wire.v1.services_pb2 import SubmitResponse
 REPORTS_PATH: Final = "/v1/reports"
 REPORTS_TYPE: Final = "application/protobuf"
 
-# The names under which gRPC counts the same.
+# The names that gRPC uses for the same failures in counters.
 _REASONS: Final = {400: "invalid_argument", 429: "resource_exhausted", 503: "unavailable"}
-# That the same bytes can never be taken is believed of a shuffler alone, which marks it so: a
-# proxy, a gateway or a hotel's login page answers with any status. A report given up then is lost.
+# Only a shuffler's own marked answer can refuse a report for good: a proxy, a gateway or a hotel's
+# login page may answer with any status, and discarding a report then would lose it.
 _MARK: Final = ("hubbub-refused", "for-good")
 _NEVER: Final = frozenset({400, 413})
 _LATER: Final = frozenset({429, 503})
@@ -53,7 +53,7 @@ def meaning(answer: HttpAnswer, reports: int) -> Submitted:
     """Returns the results in an answer to `reports` reports. Raises TryAgain or GivenUp."""
     if answer.status != HTTPStatus.OK:
         raise not_sent(answer)
-    # Whoever else answers 200 has not taken them: a login page, say.
+    # Another server's 200, for example of a login page, does not accept reports.
     if answer.type != REPORTS_TYPE:
         raise TryAgain("no_shuffler")
     try:

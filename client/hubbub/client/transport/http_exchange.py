@@ -280,7 +280,7 @@ class HttpExchange:
             _Tls(host, port, self._trust, self._host) if self._trust else _Timed(host, port)
         )
         if proxy:
-            # The proxy itself is spoken to in the clear; TLS is with the shuffler, through it.
+            # The connection to the proxy is unencrypted; TLS to the shuffler runs through it.
             connection.set_tunnel(self._host, self._port, headers)
         return connection
 

@@ -12,7 +12,7 @@ _REMEDY: Final = (
     "gRPC was in use before the fork: another process sends them; or start the client after the "
     "fork, or give the shuffler as https://HOST:PORT"
 )
-# Connections of a parent process: to let go of one could call its library, in a state of its own.
+# Connections of a parent process: freeing one here could call its library in an invalid state.
 _parents: "Final[list[Connection]]" = []
 
 
@@ -89,7 +89,7 @@ class LazyTransport:
         with all channels closed). So the child never uses it: its reports are sent by its parent,
         by another process of the app, or at the next start.
         """
-        if self._connection:  # where nobody told of the fork
+        if self._connection:  # if Python's fork hooks did not run
             _parents.append(self._connection)
         self._broken = self._used and not self._bears_forks
         self._lock = threading.Lock()

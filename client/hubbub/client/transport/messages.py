@@ -10,7 +10,7 @@ from hubbub.wire.v1 import report_pb2
 from hubbub.wire.v1.services_pb2 import Reason, SubmitRequest, SubmitResponse
 
 _log: Final = logging.getLogger("hubbub.client")
-# Reasons of shufflers to come are counted by their number, but for those that cannot be theirs.
+# Unknown reasons of newer shufflers are counted by number, up to a plausible one.
 _REASONS: Final = 1000
 
 

@@ -58,7 +58,7 @@ class RelayConnection:
         message, opened = encapsulate(self._gateway, write_request(request, padded_to=_STEP_BYTES))
         answer = self._exchange.post(message, timeout_seconds)
         if answer.status != HTTPStatus.OK:
-            # PRIVACY: whatever a relay says, it is not the shuffler's word that ends a report.
+            # PRIVACY: a relay's answer cannot refuse a report for good; only the shuffler's can.
             failure = not_sent(answer)
             hint = failure.after_seconds if isinstance(failure, TryAgain) else None
             raise TryAgain(f"relay_{failure.reason}", hint)

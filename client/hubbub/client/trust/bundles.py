@@ -183,7 +183,7 @@ class Trust:
                 "this device; ship a bundle that the new key signed"
             )
         if pin and follows:
-            # What it handed over itself, and what had handed over to it.
+            # All former keys: of the pin, and of the bundle.
             before = [key for key in (*pin.before, *bundle.line) if key != signer]
             line = tuple(dict.fromkeys(before))
             return Pin(

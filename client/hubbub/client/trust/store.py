@@ -24,7 +24,7 @@ if sys.platform != "win32":
 _log: Final = logging.getLogger("hubbub.client")
 _NAME: Final = "trust.json"
 _OWNER_ONLY: Final = 0o600
-# Another start of the app holds the lock for a moment; one that was stopped must not stop us.
+# Another start of the app holds the lock briefly; a suspended one must not block this one.
 _LOCK_SECONDS: Final = 10.0
 _LOOK_SECONDS: Final = 0.01
 
@@ -116,7 +116,7 @@ class TrustFile:
         except (FileNotFoundError, NotADirectoryError):
             return Trust()
         except OSError as error:
-            self._place = None  # nobody writes over what he has not read
+            self._place = None  # an unread file must not be overwritten
             raise StateUnusable(f"{path}: {error.strerror}; let this user read it") from error
         try:
             document = json.loads(raw)
@@ -181,7 +181,7 @@ def _lock(path: Path) -> int:
 
 def _unlock(lock: int) -> None:
     if sys.platform != "win32":
-        fcntl.flock(lock, fcntl.LOCK_UN)  # to close is not enough where a fork has copied it
+        fcntl.flock(lock, fcntl.LOCK_UN)  # a fork may have copied the descriptor
     os.close(lock)
 
 

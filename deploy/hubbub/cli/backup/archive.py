@@ -25,13 +25,13 @@ Opener = Callable[[bytes], bytes]
 # Files that services write, and those of Redis.
 _NOT_OURS: Final = frozenset({"redis-shuffler", "redis-aggregator", "log", "lock", "data"})
 _LOG: Final = re.compile(r"\.log(\.\d+)?(\.gz)?$")
-# How files begin that belong to no archive: Redis' data, which are copied of one moment, and a
-# private key of age, which would lie in what it opens.
+# First bytes of files that no archive contains: Redis' data, which come from a snapshot, and a
+# private key of age, which must not lie in the archive that it opens.
 _BEGINNINGS: Final = (b"REDIS0", b"VALKEY0", b"*2\r\n$6\r\nSELECT", b"AGE-SECRET-KEY-")
 _SHORTEST_PASSPHRASE: Final = 12
 _REMEDY: Final = "take the backup that hubbub backup made, or make another"
 _LONGEST_NAME: Final = 1000  # bytes: far below where a system cuts paths
-_MODE: Final = 0o755  # nobody writes but whose they are
+_MODE: Final = 0o755  # writable by the owner only
 _TRIES: Final = 40
 _PAUSE_SECONDS: Final = 0.5
 
@@ -159,7 +159,7 @@ def unpack(sealed: Path, opener: Opener, folder: Path | None) -> int:
             if folder is not None:
                 # Python 3.11.3 and before have no filters of their own.
                 archive.extraction_filter = lambda member, _: member
-                archive.extractall(folder, members)  # noqa: S202 files and folders inside alone
+                archive.extractall(folder, members)  # noqa: S202 only files and folders inside
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
         raise BackupUnusable(
             f"{sealed}: no whole archive ({type(error).__name__}); {_REMEDY}"

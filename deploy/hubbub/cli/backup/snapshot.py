@@ -21,7 +21,7 @@ from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.errors import BackupUnusable, ServiceUnavailable, StoreUnavailable
 from hubbub.runtime import RedisServer, connect_redis
 
-# Redis ends the pause itself, should we be gone.
+# Redis ends the pause itself if this process dies.
 _PAUSE_SECONDS: Final = 5.0
 # Other forks, such as for rewriting an append-only file, are awaited this long.
 _QUIET_SECONDS: Final = 120.0
@@ -46,7 +46,7 @@ async def read_together(
         StoreUnavailable: one cannot be asked, is a Cluster, or does not fork in time.
     """
     async with contextlib.AsyncExitStack() as stack:
-        # A server that two roles share is read once, and written twice.
+        # A server with two roles is read once and written twice.
         sources: dict[str, _Source] = {}
         targets: dict[str, list[BinaryIO]] = {}
         for role, url in urls.items():
@@ -95,7 +95,7 @@ class _Source:
 
     async def fork(self) -> None:
         async with self.server.errors():
-            # As a replica of before 2.8 says it: it then forks at once and tells the length first.
+            # The request of a replica before 2.8: Redis forks at once and sends the length first.
             await self._connection.send_command("SYNC", check_health=False)
 
     async def forked(self) -> bool:
@@ -139,7 +139,7 @@ class _Source:
         return data
 
     def _reader(self) -> asyncio.StreamReader:
-        # redis-py reads replies alone, and this is none.
+        # redis-py only reads replies, and this is none.
         reader: asyncio.StreamReader = self._connection._reader  # noqa: SLF001
         return reader
 
@@ -169,7 +169,7 @@ async def _fork_together(sources: Sequence[_Source]) -> None:
                     break
                 await asyncio.sleep(_LOOK_SECONDS)
     finally:
-        # Beyond it the first server may have gone on before the last had forked.
+        # Later, the first server may have continued before the last one forked.
         late = time.monotonic() - began > _PAUSE_SECONDS
         for source in sources:
             with contextlib.suppress(StoreUnavailable):

@@ -131,7 +131,7 @@ def _backup(options: BackupOptions) -> None:
         absent = pack(home, folder / "installation.age", lock, passphrase)
         write_manifest(folder, version("hubbub"))
     except BaseException as error:
-        shutil.rmtree(folder, ignore_errors=True)  # half a backup is none
+        shutil.rmtree(folder, ignore_errors=True)  # an incomplete backup is removed
         if isinstance(error, StoreUnavailable) and url_of(home, "aggregator"):
             raise ServiceUnavailable(nothing_runs(home)) from error
         if isinstance(error, OSError):

@@ -13,7 +13,7 @@ from hubbub.query_results import columns_of, percentile_sentences, rows
 
 Answer = Mapping[str, Any]
 
-# More rows than this are for a file, not for eyes.
+# Larger tables belong in a file.
 _ROWS: Final = 60
 _NEVER: Final = 2.0
 

@@ -18,7 +18,7 @@ from hubbub.programs.command_line import command
 from hubbub.programs.options import Exclusive, argument, option, options
 from hubbub.programs.unreadable import unreadable
 
-# More than an editor lists with profit; beyond them the client alone tells which are right.
+# An editor's list of more values is useless; beyond, only the client checks values.
 _MAX_LITERALS: Final = 256
 _FIRST_LINE: Final = '"""Metrics of the catalog, made by `hubbub catalog codegen`; do not edit."""'
 _MODULE: Final = Exclusive(required=True)

@@ -33,7 +33,7 @@ from hubbub.programs.unwritable import refuse_unwritable
 
 _SCHEMA: Final = "metrics.schema.json"
 _YEAR: Final = timedelta(days=365)
-# So many reports, and the device says no more of this metric: seven weeks of a daily one.
+# After this many reports the device stops reporting the metric: seven weeks of a daily one.
 _LIFETIME_REPORTS: Final = 50
 _ENDS_AND_PARTS: Final = 3
 _KIND: Final = "number"
@@ -221,7 +221,7 @@ def _tables(text: str, kind: str) -> Mapping[str, object]:
     try:
         tables = parse_toml(text).get(kind, {})
     except ValueError:
-        return {}  # which the check tells better
+        return {}  # the check has a clearer message
     return tables if isinstance(tables, dict) else {}
 
 

@@ -10,7 +10,7 @@ from hubbub.catalog.experiments import experiments_of
 from hubbub.catalog.models.learning import Learning
 
 FIRST_LINE: Final = "// Metrics of the catalog, made by `hubbub catalog codegen`; do not edit."
-# More than an editor lists with profit; beyond them the client alone tells which are right.
+# An editor's list of more values is useless; beyond, only the client checks values.
 _MAX_LITERALS: Final = 256
 _REPORT: Final = """
 /** Reports one value of a metric; what is no metric, or none of its values, does not compile. */

@@ -22,7 +22,7 @@ class CompletionOptions:
     "zsh: hubbub completion zsh > a file _hubbub in a folder of $fpath.",
 )
 def _completion(options: CompletionOptions) -> None:
-    import shtab  # noqa: PLC0415 of no use to any other command
+    import shtab  # noqa: PLC0415 no other command needs it
 
     from hubbub.cli.main import whole_parser  # noqa: PLC0415 it imports every command, us too
 

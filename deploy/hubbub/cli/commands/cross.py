@@ -21,7 +21,7 @@ from hubbub.query_results import (
 
 Answer = Mapping[str, Any]
 
-# More cells than this are for a file, not for eyes.
+# Larger tables belong in a file.
 _CELLS: Final = 50
 _MARK: Final = "*"
 # Between two columns, and before the first.

@@ -29,7 +29,7 @@ from hubbub.keys.issuer import make_token_key, take_token_public
 from hubbub.programs.command_line import command
 from hubbub.programs.options import Group, argument, option, options
 
-# As the containers of deploy/compose call each other; the chart's services go by --host.
+# The containers' names in deploy/compose; the chart's services are named by --host.
 _NAMES: Final = {
     "shuffler": ("shuffler",),
     "aggregator": ("aggregator",),
@@ -115,10 +115,10 @@ def _run(options: InitOptions) -> None:
         if options.trust:
             trust_other(folder / "tls", options.trust)
         _settle(folder, ("shuffler",), options.peer)
-    elif party == "issuer":  # nothing of a report is ever there
+    elif party == "issuer":  # it never contains data of reports
         _refuse_made(folder)
         make_token_key(folder / "keys")
-        # Its own certificate is of an authority that devices believe already.
+        # Devices already trust the authority of its certificate.
         _certify(folder, names_by_role(options.host), ("redis",))
         _settle(folder, ("issuer",))
     else:

@@ -34,7 +34,7 @@ from hubbub.programs.options import argument, option, options, read_named_path
 from hubbub.signing.log.witnesses import WITNESS_KEY, make_witness
 from hubbub.tokens import TOKEN_KEY
 
-_MAX_DAYS: Final = 36_600  # a hundred years: calendars end, too
+_MAX_DAYS: Final = 36_600  # a hundred years
 _DAY: Final = EPOCH_SECONDS["day"]
 
 
@@ -42,7 +42,7 @@ _DAY: Final = EPOCH_SECONDS["day"]
 class LifetimeOptions:
     """Options for the number of opening keys, and the days of each."""
 
-    # Ten years; and a bundle carries all keys.
+    # Ten years, since a bundle contains all keys.
     days: int = option(
         "days for which one key is used (%(default)s)",
         default=DEFAULT_DAYS,

@@ -23,7 +23,7 @@ from hubbub.errors.printable import visible
 from hubbub.programs.command_line import command
 from hubbub.programs.options import option, options
 
-# More rows than this are for a file, not for eyes; the rest is in json.
+# Larger tables belong in a file; json has all rows.
 _ROWS: Final = 50
 _ON: Final = "Through hubbub this device reports only what the table below lists."
 _OFF: Final = "Reporting is switched off: nothing leaves this device through hubbub."

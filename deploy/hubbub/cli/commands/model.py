@@ -88,7 +88,7 @@ def _publish(options: ModelOptions) -> int:
         except ServiceUnavailable as error:
             if options.every is None:
                 raise
-            if str(error) != failing:  # once, however long it lasts
+            if str(error) != failing:  # once, however long it takes
                 say(str(error))
             failing = str(error)
         if options.every is None:

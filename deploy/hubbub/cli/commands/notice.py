@@ -20,11 +20,11 @@ from hubbub.signing.log.logging_bundles import LOG, add_to_log, refuse_lost_log
 from hubbub.signing.sign_bundle import sign_notice
 
 _DAYS: Final = 30
-# A device that is asked nothing hears of no other notice until this one is over.
+# A device without metrics sends nothing, so it gets no other notice before this one ends.
 _LONGEST_DAYS: Final = 400
 _DAY: Final = 86_400
 _OUT: Final = Path("notice.hubbub")
-# What held in an epoch of which reports may still be drawn: the one that runs, of any length.
+# Rules of epochs whose reports may still be drawn: the running ones of any length.
 _REMEMBERED_SECONDS: Final = 2 * max(EPOCH_SECONDS.values())
 
 

@@ -41,7 +41,7 @@ from hubbub.simulation.totals_of_plan import check_rank_goal, rank_error, simula
 
 _BAR: Final = 20
 _POINTS: Final = 25
-# The minimum batch of a metric that is not written yet: of more, effects show a little sooner.
+# The minimum batch of a planned metric; a larger one shows effects a little sooner.
 _FEWEST: Final = 100
 
 

@@ -143,7 +143,7 @@ def _effect_of_model(metric: Metric, options: AttackOptions, fake: float) -> dic
         "fake_for_1_percent": 0.01 / worth,
     }
     if options.simulate:
-        # Along what lies between all axes.
+        # Along the diagonal between all axes.
         every = (float(words_of(codes, at).sum(axis=1).max()) for at in range(codes.books))
         sent = max(every) / UNIT / codes.dimensions / codes.reach
         effect["measured"] = fake * sent

@@ -14,8 +14,8 @@ from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
 
 _EPSILONS: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
-# Of a round's mean direction, whose length is at most 1: at the one a model is about as good as
-# one of central training, at the other it is still good in few rounds; decision 0219.
+# Noise of a round's mean direction, whose length is at most 1: below the first limit a model is
+# about as good as central training; below the second it is still good in few rounds; decision 0219.
 _FINE: Final = 0.05
 _ENOUGH: Final = 0.2
 _ROUNDS: Final = 8

@@ -195,7 +195,7 @@ def _together(records: Sequence[Document], delta: float) -> dict[str, Any]:
         for epoch in line["epochs"]
     }
     events = [*paid, *crowds.values()]
-    # Below what they fail with together nothing can be said.
+    # No statement holds with a smaller delta than that of all releases together.
     delta = max(delta, 2 * sum(event.delta for event in events))
     composition = compose(events, delta)
     return {"delta": delta, "basic": composition.basic, "best": composition.best}

@@ -83,7 +83,7 @@ def _watch_law(connection: Connection, every_seconds: float, *, whole: bool = Fa
     def look() -> tuple[object, Callable[[], None]]:
         try:
             law = connection.status().document
-        except ServiceUnavailable as error:  # it comes back, or whoever watches ends this
+        except ServiceUnavailable as error:  # it comes back, or the watching person ends this
             message = f"{error}{_WAITS}"
             return message, lambda: say(message)
         now = time.monotonic(), int(law["total"]["counted"])
@@ -104,7 +104,7 @@ def _watch_what_comes(connection: Connection, every_seconds: float) -> int:
     """Shows single reports in development; in production, which stores none, the law."""
     try:
         arrivals = _watched(connection, 0)
-    except ServiceUnavailable:  # the law waits until it comes back
+    except ServiceUnavailable:  # the balance waits until it comes back
         return _watch_law(connection, every_seconds)
     if not arrivals["notice"]:
         return _watch_law(connection, every_seconds)
@@ -156,7 +156,7 @@ def watch_arrivals(answer: Found, after: Callable[[int], Found], every_seconds: 
         time.sleep(every_seconds)
         try:
             answer, message = after(last), ""
-        except ServiceUnavailable as error:  # it comes back, or whoever watches ends this
+        except ServiceUnavailable as error:  # it comes back, or the watching person ends this
             answer = {"arrivals": []}
             if str(error) != message:
                 message = str(error)
@@ -172,7 +172,7 @@ def _line(arrival: Mapping[str, Any]) -> str:
     )
 
 
-# More streams than this do not fit a screen; those that ask for a look come first.
+# More streams do not fit a screen; those that need attention come first.
 _STREAMS: Final = 12
 _UNSURE: Final = ("pooled", "in_flight", "rejected", "withheld")
 

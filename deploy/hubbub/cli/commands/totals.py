@@ -85,7 +85,7 @@ def _verify(options: TotalsOptions) -> int:
 
 @command("totals estimates", text="make the table of estimates from files of totals, without Redis")
 def _estimates(options: EstimatesOptions) -> int:
-    # Each epoch is a question of its own, and a listing of a year takes longer than its answer.
+    # Each epoch is a separate query, and listing a year of files takes longer than one.
     files, bundle = totals_at(options.place, options.bundle, fresh_seconds=LISTED_SECONDS)
     query = QueryEngine(bundle, files)
     table = EstimatesTable(Place.at(options.to), query.collected)

@@ -35,7 +35,7 @@ _DAY_SECONDS: Final = EPOCH_SECONDS["day"]
 _WEEKEND: Final = 0.9
 _SATURDAY: Final = 5
 _FIRST_DAY: Final = 3  # 1970 began on a Thursday
-# Who holds a Bachelor's degree is drawn so much more rarely on the first day, less so every day.
+# People with a Bachelor's degree are drawn less often on the first day, more often each day.
 _FEWER: Final = 0.2
 _DEGREE: Final = "Bachelors"
 CHANGED_DAYS_AGO: Final = 7
@@ -77,7 +77,7 @@ class _Held:
             places[:moved] = self.names.index(_HOMEPAGE)
         counts = np.bincount(places, minlength=len(self.names)).tolist()
         totals = draw(metric.randomizer, self.codes, counts, chance)
-        # A crowd leaves whole; others leave in batches that are as small as may be.
+        # A crowd leaves as a whole; other streams in the smallest batches.
         batch = totals.reports if metric.central else min(metric.min_batch, totals.reports)
         over = int(epoch_start(epoch + 1, metric.epoch)) - 1
         cells = np.array(totals.cells, dtype=np.int64)
@@ -128,7 +128,7 @@ def write_history(days: Sequence[Day], aggregator_redis: str, shuffler_redis: st
             await connect_redis(shuffler_redis),
         )
         try:
-            # The shuffler's first: until then they would be counted by one that nobody sent.
+            # The shuffler's counters first: the aggregator must not count unsent reports.
             await Pool(counters).restore({day.window: day.totals.counted for day in days})
             store = RedisStore(totals)
             for day in days:

@@ -17,7 +17,7 @@ from hubbub.simulation.devices import Person
 
 _FLUSH_SECONDS: Final = 60.0
 _SHOWN: Final = 3
-_HEX: Final = 16  # of a sealed report: bytes that are shown
+_HEX: Final = 16  # bytes of a sealed report to print
 
 
 @dataclass(frozen=True, slots=True)

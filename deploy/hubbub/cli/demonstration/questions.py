@@ -15,7 +15,7 @@ from hubbub.simulation.devices import Person
 
 _STRINGS: Final = "top_domains.txt.gz"
 _CATALOG: Final = "metrics.toml"
-# Of the catalog. With fewer people, or a quiet day, a crowd must come together as well.
+# Crowd of the catalog, small enough for few people or a quiet day.
 _CROWD: Final = "crowd = 25000"
 _LARGEST_CROWD: Final = 25_000
 _SMALLEST_CROWD: Final = 10

@@ -15,7 +15,7 @@ from hubbub.cli.local.ports import free_port
 from hubbub.cli.local.redis_programs import program_for
 from hubbub.errors import ServiceUnavailable, StateUnusable
 
-# It answers at once, but for what it has kept, which it reads first.
+# It answers at once, unless it has stored data to read first.
 _START_SECONDS: Final = 300.0
 _SETTINGS: Final = re.compile(r"^(port|requirepass) (\S+)$", re.MULTILINE)
 
@@ -48,8 +48,8 @@ class EmbeddedRedis:
             "port": port,
             "requirepass": password,
             "dir": f'"{folder}"',
-            # On disk before it answers. "everysec" may hold a write back while an fsync is slow,
-            # and the demo took no longer this way.
+            # Writes are on disk before the answer. "everysec" may delay a write while an fsync is
+            # slow, and the demo did not take longer this way.
             "appendonly": "yes" if keeps else "no",
             "appendfsync": "always",
             "save": '""',

@@ -49,7 +49,7 @@ ACCOUNTS: Final = "accounts"
 ACCOUNT_KEY: Final = "account.key"
 """Of a run whose catalog names an issuer: the key of the one account that it has."""
 
-# Some three where nothing else runs; who gives up earlier gives up on a machine that is busy.
+# About three on an idle machine; a shorter limit would fail on a busy one.
 _START_SECONDS: Final = 300.0
 _PROBE_SECONDS: Final = 0.05
 
@@ -107,7 +107,7 @@ def _interrupt_once() -> None:
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
-    # Before it is raised: a second Ctrl-C must not meet the lines between it and `stop`.
+    # Set before raising, since a second Ctrl-C must not interrupt the lines before `stop`.
     for number in _ENDING:
         signal.signal(number, _still_ending)
     raise KeyboardInterrupt
@@ -236,7 +236,7 @@ class LocalRun:
         """
         self._catalog = self._here(catalog)
         self.bundle = self._prepare()
-        for child in self._children:  # the aggregator first: it must know what the shuffler takes
+        for child in self._children:  # the aggregator first: it must know the shuffler's streams
             child.reload()
 
     def publish_models(self) -> None:

@@ -9,8 +9,8 @@ import secrets
 import socket
 from typing import Final
 
-# Below those that the system hands out to outgoing connections (32768 on Linux, 49152 elsewhere):
-# one of them may take such a port between our looking and our listening.
+# Below those of outgoing connections (from 32768 on Linux, from 49152 elsewhere), which could take
+# a port between our check and our start.
 _FIRST: Final = 12_000
 _LAST: Final = 32_000
 _HERE: Final = "127.0.0.1"

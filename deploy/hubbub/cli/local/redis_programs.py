@@ -111,7 +111,7 @@ def _data_of(folder: Path) -> Path:
     try:
         manifest = (folder / "appendonlydir" / "appendonly.aof.manifest").read_text("utf-8")
     except OSError:
-        # Redis 6.2 has one append-only file; a server that reads a backup has a dump alone.
+        # Redis 6.2 has one append-only file; a server that reads a backup has only a dump.
         former = folder / "appendonly.aof"
         return former if former.exists() else folder / "dump.rdb"
     base = _BASE.search(manifest)

@@ -20,7 +20,7 @@ from hubbub.catalog import (
     days_of_period,
 )
 
-# Tags are kept until an epoch has been closed for an hour: of so many epochs at once, and so long.
+# Tags are stored until an epoch has been closed for an hour: number of such epochs, and that time.
 _EPOCHS_OF_TAGS: Final = 3
 _SECONDS_OF_TAGS: Final = 3600
 _WHOLE_EPOCHS: Final = 2
@@ -75,7 +75,7 @@ MEASURED: Final = Costs(
     shuffler_us=8.3,
     pool_us=4.2,
     cut_us=13.0,
-    totals_us=7.0,  # in windows of some 10^8, on a busy machine; of 10^6 half
+    totals_us=7.0,  # in windows of about 10^8, on a busy machine; half in windows of 10^6
     pool_bytes=120.0,
     tag_bytes=12.0,
 )
@@ -176,7 +176,7 @@ def needs(
     reports of a device's connection, at least 1.
     """
     rate = peak * sum(kind.a_day for kind in traffic) / _DAY
-    # Just before an epoch that leaves whole is over, and its grace, the next one is there, too.
+    # At the end of a crowd's grace, the reports of the next epoch are stored as well.
     waiting = outage_seconds * rate + _WHOLE_EPOCHS * sum(kind.crowd for kind in traffic)
     pooled = waiting * (costs.pool_bytes + _excess(traffic))
     tags = sum(kind.a_day / _DAY * _kept_seconds(kind) for kind in traffic)

@@ -14,7 +14,7 @@ from hubbub.mechanisms.gradient_size import check_size, dimensions_of
 from hubbub.mechanisms.vector_codes import VectorCodes, words_for
 from hubbub.privacy.crowd import ExactAccountant
 
-# Rounds, and how many a device is in; decision 0219.
+# Number of rounds, and of a device's rounds; decision 0219.
 _WAYS: Final = ((8, 1), (8, 2), (12, 4), (20, 4), (40, 8))
 # Standard deviations: fewer people than that are in a round with a chance below one in a million.
 _SURELY: Final = 5.0

@@ -28,7 +28,7 @@ from hubbub.query_results import (
 Answer = Mapping[str, Any]
 Intervals = Sequence[tuple[float, float, float]]
 
-# More rows than this are for a file, not for eyes; the rest is in json, csv and parquet.
+# Larger tables belong in a file; json, csv and parquet have all rows.
 _ROWS: Final = 50
 _PICTURE: Final = " "
 _ABOVE_SPARKS: Final = "by epoch"

@@ -36,7 +36,7 @@ def chosen_metrics(catalog: Catalog, path: Path, names: Collection[str]) -> list
 
 
 def _said(path: Path) -> str:
-    with suppress(OSError):  # which who reads it tells
+    with suppress(OSError):  # the caller reports it
         if _CROWD in path.read_bytes():
             return (
                 "working out what crowds hide, which may take half a minute (large ones with "

@@ -18,14 +18,14 @@ _PIPE_WIDTH = 160
 _TEXT_WIDTH = 80
 _LONGEST = 200
 _SET_IN = "  "
-# Texts go on in the next line in no less; names, which stand first, are rather whole.
+# Least width of a wrapped text; names, in the first column, are not wrapped.
 _SHORTEST_TEXT = 14
 _SHORTEST_NAME = 24
 
 
 def say(line: str) -> None:
     """Prints lines to standard output, with control characters made visible."""
-    print(visible_lines(line), flush=True)  # noqa: T201 this is the command line; a pipe hears it now
+    print(visible_lines(line), flush=True)  # noqa: T201 this is the command line; flushed for pipes
 
 
 def say_json(document: Any) -> None:
@@ -91,7 +91,7 @@ def table(
     ]
     layout = fitted(columns, width)
     if not layout and not sys.stdout.isatty():
-        # A pipe has no edge.
+        # A pipe has no width.
         layout = fitted(columns, sum(column.widest + 3 for column in columns) + 1)
     lines = [_bold(line) for line in wrapped(visible(title), width)]
     if layout:
@@ -176,7 +176,7 @@ def _shown(text: str) -> str:
 # A column has a space on either side, and one between it and the next; the table one before all.
 _AROUND: Final = 3
 _BETWEEN: Final = "   "
-# Letters without a place of their own: accents, joiners, what chooses between two pictures.
+# Characters of width 0: accents, joiners, variation selectors.
 _WITHOUT_ROOM: Final = frozenset({"Mn", "Me", "Cf"})
 
 

@@ -177,7 +177,7 @@ class AnswerOptions:
         if self.service.url:
             raise BadParameter("--totals is in place of a service: leave --url out")
         try:
-            from hubbub.history import open_totals  # noqa: PLC0415 of extras that others need not
+            from hubbub.history import open_totals  # noqa: PLC0415 needs extras
         except ModuleNotFoundError as error:
             missing = (error.name or "").partition(".")[0]
             raise MissingDependency(

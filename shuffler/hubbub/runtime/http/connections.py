@@ -16,9 +16,9 @@ _log: Final = logging.getLogger("hubbub.runtime")
 
 # An idle connection costs a file and some memory.
 _MAX = 2000
-# A browser opens six, and of some people all have the same address.
+# A browser opens six, and many people may share an address.
 _MAX_OF_ADDRESS = 200
-# Limit of all bodies that arrive or are worked on: eight of the largest submissions, a hundred
+# Limit of all bodies that arrive or are processed: eight of the largest submissions, a hundred
 # thousand reports, whatever the limits of addresses.
 _MAX_RECEIVED_BYTES = 16 << 20
 

@@ -14,8 +14,8 @@ _REQUEST_SECONDS: Final = 10.0
 _ANSWER_SECONDS: Final = 60.0
 # Without a request: longer than uvicorn's own limit, which any byte ends.
 _IDLE_SECONDS: Final = 70.0
-# A request's head, of which a browser sends a tenth; and whatever else of a request is no body,
-# as the framing of chunks. httptools keeps all of it, without a limit.
+# Limit of a request's head, ten times a browser's, and of all else besides the body, as the framing
+# of chunks. httptools itself has no limit.
 _LARGEST_HEAD_BYTES: Final = 16 << 10
 # Bytes of a body per allowed byte of framing: chunks of one byte cost 30 times that.
 _BODY_OF_FRAME: Final = 8
@@ -46,9 +46,9 @@ class DeviceConnection(HttpToolsProtocol):
         self._asked_for = asked_for
         self._timer: asyncio.TimerHandle | None = None
         self._in_request = self._in_head = False
-        self._frame_bytes = 0  # of a request: those received that are no body, above its share
+        self._frame_bytes = 0  # received bytes of a request besides its body, above their share
         self._is_last = False  # whether the connection ends with the answer under way
-        self.address = ""  # of IPv6 the network: who has one address there has 2**64
+        self.address = ""  # for IPv6 the network: each host has 2**64 addresses
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as its base has it
         """Counts the connection, and waits for a request."""
@@ -124,7 +124,7 @@ class DeviceConnection(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuses bytes that are not HTTP; they may be the rest of a request being answered."""
-        # A misplaced request does not take the answer of the one before it.
+        # A misplaced request does not suppress the answer to the previous one.
         if not self._is_last and self._give_up_answer():
             super().send_400_response(msg)
 
@@ -141,7 +141,7 @@ class DeviceConnection(HttpToolsProtocol):
     def _watch(self) -> None:
         """Limits the time to wait for an answer to be read, or for another request."""
         if self._in_request:
-            return  # its own time runs since its first byte
+            return  # its own limit runs since its first byte
         seconds = _ANSWER_SECONDS if self.flow.write_paused else _IDLE_SECONDS
         if self.flow.write_paused or self.cycle is None or self.cycle.response_complete:
             self._connections.wait(self, self.address)

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from hubbub.runtime.http.connections import OpenConnections, among, network_of
 
-_BEGINNING: Final = 12  # bytes, by which the versions are told apart; no header is shorter
+_BEGINNING: Final = 12  # bytes that distinguish the versions; no header is shorter
 _VERSION_1: Final = b"PROXY "
 _LONGEST_1: Final = 107
 _VERSION_2: Final = b"\r\n\r\n\x00\r\nQUIT\n"
@@ -97,7 +97,7 @@ async def _version_2(receive: Read) -> Caller | None:
 _log: Final = logging.getLogger("hubbub.runtime")
 
 _HEADER_SECONDS: Final = 10.0
-# A handshake begins with what the client says: one that is there says it at once.
+# A handshake begins with the client's message, which a live client sends at once.
 _SILENT_SECONDS: Final = 5.0
 # Pause if no file is left for another connection, as in asyncio.
 _PAUSE_SECONDS: Final = 1.0
@@ -171,7 +171,7 @@ class Listener:
 
     def close(self) -> None:
         """Stops listening, and closes connections whose header or handshake is unfinished."""
-        # At once: doors that share an address get what would else wait here, and be cut off.
+        # At once: others on this address then get the connections that would wait here.
         asyncio.get_running_loop().remove_reader(self._listening)
         self._listening.close()
         for task in self._tasks:
@@ -236,7 +236,7 @@ class Listener:
     ) -> None:
         try:
             await self._serve(connection, caller, arrived)
-        except OSError:  # no TLS, or none in time: a stranger's doing
+        except OSError:  # no TLS, or none in time: not our fault
             connection.close()
 
     def _refuse(self) -> None:

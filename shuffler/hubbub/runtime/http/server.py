@@ -70,7 +70,7 @@ class HttpDoor:
             ws="none",
             proxy_headers=False,
             log_config=None,
-            # uvicorn logs only what strangers do, which we count.
+            # uvicorn's log only concerns strangers, whose failures we count.
             log_level="critical",
             access_log=False,
             server_header=False,
@@ -114,7 +114,7 @@ class HttpDoor:
             connection.shutdown()
         if self._state.tasks:
             await asyncio.wait(self._state.tasks, timeout=grace_seconds)
-        await asyncio.sleep(0)  # what is answered is written
+        await asyncio.sleep(0)  # answers are written
         for connection in list(connections):
             if not connection.transport.is_closing():
                 connection.transport.abort()
@@ -122,7 +122,7 @@ class HttpDoor:
     def renew(self) -> None:
         """Loads the folder's certificate anew, for new connections. Raises KeysUnusable."""
         if self._tls and self._context:
-            self._tls.server_context(mutual=False)  # says what is wrong, if anything is
+            self._tls.server_context(mutual=False)  # raises if the address is invalid
             self._context.load_cert_chain(*self._tls.pair)
 
     def allow_connections(self, of_address: int) -> None:
@@ -146,8 +146,8 @@ class HttpDoor:
 
 def _context(tls: TlsFolder) -> ssl.SSLContext:
     context = tls.server_context(mutual=False)
-    # PRIVACY: a ticket that a device shows again links its visits, whatever its address is by then;
-    # before TLS 1.3 there are sessions besides, which Python cannot forbid.
+    # PRIVACY: a ticket that a device presents again links its visits, even from other addresses;
+    # before TLS 1.3 there are also sessions, which Python cannot disable.
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.num_tickets = 0
     context.set_alpn_protocols(["http/1.1"])

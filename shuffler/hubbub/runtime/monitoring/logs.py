@@ -12,7 +12,7 @@ from typing import Any, Final
 from hubbub.errors.printable import visible_lines
 
 FORMATS: Final = ("text", "json")
-# gRPC says so, with a traceback, of every caller that was gone when its answer was sent.
+# gRPC logs this, with a traceback, for every caller that disconnected before its answer.
 _GONE: Final = "ExecuteBatchError"
 _FACTS: Final = "hubbub_facts"
 

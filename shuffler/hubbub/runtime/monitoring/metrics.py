@@ -142,9 +142,9 @@ def _newest(counts: Law) -> list[Window]:
 
 _log: Final = logging.getLogger("hubbub.runtime")
 
-# From the connection to the end of the answer; the law is waited for 5 of them.
+# From the connection to the end of the answer, including up to 5 for the balance.
 _SECONDS: Final = 15.0
-# So many connections at once; for one more the oldest gives way.
+# Largest number of connections; above that the oldest is closed.
 _CONNECTIONS: Final = 64
 
 
@@ -168,7 +168,7 @@ def serve_scrapes(
 
     class Handler(MetricsHandler):
         def parse_request(self) -> bool:
-            # Half a request of a connection that we ended looks like a whole one.
+            # After we end a connection, half a request looks complete.
             return super().parse_request() and server.has(self.client_address)
 
         def do_GET(self) -> None:  # noqa: N802 named by http.server
@@ -227,7 +227,7 @@ class _Server(ThreadingTCPServer):
         """Serves the connection, in a thread of its own."""
         connection = self._open.get(client_address)
         if connection is None:
-            return  # it gave way already
+            return  # it is closed already
         try:
             if self.context:
                 connection.line = self.context.wrap_socket(

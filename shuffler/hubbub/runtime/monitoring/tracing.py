@@ -38,7 +38,7 @@ def start_tracing(role: str, environment: Mapping[str, str]) -> None:
             f"{_WHERETO[0]} is set, and OpenTelemetry is not installed: unset it, or "
             f"{install_with('tracing')}"
         ) from None
-    # Its name and nothing of the host: a collector adds what its operator wants to know.
+    # Only the service's name: a collector adds data of the host if its operator wants it.
     provider = TracerProvider(resource=Resource({"service.name": f"hubbub-{role}"}))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     _tracer = provider.get_tracer("hubbub")

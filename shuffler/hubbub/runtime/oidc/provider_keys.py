@@ -36,7 +36,7 @@ _FAULTS: Final = (
     RecursionError,
 )
 _FRESH_SECONDS: Final = 3600.0
-# An unknown key's name, which anybody may write, has us ask no more often, whatever came of it.
+# Least time between requests, since anybody can send the name of an unknown key.
 _APART_SECONDS: Final = 10.0
 _ENDPOINTS: Final = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 _WELL_KNOWN: Final = "/.well-known/openid-configuration"

@@ -14,7 +14,7 @@ from joserfc.jws import JWSRegistry
 from hubbub.errors import AccessRefused
 from hubbub.errors.printable import visible
 
-# Signatures by a key that the provider alone has; none by a secret that both know.
+# Only signatures by a key that the provider alone has; none by a shared secret.
 ALGORITHMS: Final = (
     "RS256",
     "RS384",
@@ -31,7 +31,7 @@ ALGORITHMS: Final = (
 LEEWAY_SECONDS: Final = 60
 """So far two clocks may be apart."""
 
-# What a program may show: neither a notice that somebody logged out, nor an answer in a token.
+# Types of accepted tokens: neither logout notices nor token responses.
 _TYPES: Final = {"", "jwt", "at+jwt", "application/at+jwt"}
 _LONGEST: Final = 200
 

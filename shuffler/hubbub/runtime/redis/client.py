@@ -44,7 +44,7 @@ _log: Final = logging.getLogger("hubbub.redis")
 
 _OLDEST: Final = (6, 2)  # of those that the tests run on
 _TIMEOUT_SECONDS: Final = 10.0
-# Started together with us, it may be a moment later.
+# A Redis that starts together with this service may need a moment longer.
 _START_SECONDS: Final = 3.0
 _PAUSE_SECONDS: Final = 0.1
 
@@ -114,7 +114,7 @@ def _client(url: str) -> redis.asyncio.Redis:
         options["connection_class"] = RoleConnection
     pool = ConnectionPool(
         **options,
-        # Once more at once, for a connection that went stale. Whoever calls us goes on trying.
+        # Retries once, at once, for a stale connection. Callers retry further.
         retry=Retry(NoBackoff(), 1),
     )
     return redis.asyncio.Redis.from_pool(pool)
@@ -128,9 +128,9 @@ def _cluster(urls: Sequence[str]) -> RedisCluster:
         **options,
         ssl=secured,
         startup_nodes=[ClusterNode(str(node.hostname), node.port or 6379) for node in nodes],
-        # We begin again ourselves: a second try of its own would forget whom it was to ask.
+        # This code retries: redis-py's own retry would forget the node to ask.
         retry=Retry(NoBackoff(), 0),
-        # Half a Cluster serves its half.
+        # A partly reachable Cluster serves its reachable part.
         require_full_coverage=False,
     )
     return as_role(cluster) if secured else cluster
@@ -151,7 +151,7 @@ def _addresses(url: str) -> list[str]:
         for redis_url in urls:
             _check_url(redis_url)
     except (ValueError, TypeError):
-        # The parser's own words could quote a password.
+        # The parser's own text could contain a password.
         raise StoreUnavailable(f"the Redis URL is invalid; {_REMEDY}") from None
     return urls
 

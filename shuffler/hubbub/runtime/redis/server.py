@@ -71,7 +71,7 @@ def script(text: str, keys: Sequence[str], arguments: Iterable[Any] = ()) -> Com
 
 
 _REPLICA_MS: Final = 5000
-# A Cluster that moves a slot, or loses a node, is asked again for so long.
+# Time for retries while a Cluster moves a slot or replaces a node.
 _MOVING_SECONDS: Final = 2.0
 _PAUSE_SECONDS: Final = 0.1
 _MOVING: Final = (
@@ -170,7 +170,7 @@ class RedisServer:
         """The INFO of every node that takes writes."""
         if isinstance(self.client, RedisCluster):
             nodes = await self.client.info(*section, target_nodes=RedisCluster.PRIMARIES)
-            # Of one node it comes alone, of several by their names.
+            # One node returns a single value, several nodes return values by name.
             return [nodes] if "redis_version" in nodes else list(nodes.values())
         return [await self.client.info(*section)]
 
@@ -230,14 +230,14 @@ class RedisServer:
         try:
             yield
         except (RedisError, RedisClusterException, OSError) as error:
-            # From inside a script of an older Redis both come as text alone.
+            # Scripts of an older Redis return both as text.
             if isinstance(error, OutOfMemoryError) or "OOM command not allowed" in str(error):
                 raise StoreFull(
                     f"Redis at {self._shown} is full; raise its maxmemory, or let it drain"
                 ) from error
             read_only = isinstance(error, ReadOnlyError) or "READONLY" in str(error)
             if read_only and not isinstance(self.client, RedisCluster):
-                # A replica now: ask anew who is not.
+                # It is a replica now: look for the primary again.
                 await self.client.connection_pool.disconnect(inuse_connections=False)
             raise StoreUnavailable(
                 f"Redis at {self._shown}: {_said(error)}; "

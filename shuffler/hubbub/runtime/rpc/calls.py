@@ -17,17 +17,17 @@ import grpc.aio
 
 from hubbub.runtime.rpc.refusal import Trailers, come_back
 
-# Each keeps its head and its first window in memory: 64 KiB, whatever we announce, of who does not
-# confirm it.
+# Each call keeps its head and its first window in memory: 64 KiB for clients that do not confirm
+# our smaller window.
 _MAX_ARRIVING: Final = 128
 _MAX_WORKED_ON: Final = 256
-# Of the messages being read, and as much again of those that are worked on.
+# Memory of messages being read; those being processed may take as much again.
 _MAX_MESSAGES_BYTES: Final = 16 << 20
-# Where messages are so large that fewer fit: callers with certificates or tokens.
+# For services with large messages, whose callers have certificates or tokens.
 _MIN_READ_AT_ONCE: Final = 4
-# How fast the largest message must come while other calls wait to be read.
+# Least rate of the largest message while other calls wait to be read.
 _HURRIED_BYTES_PER_SECOND: Final = 4 << 20
-# Refused for being too many; by then most calls have ended.
+# Delay in a refusal of too many calls; most calls have ended by then.
 _WAIT_SECONDS: Final = 1.0
 
 Context = grpc.aio.ServicerContext[Any, Any]

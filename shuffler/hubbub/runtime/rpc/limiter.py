@@ -15,15 +15,15 @@ from ipaddress import IPv6Address, ip_address
 from socket import AF_INET, inet_ntop, inet_pton
 from typing import Final
 
-# A home of IPv6 is given 256 networks of 64 bits, and chooses among their addresses.
+# A home with IPv6 has up to 256 networks of 64 bits, and chooses among their addresses.
 _IPV6_NETWORK: Final = 56
 _SWEEP_SECONDS: Final = 30.0
-# Where there is no place for a new one, we look sooner who owes nothing any more.
+# If a table is full, entries that have expired are removed earlier than usual.
 _SWEEP_FULL_SECONDS: Final = 1.0
 _MAX_CALLERS: Final = 100_000
 _OTHERS: Final = "others"
 
-_IPV4: Final = re.compile(r"(((\d+\.)\d+\.)\d+\.)\d+", re.ASCII)  # of 24, 16 and 8 bits
+_IPV4: Final = re.compile(r"(((\d+\.)\d+\.)\d+\.)\d+", re.ASCII)  # prefixes of 24, 16 and 8 bits
 _IPV6: Final = re.compile(r"((([0-9a-f]{4})[0-9a-f]{4})[0-9a-f]{4})[0-9a-f]{2}")  # 48, 32, 16
 
 _Buckets = dict[str, tuple[float, float]]  # caller -> (tokens gone, at this time)

@@ -23,14 +23,14 @@ from hubbub.wire.v1.methods import add_service
 # Linux' own list, of this network alone: local and remote address, then the state; 01 is open.
 _LISTS: Final = (Path("/proc/self/net/tcp"), Path("/proc/self/net/tcp6"))
 _OPEN: Final = rb"^ *\d+: [0-9A-F]+:%04X [0-9A-F]+:[0-9A-F]{4} 01 "
-# Several batches of the largest payloads; what a device may send is limited far below, in Submit.
+# Several batches of the largest payloads; Submit limits devices to much less.
 LARGEST_MESSAGE_BYTES: Final = 64 << 20
-# Unless told otherwise; a device gives up its call after as much.
+# Default; a device ends its call after the same time.
 _ARRIVE_SECONDS: Final = 10.0
 _CALLS_OF_CONNECTION: Final = 100
 _HANDSHAKE_SECONDS: Final = 5.0
-# A connection without a call is ended after so long, and sooner where they are limited: who keeps
-# others out then needs as many handshakes a second as would also fill a processor.
+# An idle connection ends after this time, and sooner if connections are limited: an attacker who
+# wants to keep others out then needs enough handshakes a second to fill a processor anyway.
 _IDLE_SECONDS: Final = 60.0
 _IDLE_OF_LIMITED_SECONDS: Final = 5.0
 # What a call may send before its message is read: most submissions. gRPC's own is up to 16 MiB.
@@ -40,7 +40,7 @@ _UNREAD_BYTES: Final = 16 << 10
 _READ_BYTES: Final = 16 << 10
 _HEADS_AT_ONCE: Final = 2
 _UNSEEN_CALLS: Final = 128
-# A connection that is to end ends with its calls, and their calls end after so long.
+# A closing connection ends with its calls, at the latest after this time.
 _LEAVE_SECONDS: Final = 90.0
 _ALWAYS: Final[tuple[tuple[str, int], ...]] = (
     # A second service on a taken port must fail, not share its callers.
@@ -157,7 +157,7 @@ class Server:
         first = tls.server_configuration(mutual=self._mutual)
         return grpc.dynamic_ssl_server_credentials(
             first,
-            renewed,  # type: ignore[arg-type]  # None is gRPC's own word for "no newer ones"
+            renewed,  # type: ignore[arg-type]  # gRPC uses None for "no newer ones"
             require_client_authentication=self._mutual,
         )
 
@@ -203,7 +203,7 @@ def channel(address: str, role: str, *, tls: TlsFolder | None) -> grpc.aio.Chann
         ("grpc.max_receive_message_length", LARGEST_MESSAGE_BYTES),
         # A peer that restarts is back within a second; waiting longer only delays.
         ("grpc.max_reconnect_backoff_ms", 1000),
-        # A name may be of several: each is called in turn.
+        # A name may have several addresses, which are called in turn.
         ("grpc.service_config", '{"loadBalancingConfig": [{"round_robin": {}}]}'),
     ]
     if tls is None:

@@ -68,7 +68,7 @@ class Strict(grpc.aio.ServerInterceptor):
             return None
         behave: Callable[..., Any] = handler.unary_unary
         parse = handler.request_deserializer
-        # A service without room is not a sick one.
+        # A service without room is still healthy.
         health = handler_call_details.method.startswith(_HEALTH)
 
         async def call(_requests: object, context: Context) -> Any:
@@ -95,7 +95,7 @@ class Strict(grpc.aio.ServerInterceptor):
                 return await behave(request, context)
             except grpc.aio.AbortError:
                 raise
-            except Exception as error:  # noqa: BLE001 the boundary to whoever calls us
+            except Exception as error:  # noqa: BLE001 the boundary to callers
                 log_fault(_log, handler_call_details.method, error)
                 await context.abort(grpc.StatusCode.INTERNAL, "a fault of ours; see our log")
 
