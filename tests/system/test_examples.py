@@ -42,23 +42,27 @@ def _load(name: str) -> ModuleType:
 
 
 @pytest.fixture
-def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bundle that asks which database a server is set up with, where both web apps look."""
-    catalog = CATALOG.replace("metrics.theme", "metrics.database").replace(
-        'values = ["light", "dark", "system"]', 'values = ["sqlite", "postgres", "mysql"]'
-    )
+def app_bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bundle, and the settings of both web apps, where they look."""
     start = (int(now()) // DAY - 14) * DAY
-    monkeypatch.setenv("HUBBUB_BUNDLE", str(make_signed(tmp_path, catalog, start=start).path))
-    monkeypatch.setenv("DATABASE", "postgres")
+    monkeypatch.setenv("HUBBUB_BUNDLE", str(make_signed(tmp_path, CATALOG, start=start).path))
+    monkeypatch.setenv("PERSONS", str(tmp_path / "persons.sqlite3"))
+    monkeypatch.setenv("PERSONS_KEY", "ab" * 32)
+    monkeypatch.setenv("REDIS_URL", "redis://127.0.0.1:1")
 
 
-@pytest.mark.usefixtures("database")
-def test_the_flask_app_counts_its_server_once_however_many_visit(hubbub_reports: Captured) -> None:
+@pytest.mark.usefixtures("app_bundle")
+def test_the_flask_app_counts_each_visitor_once(hubbub_reports: Captured) -> None:
     app = _load("flask_app").create_app()
-    for _visitor in range(3):
-        assert app.test_client().get("/").text == "a page"
-    assert hubbub_reports.values("database") == ["postgres"]
-    assert hubbub_reports.reports[-1].outcome is Outcome.ALREADY_REPORTED
+    ann, bob = app.test_client(), app.test_client()
+    for browser, theme in ((ann, "dark"), (bob, "light"), (ann, "light")):
+        assert browser.post(f"/theme/{theme}").text == theme
+    assert hubbub_reports.values("theme") == ["dark", "light"]
+    assert hubbub_reports.reports.pop().outcome is Outcome.ALREADY_REPORTED
+    eve = app.test_client()
+    assert eve.post("/no").text == "nothing is sent of you"
+    eve.post("/theme/dark")
+    assert hubbub_reports.reports.pop().outcome is Outcome.DISABLED
 
 
 def test_the_devices_of_the_model_of_the_docs_each_tell_once(tmp_path: Path) -> None:
@@ -84,16 +88,17 @@ def test_the_devices_of_the_model_of_the_docs_each_tell_once(tmp_path: Path) -> 
     assert waiting == []
 
 
-@pytest.mark.usefixtures("database")
-def test_the_fastapi_app_counts_its_server_once_however_many_visit(
-    hubbub_reports: Captured,
-) -> None:
+@pytest.mark.usefixtures("app_bundle")
+def test_the_fastapi_app_counts_each_account_once(hubbub_reports: Captured) -> None:
     from fastapi.testclient import TestClient
 
     with TestClient(_load("fastapi_app").app) as browser:
-        for _visitor in range(3):
-            assert browser.get("/").json() == "a page"
-    assert hubbub_reports.values("database") == ["postgres"]
+        for account, theme in (("ann", "dark"), ("bob", "light"), ("ann", "light")):
+            assert browser.post(f"/{account}/theme/{theme}").json() == theme
+        assert hubbub_reports.values("theme") == ["dark", "light"]
+        browser.post("/eve/no")
+        browser.post("/eve/theme/dark")
+    assert hubbub_reports.reports[-1].outcome is Outcome.DISABLED
 
 
 def test_the_desktop_app_shows_lessens_stops_and_starts(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.catalog import Metric
+from hubbub.privacy.card import card
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.leaflet import right_of_100
 from hubbub.privacy.papers import DECIDE, Paper, papers, play_answers, privacy_manifest
@@ -94,6 +95,44 @@ def test_the_figures_are_those_that_the_mechanism_proves(tmp_path: Path) -> None
     )
     assert f"{metric.report_loss:.3f}" in risk
     assert f"right {right_of_100(metric.report_loss)} times in 100 at most" in risk
+
+
+EVENTS = """
+[experiments.menu]
+arms = { control = 1, fresh = 1 }
+
+[metrics.crashes]
+description = "Crashes per start"
+owner = "desktop@example.org"
+expires = 2098-06-30
+epoch = "day"
+rate = { of = "crashed", per = "started", most = 20 }
+mechanism = "auto"
+reports = 10000
+epsilon = 1.0
+min_batch = 150
+limits = { reports_per_epoch = 1, lifetime_epsilon = 40.0 }
+"""
+
+
+def test_a_rate_is_two_counts_of_events_that_the_device_keeps_and_arms_tell_groups_apart(
+    tmp_path: Path,
+) -> None:
+    tried = CATALOG.replace("min_batch = 150", 'min_batch = 150\nexperiment = "menu"')
+    found = written(tmp_path, tried + EVENTS)
+    record = {s.subject: s.text for s in found["record-of-processing"].statements}
+    assert "(2 numbers together;" in record["Data: crashes"]
+    assert "until it reports on that epoch" in record["Erasure of events on the device: crashes"]
+    assessment = {s.subject: s.text for s in found["impact-assessment"].statements}
+    assert "(menu) tells groups of devices apart" in assessment["Risk: all answers of a year"]
+    [sentence] = [
+        m.sentence
+        for m in card(read_with_promises(tmp_path / "metrics.toml")).metrics
+        if m.name == "crashes"
+    ]
+    assert "which it keeps, not randomized, until it has reported" in sentence
+    plain = {s.subject: s.text for s in written(tmp_path)["impact-assessment"].statements}
+    assert "nothing that links them" in plain["Risk: all answers of a year"]
 
 
 def test_the_promise_of_a_crowd_stands_beside_the_local_one(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from math import exp, isfinite, tanh
 from hubbub.analysis.families import family_for
 from hubbub.authoring import Catalog, crowds_within, exposure, unchanged_exposure
 from hubbub.catalog import SPANS, Metric, days_of_period
+from hubbub.catalog.values.past_kind import PastKind
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, sampled
 from hubbub.privacy.crowd import crowds_of, of_all_epochs, rests_on, shuffled_of
 from hubbub.privacy.hidden_counts import said_of_count
@@ -246,6 +247,11 @@ def metric_card(metric: Metric, delta: float = DELTA) -> MetricCard:
         sentence += f" All answers ever, while it does not change: {meaning(unchanged)}"
         sentence += _hashed(metric, unchanged)
     sentence += f" For life the device stops at {metric.limits.lifetime_epsilon:g} nats."
+    if isinstance(metric.value_kind, PastKind):
+        sentence += (
+            f" The device computes it from what happened in the {metric.epoch}, which it keeps, "
+            "not randomized, until it has reported."
+        )
     sentence += _asked_how(metric, loss)
     if metric.central:
         sentence += (

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from hubbub.authoring import Catalog
 from hubbub.catalog import Metric, grace_seconds
+from hubbub.catalog.values.past_kind import PastKind
 from hubbub.privacy.card import Card, card
 from hubbub.privacy.leaflet import leaflet, right_of_100
 from hubbub.privacy.verdict import verdict
@@ -149,6 +150,11 @@ def _record(catalog: Catalog, privacy_card: Card) -> tuple[Statement, ...]:
         _decision("Categories of persons", "who uses the app; whether children are among them"),
         *_grouped("Data", {metric.name: _data(metric) for metric in metrics}),
         *_recipients(catalog),
+        _decision(
+            "Servers that report for visitors",
+            "whether a server of the app uses person(): it then sees values before they are "
+            "randomized and from whom, and keeps budgets and consent under a keyed hash",
+        ),
         _decision("Transfers to third countries", "where the shuffler and the aggregator run"),
         *_grouped("Erasure", {metric.name: _erasure(metric) for metric in metrics}),
         Statement(
@@ -156,6 +162,7 @@ def _record(catalog: Catalog, privacy_card: Card) -> tuple[Statement, ...]:
             "It remembers its last payloads until the person has them forgotten.",
             "the client",
         ),
+        *_erasure_of_events(catalog),
         _decision("Erasure from backups", "how long backups of the services are kept"),
         *_measures(catalog, privacy_card),
     )
@@ -207,8 +214,8 @@ def _assessment(catalog: Catalog, privacy_card: Card) -> tuple[Statement, ...]:
         Statement(
             "Risk: all answers of a year",
             f"At most {year:.4g} nats (protection: {verdict(year)}), if one party links them; "
-            "reports contain nothing that links them.",
-            "epsilon, limits and caps of all metrics",
+            f"{_linked_by(catalog)}.",
+            "epsilon, limits and caps of all metrics; breakdown, experiment",
         ),
         *_measures(catalog, privacy_card),
         Statement("Residual risk", residual, "mechanism and epsilon of all metrics"),
@@ -300,7 +307,10 @@ def _grouped(subject: str, texts: Mapping[str, str]) -> Sequence[Statement]:
 
 
 def _data(metric: Metric) -> str:
-    of = "text or numbers" if metric.values is None else f"one of {len(metric.values):,} values"
+    number = f"{len(metric.values or ()):,}"
+    by_family = {"vector": f"{number} numbers together", "sets": f"any of {number} values together"}
+    of = "text or numbers" if metric.values is None else f"one of {number} values"
+    of = by_family.get(metric.value_kind.FAMILY or "", of)
     often = f"at most {metric.limits.reports_per_epoch} a {metric.epoch} and device"
     public = f"; in the clear beside it: {', '.join(metric.breakdown)}" if metric.breakdown else ""
     return f"A randomized answer ({of}; mechanism {metric.mechanism}), {often}{public}."
@@ -323,6 +333,33 @@ def _erasure(metric: Metric) -> str:
     return (
         f"Reports: the aggregator deletes them once it has added them up; the shuffler takes none "
         f"later than {hours:,.3g} h after their {metric.epoch}. Totals: {kept}."
+    )
+
+
+def _erasure_of_events(catalog: Catalog) -> Sequence[Statement]:
+    """What devices remember of events, if any metric is computed from them."""
+    names = [m.name for m in catalog.metrics.values() if isinstance(m.value_kind, PastKind)]
+    if not names:
+        return []
+    return [
+        Statement(
+            f"Erasure of events on the device: {', '.join(names)}",
+            "It remembers what happened in an epoch, not randomized, until it reports on that "
+            "epoch, the report would be too late, or the person says no; and in which epochs it "
+            "reported until the person has them forgotten.",
+            "kind, rate",
+        )
+    ]
+
+
+def _linked_by(catalog: Catalog) -> str:
+    """What reports contain that links them."""
+    fields = sorted({field for m in catalog.metrics.values() for field in m.breakdown})
+    if not fields:
+        return "reports contain nothing that links them"
+    return (
+        f"reports contain no name; what stands beside them in the clear ({', '.join(fields)}) "
+        "tells groups of devices apart, the smaller the more groups there are"
     )
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hubbub.client.default_client import init, report
     from hubbub.client.ledger_view import LedgerView, MetricView, PayloadView
     from hubbub.client.outcome import Outcome
+    from hubbub.client.persons import Person, Persons, PersonStore, RedisStore, SQLStore
     from hubbub.client.settings import Settings
     from hubbub.client.state.contract import Bounds, OutboxReport, State
     from hubbub.client.state.folder import FolderState
@@ -43,6 +44,11 @@ __all__ = [
     "OutboxReport",
     "Outcome",
     "PayloadView",
+    "Person",
+    "PersonStore",
+    "Persons",
+    "RedisStore",
+    "SQLStore",
     "SealedReport",
     "Settings",
     "State",
@@ -63,6 +69,7 @@ _MODULES: Final = {
     "transport.addresses": ("transport_to",),
     "state.memory": ("MemoryState",),
     "outcome": ("Outcome",),
+    "persons": ("Person", "PersonStore", "Persons", "RedisStore", "SQLStore"),
     "default_client": ("init", "report"),
     "settings": ("Settings",),
     "state.contract": ("Bounds", "State", "OutboxReport"),

@@ -40,9 +40,11 @@ from hubbub.errors import (
 from hubbub.mechanisms import BitSource, SystemBits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from hubbub.client.ledger_view import LedgerView
+    from hubbub.client.persons import Person, Persons
+    from hubbub.client.state.contract import OutboxEntry
     from hubbub.client.transport.issuer_connection import AskIssuer
 
 _EXIT_SECONDS: Final = 2.0
@@ -67,6 +69,7 @@ class Client:
         public: public fields of this device, for the bundle's breakdowns; or a function that
             returns them, called at every report.
         ask_issuer: sends requests for tokens to the bundle's issuer; without it reports wait.
+        persons: on a server, the visitors for whom `person()` reports.
     """
 
     def __init__(
@@ -85,23 +88,24 @@ class Client:
         coins: BitSource | None = None,
         clock: Clock = SYSTEM_CLOCK,
         ask_issuer: "AskIssuer | None" = None,
+        persons: "Persons | None" = None,
     ) -> None:
         self._bundle, self._state, self._transport = bundle, state, transport
-        self._disabled = disabled
-        self._clock = clock
+        self._disabled, self._clock = disabled, clock
         self._unopened: Callable[[], State] | None = None
-        self._closed = False
+        self._closed = self._is_complete = False
         self._left = 0
-        self._is_complete = False
         self._strict = strict
         self._diagnostics = Diagnostics(on_drop)
         public_values = PublicValues(public)
         if missing := public_values.missing(bundle):
             self._say_missing(missing)
+        self._persons, self._public = persons, public_values
+        self._coins, self._max_epsilon = coins or SystemBits(), max_epsilon
         self._reporter = Reporter(
             bundle,
             state,
-            coins or SystemBits(),
+            self._coins,
             clock.now,
             max_epsilon,
             public=public_values,
@@ -113,9 +117,9 @@ class Client:
             if bundle.tokens and not local
             else None
         )
-        self._sender = Sender(
-            self._reporter, state, bundle, transport, purse=self._purse, **self._timing
-        )
+        consents: Any = {"is_withdrawn": persons.is_withdrawn} if persons else {}
+        parts: Any = {"purse": self._purse, **consents, **self._timing}
+        self._sender = Sender(self._reporter, state, bundle, transport, **parts)
         self._background: Background | None = None
         if disabled:
             self._reporter.switch(on=False)
@@ -125,8 +129,8 @@ class Client:
             self._background.wake()
             # At exit the client does not wait for an unreachable network.
             atexit.register(self._end)
-        parts = [transport, state, self._reporter, self._purse, self._sender, self._background]
-        follow(self, [*parts, self._diagnostics])
+        sending = [self._purse, self._sender, self._background]
+        follow(self, [transport, state, self._reporter, *sending, self._diagnostics])
 
     @classmethod
     def from_bundle(
@@ -138,6 +142,7 @@ class Client:
         on_drop: OnDrop | None = None,
         public: Public | None = None,
         account: Account | None = None,
+        persons: "Persons | None" = None,
         **settings: Any,
     ) -> Self:
         """A client for the bundle in a file.
@@ -156,6 +161,7 @@ class Client:
             account: for a bundle with a token issuer: the key of an account, which overrides
                 HUBBUB_ACCOUNT; or a function that sends the bytes of a request to the issuer,
                 through the app's own server, and returns the answer's.
+            persons: on a server, the visitors for whom `person()` reports.
             **settings: app, state_dir, disabled, local, strict, shuffler, transport, relay,
                 max_epsilon, hold_seconds, log; each overrides its environment variable
                 (HUBBUB_STATE_DIR, ...).
@@ -183,6 +189,7 @@ class Client:
             on_drop=on_drop,
             public=public,
             ask_issuer=ask_issuer,
+            persons=persons,
         )
         if config.disabled:
             client._unopened = partial(state_of, bundle, config, operator)
@@ -205,6 +212,49 @@ class Client:
             if self._strict:
                 raise
             return _FAILED
+
+    def person(self, name: str, *, public: Public | None = None) -> "Person":
+        """One person for whom this app reports, with a secret, ledger and consent of their own.
+
+        Args:
+            name: what the app calls the person for ever, as the id of an account; it is stored as
+                a keyed hash alone.
+            public: public fields of this person, as for `Client`; None for the client's own.
+
+        Raises:
+            BadParameter: the client has no `persons`; or strict, and the name is no text.
+        """
+        from hubbub.client.persons import Office, Person  # noqa: PLC0415 of servers alone
+
+        notice()
+        if self._persons is None:
+            raise BadParameter("the client has no persons; give Client.from_bundle(persons=...)")
+        is_name = isinstance(name, str) and bool(name)
+        if not is_name:
+            self._mistake(
+                BadParameter("the name of a person is not a text; give str(user.id)"),
+                Outcome.NO_STATE,
+            )
+        office = Office(
+            bundle=self._bundle,
+            persons=self._persons,
+            coins=self._coins,
+            clock=self._clock,
+            max_epsilon=self._max_epsilon,
+            transport=self._transport,
+            diagnostics=self._diagnostics,
+            notice=lambda: self._reporter.notice,
+            is_on=lambda: self._reporter.is_on and not self._closed,
+            adopt=self._adopt,
+            outcome_of=self._outcome_of,
+        )
+        public_values = self._public if public is None else PublicValues(public)
+        return Person(office, self._persons.hash_of(name) if is_name else None, public_values)
+
+    def _adopt(self, entries: "Sequence[OutboxEntry]") -> None:
+        """Let persons' reports wait in this app's outbox. Raises StateUnusable."""
+        if entries:
+            self._diagnostics.drop(self._state.adopt(entries))
 
     def arm(self, experiment: str) -> str:
         """The arm of an experiment that the app shows on this device.

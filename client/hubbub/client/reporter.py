@@ -82,6 +82,11 @@ class Reporter:
             self._stand(DeviceState(secret=bytes(SECRET_BYTES), may_send=False))
 
     @property
+    def notice(self) -> bytes:
+        """The signed notice of the operator that this device keeps; empty for none."""
+        return self._standing.notice
+
+    @property
     def is_on(self) -> bool:
         """Whether report() may draw."""
         return self._consents and not self._off

@@ -6,7 +6,7 @@ restart, so that the shuffler recognizes a resend.
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -23,6 +23,7 @@ from hubbub.client.notices import hear
 from hubbub.client.reporter import Reporter
 from hubbub.client.state.contract import (
     DAMAGED,
+    DISABLED,
     SENT,
     STOPPED,
     Dropped,
@@ -53,7 +54,12 @@ _HURRY: Final = 1000
 
 
 class Sender:
-    """Moves drawn payloads into the state, and from there into a transport."""
+    """Moves drawn payloads into the state, and from there into a transport.
+
+    Args:
+        is_withdrawn: whether a person for whom the app acts has said no since; it may raise
+            StateUnusable.
+    """
 
     def __init__(
         self,
@@ -65,9 +71,11 @@ class Sender:
         clock: Clock,
         diagnostics: Diagnostics,
         purse: Purse | None = None,
+        is_withdrawn: Callable[[OutboxReport], bool] = lambda _: True,
     ) -> None:
         self._reporter = reporter
         self._purse = purse
+        self._is_withdrawn = is_withdrawn
         self._state = state
         self._bundle = bundle
         self._transport = transport
@@ -331,7 +339,9 @@ class Sender:
             self._waiting = self._state.waiting()
             return _CLAIMED_SECONDS if self._waiting and self._state.waiting(exclusions) else None
         self._waiting = len(reports)
-        fates = {r.id: STOPPED for r in reports if self._reporter.is_stopped(r.stream, r.epoch)}
+        # PRIVACY: of what was withdrawn nothing leaves, nor of persons whose store is not known.
+        fates = {r.id: DISABLED for r in reports if r.person and self._is_withdrawn(r)}
+        fates |= {r.id: STOPPED for r in reports if self._reporter.is_stopped(r.stream, r.epoch)}
         ready = [r for r in reports if r.id not in fates]
         tokens = self._purse.give(ready) if self._purse else {}
         ready = [r for r in ready if r.id in tokens] if self._purse else ready

@@ -74,6 +74,8 @@ class OutboxEntry:
     """When the shuffler takes it no more, in seconds since 1970."""
     beside: tuple["OutboxEntry", ...] = ()
     """Fillers that leave if it does."""
+    person: bytes = b""
+    """Of which person for whom the app acts, as a keyed hash; empty for the app's own device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +87,10 @@ class OutboxReport:
     epoch: int
     key_id: int
     sealed: bytes = field(repr=False)
+    person: bytes = field(default=b"", repr=False)
+    """Of which person for whom the app acts; empty for the app's own device."""
+    generation: int = 0
+    """Number of that person's consent under which it was drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +153,14 @@ class State(Protocol):
 
         Returns:
             The discarded payloads, `lost` first; and the device's state afterwards.
+        """
+        ...
+
+    def adopt(self, entries: Sequence[OutboxEntry]) -> list[Dropped]:
+        """Put reports of persons, whose own ledgers are charged, into the outbox.
+
+        Returns:
+            The payloads that were given up because too many wait.
         """
         ...
 

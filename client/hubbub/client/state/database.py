@@ -55,11 +55,16 @@ CREATE INDEX IF NOT EXISTS waiting ON reports (id) WHERE fate IS NULL;
 """
 
 # Added after version 1 of the file; former versions of hubbub can still read the file.
-_EVENTS: Final = """
+_ADDED: Final = (
+    """
 CREATE TABLE IF NOT EXISTS events (
     metric TEXT, epoch INTEGER, event TEXT, number INTEGER, PRIMARY KEY (metric, epoch, event)
 ) WITHOUT ROWID
-"""
+""",
+    """
+CREATE TABLE IF NOT EXISTS persons (report INTEGER PRIMARY KEY, person BLOB, generation INTEGER)
+""",
+)
 
 AS_TEXT: Final = partial(str, encoding="utf-8", errors="replace")
 """Text of the file; a bad letter takes the fact that it is in, not all that was asked."""
@@ -232,7 +237,8 @@ class Database:
             )
         if version < _VERSION:
             connection.executescript(f"{_SCHEMA} PRAGMA user_version = {_VERSION};")
-        connection.execute(_EVENTS)
+        for table in _ADDED:
+            connection.execute(table)
 
     def _start_over(self) -> None:
         """Handles damage found during work: the next transaction starts with a new file.

@@ -41,6 +41,8 @@ from hubbub.errors import StateUnusable
 # After this time other processes send reports that a killed process had claimed.
 _CLAIM_SECONDS: Final = 60.0
 _HOLD_SECONDS: Final = 1.0
+# After so many reports of persons the outbox is searched for too many: it takes milliseconds.
+_TIDY_REPORTS: Final = 64
 
 
 class FolderState:
@@ -127,6 +129,19 @@ class FolderState:
         if not owner:
             self._notes.entered(upto)
         return [*self._watch.given_up(), *dropped], standing
+
+    def adopt(self, entries: Sequence[OutboxEntry]) -> list[Dropped]:
+        """As the State protocol defines."""
+        with self._transaction() as rows:
+            for entry in entries:
+                queries.insert(rows, [entry])
+                last = queries.name_person(rows, entry)
+            if last % _TIDY_REPORTS >= len(entries):
+                return []
+            dropped = queries.overflow(rows, self._bounds)
+            queries.count(rows, (report.reason for report in dropped))
+            queries.prune(rows)
+        return dropped
 
     def orphans(self) -> Iterator[tuple[str, list[tuple[int, PendingPayload]]]]:
         """As the State protocol defines."""

@@ -58,8 +58,9 @@ class MemoryState:
         witnesses: Witnesses | None = None,
         bounds: Bounds | None = None,
         clock: Callable[[], float] = time.time,
+        standing: DeviceState | None = None,
     ) -> None:
-        self._standing = DeviceState(secret=secret or secrets.token_bytes(SECRET_BYTES))
+        self._standing = standing or DeviceState(secret=secret or secrets.token_bytes(SECRET_BYTES))
         self._bounds = bounds or Bounds()
         self._noted = self._done = self._last = 0
         self._reports: dict[int, tuple[OutboxEntry, str]] = {}
@@ -118,6 +119,19 @@ class MemoryState:
             dropped = [*lost, *refused, *self._overflow()]
             self._standing.counts.update(report.reason for report in dropped)
             return dropped, self.device_state()
+
+    def adopt(self, entries: Sequence[OutboxEntry]) -> list[Dropped]:
+        """As the State protocol defines."""
+        with self._lock:
+            for entry in entries:
+                self._last += 1
+                self._reports[self._last] = entry, ""
+            return self._overflow()
+
+    def entries(self) -> list[OutboxEntry]:
+        """The reports that wait to be sent."""
+        with self._lock:
+            return list(self._left().values())
 
     def orphans(self) -> Iterator[tuple[str, list[tuple[int, PendingPayload]]]]:
         """Yields nothing: notes end with their process."""
@@ -311,6 +325,8 @@ def _waiting(id_: int, entry: OutboxEntry) -> OutboxReport:
         epoch=entry.drawn.epoch,
         key_id=entry.key_id,
         sealed=entry.sealed,
+        person=entry.person,
+        generation=entry.drawn.generation if entry.person else 0,
     )
 
 

@@ -115,6 +115,15 @@ def insert(rows: Rows, entries: Iterable[OutboxEntry]) -> None:
     )
 
 
+def name_person(rows: Rows, entry: OutboxEntry) -> int:
+    """Keep whose the report is that was inserted last, until it has left; return its id."""
+    cursor = rows.execute(
+        "INSERT INTO persons VALUES (last_insert_rowid(), ?, ?)",
+        (entry.person, entry.drawn.generation),
+    )
+    return int(cursor.lastrowid or 0)
+
+
 def purged_in_flight(rows: Rows, now: float, claim_seconds: float) -> int:
     """Returns the number of purged reports that a process may be sending now."""
     row = rows.execute(
@@ -134,6 +143,7 @@ def record_results(rows: Rows, fates: Mapping[int, str]) -> None:
         row = rows.execute("SELECT fate FROM reports WHERE id = ?", (id_,)).fetchone()
         if row and (row[0] is None or (row[0] == DISABLED and fate == SENT)):
             rows.execute("UPDATE reports SET fate = ?, sealed = NULL WHERE id = ?", (fate, id_))
+            rows.execute("DELETE FROM persons WHERE report = ?", (id_,))
             changes[fate] += 1
             changes[row[0] or fate] -= bool(row[0])
     del changes[SENT]
@@ -192,10 +202,9 @@ def overflow(rows: Rows, bounds: Bounds) -> list[Dropped]:
         " WHERE fate IS NULL AND claimed IS NULL ORDER BY id"
     ).fetchall()
     gone = reports[: excess([size or 0 for _, _, size in reports], bounds)]
-    rows.executemany(
-        "UPDATE reports SET fate = 'outbox_full', sealed = NULL WHERE id = ?",
-        [(id_,) for id_, _, _ in gone],
-    )
+    ids = [(id_,) for id_, _, _ in gone]
+    rows.executemany("UPDATE reports SET fate = 'outbox_full', sealed = NULL WHERE id = ?", ids)
+    rows.executemany("DELETE FROM persons WHERE report = ?", ids)
     return [Dropped(_text(stream), "outbox_full") for _, stream, _ in gone]
 
 
@@ -232,8 +241,10 @@ def _change(rows: Rows, counts: Mapping[str, int]) -> None:
 
 
 def _waiting(rows: Rows, id_: int) -> OutboxReport | Dropped:
-    stream, epoch, key_id, sealed, late = rows.execute(
-        "SELECT stream, epoch, key_id, sealed, late FROM reports WHERE id = ?", (id_,)
+    stream, epoch, key_id, sealed, late, person, generation = rows.execute(
+        "SELECT stream, epoch, key_id, sealed, late, person, generation FROM reports"
+        " LEFT JOIN persons ON report = id WHERE id = ?",
+        (id_,),
     ).fetchone()
     if (
         _text(stream) == stream
@@ -241,8 +252,18 @@ def _waiting(rows: Rows, id_: int) -> OutboxReport | Dropped:
         and isinstance(sealed, bytes)
         and 0 < len(sealed) <= _MAX_SEALED_BYTES
         and isinstance(late, float)
+        and isinstance(person, bytes | None)
+        and isinstance(generation, int | None)
     ):
-        return OutboxReport(id=id_, stream=stream, epoch=epoch, key_id=key_id, sealed=sealed)
+        return OutboxReport(
+            id=id_,
+            stream=stream,
+            epoch=epoch,
+            key_id=key_id,
+            sealed=sealed,
+            person=person or b"",
+            generation=generation or 0,
+        )
     record_results(rows, {id_: DAMAGED})
     return Dropped(_text(stream), DAMAGED)
 

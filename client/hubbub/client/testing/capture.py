@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 from hubbub.client.client import Client
 from hubbub.client.outcome import Outcome
+from hubbub.client.persons import Person
 from hubbub.client.settings import Settings
 from hubbub.client.testing.clients import memory_client
 
@@ -46,15 +47,20 @@ def capture() -> Iterator[Captured]:
     check the bundle as usual, so that an unknown metric or value fails the test.
     """
     captured = Captured()
-    report = Client.report
 
-    def recording(self: Client, metric: str, value: Any = None) -> Outcome:
-        outcome = report(self, metric, value)
-        captured.reports.append(Report(metric, value, outcome))
-        return outcome
+    def recording(kind: type[Client] | type[Person]) -> Any:
+        report: Any = kind.report
+
+        def record(self: Any, metric: str, value: Any = None) -> Outcome:
+            outcome: Outcome = report(self, metric, value)
+            captured.reports.append(Report(metric, value, outcome))
+            return outcome
+
+        return patch.object(kind, "report", record)
 
     def in_memory(path: str | os.PathLike[str] | None = None, **_settings: Any) -> Client:
         return memory_client(Path(Settings.read(bundle=path).bundle))
 
-    with patch.object(Client, "report", recording), patch.object(Client, "from_bundle", in_memory):
+    in_memory_only = patch.object(Client, "from_bundle", in_memory)
+    with recording(Client), recording(Person), in_memory_only:
         yield captured

@@ -6,6 +6,7 @@ from pathlib import Path
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.client.client import Client
 from hubbub.client.clock import SYSTEM_CLOCK, Clock
+from hubbub.client.persons import Persons
 from hubbub.client.public_values import Public
 from hubbub.client.state.memory import MemoryState
 from hubbub.client.testing.fake_shuffler import FakeShuffler
@@ -19,6 +20,24 @@ def coins(seed: str = "") -> BitSource:
     Never for a real client: whoever has the seed can undo the randomization.
     """
     return KeyedBits(hashlib.sha256(b"hubbub/1 testing|" + seed.encode()).digest())
+
+
+class MemoryStore:
+    """Records of persons in memory."""
+
+    def __init__(self) -> None:
+        self._records: dict[bytes, bytes] = {}
+
+    def read(self, person: bytes) -> bytes | None:
+        """As the PersonStore protocol defines."""
+        return self._records.get(person)
+
+    def replace(self, person: bytes, before: bytes | None, after: bytes) -> bool:
+        """As the PersonStore protocol defines."""
+        is_same = self._records.get(person) == before
+        if is_same:
+            self._records[person] = after
+        return is_same
 
 
 def memory_client(
@@ -48,4 +67,5 @@ def memory_client(
         coins=coins(seed),
         clock=clock,
         public=public,
+        persons=Persons(MemoryStore(), secret),
     )

@@ -191,7 +191,10 @@ def _document(privacy_card: Card, name: str) -> Document:
         + "; ".join(f"all answers in a {span}, {privacy_card.verdicts[span]}" for span in SPANS)
         + ".",
         _picture(privacy_card),
-        "Epsilons in nats, all upper bounds, of a person who takes part.",
+        (
+            "Epsilons in nats, all upper bounds, of a person who takes part. Where an app's server "
+            "reports for its visitors, the server sees their values before they are randomized."
+        ),
         Table("What each metric can say about one person", _COLUMNS, rows, text_columns=2),
         (
             "shuffled: one report, as who sees shuffled batches alone can tell, as epsilon at "

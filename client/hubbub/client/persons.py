@@ -1,0 +1,366 @@
+"""Persons: a server reports for its visitors, each with a secret, a ledger and a consent.
+
+A person's record is in a store that all processes and hosts of the app share, under a keyed hash.
+Their sealed reports wait in the outbox of the app's own state, beside the app's.
+
+PRIVACY: a record is charged before its report can leave, and a report leaves only while the record
+has the consent under which it was drawn. Who is killed between both has charged too much.
+"""
+
+import contextlib
+import hmac
+import json
+import math
+import zlib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Protocol, TypeVar
+
+from hubbub.bundles import Bundle
+from hubbub.catalog import closing_time
+from hubbub.catalog.values.past_kind import PastKind
+from hubbub.client.clock import Clock
+from hubbub.client.delivery.sender import Sender
+from hubbub.client.diagnostics import Diagnostics
+from hubbub.client.ledger import FOREIGN, Account, load_accounts
+from hubbub.client.ledger_view import LedgerView, view
+from hubbub.client.outcome import Outcome
+from hubbub.client.public_values import PublicValues
+from hubbub.client.reporter import Reporter
+from hubbub.client.settings import at_most
+from hubbub.client.state.consent import Consent
+from hubbub.client.state.contract import OutboxEntry, OutboxReport
+from hubbub.client.state.device_state import DeviceState
+from hubbub.client.state.memory import MemoryState
+from hubbub.client.transport.contract import Transport
+from hubbub.errors import BadParameter, StateBusy, StateUnusable
+from hubbub.mechanisms import BitSource
+
+Answer = TypeVar("Answer")
+_KEY_BYTES: Final = 32
+_HASH_BYTES: Final = 16
+_TRIES: Final = 20  # each fails only because another process has changed the same person's record
+_VERSION: Final = b"1"
+# What records have in common, so that a short one is compressed, too. Never change it.
+_COMMON: Final = (
+    b'{"consent":[0,null,0,null],"events":[],"accounts":{"":{"spent":1.0,"central":1.0,"floor":-1,'
+    b'"epochs":{"20000":1},"responses":{},"losses":{"20000":1.0},"days":{"20000":1.0}}}}'
+)
+
+
+class PersonStore(Protocol):
+    """Where records are, by the keyed hash of a person. Both methods may raise anything."""
+
+    def read(self, person: bytes) -> bytes | None:
+        """The record of a person; None if there is none."""
+        ...
+
+    def replace(self, person: bytes, before: bytes | None, after: bytes) -> bool:
+        """Store a record durably if it is still `before`; returns whether it was."""
+        ...
+
+
+class SQLStore:
+    """Records in a table of the app's own database, over any driver of DB-API 2.0.
+
+    The table has the columns `person` and `record`, of bytes (BLOB, BYTEA, VARBINARY); `person` is
+    its primary key.
+
+    Args:
+        connect: opens a connection, or takes it from a pool; it is closed after each call.
+        placeholder: of an argument in the driver's SQL: "?" or "%s".
+        table: its name.
+    """
+
+    def __init__(
+        self, connect: Callable[[], Any], *, placeholder: str = "?", table: str = "hubbub_persons"
+    ) -> None:
+        if placeholder not in {"?", "%s"} or not table.isidentifier():
+            raise BadParameter('placeholder is not "?" or "%s", or table is not a plain name')
+        self._connect = connect
+        words = {
+            "read": f"SELECT record FROM {table} WHERE person = ?",  # noqa: S608 a plain name
+            "add": f"INSERT INTO {table} (person, record) VALUES (?, ?)",  # noqa: S608 as above
+            "change": f"UPDATE {table} SET record = ? WHERE person = ? AND record = ?",  # noqa: S608 as above
+        }
+        self._words = {name: sql.replace("?", placeholder) for name, sql in words.items()}
+
+    def read(self, person: bytes) -> bytes | None:
+        """The record of a person; None if there is none."""
+        with contextlib.closing(self._connect()) as connection:
+            cursor = connection.cursor()
+            cursor.execute(self._words["read"], (person,))
+            row = cursor.fetchone()
+            return bytes(row[0]) if row else None
+
+    def replace(self, person: bytes, before: bytes | None, after: bytes) -> bool:
+        """Store a record if it is still `before`; returns whether it was."""
+        with contextlib.closing(self._connect()) as connection:
+            cursor = connection.cursor()
+            if before is not None:
+                cursor.execute(self._words["change"], (after, person, before))
+                connection.commit()
+                return bool(cursor.rowcount)
+            try:
+                cursor.execute(self._words["add"], (person, after))
+                connection.commit()
+            except Exception:
+                connection.rollback()
+                if self.read(person) is None:
+                    raise
+                return False  # another process has added it meanwhile
+            return True
+
+
+class RedisStore:
+    """Records in the app's own Redis, which must keep them: `appendfsync always`, no eviction.
+
+    Args:
+        redis: a client of redis-py, which returns bytes.
+        prefix: of each key.
+    """
+
+    _REPLACE: Final = (
+        "if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end "
+        "redis.call('SET', KEYS[1], ARGV[2]) return 1"
+    )
+
+    def __init__(self, redis: Any, *, prefix: bytes = b"hubbub:person:") -> None:
+        self._redis, self._prefix = redis, prefix
+
+    def read(self, person: bytes) -> bytes | None:
+        """The record of a person; None if there is none."""
+        record = self._redis.get(self._prefix + person)
+        return None if record is None else bytes(record)
+
+    def replace(self, person: bytes, before: bytes | None, after: bytes) -> bool:
+        """Store a record if it is still `before`; returns whether it was."""
+        place = self._prefix + person
+        return bool(self._redis.eval(self._REPLACE, 1, place, before or b"", after))
+
+
+class Persons:
+    """The persons for whom an app acts.
+
+    Args:
+        store: of their records.
+        key: 32 random bytes or more, the same in all processes and hosts and for all time. Without
+            it nobody can tell whose a record is; with another one each person is a new one.
+    """
+
+    def __init__(self, store: PersonStore, key: bytes) -> None:
+        if not (isinstance(key, bytes) and len(key) >= _KEY_BYTES):
+            raise BadParameter(f"key of persons is not {_KEY_BYTES} bytes; use secrets.token_bytes")
+        self._store, self._key = store, key
+
+    def hash_of(self, name: str) -> bytes:
+        """The keyed hash that stands for a person in the store."""
+        return self._digest(b"name", name.encode(errors="surrogatepass"))[:_HASH_BYTES]
+
+    def read(self, person: bytes) -> tuple[bytes | None, DeviceState]:
+        """A person's record, and what it says.
+
+        Raises:
+            StateUnusable: the store fails, or the record is damaged.
+        """
+        record = self._ask(lambda: self._store.read(person))
+        try:
+            state = _loaded(record) if record is not None else DeviceState(secret=b"")
+        except (*FOREIGN, zlib.error) as error:
+            raise StateUnusable("a person's record is damaged; delete it from the store") from error
+        secret = self._digest(b"secret", person + repr(state.since).encode())
+        return record, replace(state, secret=secret)
+
+    def replace(self, person: bytes, before: bytes | None, after: bytes) -> bool:
+        """Store a record if it is still `before`. Raises StateUnusable."""
+        return self._ask(lambda: self._store.replace(person, before, after))
+
+    def is_withdrawn(self, report: OutboxReport) -> bool:
+        """Whether a person has said no since this report was drawn. Raises StateUnusable."""
+        _, state = self.read(report.person)
+        return state.generation != report.generation
+
+    def _digest(self, use: bytes, content: bytes) -> bytes:
+        return hmac.digest(self._key, b"hubbub/1 person|" + use + b"|" + content, "sha256")
+
+    def _ask(self, call: Callable[[], Answer]) -> Answer:
+        try:
+            return call()
+        except Exception as error:  # the app's own store may raise anything
+            # Its text may have a password.
+            raise StateUnusable(f"the store of persons fails: {type(error).__name__}") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Office:
+    """What a client lends each person.
+
+    Args:
+        notice: the operator's notice that the app's own device keeps.
+        is_on: whether the app itself may report.
+        adopt: puts sealed reports into the app's outbox.
+        outcome_of: counts an outcome, and turns errors into outcomes unless strict.
+    """
+
+    bundle: Bundle
+    persons: Persons
+    coins: BitSource
+    clock: Clock
+    max_epsilon: float
+    transport: Transport
+    diagnostics: Diagnostics
+    notice: Callable[[], bytes]
+    is_on: Callable[[], bool]
+    adopt: Callable[[Sequence[OutboxEntry]], None]
+    outcome_of: Callable[[Callable[[], Outcome], str, Any], Outcome]
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """One person for whom an app on a server reports. Cheap to make: one for each request.
+
+    Every call waits for the store. The server itself sees the value, and who reports it; hubbub
+    hides both from all others.
+    """
+
+    office: Office
+    person: bytes | None = field(repr=False)
+    public: PublicValues = field(repr=False)
+
+    def report(self, metric: str, value: Any = None) -> Outcome:
+        """Randomize one value, charge this person, and let the report wait in the app's outbox.
+
+        As `Client.report`; NO_STATE if the store fails.
+        """
+        return self.office.outcome_of(lambda: self._report(metric, value), metric, value)
+
+    def arm(self, experiment: str) -> str:
+        """This person's arm of an experiment, as `Client.arm`. Raises StateUnusable."""
+        return self._change(lambda reporter, _: reporter.arm(experiment))
+
+    def disable(self, *, forget: bool = False) -> None:
+        """This person's no, in all processes and hosts. What waits of them is not sent.
+
+        Args:
+            forget: also forget the person's secret and permanent answers; sums stay.
+
+        Raises:
+            StateUnusable: it could not be stored.
+        """
+        now = self.office.clock.now()
+        self._change(lambda _, state: state.consent(on=False, forget=forget, now=now))
+
+    def enable(self) -> None:
+        """This person's yes. Raises StateUnusable."""
+        now = self.office.clock.now()
+        self._change(lambda _, state: state.consent(on=True, forget=False, now=now))
+
+    def prefer(self, max_epsilon: float | None, *, max_local: float | None = None) -> None:
+        """The largest epsilon that this person allows, as `Client.prefer`. Raises StateUnusable."""
+        most = at_most(max_epsilon)
+        local = most if max_local is None else at_most(max_local, "max_local")
+        self._change(lambda _, state: state.prefer(most, local))
+
+    def ledger(self) -> LedgerView:
+        """What is left of this person's budgets; without payloads. Raises StateUnusable."""
+        bundle, now = self.office.bundle, self.office.clock.now()
+        return self._change(lambda _, state: view(bundle, state.device_state(), [], now))
+
+    def _report(self, metric: str, value: Any) -> Outcome:
+        if not self.office.is_on():
+            return Outcome.DISABLED
+        try:
+            return self._change(lambda reporter, _: reporter.report(metric, value))
+        except StateBusy:
+            return Outcome.OVERFLOWED
+        except StateUnusable as error:
+            self.office.diagnostics.warn_once("persons", "persons' reports are lost: %s", error)
+            return Outcome.NO_STATE
+
+    def _change(self, work: Callable[[Reporter, MemoryState], Answer]) -> Answer:
+        """Do something as this person's device; what follows is stored before it is returned."""
+        office = self.office
+        if self.person is None:
+            raise StateUnusable("a person without a name has no record")
+        for _ in range(_TRIES):
+            record, standing = office.persons.read(self.person)
+            state = MemoryState(standing=replace(standing, notice=office.notice()))
+            reporter = Reporter(
+                office.bundle,
+                state,
+                office.coins,
+                office.clock.now,
+                office.max_epsilon,
+                public=self.public,
+            )
+            sender = Sender(
+                reporter,
+                state,
+                office.bundle,
+                office.transport,
+                clock=office.clock,
+                diagnostics=office.diagnostics,
+            )
+            answer = work(reporter, state)
+            reporter.refresh()
+            sender.enter()
+            after = _dumped(state.device_state(), office.bundle, office.clock.now())
+            is_same = after == (_dumped(standing, office.bundle, 0) if record is None else record)
+            if is_same or office.persons.replace(self.person, record, after):
+                office.adopt([replace(e, person=self.person) for e in state.entries()])
+                return answer
+        raise StateBusy("others change this person's record all the time; try again")
+
+
+def _loaded(record: bytes) -> DeviceState:
+    """What a record says, without the secret. Raises what `FOREIGN` lists, or zlib.error."""
+    if record[:1] != _VERSION:
+        raise ValueError("written by another version")
+    document = json.loads(zlib.decompressobj(-15, _COMMON).decompress(record[1:]))
+    generation, preference, since, local = document["consent"]
+    allowed = [math.inf if epsilon is None else epsilon for epsilon in (preference, local)]
+    consent = Consent(generation, allowed[0], since, allowed[1])
+    return DeviceState(
+        secret=b"",
+        generation=consent.generation,
+        preference=consent.preference,
+        since=consent.since,
+        max_local=consent.local,
+        accounts=load_accounts(document["accounts"]),
+        events=Counter(
+            {(str(m), int(e), str(what)): int(n) for m, e, what, n in document["events"]}
+        ),
+    )
+
+
+def _dumped(state: DeviceState, bundle: Bundle, now: float) -> bytes:
+    """The record of a state, without what no limit needs any more."""
+    accounts = {
+        name: account.data()
+        for name, account in sorted(_needed(state.accounts, bundle, now).items())
+        if account.spent or account.epochs or account.filled
+    }
+    allowed = [
+        None if epsilon == math.inf else epsilon for epsilon in (state.preference, state.max_local)
+    ]
+    consent = [state.generation, allowed[0], state.since, allowed[1]]
+    events = [[*event, number] for event, number in sorted(state.events.items())]
+    document = {"consent": consent, "events": events, "accounts": accounts}
+    packer = zlib.compressobj(9, wbits=-15, zdict=_COMMON)
+    content = json.dumps(document, separators=(",", ":")).encode()
+    return _VERSION + packer.compress(content) + packer.flush()
+
+
+def _needed(accounts: Mapping[str, Account], bundle: Bundle, now: float) -> dict[str, Account]:
+    """Accounts without the epochs that are closed for good, where only running ones count."""
+    for name, account in accounts.items():
+        metric = bundle.metrics.get(name)
+        if metric is None or metric.report_on or metric.central_period or metric.model:
+            continue
+        if not isinstance(metric.value_kind, PastKind):
+            closed = [e for e in account.epochs if closing_time(e, metric.epoch) <= now]
+            account.close(max(closed, default=account.floor))
+        if not (metric.caps.by_days or metric.caps.central_mu) and account.days:
+            account.days = {max(account.days): sum(account.days.values())}
+    return dict(accounts)

@@ -1,0 +1,302 @@
+"""A server reports for its visitors: each has limits, consent and coins of their own."""
+
+import contextlib
+import math
+import multiprocessing
+import os
+import random
+import signal
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from scipy.stats import norm
+
+from hubbub.client import (
+    Client,
+    FolderState,
+    MemoryState,
+    Outcome,
+    Persons,
+    PersonStore,
+    RedisStore,
+    SQLStore,
+)
+from hubbub.client.testing import FakeClock, FakeShuffler
+from hubbub.errors import BadParameter, StateUnusable
+from tests.support.bundles import DAY, Signed, make_signed, metric_text
+from tests.support.servers import redis_server
+
+KEY = b"k" * 32
+START = 20_000 * DAY
+TABLE = "CREATE TABLE hubbub_persons (person BLOB PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID"
+CATALOG = (
+    'shuffler = "127.0.0.1:1"\n'
+    + metric_text("theme")
+    + metric_text("asked", more='default = "light"')
+    + """
+[metrics.days]
+description = "Days of use"
+owner = "you@example.org"
+expires = 2099-12-31
+epoch = "day"
+kind = "activity"
+mechanism = "auto"
+reports = 1000
+epsilon = 2.0
+min_batch = 100
+limits = { reports_per_epoch = 1, lifetime_epsilon = 90.0 }
+"""
+)
+MOST = float(norm.isf(1e-7))
+
+
+@pytest.fixture(scope="module")
+def signed(tmp_path_factory: pytest.TempPathFactory) -> Signed:
+    return make_signed(tmp_path_factory.mktemp("signed"), CATALOG, start=START - 14 * DAY)
+
+
+def sqlite_store(folder: Path) -> SQLStore:
+    """A new one; what a test writes need not outlast a power cut."""
+    path = folder / "persons.sqlite3"
+
+    def connect() -> sqlite3.Connection:
+        rows = sqlite3.connect(path)
+        rows.execute("PRAGMA synchronous = OFF")
+        return rows
+
+    with contextlib.closing(connect()) as rows:
+        rows.execute(TABLE)
+    return SQLStore(connect)
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[PersonStore]:
+    if request.param == "sqlite":
+        yield sqlite_store(tmp_path)
+        return
+    with redis_server(tmp_path) as port, redis.Redis(port=port) as client:
+        yield RedisStore(client)
+
+
+@pytest.fixture
+def client_of(signed: Signed) -> Callable[..., Client]:
+    def make(store: PersonStore, state: Any = None, **changes: Any) -> Client:
+        options = {"hold_seconds": None, "clock": FakeClock(START + 60), "strict": False}
+        state = state or MemoryState()
+        transport = changes.pop("transport", FakeShuffler())
+        persons = Persons(store, KEY)
+        return Client(signed.bundle, state, transport, persons=persons, **options | changes)
+
+    return make
+
+
+def test_each_person_has_limits_over_all_processes_and_hosts(
+    store: PersonStore, client_of: Callable[..., Client], tmp_path: Path
+) -> None:
+    shuffler = FakeShuffler()
+    hosts = [
+        client_of(store, FolderState(tmp_path / name), transport=shuffler) for name in ("a", "b")
+    ]
+    outcomes = [
+        host.person(name).report("theme", "dark")
+        for name in ("ann", "bob", "ann")
+        for host in hosts
+    ]
+    assert Counter(outcomes) == {Outcome.QUEUED: 2, Outcome.ALREADY_REPORTED: 4}
+    assert hosts[0].report("theme", "dark") is Outcome.QUEUED, "the server is a device of its own"
+    assert all(host.flush() for host in hosts)
+    assert len(shuffler.reports()) == 3
+    spent = hosts[1].person("ann").ledger().metrics[0].spent
+    assert spent == pytest.approx(4.0)
+    assert hosts[1].person("eve").ledger().metrics[0].spent == 0
+
+
+def test_a_no_on_one_host_keeps_what_waits_on_another_from_leaving(
+    store: PersonStore, client_of: Callable[..., Client], tmp_path: Path
+) -> None:
+    shuffler = FakeShuffler()
+    here, there = (
+        client_of(store, FolderState(tmp_path / name), transport=shuffler) for name in ("a", "b")
+    )
+    for name in ("ann", "bob", "eve"):
+        assert here.person(name).report("theme", "dark") is Outcome.QUEUED
+    there.person("ann").disable()
+    there.person("eve").disable(forget=True)
+    there.person("eve").enable()
+    assert here.person("ann").report("asked", "dark") is Outcome.DISABLED
+    assert here.person("eve").report("theme", "dark") is Outcome.ALREADY_REPORTED
+    assert here.flush()
+    assert (len(shuffler.reports()), here.dropped) == (1, {"disabled": 2})
+    assert here.person("eve").ledger().metrics[0].spent == pytest.approx(4.0), "sums stay"
+    here.person("bob").prefer(0.5)
+    assert there.person("bob").report("asked", "dark") is Outcome.DECLINED
+
+
+def test_a_store_that_fails_charges_nobody_and_sends_nothing_of_persons(
+    client_of: Callable[..., Client], tmp_path: Path
+) -> None:
+    store = sqlite_store(tmp_path)
+    is_down = False
+
+    class Failing:
+        def read(self, person: bytes) -> bytes | None:
+            if is_down:
+                raise ConnectionError("redis://:password@host")
+            return store.read(person)
+
+        replace = staticmethod(store.replace)
+
+    shuffler = FakeShuffler()
+    client = client_of(Failing(), transport=shuffler)
+    assert client.person("ann").report("theme", "dark") is Outcome.QUEUED
+    is_down = True
+    assert client.person("bob").report("theme", "dark") is Outcome.NO_STATE
+    with pytest.raises(StateUnusable, match=r"the store of persons fails: ConnectionError$"):
+        client.person("ann").disable()
+    assert not client.flush(1)
+    is_down = False
+    assert client.flush()
+    assert len(shuffler.reports()) == 1
+    assert client.person("bob").report("theme", "dark") is Outcome.QUEUED
+    with contextlib.closing(sqlite3.connect(tmp_path / "persons.sqlite3")) as rows, rows:
+        rows.execute("UPDATE hubbub_persons SET record = x'31ff'")
+    assert client.person("bob").report("theme", "dark") is Outcome.NO_STATE
+
+
+@pytest.mark.parametrize("name", ["", None, 7, b"ann", ["ann"]])
+def test_a_name_that_is_no_text_is_nobodys(
+    name: Any, client_of: Callable[..., Client], tmp_path: Path
+) -> None:
+    store = sqlite_store(tmp_path)
+    with pytest.raises(BadParameter, match=r"not a text; give str\(user.id\)"):
+        client_of(store, strict=True).person(name)
+    client = client_of(store)
+    assert client.person(name).report("theme", "dark") is Outcome.NO_STATE
+    assert client.waiting == 0
+
+
+def test_names_are_kept_as_keyed_hashes_alone(
+    client_of: Callable[..., Client], tmp_path: Path
+) -> None:
+    names = ["ann@example.org", "x" * 1_000_000, "\ud800", "\0", "Ann@example.org"]
+    store = sqlite_store(tmp_path)
+    client = client_of(store, FolderState(tmp_path / "state"))
+    outcomes = {client.person(name).report("theme", "dark") for name in names}
+    assert outcomes == {Outcome.QUEUED}
+    for path in (path for path in tmp_path.rglob("*") if path.is_file()):
+        assert not any(text in path.read_bytes() for text in (b"example.org", b"x" * 100))
+    with pytest.raises(BadParameter, match=r"use secrets\.token_bytes"):
+        Persons(store, b"short")
+
+
+def test_what_a_device_computes_from_its_past_works_for_persons(
+    client_of: Callable[..., Client], tmp_path: Path
+) -> None:
+    shuffler, clock = FakeShuffler(), FakeClock(START + 60)
+    client = client_of(sqlite_store(tmp_path), transport=shuffler, clock=clock)
+    assert client.person("ann").report("days") is Outcome.NOTED
+    assert client.person("ann").report("days") is Outcome.ALREADY_REPORTED
+    assert client.person("ann").report("theme", "dark") is Outcome.QUEUED
+    clock.set(START + DAY + 60)  # the default of the day before is said now
+    assert client.person("ann").report("theme", "dark") is Outcome.QUEUED
+    assert client.person("ann").report("days") is Outcome.NOTED
+    clock.set(START + 1.5 * DAY)
+    assert client.flush()
+    streams = Counter((report.stream, report.epoch) for report in shuffler.reports())
+    assert streams[("asked", 20_000)] == 1
+    assert {("theme", 20_000), ("theme", 20_001), ("days", 20_000)} <= streams.keys()
+    assert set(streams.values()) == {1}
+
+
+def test_who_is_killed_before_the_report_waits_has_charged_and_says_nothing(
+    client_of: Callable[..., Client], tmp_path: Path
+) -> None:
+    store = sqlite_store(tmp_path)
+
+    def report(*, dies: bool) -> None:
+        client = client_of(store, FolderState(tmp_path / "state"))
+        if dies:
+            client._adopt = lambda entries: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[method-assign]  # noqa: ARG005
+        name = "ann" if dies else "bob"
+        assert client.person(name).report("theme", "dark") is Outcome.QUEUED
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    fork = multiprocessing.get_context("fork")
+    for dies in (True, False):
+        process = fork.Process(target=report, kwargs={"dies": dies})
+        process.start()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+    client = client_of(store, FolderState(tmp_path / "state"))
+    assert client.waiting == 1, "of who was killed later"
+    outcomes = {client.person(name).report("theme", "dark") for name in ("ann", "bob")}
+    assert outcomes == {Outcome.ALREADY_REPORTED}
+    assert client.flush()
+
+
+def test_persons_reports_leave_by_a_client_that_can_ask_for_their_consent(
+    signed: Signed, client_of: Callable[..., Client], tmp_path: Path
+) -> None:
+    client = client_of(sqlite_store(tmp_path), FolderState(tmp_path / "state"))
+    client.person("ann").report("theme", "dark")
+    shuffler = FakeShuffler()
+    other = Client(
+        signed.bundle,
+        FolderState(tmp_path / "state"),
+        shuffler,
+        hold_seconds=None,
+        clock=FakeClock(START + 60),
+    )
+    with pytest.raises(BadParameter, match="the client has no persons"):
+        other.person("ann")
+    assert other.flush()
+    assert (shuffler.reports(), other.dropped) == ([], {"disabled": 1})
+
+
+VISITORS, WORKERS = 2_000, 4
+
+
+@pytest.mark.thorough
+def test_estimates_of_two_thousand_visitors_hold_whichever_of_four_workers_they_meet(
+    signed: Signed, client_of: Callable[..., Client], tmp_path: Path
+) -> None:
+    """Half of the visitors come twice, to workers that share a store and a folder."""
+    store = sqlite_store(tmp_path)
+    chance = random.Random(47)
+    visits = [*range(VISITORS), *range(0, VISITORS, 2)]
+    chance.shuffle(visits)
+
+    def work(number: int) -> None:
+        client = client_of(store, FolderState(tmp_path / "state"))
+        for visitor in visits[number::WORKERS]:
+            value = "dark" if visitor % 4 == 0 else "light"
+            client.person(f"visitor {visitor}").report("theme", value)
+        assert not client.dropped
+        os._exit(0)
+
+    fork = multiprocessing.get_context("fork")
+    processes = [fork.Process(target=work, args=(number,)) for number in range(WORKERS)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+        assert process.exitcode == 0
+    records = FolderState(tmp_path / "state").payload_records()
+    assert len(records) == VISITORS
+    layout = signed.bundle.metrics["theme"].randomizer.layout
+    counts = Counter(code for record in records for code in layout.cells(record.payload))
+    says_truth = math.exp(4) / (math.exp(4) + 2)
+    lies = 1 / (math.exp(4) + 2)
+    for code, people in enumerate((1_500, 500, 0)):
+        mean = people * says_truth + (VISITORS - people) * lies
+        variance = people * says_truth * (1 - says_truth) + (VISITORS - people) * lies * (1 - lies)
+        assert abs(counts[code] - mean) < MOST * math.sqrt(variance)
+    with contextlib.closing(sqlite3.connect(tmp_path / "persons.sqlite3")) as rows:
+        rows.execute("VACUUM")
+    size = (tmp_path / "persons.sqlite3").stat().st_size
+    assert size / VISITORS < 300
