@@ -151,9 +151,8 @@ class Client:
 
         Args:
             path: the bundle's file; overrides HUBBUB_BUNDLE.
-            operator: required Ed25519 public key (32 bytes) of the operator, or of an operator
-                whose keys it handed over to. Without it the app trusts the first operator it meets,
-                and then no other.
+            operator: required Ed25519 public key (32 bytes) of the operator, or of a former one.
+                Without it the app trusts the first operator it meets, and then no other.
             insecure: no TLS; only for a shuffler on this machine.
             on_drop: called from the background with metric and reason of every discarded payload.
             public: public fields of this device, as {"os": "linux"}, for the bundle's breakdowns;
