@@ -51,7 +51,7 @@ from hubbub.aggregator.reload import (
 from hubbub.aggregator.retention import Promises, Retention
 from hubbub.aggregator.service import IngestService
 from hubbub.aggregator.settings import Settings, limited, parse
-from hubbub.aggregator.store.contract import TotalsStore
+from hubbub.aggregator.store.contract import DeletableTotals
 from hubbub.aggregator.store.filed import FiledStore
 from hubbub.aggregator.store.files import LISTED_SECONDS, FileTotals
 from hubbub.aggregator.store.redis import RedisStore
@@ -156,7 +156,7 @@ async def _serve(settings: Settings) -> None:
 
 def _totals(
     settings: Settings, store: RedisStore, bundle: Callable[[], Bundle]
-) -> tuple[TotalsStore, FileTotals | None]:
+) -> tuple[DeletableTotals, FileTotals | None]:
     """The totals for queries, and their files if the settings request any."""
     if not settings.outlets.totals:
         return store, None
@@ -258,7 +258,7 @@ def _http(
         access=access,
         audit=_audit(settings, query),
         refusals=refusals,
-        notice=_notice(settings),
+        notice=f"{notice(development=settings.common.development)} {settings.http.notice}".strip(),
     )
 
 
@@ -268,11 +268,6 @@ def _audit(settings: Settings, query: QueryEngine) -> AuditTrail | None:
         return None
     path = None if settings.http.audit == "-" else Path(settings.http.audit)
     return AuditTrail(path, lambda: set(query.collected.bundle.streams), time.time)
-
-
-def _notice(settings: Settings) -> str:
-    """Text above every page."""
-    return f"{notice(development=settings.common.development)} {settings.http.notice}".strip()
 
 
 def _outlets(settings: Settings, query: QueryEngine, server: RedisServer) -> list[Loop]:

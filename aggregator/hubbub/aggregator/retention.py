@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Self
 
 from hubbub.aggregator.query.answer_store import AnswerStore
-from hubbub.aggregator.store.contract import Counted, TotalsStore
+from hubbub.aggregator.store.contract import Counted, DeletableTotals
 from hubbub.bundles import Bundle
 from hubbub.catalog import EPOCH_SECONDS, Metric, closing_time, epoch_at, epoch_start
 from hubbub.conservation import Window
@@ -179,7 +179,7 @@ def ended_before(
 
 
 async def delete_totals(
-    windows: Sequence[Window], store: TotalsStore, answer_store: AnswerStore
+    windows: Sequence[Window], store: DeletableTotals, answer_store: AnswerStore
 ) -> int:
     """Deletes these totals, with stored answers about them; returns the number of reports."""
     remembered = await store.remembered()
@@ -203,7 +203,7 @@ class Retention:
     def __init__(
         self,
         bundle: Bundle,
-        store: TotalsStore,
+        store: DeletableTotals,
         promises: Promises,
         answer_store: AnswerStore,
         clocks: Clocks,

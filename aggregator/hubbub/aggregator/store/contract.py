@@ -154,16 +154,8 @@ class TotalsReader(Protocol):
         ...
 
 
-class TotalsStore(TotalsReader, Protocol):
-    """Totals per window, changed by whole batches, each exactly once in every shard."""
-
-    async def shards(self, window: Window) -> int:
-        """Number of a window's shards, which the first call decides."""
-        ...
-
-    async def add(self, window: Window, commit: Commit) -> tuple[Outcome, frozenset[bytes]]:
-        """Applies a commit atomically; with SEEN, returns the tags that were counted before."""
-        ...
+class DeletableTotals(TotalsReader, Protocol):
+    """Totals per window, which can be deleted."""
 
     async def remembered(self) -> Mapping[Window, int]:
         """Windows whose tags are stored, and until when they are needed."""
@@ -179,6 +171,18 @@ class TotalsStore(TotalsReader, Protocol):
         The law then has them as counted:deleted. Its tags are deleted before. `filed` is the number
         of reports in its file, if the store has lost the window.
         """
+        ...
+
+
+class TotalsStore(DeletableTotals, Protocol):
+    """Totals per window, changed by whole batches, each exactly once in every shard."""
+
+    async def shards(self, window: Window) -> int:
+        """Number of a window's shards, which the first call decides."""
+        ...
+
+    async def add(self, window: Window, commit: Commit) -> tuple[Outcome, frozenset[bytes]]:
+        """Applies a commit atomically; with SEEN, returns the tags that were counted before."""
         ...
 
     async def drop_cells(self, window: Window) -> None:

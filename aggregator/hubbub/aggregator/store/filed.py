@@ -10,9 +10,7 @@ from typing import Final, TypeVar
 
 from hubbub.aggregator.store.contract import (
     DELETED,
-    Commit,
     Counted,
-    Outcome,
     TotalsStore,
     WindowTotals,
 )
@@ -26,7 +24,7 @@ Result = TypeVar("Result")
 
 
 class FiledStore:
-    """A TotalsStore. All changes go to Redis; deletions also go to the files."""
+    """DeletableTotals; they are deleted in Redis, and in the files."""
 
     def __init__(self, redis: TotalsStore, files: FileTotals) -> None:
         self._redis = redis
@@ -79,14 +77,6 @@ class FiledStore:
         await self._unless_away(self._files.delete([window]), None)
         return number
 
-    async def shards(self, window: Window) -> int:
-        """Number of a window's shards."""
-        return await self._redis.shards(window)
-
-    async def add(self, window: Window, commit: Commit) -> tuple[Outcome, frozenset[bytes]]:
-        """Applies a commit atomically."""
-        return await self._redis.add(window, commit)
-
     async def remembered(self) -> Mapping[Window, int]:
         """Windows whose tags are stored, and until when they are needed."""
         return await self._redis.remembered()
@@ -94,18 +84,6 @@ class FiledStore:
     async def forget(self, window: Window) -> None:
         """Deletes a window's tags."""
         await self._redis.forget(window)
-
-    async def drop_cells(self, window: Window) -> None:
-        """Drops the cells of a window that a file has."""
-        await self._redis.drop_cells(window)
-
-    async def counted_by_window(self) -> Mapping[Window, int]:
-        """Number of tags of every window that has any."""
-        return await self._redis.counted_by_window()
-
-    async def room(self) -> float:
-        """Number of bytes that can still be stored."""
-        return await self._redis.room()
 
     async def _unless_away(self, call: Awaitable[Result], otherwise: Result) -> Result:
         """Result of a call of the files, or `otherwise` if they are unreachable; warns once."""
