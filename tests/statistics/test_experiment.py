@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hubbub.aggregator.query.engine import QueryEngine
-from hubbub.aggregator.query.experiments import Experimented
+from hubbub.aggregator.query.experiments import Experimented, experimented
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis.families import draw
 from hubbub.cli.main import main
@@ -37,8 +37,8 @@ def _asked(
         )
     engine = QueryEngine(bundle, DrawnStore(totals), clock=lambda: (EPOCH + 9) * 86_400.0)
     with pytest.raises(UnknownMetric, match='write "new_menu" if that is meant'):
-        asyncio.run(engine.experiment("new_men"))
-    return asyncio.run(engine.experiment("new_menu"))
+        asyncio.run(experimented(engine, "new_men"))
+    return asyncio.run(experimented(engine, "new_menu"))
 
 
 def test_an_effect_is_shown_with_its_interval_and_said_in_words(tmp_path: Path) -> None:

@@ -60,15 +60,15 @@ def test_an_answer_is_made_once_for_all_who_ask_and_again_after_a_failure() -> N
         call_count = 0
         gate = asyncio.Event()
 
-        async def make() -> tuple[str, int]:
+        async def make() -> str:
             nonlocal call_count
             call_count += 1
             await gate.wait()
             if call_count == 2:
                 raise BadParameter("no")
-            return "answer", 1
+            return "answer"
 
-        once: SingleFlightCache[str] = SingleFlightCache(100)
+        once = SingleFlightCache[str](100, len)
         tasks = [asyncio.create_task(once.get("key", (1,), make)) for _ in range(50)]
         await asyncio.sleep(0)
         tasks[0].cancel()  # one who leaves does not take it from the others
@@ -90,12 +90,12 @@ class Held:
 
 def test_an_answer_of_former_totals_goes_when_there_is_a_newer() -> None:
     async def body() -> None:
-        cache: SingleFlightCache[Held] = SingleFlightCache(1000)
+        cache = SingleFlightCache[Held](1000, lambda _: 8)
         references = list[weakref.ref[Held]]()
 
-        async def make() -> tuple[Held, int]:
+        async def make() -> Held:
             references.append(weakref.ref(answer := Held()))
-            return answer, 8
+            return answer
 
         for version in range(50):
             await cache.get("question", (version,), make)
@@ -114,15 +114,15 @@ def test_an_answer_of_former_totals_goes_when_there_is_a_newer() -> None:
 
 def test_an_answer_that_was_begun_before_another_and_ends_after_it_is_not_kept() -> None:
     async def body() -> None:
-        cache: SingleFlightCache[str] = SingleFlightCache(1000)
+        cache = SingleFlightCache[str](1000, len)
         gates = {"old": asyncio.Event(), "new": asyncio.Event()}
         versions = list[str]()
 
         async def ask(version: str) -> str:
-            async def make() -> tuple[str, int]:
+            async def make() -> str:
                 versions.append(version)
                 await gates[version].wait()
-                return f"of {version}", 1
+                return f"of {version}"
 
             return await cache.get("question", (version,), make)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
 from hubbub.aggregator.query.answers import Estimated
-from hubbub.aggregator.query.experiments import EffectRow
+from hubbub.aggregator.query.experiments import EffectRow, experimented
 from hubbub.aggregator.store.contract import DUMMIES, Counted, WindowTotals
 from hubbub.analysis import OF_NUMBERS
 from hubbub.analysis.families import draw_epochs, family_for
@@ -264,7 +264,7 @@ async def _told(
         names = [value.value for value in answer.values]
         public = await public_rows(query, metric, question, people, names)
         if metric.experiment:
-            tried = await query.experiment(metric.experiment.name, plan.confidence)
+            tried = await experimented(query, metric.experiment.name, plan.confidence)
             effects = tried.values
     whole = [row.value for row in rows if not row.beginning]
     return Run(

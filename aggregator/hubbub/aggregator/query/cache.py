@@ -93,8 +93,9 @@ class SingleFlightCache(Generic[Value]):
     newer one was ready first.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, size_of: Callable[[Value], int]) -> None:
         self._recent: LruCache[Hashable, _Made[Value]] = LruCache(most)
+        self._size_of = size_of
         self._working: dict[Hashable, asyncio.Task[Value]] = {}
         self._begun = 0
 
@@ -102,9 +103,9 @@ class SingleFlightCache(Generic[Value]):
         self,
         question: Hashable,
         version: tuple[Hashable, ...],
-        make: Callable[[], Awaitable[tuple[Value, int]]],
+        make: Callable[[], Awaitable[Value]],
     ) -> Value:
-        """The cached result of this version, or that of `make`, which also returns its size.
+        """The cached result of this version, or that of `make`.
 
         `version` describes everything that the result is computed from, part by part.
         """
@@ -119,16 +120,16 @@ class SingleFlightCache(Generic[Value]):
     async def _make(
         self,
         key: tuple[Hashable, tuple[Hashable, ...]],
-        make: Callable[[], Awaitable[tuple[Value, int]]],
+        make: Callable[[], Awaitable[Value]],
     ) -> Value:
         question, version = key
         self._begun += 1
         begun = self._begun
         try:
-            value, size = await make()
+            value = await make()
             entry = self._recent.get(question)
             if entry is None or entry.begun < begun:
-                size += _OWN_SIZE + _SIZE_OF_PART * len(version)
+                size = self._size_of(value) + _OWN_SIZE + _SIZE_OF_PART * len(version)
                 self._recent.keep(question, _Made(begun, version, value), size)
             return value
         finally:
@@ -250,10 +251,8 @@ def sum_totals(
             cells += part.cells
         if np.abs(cells).max(initial=0) >= _LARGEST_SUM:
             raise BadParameter("the sums of these epochs exceed 64 bits; select fewer epochs")
-    reports, among = (
-        sum(part.counted for part in parts),
-        sum(part.dummies for part in parts),
-    )
+    reports = sum(part.counted for part in parts)
+    among = sum(part.dummies for part in parts)
     if each:
         drawn = reports_variance(reports, each)
         return Totals(cells=cells.tolist(), reports=reports, dummies=among, beside_variance=drawn)

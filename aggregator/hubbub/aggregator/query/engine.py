@@ -52,16 +52,6 @@ from hubbub.aggregator.query.estimating import (
     RangeEstimate,
     estimate_range,
 )
-from hubbub.aggregator.query.experiments import (
-    Arms,
-    Experimented,
-    Unanswered,
-    arms_of,
-    ratio_fits,
-    row_of,
-    sizes_sentence,
-    verdict,
-)
 from hubbub.aggregator.query.figures import Figured, Figuring, meant, whose_figures
 from hubbub.aggregator.query.marks import Marks
 from hubbub.aggregator.query.overview import (
@@ -79,22 +69,16 @@ from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, T
 from hubbub.aggregator.query.trends import by_list, percentile_series, series, together
 from hubbub.aggregator.store.contract import TotalsReader
 from hubbub.analysis import (
-    CONFIDENCE,
-    ArmEstimate,
     Cross,
     Figure,
     Top,
     changes,
     crossed,
-    effect_confidence,
-    effects,
     only_of_all,
-    rows_of,
     top,
 )
 from hubbub.bundles import Bundle
 from hubbub.catalog import EPOCH_SECONDS, Metric, reports_of_one
-from hubbub.catalog.experiments import experiment_named
 from hubbub.catalog.meanings import meanings_of
 from hubbub.epochs import epoch_date
 from hubbub.errors import BadParameter, BatchTooSmall
@@ -157,11 +141,15 @@ class QueryEngine:
         """Answers by this bundle, and drops everything computed by another."""
         self.collected.bundle = bundle
         self._definitions: dict[str, tuple[Metric, str]] = {}
-        self._answers: SingleFlightCache[RangeEstimate] = SingleFlightCache(_MAX_VALUES)
-        self._trends: SingleFlightCache[list[Series]] = SingleFlightCache(_MAX_VALUES)
-        self._tops: SingleFlightCache[Top] = SingleFlightCache(_MAX_VALUES)
-        self._crosses: SingleFlightCache[Cross] = SingleFlightCache(_MAX_VALUES)
-        self._figures: SingleFlightCache[list[Figure]] = SingleFlightCache(_MAX_VALUES)
+        self._answers = SingleFlightCache[RangeEstimate](
+            _MAX_VALUES, lambda estimate: estimate.size
+        )
+        self._trends = SingleFlightCache[list[Series]](
+            _MAX_VALUES, lambda lines: sum(len(item.points) for item in lines)
+        )
+        self._tops = SingleFlightCache[Top](_MAX_VALUES, lambda best: len(best.values))
+        self._crosses = SingleFlightCache[Cross](_MAX_VALUES, lambda table: len(table.cells))
+        self._figures = SingleFlightCache[list[Figure]](_MAX_VALUES, len)
         self._visible: dict[frozenset[str], Bundle] = {}
 
     def seen_by(self, viewer: Viewer) -> "QueryEngine":
@@ -197,8 +185,7 @@ class QueryEngine:
         version = self._version(selection, query)
         kept = await self._kept.find(selection.metric.name, range_name(selection, query), version)
         whole = kept or await self._made(selection, query)
-        terms = await self._beyond.terms() if self._beyond else None
-        waiting, withheld = upstream_reports(selection, terms) if terms else (None, None)
+        waiting, withheld = upstream_reports(selection, await self._terms() or None)
         values, total = page.of(whole.values, lambda value: value.rank or 0)
         return replace(whole, waiting=waiting, withheld=withheld, total=total, values=values)
 
@@ -215,7 +202,7 @@ class QueryEngine:
         return True
 
     def _version(self, selection: EpochSelection, query: EstimateQuery) -> str:
-        final = self._is_final(selection)
+        final = self.is_final(selection)
         return version_of(self._definition(selection.metric), selection, query, final=final)
 
     def _definition(self, metric: Metric) -> str:
@@ -226,7 +213,8 @@ class QueryEngine:
             self._definitions[metric.name] = entry
         return entry[1]
 
-    def _is_final(self, selection: EpochSelection) -> bool:
+    def is_final(self, selection: EpochSelection) -> bool:
+        """Whether no totals of these epochs can change any more."""
         return all(self.collected.is_closed(selection.metric, epoch) for epoch in selection.epochs)
 
     def _envelope(
@@ -240,7 +228,7 @@ class QueryEngine:
             "confidence": query.confidence,
             "epochs": list(whole.epochs),
             "dates": whole.dates,
-            "final": self._is_final(whole),
+            "final": self.is_final(whole),
             "reports": whole.reports,
             "lists": list(query.lists),
             "unit": selections[0].metric.unit,
@@ -249,7 +237,7 @@ class QueryEngine:
 
     async def _made(self, selection: EpochSelection, query: EstimateQuery) -> Estimated:
         """The whole answer, without the shuffler's terms."""
-        estimate = await self._work(selection, query)
+        estimate = await self.work(selection, query)
         envelope = self._envelope(query, estimate.answer.kind, selection)
         return await asyncio.to_thread(whole_answer, envelope, selection, query, estimate)
 
@@ -257,13 +245,11 @@ class QueryEngine:
         """The most frequent values, and the confidence in their order."""
         query = await self._resolved(name, query)
         selection = await self.collected.find(name, query.range)
-        answer = (await self._work(selection, query)).answer
-
-        async def make() -> tuple[Top, int]:
-            return await asyncio.to_thread(top, answer, number), number
-
+        answer = (await self.work(selection, query)).answer
         question = (self._definition(selection.metric), query, number, selection.windows)
-        best = await self._tops.get(question, selection.version, make)
+        best = await self._tops.get(
+            question, selection.version, lambda: asyncio.to_thread(top, answer, number)
+        )
         return TopList(
             **self._envelope(query, answer.kind, selection),
             set_confidence=best.set_confidence,
@@ -278,9 +264,9 @@ class QueryEngine:
         """
         query = await self._resolved(name, query)
         selection = await self.collected.find(name, query.range)
-        answer = (await self._work(selection, query)).answer
+        answer = (await self.work(selection, query)).answer
 
-        async def make() -> tuple[Cross, int]:
+        async def make() -> Cross:
             metric, totals = selection.metric, await self.collected.read(selection)
 
             def work() -> Cross:
@@ -288,8 +274,7 @@ class QueryEngine:
                 repeats = reports_of_one(metric, selection.epochs)
                 return crossed(tiers, metric.values, answer, parts, repeats)
 
-            table = await asyncio.to_thread(work)
-            return table, len(table.cells)
+            return await asyncio.to_thread(work)
 
         question = (self._definition(selection.metric), query, parts, selection.windows)
         table = await self._crosses.get(question, selection.version, make)
@@ -312,23 +297,16 @@ class QueryEngine:
         query = await self._resolved(name, query)
         whole = await self.collected.find(name, query.range)
         parts = parts_by(self.collected.bundle, whole, by)
-        all_ = (await self._work(whole, query)).answer
+        all_ = (await self.work(whole, query)).answer
         if not query.candidates and whole.metric.values is None and all_.kind == "values":
             # Each part is queried for the strings that were found in all reports.
             query = replace(query, candidates=tuple(value.value for value in all_.values))
-        ranks = {
-            part.name: (await self._work(part.own, query)).ranks
-            for part in parts
-            if part.is_answered
-        }
-        answers = [
-            (
-                (await self._work(part.own, query)).answer,
-                (await self._work(part.rest, query)).answer if part.rest else None,
-            )
-            for part in parts
-            if part.is_answered
+        answered = [part for part in parts if part.is_answered]
+        own = {part.name: await self.work(part.own, query) for part in answered}
+        rest = [
+            (await self.work(part.rest, query)).answer if part.rest else None for part in answered
         ]
+        answers = list(zip((work.answer for work in own.values()), rest, strict=True))
         terms = await self._terms()
         return BrokenDown(
             **self._envelope(query, all_.kind, whole),
@@ -336,7 +314,12 @@ class QueryEngine:
             min_batch=whole.metric.fewest,
             parts=await asyncio.to_thread(
                 lambda: [
-                    public_part(part, terms, ranks.get(part.name), query.confidence)
+                    public_part(
+                        part,
+                        terms,
+                        own[part.name].ranks if part.name in own else None,
+                        query.confidence,
+                    )
                     for part in parts
                 ]
             ),
@@ -363,7 +346,7 @@ class QueryEngine:
         parts = parts_by(self.collected.bundle, whole, by) if by else [Part("", whole, None)]
         answered = [part for part in parts if part.is_answered or not by]
 
-        async def make() -> tuple[list[Figure], int]:
+        async def make() -> list[Figure]:
             figures: list[Figure] = []
             for part in answered:
                 figuring = Figuring(
@@ -374,7 +357,7 @@ class QueryEngine:
                     by_cohort=by_cohort,
                 )
                 figures += await asyncio.to_thread(figuring.figures, part.name)
-            return figures, len(figures)
+            return figures
 
         running = self.collected.now() // EPOCH_SECONDS[metric.epoch]
         question = (self._definition(metric), query, by, by_cohort, running)
@@ -389,72 +372,6 @@ class QueryEngine:
                 for part in parts
                 if part not in answered
             ],
-        )
-
-    async def experiment(self, name: str, confidence: float = CONFIDENCE) -> Experimented:
-        """An experiment's effect on each of its metrics, over all epochs.
-
-        `confidence` is that of all intervals of all looks together.
-
-        Raises:
-            UnknownMetric: no metric of the bundle measures it.
-        """
-        bundle = self.collected.bundle
-        own = experiment_named(bundle.experiments, name)
-        wholes = [
-            await self.collected.find(metric.name, EpochRange(epochs="all"))
-            for metric in bundle.metrics.values()
-            if metric.experiment == own
-        ]
-        every = [arms_of(bundle, whole, own) for whole in wholes]
-        pairs = [(arms, arm) for arms in every for arm in own.arms if arm != own.control]
-        unanswered = [
-            Unanswered(metric=arms.metric.name, arm=arm, why=why)
-            for arms, arm in pairs
-            if (why := arms.why_not(arm))
-        ]
-        answered = [(arms, arm) for arms, arm in pairs if not arms.why_not(arm)]
-        # The number of rows decides the width of each interval.
-        plain = [await self._arm_estimates(arms, arm, confidence) for arms, arm in answered]
-        rows = sum(rows_of(control) for control, _ in plain)
-        values = []
-        for arms, arm in answered:
-            control, other = (selection.reports for selection in arms.pair(arm))
-            fewest = arms.metric.min_batch
-            surer = effect_confidence(confidence, rows, (control, other), arms.repeats, fewest)
-            estimates = await self._arm_estimates(arms, arm, surer)
-            found = await asyncio.to_thread(effects, *estimates)
-            values += [row_of(arms, arm, effect) for effect in found]
-        ratios = [ratio for arms in every if (ratio := arms.ratio()) is not None]
-        p_value, fits = min(min(ratios) * len(ratios), 1.0) if ratios else None, ratio_fits(ratios)
-        selections = [part for arms in every for part in arms.selections.values()]
-        return Experimented(
-            experiment=own.name,
-            control=own.control,
-            over=own.is_over(()),
-            confidence=confidence,
-            final=all(map(self._is_final, selections)),
-            dates=max((selection.dates for selection in selections), key=len),
-            reports=sum(selection.reports for selection in selections),
-            ratio_p_value=p_value,
-            ratio_fits=fits,
-            sizes=sizes_sentence(every, p_value, fits=fits),
-            verdict=verdict(own, values, ratios, unanswered),
-            notice=self._notice(),
-            arms=[row for arms in every for row in arms.sizes],
-            values=values,
-            unanswered=unanswered,
-        )
-
-    async def _arm_estimates(
-        self, arms: Arms, arm: str, confidence: float
-    ) -> tuple[ArmEstimate, ArmEstimate]:
-        """Estimates of the control arm and of another arm, at this confidence."""
-        query = EstimateQuery(confidence=confidence)
-        control, other = [await self._work(part, query) for part in arms.pair(arm)]
-        return (
-            ArmEstimate(control.answer, control.population),
-            ArmEstimate(other.answer, other.population),
         )
 
     async def compare(
@@ -472,7 +389,7 @@ class QueryEngine:
                 f"both ranges hold {holdings[0].date(min(shared))}: their errors would not be "
                 "independent; compare epochs that are in one of them alone"
             )
-        works = [await self._work(holding, query) for holding in holdings]
+        works = [await self.work(holding, query) for holding in holdings]
         old, new = [work.answer for work in works]
         value_changes = changes(*only_of_all(old, new))
         shifts = await asyncio.to_thread(shifts_between, holdings[0].metric, query, *works)
@@ -505,17 +422,16 @@ class QueryEngine:
         selection, *before = await self.collected.joined(name, query.range)
         before = [] if query.percentiles else before
         joined = [former for former in before if former.reports >= former.metric.fewest]
-        answer = (await self._work(selection, query)).answer
+        answer = (await self.work(selection, query)).answer
 
-        async def make() -> tuple[list[Series], int]:
+        async def make() -> list[Series]:
             if query.percentiles:
                 of = self.collected, selection, await self.collected.read(selection), query
-                followed = await asyncio.to_thread(percentile_series, *of)
-                return followed, sum(len(item.points) for item in followed)
+                return await asyncio.to_thread(percentile_series, *of)
             every = [(source, await self.collected.read(source)) for source in (selection, *joined)]
             parts = [part for pair in every for part in by_list(*pair)]
             async with self._turn(query, points=(len(values) or number) * len(parts)):
-                series_list = await asyncio.to_thread(
+                return await asyncio.to_thread(
                     series,
                     self.collected,
                     parts,
@@ -524,7 +440,6 @@ class QueryEngine:
                     number=number,
                     candidates=query.candidates,
                 )
-            return series_list, sum(len(item.points) for item in series_list)
 
         whole = together([selection, *joined])
         question = (self._definition(whole.metric), query, tuple(values), number, whole.windows)
@@ -541,15 +456,16 @@ class QueryEngine:
 
     async def status(self) -> PipelineStatus:
         """Where every report is."""
-        return replace(await self._law.get(), notice=self._notice())
+        return replace(await self._law.get(), notice=self.notice())
 
     async def watch(self, after: int) -> Watched:
         """Reports counted after this number; none in production."""
         bundle = self.collected.bundle
         new = self._arrivals.after(after) if self._arrivals else []
-        return Watched(await asyncio.to_thread(arrived, bundle, new), self._notice())
+        return Watched(await asyncio.to_thread(arrived, bundle, new), self.notice())
 
-    def _notice(self) -> str:
+    def notice(self) -> str:
+        """What is said before every answer of this bundle; "" in production."""
         return notice(development=self.collected.bundle.development)
 
     async def _resolved(self, name: str, query: EstimateQuery) -> EstimateQuery:
@@ -570,16 +486,15 @@ class QueryEngine:
         large = len(query.candidates) > _MANY_CANDIDATES or points > _MANY_POINTS
         return self._turns.turn() if query.likely or large else nullcontext()
 
-    async def _work(self, selection: EpochSelection, query: EstimateQuery) -> RangeEstimate:
+    async def work(self, selection: EpochSelection, query: EstimateQuery) -> RangeEstimate:
         """The estimates of these epochs."""
 
-        async def make() -> tuple[RangeEstimate, int]:
+        async def make() -> RangeEstimate:
             with self._stages.of("answer"):
                 of = self.collected, selection, await self.collected.read(selection), query
                 # Such a query takes seconds of a processor; other queries run beside it.
                 async with self._turn(query):
-                    worked = await asyncio.to_thread(estimate_range, *of)
-            return worked, worked.size
+                    return await asyncio.to_thread(estimate_range, *of)
 
         newest_query = replace(query, range=NEWEST, percentiles=(), below=())
         question = (self._definition(selection.metric), newest_query, selection.windows)

@@ -4,17 +4,27 @@ An answer covers all epochs so far: its intervals are valid at every look, as lo
 includes the reports of the one before.
 """
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from hubbub.aggregator.query.breakdowns import parts_by
-from hubbub.aggregator.query.estimating import one_look
-from hubbub.aggregator.query.totals import EpochSelection
-from hubbub.analysis import Effect, ratio_p_value
+from hubbub.aggregator.query.engine import QueryEngine
+from hubbub.aggregator.query.estimating import EstimateQuery, one_look
+from hubbub.aggregator.query.totals import EpochRange, EpochSelection
+from hubbub.analysis import (
+    CONFIDENCE,
+    ArmEstimate,
+    Effect,
+    effect_confidence,
+    effects,
+    ratio_p_value,
+    rows_of,
+)
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric, reports_of_one
-from hubbub.catalog.experiments import Experiment
+from hubbub.catalog.experiments import Experiment, experiment_named
 
 # Arms whose sizes have a lower p-value get a warning: a false one in 1 of 100 experiments.
 _RATIO_DOUBT: Final = 0.01
@@ -144,7 +154,78 @@ class Arms:
         return ratio_p_value(sums, weights)
 
 
-def arms_of(bundle: Bundle, whole: EpochSelection, experiment: Experiment) -> Arms:
+async def experimented(
+    query: QueryEngine, name: str, confidence: float = CONFIDENCE
+) -> Experimented:
+    """An experiment's effect on each of its metrics, over all epochs.
+
+    `confidence` is that of all intervals of all looks together.
+
+    Raises:
+        UnknownMetric: no metric of the bundle measures it.
+    """
+    bundle = query.collected.bundle
+    own = experiment_named(bundle.experiments, name)
+    wholes = [
+        await query.collected.find(metric.name, EpochRange(epochs="all"))
+        for metric in bundle.metrics.values()
+        if metric.experiment == own
+    ]
+    every = [_arms_of(bundle, whole, own) for whole in wholes]
+    pairs = [(arms, arm) for arms in every for arm in own.arms if arm != own.control]
+    unanswered = [
+        Unanswered(metric=arms.metric.name, arm=arm, why=why)
+        for arms, arm in pairs
+        if (why := arms.why_not(arm))
+    ]
+    answered = [(arms, arm) for arms, arm in pairs if not arms.why_not(arm)]
+    # The number of rows decides the width of each interval.
+    plain = [await _arm_estimates(query, arms, arm, confidence) for arms, arm in answered]
+    rows = sum(rows_of(control) for control, _ in plain)
+    values = []
+    for arms, arm in answered:
+        control, other = (selection.reports for selection in arms.pair(arm))
+        fewest = arms.metric.min_batch
+        surer = effect_confidence(confidence, rows, (control, other), arms.repeats, fewest)
+        estimates = await _arm_estimates(query, arms, arm, surer)
+        arm_effects = await asyncio.to_thread(effects, *estimates)
+        values += [_row_of(arms, arm, effect) for effect in arm_effects]
+    ratios = [ratio for arms in every if (ratio := arms.ratio()) is not None]
+    p_value = min(min(ratios) * len(ratios), 1.0) if ratios else None
+    fits = p_value is None or p_value >= _RATIO_DOUBT
+    selections = [part for arms in every for part in arms.selections.values()]
+    return Experimented(
+        experiment=own.name,
+        control=own.control,
+        over=own.is_over(()),
+        confidence=confidence,
+        final=all(map(query.is_final, selections)),
+        dates=max((selection.dates for selection in selections), key=len),
+        reports=sum(selection.reports for selection in selections),
+        ratio_p_value=p_value,
+        ratio_fits=fits,
+        sizes=_sizes_sentence(every, p_value, fits=fits),
+        verdict=" ".join(_sentences(own, values, unanswered, fits=fits)),
+        notice=query.notice(),
+        arms=[row for arms in every for row in arms.sizes],
+        values=values,
+        unanswered=unanswered,
+    )
+
+
+async def _arm_estimates(
+    query: QueryEngine, arms: Arms, arm: str, confidence: float
+) -> tuple[ArmEstimate, ArmEstimate]:
+    """Estimates of the control arm and of another arm, at this confidence."""
+    question = EstimateQuery(confidence=confidence)
+    control, other = [await query.work(part, question) for part in arms.pair(arm)]
+    return (
+        ArmEstimate(control.answer, control.population),
+        ArmEstimate(other.answer, other.population),
+    )
+
+
+def _arms_of(bundle: Bundle, whole: EpochSelection, experiment: Experiment) -> Arms:
     """A metric's reports by arm."""
     parts = {part.name: part.own for part in parts_by(bundle, whole, experiment.name)}
     own = {arm: parts[arm] for arm in experiment.arms}
@@ -153,7 +234,7 @@ def arms_of(bundle: Bundle, whole: EpochSelection, experiment: Experiment) -> Ar
     return Arms(whole.metric, experiment, {arm: part.only(common) for arm, part in own.items()})
 
 
-def row_of(arms: Arms, arm: str, effect: Effect) -> EffectRow:
+def _row_of(arms: Arms, arm: str, effect: Effect) -> EffectRow:
     """A row of the table, with its verdict."""
     unit = "" if effect.measure.startswith("share") else arms.metric.unit
     fields = {name: getattr(effect, name) for name in Effect.__dataclass_fields__}
@@ -178,26 +259,17 @@ def _verdict(arm: str, effect: Effect, unit: str) -> str:
     return f"{arm} is {'higher' if low > 0 else 'lower'} by {near:.3g} to {far:.3g}{unit}"
 
 
-def verdict(
-    experiment: Experiment,
-    rows: Sequence[EffectRow],
-    ratios: Sequence[float],
-    unanswered: Sequence[Unanswered],
-) -> str:
-    """The whole experiment in words, beginning with whether its numbers can be trusted."""
-    return " ".join(_sentences(experiment, rows, ratios, unanswered))
-
-
 def _sentences(
     experiment: Experiment,
     rows: Sequence[EffectRow],
-    ratios: Sequence[float],
     unanswered: Sequence[Unanswered],
+    *,
+    fits: bool,
 ) -> Iterator[str]:
     if experiment.is_over(()):
         live = " and ".join(experiment.live_arms(()))
         yield f"The experiment is over: devices get {live}."
-    if not ratio_fits(ratios):
+    if not fits:
         yield (
             "The arms' sizes do not fit their weights: find out why before you believe an effect."
         )
@@ -210,7 +282,7 @@ def _sentences(
         yield f"{gap.metric}, {gap.arm}: no answer: {gap.why}."
 
 
-def sizes_sentence(every: Sequence[Arms], p_value: float | None, *, fits: bool) -> str:
+def _sizes_sentence(every: Sequence[Arms], p_value: float | None, *, fits: bool) -> str:
     """Sentence with the number of reports of each arm, and whether it fits the weights."""
     parts = (
         f"{arms.metric.name}: " + ", ".join(f"{row.arm} {row.reports:,}" for row in arms.sizes)
@@ -221,8 +293,3 @@ def sizes_sentence(every: Sequence[Arms], p_value: float | None, *, fits: bool) 
         return text
     judged = "fit" if fits else "do not fit"
     return f"{text}; they {judged} their weights (p = {p_value:.3g}, right at every look)"
-
-
-def ratio_fits(ratios: Sequence[float]) -> bool:
-    """Whether the arms' sizes fit their weights, over all metrics."""
-    return not ratios or len(ratios) * min(ratios) >= _RATIO_DOUBT

@@ -224,24 +224,13 @@ def _held_out(
     if judged and edges and line.reports >= metric.fewest:
         counts = np.array(judged, dtype=np.float64)
         judgement = judge(learning.kind, judging(metric).channel, counts, edges, confidence)
-    if judgement is None:
-        return HeldOut(
-            share=learning.held_out,
-            date=line.date,
-            state=line.state,
-            reports=line.reports,
-            auc=None,
-            auc_low=None,
-            auc_high=None,
-            calibration=[],
-        )
     low, wide = learning.range[0], learning.range[1] - learning.range[0]
-    auc, accuracy = judgement.auc, judgement.accuracy
+    auc, accuracy = (judgement.auc, judgement.accuracy) if judgement else (None, None)
     return HeldOut(
         share=learning.held_out,
         date=line.date,
         state=line.state,
-        reports=judgement.reports,
+        reports=judgement.reports if judgement else line.reports,
         auc=auc.estimate if auc else None,
         auc_low=auc.low if auc else None,
         auc_high=auc.high if auc else None,
@@ -254,7 +243,7 @@ def _held_out(
                 low=low + wide * group.true.low,
                 high=low + wide * group.true.high,
             )
-            for group in judgement.calibration
+            for group in (judgement.calibration if judgement else ())
         ],
         accuracy=accuracy.estimate if accuracy else None,
         accuracy_low=accuracy.low if accuracy else None,

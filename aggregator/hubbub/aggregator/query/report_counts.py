@@ -83,10 +83,8 @@ class Shuffler:
 
     def renew(self) -> None:
         """Uses the current certificates in the folder. Raises KeysUnusable."""
-        former, self._channel = (
-            self._channel,
-            channel(self._address, "shuffler", tls=self._tls),
-        )
+        former = self._channel
+        self._channel = channel(self._address, "shuffler", tls=self._tls)
         self._former = asyncio.create_task(former.close(_CALL_SECONDS))
 
     async def close(self) -> None:

@@ -96,19 +96,15 @@ class Guard:
             return
         state = scope.setdefault("state", {})
         state.update(caller=None, seen=Seen())
-        answer = await self._refusal(scope) or self._app
+        headers = Headers(scope=scope)
+        refusal = self._misplaced(scope, headers) or await self._unknown(scope, headers)
         sender = _with_headers(send, scope)
         if self._audit and is_question(scope["path"]):
             sender = _noted(sender, scope, self._audit)
         try:
-            await answer(scope, receive, sender)
+            await (refusal or self._app)(scope, receive, sender)
         except Exception as error:  # noqa: BLE001 the boundary; who asked was answered already
             log_fault(_log, f"{scope['method']} of HTTP", error)
-
-    async def _refusal(self, scope: Scope) -> App | None:
-        """Returns the refusal of a request; None if the request is permitted."""
-        headers = Headers(scope=scope)
-        return self._misplaced(scope, headers) or await self._unknown(scope, headers)
 
     def _misplaced(self, scope: Scope, headers: Headers) -> App | None:
         if not self._access.asks and not is_loopback(headers.get("host", "") or "?"):

@@ -25,7 +25,7 @@ from hubbub.aggregator.query.answers import (
     Watched,
 )
 from hubbub.aggregator.query.breakdowns import BrokenDown
-from hubbub.aggregator.query.experiments import Experimented
+from hubbub.aggregator.query.experiments import Experimented, experimented
 from hubbub.aggregator.query.figures import Figured
 from hubbub.aggregator.query.models import LearnedModel, learned_model, learned_models
 from hubbub.aggregator.query.totals import EpochRange
@@ -290,7 +290,7 @@ def _try(router: APIRouter) -> None:
     ) -> Experimented:
         """Returns the effect of an experiment's arms on its metrics; valid at every look."""
         about(request).metric = experiment
-        return await query.experiment(experiment, confidence)
+        return await experimented(query, experiment, confidence)
 
 
 def _export(router: APIRouter) -> None:

@@ -110,15 +110,7 @@ def publishing(releases: Releases, access: Access) -> APIRouter:
         """Makes a release. A repeated request gets the same numbers and costs nothing."""
         about(request).metric, about(request).release = ask.metric, ask.query[:40]
         who.check("publisher", ask.metric)
-        release_query = ReleaseQuery(
-            metric=ask.metric,
-            query=ask.query,
-            value=ask.value,
-            epochs=tuple(ask.epochs),
-            purpose=ask.purpose,
-            by=ask.by,
-            dates=ask.dates,
-        )
+        release_query = ReleaseQuery(**{**ask.model_dump(), "epochs": tuple(ask.epochs)})
         own = releases.seen_by(who, query.collected)
         return _release(own, await own.release(release_query))
 
