@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from hubbub.aggregator.query.cache import sum_totals
 from hubbub.aggregator.store.contract import WindowTotals
-from hubbub.analysis import answer_tiers, changes, shares
+from hubbub.analysis import Followed, answer_tiers, changes, joined_shares
 from hubbub.analysis.estimators.vectorized_estimate import estimate
 from hubbub.mechanisms import Totals, build
 from hubbub.mechanisms.probability import exp_at_most
@@ -237,7 +237,7 @@ def test_a_share_holds_though_what_it_is_of_is_an_estimate(
             dummies_variance=0.0,
             beside_variance=noise.variance,
         )
-        [row] = shares([(mechanism, totals)], [0])
+        [row] = joined_shares([Followed([(mechanism, totals)], [0])])
         inside += row.low <= share <= row.high
         errors.append(row.estimate - share)
         stderrs.append(row.stderr)

@@ -7,7 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.analysis import Answer, ValueAnswer, answer, answer_tiers, changes, shares, top
+from hubbub.analysis import (
+    Answer,
+    Followed,
+    ValueAnswer,
+    answer,
+    answer_tiers,
+    changes,
+    joined_shares,
+    top,
+)
 from hubbub.analysis.families import draw, family_for
 from hubbub.analysis.numbers import mean_of
 from hubbub.errors import BadParameter
@@ -189,7 +198,7 @@ def test_the_mean_of_ranges_is_unbiased_with_the_error_it_states(name: str, epsi
         errors.append(mean.estimate - (0.6 * 1 + 0.3 * 7 + 0.1 * 21))
         stderrs.append(mean.stderr)
     assert answer(mechanism, totals, None).mean == mean
-    [population] = shares([(mechanism, totals)], [])
+    [population] = joined_shares([Followed([(mechanism, totals)], [])])
     assert mean is not None
     assert population.estimate == mean.estimate
     assert population.stderr >= mean.stderr
@@ -216,7 +225,9 @@ def test_shares_of_a_trend_are_those_of_the_answer() -> None:
     mechanism = build("grr", epsilon=1.0, categories=3)
     totals = draw(mechanism, range(3), [500, 300, 200], np.random.default_rng(8))
     result = answer(mechanism, totals, ["a", "b", "c"])
-    for share, place in zip(shares([(mechanism, totals)], [2, 0]), (2, 0), strict=True):
+    for share, place in zip(
+        joined_shares([Followed([(mechanism, totals)], [2, 0])]), (2, 0), strict=True
+    ):
         value = result.values[place]
         assert share.estimate == value.share
         assert value.share is not None
@@ -232,9 +243,9 @@ def test_shares_of_a_trend_are_those_of_the_answer() -> None:
             assert 1.959964 * (1 - 1e-6) <= reach <= 1.959964 * further * (1 + 1e-6)
     sketch = build("cms", epsilon=2.0, hashes=4, width=16)
     drawn = draw(sketch, ["x", "y"], [700, 300], np.random.default_rng(9))
-    [first] = shares([(sketch, drawn)], [1], ["y", "x"])
+    [first] = joined_shares([Followed([(sketch, drawn)], [1])], ["y", "x"])
     assert first.estimate == answer(sketch, drawn, None, ["y", "x"]).values[1].share
     bloom = build("rappor", bits=16, hashes=1, cohorts=2, f=0.25, p=0.2, q=0.8)
     counted = draw(bloom, ["x", "y"], [700, 300], np.random.default_rng(9))
-    [second] = shares([(bloom, counted)], [0], ["x", "y"])
+    [second] = joined_shares([Followed([(bloom, counted)], [0])], ["x", "y"])
     assert second.estimate == answer(bloom, counted, None, ["x", "y"]).values[0].share

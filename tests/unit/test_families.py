@@ -9,7 +9,7 @@ import pytest
 
 from hubbub.aggregator.query.estimating import one_look
 from hubbub.aggregator.query.overview import notes
-from hubbub.analysis import answer, maximal_gain, plausibility, shares
+from hubbub.analysis import Followed, answer, joined_shares, maximal_gain, plausibility
 from hubbub.analysis.families import FAMILIES, draw, family_for
 from hubbub.analysis.families.contract import Family
 from hubbub.analysis.families.listed import Listed
@@ -40,7 +40,7 @@ def test_the_recipe_s_mechanism_is_answered_as_its_family_is() -> None:
     result = answer(mechanism, totals, names)
     for member, true in zip(result.values, true_counts, strict=True):
         assert abs(member.estimate - true) <= 6 * member.stderr
-    [point] = shares([(mechanism, totals)], [0])
+    [point] = joined_shares([Followed([(mechanism, totals)], [0])])
     assert point.low < 0.6 < point.high
     assert plausibility(mechanism, totals).findings == ()
     assert maximal_gain(mechanism, [3]).gain(0.01) > 0.01

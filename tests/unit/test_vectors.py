@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from hubbub.analysis import (
+    Followed,
     answer,
     answer_tiers,
     changes,
+    joined_shares,
     maximal_gain,
     plausibility,
-    shares,
 )
 from hubbub.analysis.families import draw, family_for
 from hubbub.authoring import read_catalog
@@ -280,7 +281,7 @@ def test_tiers_comparisons_and_trends_are_of_each_coordinate() -> None:
     both = answer_tiers(tiers, ["speed", "ease", "looks"])
     for row, true in zip(both.values, MEAN, strict=True):
         assert abs(row.estimate - true) < 6 * row.stderr
-    points = shares(tiers[:1], [2, 0])
+    points = joined_shares([Followed(tiers[:1], [2, 0])])
     assert [abs(points[at].estimate - MEAN[place]) < 0.5 for at, place in ((0, 2), (1, 0))]
     others = draw(CODES, PEOPLE, [0, 4000], np.random.default_rng(6))
     result = changes(answer(CODES, tiers[0][1], ["a", "b", "c"]), answer(CODES, others, [*"abc"]))

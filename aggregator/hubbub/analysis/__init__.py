@@ -16,7 +16,7 @@ from hubbub.analysis.comparisons.effect import (
     rows_of,
 )
 from hubbub.analysis.comparisons.order import Top, TopValue, top
-from hubbub.analysis.comparisons.trend import Followed, joined_shares, shares
+from hubbub.analysis.comparisons.trend import Followed, joined_shares
 from hubbub.analysis.estimators.consistency import base_cut, norm_sub, simplex, within_ends
 from hubbub.analysis.estimators.vectorized_estimate import estimate
 from hubbub.analysis.fake_reports.plausible import Plausibility, combine, plausibility
@@ -113,7 +113,6 @@ __all__ = [
     "rate_of",
     "ratio_p_value",
     "rows_of",
-    "shares",
     "shares_below",
     "simplex",
     "stand_out",

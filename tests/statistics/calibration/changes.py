@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from hubbub.analysis import Answer, answer_tiers, changes, shares
+from hubbub.analysis import Answer, Followed, answer_tiers, changes, joined_shares
 from hubbub.analysis.families import draw, draw_epochs
 from hubbub.mechanisms import AnyMechanism, Totals, build
 from tests.statistics.calibration.listed import ENDS
@@ -43,7 +43,7 @@ def _changed(
         counts = chance.multinomial(size, population).tolist()
         tiers = [(mechanism, draw(mechanism, range(len(counts)), counts, chance))]
         answers.append(answer_tiers(tiers, names))
-        [point] = shares(tiers, [1])
+        [point] = joined_shares([Followed(tiers, [1])])
         points.append(point.low <= population[1] <= point.high)
     yield ASKED, sum(points), 2
     result = changes(*answers)
@@ -82,7 +82,9 @@ def _picked(
     first = sorted(range(size), key=ranks.__getitem__)[:5]
     for epoch in epochs:
         picked = [ranks[place] / size for place in first]
-        points = shares([(mechanism, epoch)], first, picked=picked, part=1 / len(epochs))
+        points = joined_shares(
+            [Followed([(mechanism, epoch)], first)], picked=picked, part=1 / len(epochs)
+        )
         yield PICKED, sum(point.low <= 1 / size <= point.high for point in points), 5
 
 

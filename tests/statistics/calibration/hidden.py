@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from hubbub.aggregator.query.cache import epochs_law
-from hubbub.analysis import Answer, answer_tiers, changes, shares
+from hubbub.analysis import Answer, Followed, answer_tiers, changes, joined_shares
 from hubbub.analysis.families import draw
 from hubbub.catalog.crowds.noise_dummies import noise_of
 from hubbub.mechanisms import AnyMechanism, Totals
@@ -87,7 +87,7 @@ def _hidden(
         assert first.share_low is not None
         assert first.share_high is not None
         yield SHARE, first.share_low <= counts[0] / people <= first.share_high, 1
-        [point] = shares([(mechanism, totals)], [0])
+        [point] = joined_shares([Followed([(mechanism, totals)], [0])])
         yield ASKED, point.low <= population[0] <= point.high, 1
         [count] = as_it_is(mechanism, totals, names, "count", "0")
         assert count.low is not None

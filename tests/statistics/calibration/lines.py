@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from hubbub.analysis import known_variances, line_through, shares
+from hubbub.analysis import Followed, joined_shares, known_variances, line_through
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import draw
 from hubbub.mechanisms import build
@@ -72,7 +72,7 @@ def asked_once(
     for share, number in zip(truth.tolist(), reports.tolist(), strict=True):
         true_counts = int(chance.binomial(number, share))
         totals = draw(mechanism, [0, 1], [number - true_counts, true_counts], chance)
-        points.append(shares([(mechanism, totals)], [1])[0])
+        points.append(joined_shares([Followed([(mechanism, totals)], [1])])[0])
     array = np.array([point.estimate for point in points])
     return array, known_variances(points, reports.tolist(), (0.0, 1.0))
 

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from hubbub.analysis import answer_tiers, shares
+from hubbub.analysis import Followed, answer_tiers, joined_shares
 from hubbub.analysis.families import draw
 from hubbub.catalog.crowds.noise_dummies import noise_of
 from hubbub.mechanisms import AnyMechanism, Totals, build
@@ -44,7 +44,7 @@ def _mean(
     row = answer.mean or answer.values[0]
     yield MEAN, row.low <= true <= row.high, 1
     others = chance.multinomial(sum(people), np.array(people) / sum(people)).tolist()
-    [point] = shares([(mechanism, drawn(others))], [0])
+    [point] = joined_shares([Followed([(mechanism, drawn(others))], [0])])
     yield BAND, point.low <= true <= point.high, 1
 
 

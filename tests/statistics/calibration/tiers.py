@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.analysis import answer_tiers, changes, shares
+from hubbub.analysis import Followed, answer_tiers, changes, joined_shares
 from hubbub.analysis.families import draw
 from hubbub.catalog import Release
 from hubbub.mechanisms import AnyMechanism, Totals, build
@@ -50,7 +50,9 @@ def _value(
     answer = answer_tiers(parts, names).values[0]
     yield VALUE, answer.low <= counts[0] <= answer.high, 1
     drawn = chance.multinomial(PEOPLE, np.array(counts) / PEOPLE).tolist()
-    [point] = shares(_split(mechanisms, range(len(counts)), drawn, smaller, chance), [0])
+    [point] = joined_shares(
+        [Followed(_split(mechanisms, range(len(counts)), drawn, smaller, chance), [0])]
+    )
     yield POINT, point.low <= counts[0] / PEOPLE <= point.high, 1
 
 

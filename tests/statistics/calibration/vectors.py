@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from hubbub.analysis import answer_tiers, changes, shares
+from hubbub.analysis import Followed, answer_tiers, changes, joined_shares
 from hubbub.analysis.families import draw
 from hubbub.mechanisms.vector_codes import VectorCodes
 from tests.statistics.calibration.listed import ENDS
@@ -38,7 +38,7 @@ def _vectors(
         means.append(people.mean(axis=0))
         rows = zip(answers[-1].values, means[-1], strict=True)
         yield COORDINATE, sum(row.low <= true <= row.high for row, true in rows), len(names)
-        [point] = shares([(own, totals)], [1])
+        [point] = joined_shares([Followed([(own, totals)], [1])])
         yield BAND, point.low <= means[-1][1] <= point.high, 1
     pairs = zip(changes(*answers), means[1] - means[0], strict=True)
     yield DIFFERENCE, sum(change.low <= true <= change.high for change, true in pairs), len(names)

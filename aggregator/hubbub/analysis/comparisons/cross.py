@@ -307,7 +307,9 @@ def _slice(whole: _Whole, number: int) -> _Slice:
     block, shares, likely = whole.block(number), whole.shares[number], whole.likely[number]
     spread, independent = whole.spread[block, block], whole.independent[block, block]
     size = float(likely.sum())
-    if len(whole.likely) == 1:
+    is_whole = len(whole.likely) == 1
+    sure = is_whole or min(size, float(shares.sum())) > _SURE * float(np.sqrt(spread.sum()))
+    if is_whole or not sure:
         table = Table(
             shares=shares,
             likely=likely,
@@ -315,17 +317,7 @@ def _slice(whole: _Whole, number: int) -> _Slice:
             independent=independent,
             margin_errors=(0.0, 0.0),
         )
-        return _Slice(table, np.eye(likely.size), sure=True)
-    sure = min(size, float(shares.sum())) > _SURE * float(np.sqrt(spread.sum()))
-    if not sure:
-        table = Table(
-            shares=shares,
-            likely=likely,
-            spread=spread,
-            independent=independent,
-            margin_errors=(0.0, 0.0),
-        )
-        return _Slice(table, np.eye(likely.size), sure=False)
+        return _Slice(table, np.eye(likely.size), sure=sure)
     within = likely / size
     as_told = _turn(within, size)
     turn = _turn(np.outer(within.sum(axis=1), within.sum(axis=0)), size)

@@ -28,28 +28,6 @@ class Followed:
     repeats: int = 1
 
 
-def shares(
-    tiers: Sequence[Tier],
-    places: Sequence[int],
-    candidates: Sequence[str] = (),
-    confidence: float = CONFIDENCE,
-    *,
-    repeats: int = 1,
-    picked: Sequence[float] = (),
-    part: float = 1.0,
-) -> list[Mean]:
-    """Shares, with intervals for the population, of the values at these places, or of `candidates`.
-
-    For numbers the only row is their mean in the metric's unit; for a vector a mean per coordinate.
-    `picked` is, for values that were followed because they were frequent, their place among all, in
-    (0, 1] (see `ranked`); `part` is the share of these reports among those in which they were
-    frequent, in (0, 1].
-    """
-    return joined_shares(
-        [Followed(tiers, places, repeats)], candidates, confidence, picked=picked, part=part
-    )
-
-
 def joined_shares(
     sources: Sequence[Followed],
     candidates: Sequence[str] = (),
@@ -58,9 +36,13 @@ def joined_shares(
     picked: Sequence[float] = (),
     part: float = 1.0,
 ) -> list[Mean]:
-    """As `shares`, of all reports of several metrics with the same values, or the same range.
+    """Shares, with intervals for the population, of the values at these places, or of `candidates`.
 
-    A device may have reported to each of the metrics.
+    The reports are those of all sources, metrics with the same values, or the same range; a device
+    may have reported to each of them. For numbers the only row is their mean in the metric's unit;
+    for a vector a mean per coordinate. `picked` is, for values that were followed because they were
+    frequent, their place among all, in (0, 1] (see `ranked`); `part` is the share of these reports
+    among those in which they were frequent, in (0, 1].
     """
     live_sources = [replace(source, tiers=with_reports(source.tiers)) for source in sources]
     reports = sum(totals.reports for source in live_sources for _, totals in source.tiers)

@@ -1,6 +1,7 @@
 """Mechanisms that estimate only the mean of numbers."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from math import sqrt
 from typing import Any, ClassVar, Final
 
@@ -53,10 +54,8 @@ class Means(Family):
     ) -> ValueEstimates:
         """One estimate: the sum of the numbers' places in their range."""
         raw_estimate = mechanism.estimate(totals)
-        estimates, stderrs = (
-            np.array(raw_estimate.values),
-            np.sqrt(np.array(raw_estimate.variances)),
-        )
+        estimates = np.array(raw_estimate.values)
+        stderrs = np.sqrt(np.array(raw_estimate.variances))
         middle = mechanism.variance(totals.reports / 2, totals.reports)
         if not isinstance(mechanism, OneBitMean):
             return ValueEstimates(
@@ -97,16 +96,7 @@ class Means(Family):
         reports, ends = sum(totals.reports for _, totals in tiers), self.ends(mechanism)
         figures = figures_of(self, tiers, (), repeats)
         mean = mean_of(figures, ends, reports, confidence)
-        row = ValueAnswer(
-            value="mean",
-            estimate=mean.estimate,
-            stderr=mean.stderr,
-            low=mean.low,
-            high=mean.high,
-            share=None,
-            rank=None,
-            detected=None,
-        )
+        row = ValueAnswer(value="mean", share=None, rank=None, detected=None, **asdict(mean))
         return Answer(
             kind="mean",
             reports=reports,

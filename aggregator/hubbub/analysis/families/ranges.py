@@ -54,10 +54,8 @@ class Ranges(Family):
         if isinstance(mechanism, SquareWave):
             return _of_wave(mechanism, totals, shape=shape)
         raw_estimate = mechanism.estimate(totals)
-        estimates, stderrs = (
-            np.array(raw_estimate.values),
-            np.sqrt(np.array(raw_estimate.variances)),
-        )
+        estimates = np.array(raw_estimate.values)
+        stderrs = np.sqrt(np.array(raw_estimate.variances))
         # Given a report's number, its answers about two buckets are uncorrelated, since the mean of
         # at least one of them is 0.
         middles = (np.arange(mechanism.buckets) + 0.5) / mechanism.buckets

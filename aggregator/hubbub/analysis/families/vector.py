@@ -1,6 +1,7 @@
 """Mean of a vector: a row for each of its coordinates."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from math import sqrt
 from typing import Any, ClassVar, Final, NoReturn
 
@@ -80,16 +81,7 @@ class Vectors(Family):
         figures = figures_of(self, tiers, (), repeats)
         means = means_of(figures, ends, reports, confidence)
         rows = tuple(
-            ValueAnswer(
-                value=name,
-                estimate=mean.estimate,
-                stderr=mean.stderr,
-                low=mean.low,
-                high=mean.high,
-                share=None,
-                rank=None,
-                detected=None,
-            )
+            ValueAnswer(value=name, share=None, rank=None, detected=None, **asdict(mean))
             for name, mean in zip(names, means, strict=True)
         )
         return Answer(
