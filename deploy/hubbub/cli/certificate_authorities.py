@@ -127,7 +127,8 @@ def renew_certificates(
         KeysUnusable: the authorities' keys or the certificates cannot be read or written.
     """
     try:
-        by_name = _kept(authorities)
+        certificates = x509.load_pem_x509_certificates((authorities / "ca.pem").read_bytes())
+        by_name = {certificate.subject: certificate for certificate in certificates}
         fresh = {}
         roles = [role for role in ROLES if _name(authority_name(role)) in by_name]
         for role in roles or ROLES:
@@ -195,12 +196,6 @@ def trust_other(folder: Path, other: Path) -> str:
     except ValueError as error:
         raise KeysUnusable(f"{other}: contains no certificates in PEM; get ca.pem again") from error
     return services[0]
-
-
-def _kept(authorities: Path) -> dict[x509.Name, x509.Certificate]:
-    """The kept authorities by name."""
-    certificates = x509.load_pem_x509_certificates((authorities / "ca.pem").read_bytes())
-    return {certificate.subject: certificate for certificate in certificates}
 
 
 def _signing(authorities: Path, role: str) -> ec.EllipticCurvePrivateKey:

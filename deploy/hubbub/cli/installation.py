@@ -111,7 +111,7 @@ def build_bundle(
             cover=catalog.cover,
             log=log_of(catalog, keys, old, previous),
             gateway=read_gateway(keys),
-            tokens=_issuer(catalog, keys),
+            tokens=TokenIssuer(catalog.tokens, read_token_public(keys)) if catalog.tokens else None,
         )
     except BadParameter as error:
         raise BundleRefused(f"{out}: cannot be built: {error}") from error
@@ -120,11 +120,6 @@ def build_bundle(
     table, whole = stream_table(bundle).encode(), sign_bundle(bundle, operator, whole=True)
     _write({out: proven, operators or out.with_name(OPERATORS): whole, streams: table})
     return bundle
-
-
-def _issuer(catalog: Catalog, keys: Path) -> TokenIssuer | None:
-    """The catalog's issuer of tokens with its public key; None if the catalog has none."""
-    return TokenIssuer(catalog.tokens, read_token_public(keys)) if catalog.tokens else None
 
 
 def _gone_on(

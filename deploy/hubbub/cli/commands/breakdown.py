@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hubbub.cli.terminal.answer_tables import say_final, show_rows
+from hubbub.cli.terminal.answer_tables import say_final, say_notice, show_rows
 from hubbub.cli.terminal.output import explain, several
 from hubbub.cli.terminal.query_options import QuestionOptions
 from hubbub.notebook import Connection
@@ -35,14 +35,13 @@ examples:
   hubbub query crashed@version=2.1+2.2                two versions together
 """,
 )
-def _breakdown(options: BreakdownOptions) -> int:
-    return options.question.ask(Connection.breakdown, show_breakdown, by=options.by)
+def _breakdown(options: BreakdownOptions) -> None:
+    options.question.ask(Connection.breakdown, show_breakdown, by=options.by)
 
 
 def show_breakdown(answer: Answer) -> None:
     """Shows the shares of every part with intervals, and parts without an answer."""
-    if answer["notice"]:
-        explain(answer["notice"])
+    say_notice(answer)
     every = rows("breakdown", answer)
     table_rows = every
     if len(every) > _ROWS:

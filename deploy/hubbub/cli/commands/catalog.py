@@ -149,9 +149,8 @@ def _of_tree(metric: Metric) -> str:
 
 
 @command("catalog build", text="sign the bundle that apps ship")
-def _build(options: BuildOptions) -> int:
-    code: int = load_module("catalog_build", "hubbub catalog build", "cli").build(options)
-    return code
+def _build(options: BuildOptions) -> None:
+    load_module("catalog_build", "hubbub catalog build", "cli").build(options)
 
 
 @command("catalog schema", text="print the JSON Schema of metrics.toml, for editors")

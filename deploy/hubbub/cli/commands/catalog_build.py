@@ -10,7 +10,7 @@ from hubbub.programs.text_files import read_text
 from hubbub.signing.log.logging_bundles import LOG
 
 
-def build(options: BuildOptions) -> int:
+def build(options: BuildOptions) -> None:
     """Reads the catalog, signs the bundle, and writes it with the stream table."""
     try:
         roots = read_text(options.roots) if options.roots else None
@@ -48,4 +48,3 @@ def build(options: BuildOptions) -> int:
         say(f"{folder}: check it with: {audit}")
     say(f"{operators}: the same with candidates and alerts, for the aggregator")
     say(f"{options.streams}: for the shuffler")
-    return 0

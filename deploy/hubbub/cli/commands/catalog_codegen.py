@@ -10,7 +10,7 @@ from hubbub.authoring import Catalog
 from hubbub.catalog import Metric
 from hubbub.catalog.experiments import experiments_of
 from hubbub.catalog.values.value_kinds import kind_named
-from hubbub.cli.commands.codegen_typescript import FIRST_LINE, typescript_module
+from hubbub.cli.commands.codegen_typescript import FIRST_LINE, MAX_LITERALS, typescript_module
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say, several
 from hubbub.errors import BadParameter
@@ -18,8 +18,6 @@ from hubbub.programs.command_line import command
 from hubbub.programs.options import Exclusive, argument, option, options
 from hubbub.programs.unreadable import unreadable
 
-# An editor's list of more values is useless; beyond, only the client checks values.
-_MAX_LITERALS: Final = 256
 _FIRST_LINE: Final = '"""Metrics of the catalog, made by `hubbub catalog codegen`; do not edit."""'
 _MODULE: Final = Exclusive(required=True)
 
@@ -149,7 +147,7 @@ def _type(metric: Metric) -> str:
         return "str" if metric.randomizer.VALUES == "strings" else "float"
     values = metric.values or ()
     own = f"Literal[{', '.join(map(repr, values))}]"
-    if metric.other or len(values) > _MAX_LITERALS:
+    if metric.other or len(values) > MAX_LITERALS:
         own = "str"
     elif sorted(values) == ["false", "true"]:
         own = "bool"

@@ -11,7 +11,7 @@ from hubbub.catalog.models.learning import Learning
 
 FIRST_LINE: Final = "// Metrics of the catalog, made by `hubbub catalog codegen`; do not edit."
 # An editor's list of more values is useless; beyond, only the client checks values.
-_MAX_LITERALS: Final = 256
+MAX_LITERALS: Final = 256
 _REPORT: Final = """
 /** Reports one value of a metric; what is no metric, or none of its values, does not compile. */
 export function report<Name extends keyof Metrics>(
@@ -120,7 +120,7 @@ def _type(metric: Metric) -> str:
         return "string"
     if metric.values is None or metric.edges:
         return "number"
-    open_list = metric.other or len(metric.values) > _MAX_LITERALS
+    open_list = metric.other or len(metric.values) > MAX_LITERALS
     item_type = "string" if open_list else _listed(metric.values)
     return metric.value_kind.TYPESCRIPT.format(item_type)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from shutil import get_terminal_size
 from typing import Any, Final
 
-from hubbub.cli.terminal.answer_tables import say_final, say_whose, show_rows
+from hubbub.cli.terminal.answer_tables import say_final, say_notice, say_whose, show_rows
 from hubbub.cli.terminal.output import explain, table
 from hubbub.cli.terminal.query_options import AnswerOptions, read_metric_name
 from hubbub.errors.printable import visible
@@ -52,9 +52,9 @@ example:
   hubbub cross profile country theme version       the same for each version
 """,
 )
-def _cross(options: CrossOptions) -> int:
+def _cross(options: CrossOptions) -> None:
     parts = options.rows, options.columns, options.by
-    return options.answer.ask(Connection.cross, show_cross, options.metric, *parts)
+    options.answer.ask(Connection.cross, show_cross, options.metric, *parts)
 
 
 def show_cross(answer: Answer) -> None:
@@ -66,8 +66,7 @@ def show_cross(answer: Answer) -> None:
     crossed = f"{answer['columns']} within {answer['rows']}"
     crossed += f" by {answer['by']}" if answer["by"] else ""
     heading = f"{answer['metric']}: {crossed}, {answer['reports']:,} reports, {answer['dates']}"
-    if answer["notice"]:
-        explain(answer["notice"])
+    say_notice(answer)
     split = [(part["value"], part["share"]) for part in answer["slices"]] or [("", 1.0)]
     grids = [_grid(answer, [cell for cell in cells if cell["slice"] == of]) for of, _ in split]
     if all(grids):

@@ -54,7 +54,7 @@ def _doctor(options: DoctorOptions) -> int:
 
 def _certificates(folder: Path) -> Iterator[Finding]:
     """Yields each file that expires soon; if none does, the first that expires."""
-    by_end = sorted((_end(path), path) for path in folder.glob("*.pem"))
+    by_end = sorted((first_end(path), path) for path in folder.glob("*.pem"))
     for end, path in by_end:
         left = end - datetime.now(UTC)
         text = f"{path}: until {end:%Y-%m-%d}"
@@ -67,7 +67,7 @@ def _certificates(folder: Path) -> Iterator[Finding]:
         )
 
 
-def _end(path: Path) -> datetime:
+def first_end(path: Path) -> datetime:
     """When the first certificate in a file expires."""
     certificates = x509.load_pem_x509_certificates(path.read_bytes())
     return min(certificate.not_valid_after_utc for certificate in certificates)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from hubbub.cli.terminal.answer_tables import show_rows
+from hubbub.cli.terminal.answer_tables import say_final, say_notice, show_rows
 from hubbub.cli.terminal.output import explain, say
 from hubbub.cli.terminal.query_options import (
     OutputOptions,
@@ -13,7 +13,7 @@ from hubbub.cli.terminal.query_options import (
 )
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
-from hubbub.query_results import columns_of, final_sentence, rows
+from hubbub.query_results import columns_of, rows
 
 
 @options
@@ -48,13 +48,11 @@ def _experiment(options: ExperimentOptions) -> None:
 
 def show_experiment(answer: Mapping[str, Any]) -> None:
     """Shows the effects with intervals, the sizes of the arms, and the verdict."""
-    if answer["notice"]:
-        explain(answer["notice"])
+    say_notice(answer)
     if answer["values"]:
         heading = f"{answer['experiment']}: effect beside {answer['control']}, {answer['dates']}"
         columns = columns_of("experiment", answer)
         show_rows("experiment", answer, heading, columns, rows("experiment", answer))
     explain(answer["sizes"])
-    if sentence := final_sentence(answer):
-        explain(sentence)
+    say_final(answer)
     say(answer["verdict"])

@@ -23,7 +23,7 @@ class ExportOptions:
 @command(
     "export", description="The format follows from the name of the file, unless --format names it."
 )
-def _export(options: ExportOptions) -> int:
+def _export(options: ExportOptions) -> None:
     question, output = options.question, options.question.answer.output
     if output.format == "table":
         raise BadParameter(
@@ -38,5 +38,6 @@ def _export(options: ExportOptions) -> int:
         output = replace(output, format=_FORMATS[suffix])
         question = replace(question, answer=replace(question.answer, output=output))
     if options.by_epoch:
-        return question.ask(Connection.trend, show_trend, number=_MAX_SERIES)
-    return question.ask(Connection.estimates, show_estimates)
+        question.ask(Connection.trend, show_trend, number=_MAX_SERIES)
+    else:
+        question.ask(Connection.estimates, show_estimates)

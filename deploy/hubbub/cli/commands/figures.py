@@ -34,7 +34,7 @@ examples:
   hubbub figures use --by os                 active devices by operating system
 """,
 )
-def _figures(options: FiguresOptions) -> int:
-    return options.answer.ask(
+def _figures(options: FiguresOptions) -> None:
+    options.answer.ask(
         Connection.figures, show_figures, options.metric, options.by, cohorts=options.cohorts
     )

@@ -60,10 +60,8 @@ async def _in_redis(server: RedisServer, bundle: Bundle, options: ForgetOptions)
     place = Place.at(options.totals) if options.totals else None
     store = FiledStore(redis, FileTotals(place, lambda: bundle)) if place else redis
     window_counts = windows_of(name, await store.report_counts())
-    lengths, now = (
-        await _lengths_of(name, bundle, Promises(server), window_counts),
-        time.time(),
-    )
+    lengths = await _lengths_of(name, bundle, Promises(server), window_counts)
+    now = time.time()
     length = {window: length_of(window.epoch, lengths, now) for window in window_counts}
     windows = ended_before(window_counts, lengths, before, now=now)
     if not windows:

@@ -5,8 +5,6 @@ from datetime import date
 from pathlib import Path
 from typing import Final
 
-from cryptography import x509
-
 from hubbub.bundles.encoding import to_text
 from hubbub.catalog import EPOCH_SECONDS, WRITTEN_EPOCHS
 from hubbub.cli.certificate_authorities import (
@@ -16,6 +14,7 @@ from hubbub.cli.certificate_authorities import (
     trust_other,
     write_certificates,
 )
+from hubbub.cli.commands.doctor import first_end
 from hubbub.cli.installation import (
     DEFAULT_DAYS,
     DEFAULT_PERIODS,
@@ -268,10 +267,10 @@ def _tls(options: TlsOptions) -> None:
         say(f"next: give {folder}/ca.pem to the other party, and: hubbub keys trust {folder} ITS")
         return
     write_certificates(folder, names, authorities)
+    authorities_end, end = (first_end(folder / name).date() for name in ("ca.pem", "analyst.pem"))
     say(
-        f"{folder}: ca.pem with an authority for each role, until "
-        f"{_first_end(folder / 'ca.pem')}, and certificates for shuffler, aggregator, redis and "
-        f"analyst, until {_first_end(folder / 'analyst.pem')}"
+        f"{folder}: ca.pem with an authority for each role, until {authorities_end}, and "
+        f"certificates for shuffler, aggregator, redis and analyst, until {end}"
     )
     say(f"{authorities}: the authorities' keys; who has them can pose as any role: keep it offline")
 
@@ -283,8 +282,3 @@ def _tls(options: TlsOptions) -> None:
 def _trust(options: TrustOptions) -> None:
     role = trust_other(options.folder, options.other)
     say(f"{options.folder}/ca.pem: trusts the other party's {role}, and none of its other services")
-
-
-def _first_end(path: Path) -> date:
-    certificates = x509.load_pem_x509_certificates(path.read_bytes())
-    return min(certificate.not_valid_after_utc for certificate in certificates).date()

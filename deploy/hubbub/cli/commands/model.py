@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hubbub.cli.publishing_models import publish
+from hubbub.cli.terminal.answer_tables import say_notice
 from hubbub.cli.terminal.model_tables import show_calibration, show_coefficients
 from hubbub.cli.terminal.output import explain, listing, say
 from hubbub.cli.terminal.query_options import (
@@ -56,9 +57,10 @@ examples:
   hubbub model publish --keys keys --out models.hubbub --every 30   sign every new state
 """,
 )
-def _model(options: ModelOptions) -> int:
+def _model(options: ModelOptions) -> None:
     if options.model == _PUBLISH:
-        return _publish(options)
+        _publish(options)
+        return
     with options.service.connection() as connection:
         answer = connection.model(options.model, confidence=options.confidence)
         if options.output.format in {"csv", "parquet"} and not answer:
@@ -67,10 +69,9 @@ def _model(options: ModelOptions) -> int:
                 "two rounds are over; its rounds are in --format json"
             )
         options.output.write(answer, _show)
-    return 0
 
 
-def _publish(options: ModelOptions) -> int:
+def _publish(options: ModelOptions) -> None:
     out = options.output.out
     if out is None:
         raise BadParameter("publish needs --out FILE, which the shuffler has as --models")
@@ -92,13 +93,12 @@ def _publish(options: ModelOptions) -> int:
                 say(str(error))
             failing = str(error)
         if options.every is None:
-            return 0
+            return
         time.sleep(options.every)
 
 
 def _show(document: Mapping[str, Any]) -> None:
-    if document["notice"]:
-        explain(document["notice"])
+    say_notice(document)
     rows = document["coefficients"]
     level = f"{100 * document['confidence']:g}%"
     if rows:

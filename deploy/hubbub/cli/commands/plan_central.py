@@ -1,6 +1,6 @@
 """`hubbub plan central`: what a crowd gives, by how private each report is by itself."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from math import sqrt
 from typing import Any, Final, Literal
@@ -147,7 +147,9 @@ def _central(options: CentralOptions) -> None:
         return
     promise = _padded(promise, options.dummies, question)
     of = {"strings": _of_strings, "parts": _of_parts}.get(question.kind, _of_values)
-    ways = [*of(promise, question), _curator(promise)]
+    stderr = 2 * sqrt(2) / promise.epsilon  # one person moves one report from one count to another
+    curator = _row("trusted curator, Laplace", None, promise.epsilon, (stderr, stderr))
+    ways = [*of(promise, question), curator]
     if as_json:
         document: dict[str, Any] = {
             "reports": promise.crowd,
@@ -155,10 +157,7 @@ def _central(options: CentralOptions) -> None:
             "central": promise.epsilon,
             "delta": promise.delta,
             "honest": promise.honest,
-            "dummies": promise.dummies,
-            "dummies_each": promise.dummies_each,
-            "dummies_scale": promise.dummies_scale,
-            "dummies_shift": promise.dummies_shift,
+            **{name: getattr(promise, name) for name in NO_DUMMIES},
             "rows": [asdict(way) for way in ways],
         }
         if question.kind == "strings":
@@ -167,17 +166,6 @@ def _central(options: CentralOptions) -> None:
         say_json(document)
     else:
         _show(promise, question, ways)
-
-
-def _curator(promise: CentralPromise) -> _Way:
-    stderr = 2 * sqrt(2) / promise.epsilon  # one person moves one report from one count to another
-    return _Way(
-        way="trusted curator, Laplace",
-        epsilon_local=None,
-        epsilon_central=promise.epsilon,
-        stderr_rare=stderr,
-        stderr_tenth=stderr,
-    )
 
 
 def _padded(promise: CentralPromise, dummies: int | str, question: MetricDraft) -> CentralPromise:
@@ -190,28 +178,23 @@ def _padded(promise: CentralPromise, dummies: int | str, question: MetricDraft) 
     return padded
 
 
-def _way(
-    name: str, crowd: ShuffledEpoch, promise: CentralPromise, errors: tuple[float, float]
-) -> _Way:
-    """A crowd as a row; `errors` are standard errors of a rare value and of one in ten."""
+def _row(way: str, local: float | None, central: float, errors: Iterable[float]) -> _Way:
+    """A row; `errors` are standard errors of a rare value and of one in ten."""
+    rare, tenth = errors
     return _Way(
-        way=name,
-        epsilon_local=crowd.epsilon_local,
-        epsilon_central=central_epsilon(crowd, promise.delta),
-        stderr_rare=errors[0],
-        stderr_tenth=errors[1],
-    )
-
-
-def _alone(what: str, epsilon: float, rare: float, tenth: float) -> _Way:
-    """A row of reports that keep the promise individually."""
-    return _Way(
-        way=f"alone, {what}",
-        epsilon_local=epsilon,
-        epsilon_central=epsilon,
+        way=way,
+        epsilon_local=local,
+        epsilon_central=central,
         stderr_rare=rare,
         stderr_tenth=tenth,
     )
+
+
+def _way(
+    name: str, crowd: ShuffledEpoch, promise: CentralPromise, errors: tuple[float, float]
+) -> _Way:
+    """A crowd as a row."""
+    return _row(name, crowd.epsilon_local, central_epsilon(crowd, promise.delta), errors)
 
 
 def _of_values(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
@@ -221,8 +204,8 @@ def _of_values(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
     ways = [_crowd(promise, question, local) for local in (*_below(central, most), most)]
     [best, *_] = plan(question, central, reports)
     alone = build(best.mechanism, **best.parameters)
-    rare, tenth = (sqrt(alone.variance(share * reports, reports)) for share in (0.0, 0.1))
-    return [*ways, _alone(best.mechanism, central, rare, tenth)]
+    errors = (sqrt(alone.variance(share * reports, reports)) for share in (0.0, 0.1))
+    return [*ways, _row(f"alone, {best.mechanism}", central, central, errors)]
 
 
 def _of_strings(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
@@ -237,8 +220,8 @@ def _of_strings(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
     shares = np.array([0.1, *[0.9 / question.size] * question.size])
     strings = [*question.values(), "one more"]
     expected = family_for(alone).expected(alone, strings, shares, reports)
-    rare, tenth = (reports * float(values[0]) for values in (expected.absent, expected.stderrs))
-    return [*ways, _alone(best.mechanism, central, rare, tenth)]
+    errors = (reports * float(values[0]) for values in (expected.absent, expected.stderrs))
+    return [*ways, _row(f"alone, {best.mechanism}", central, central, errors)]
 
 
 def _of_parts(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
@@ -259,8 +242,8 @@ def _of_parts(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
         errors = _cell_errors(mechanism, reports)
         ways.append(_way(f"crowd, tables of {number}", crowd, promise, errors))
     alone = build(CROWD_PARTS, epsilon=central, sizes=question.parts)
-    rare, tenth = _cell_errors(alone, reports)
-    return [*ways, _alone("tables of 2", central, rare, tenth)]
+    errors = _cell_errors(alone, reports)
+    return [*ways, _row("alone, tables of 2", central, central, errors)]
 
 
 def _cell_errors(mechanism: Any, reports: int) -> tuple[float, float]:

@@ -91,9 +91,10 @@ class TrendOptions:
 
 
 @command("query")
-def _query(options: QueryOptions) -> int:
+def _query(options: QueryOptions) -> None:
     if not (options.ranks.percentiles or options.below):
-        return options.question.ask(Connection.estimates, show_estimates, anytime=options.anytime)
+        options.question.ask(Connection.estimates, show_estimates, anytime=options.anytime)
+        return
     if options.anytime:
         raise BadParameter(
             "--anytime: intervals of percentiles are valid for one look only; leave it out, or "
@@ -102,14 +103,14 @@ def _query(options: QueryOptions) -> int:
     if options.question.candidates or options.question.lists:
         raise BadParameter("--candidates and --list are of strings, which have no percentiles")
     terms = {"percentiles": options.ranks.percentiles, "below": options.below}
-    return options.question.answer.ask(
+    options.question.answer.ask(
         Connection.percentiles, show_percentiles, options.question.metric, **terms
     )
 
 
 @command("top")
-def _top(options: TopOptions) -> int:
-    return options.question.ask(Connection.top, show_top, number=options.number)
+def _top(options: TopOptions) -> None:
+    options.question.ask(Connection.top, show_top, number=options.number)
 
 
 @command(
@@ -118,18 +119,18 @@ def _top(options: TopOptions) -> int:
     "Without them the newest closed epoch is compared with the epoch before it; if "
     "devices report once a period, whole periods are compared.",
 )
-def _compare(options: CompareOptions) -> int:
+def _compare(options: CompareOptions) -> None:
     def compare(connection: Connection, metric: str, *, epochs: str, **terms: Any) -> Answer:
         return connection.compare(metric, epochs, options.to, to_last=options.to_last, **terms)
 
-    return options.question.ask(
+    options.question.ask(
         compare, show_changes, order="listed", percentiles=options.ranks.percentiles
     )
 
 
 @command("trend")
-def _trend(options: TrendOptions) -> int:
-    return options.question.ask(
+def _trend(options: TrendOptions) -> None:
+    options.question.ask(
         Connection.trend,
         show_trend,
         values=options.value,

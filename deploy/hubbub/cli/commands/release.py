@@ -80,21 +80,20 @@ def _show(release: Document) -> None:
         say(title)
         say(f"the most common value: {release['values'][0]['value']}")
     else:
-        of_mean = release["query"] == "mean"
+
+        def figure(value: Document, part: str) -> str:
+            if release["query"] == "mean":
+                return measured(value[part], value["stderr"])
+            return f"{value[part]:,.0f}"
+
         table(
             title,
             ("value", "estimate", "std. error", "of it released", f"{CONFIDENCE:.0%} interval"),
             [
                 (
                     value["value"],
-                    *(
-                        measured(value[part], value["stderr"]) if of_mean else f"{value[part]:,.0f}"
-                        for part in ("estimate", "stderr", "noise")
-                    ),
-                    " to ".join(
-                        measured(value[part], value["stderr"]) if of_mean else f"{value[part]:,.0f}"
-                        for part in ("low", "high")
-                    ),
+                    *(figure(value, part) for part in ("estimate", "stderr", "noise")),
+                    f"{figure(value, 'low')} to {figure(value, 'high')}",
                 )
                 for value in release["values"]
             ],

@@ -47,16 +47,18 @@ examples:
     "epsilon of the metric. Nothing is sent and nothing is stored.",
     epilog=_EPILOG,
 )
-def _simulate(options: SimulateOptions) -> int:
+def _simulate(options: SimulateOptions) -> None:
     if planned := read_model(options.catalog, options.metric):
-        return simulate_model(options, planned)
+        simulate_model(options, planned)
+        return
     if options.test:
         raise BadParameter("--test is of a model, and this is a metric; leave it out")
     started = time.monotonic()
     bundle = _bundle(options.catalog, options.metric)
     metric = bundle.metric(options.metric)
     if has_days(options.values, metric):
-        return simulate_days(options, bundle)
+        simulate_days(options, bundle)
+        return
     plan = Plan(
         bundle=bundle,
         metric=metric,
@@ -95,7 +97,6 @@ def _simulate(options: SimulateOptions) -> int:
     else:
         _show(plan, next(run for run in runs if run.answered), summary)
         say(f"{several(number, 'run')} in {seconds:.1f} s")
-    return 0
 
 
 def _bundle(path: Path, name: str) -> Bundle:

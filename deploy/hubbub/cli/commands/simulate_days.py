@@ -26,7 +26,7 @@ _SERIES: Final = 5
 _ROWS: Final = 40
 
 
-def simulate_days(options: SimulateOptions, bundle: Bundle) -> int:
+def simulate_days(options: SimulateOptions, bundle: Bundle) -> None:
     """Rehearses every day of a file, and shows each day's truth beside its answer."""
     for name, value in (
         ("epochs", options.epochs != 1),
@@ -70,7 +70,7 @@ def simulate_days(options: SimulateOptions, bundle: Bundle) -> int:
             "runs": [asdict(run) for run in runs],
         }
         say(json.dumps(document, ensure_ascii=False))
-        return 0
+        return
     last = [run for run in runs if run.answered][-1]
     for series in last.series[:_SERIES]:
         _show(metric, series)
@@ -79,7 +79,6 @@ def simulate_days(options: SimulateOptions, bundle: Bundle) -> int:
     say_above_most(metric, days.codes, counts)
     _say(metric, last, summary)
     say(f"{several(number, 'run')} in {seconds:.1f} s")
-    return 0
 
 
 def say_above_most(metric: Metric, codes: Sequence[Any], counts: Sequence[int]) -> None:

@@ -37,7 +37,7 @@ _FIGURES: Final = {
 }
 
 
-def simulate_model(options: SimulateOptions, planned: Planned) -> int:
+def simulate_model(options: SimulateOptions, planned: Planned) -> None:
     """Rehearses a model, and shows the last run's coefficients and a summary of all runs."""
     started = time.monotonic()
     if options.epochs != 1 or options.candidates:
@@ -91,7 +91,6 @@ def simulate_model(options: SimulateOptions, planned: Planned) -> int:
         say(json.dumps(document, ensure_ascii=False))
     else:
         _show(document)
-    return 0
 
 
 def _refuse_small_crowd(planned: Planned, model: Model, people: int) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Literal
 
-from hubbub.cli.terminal.answer_tables import show_estimates, show_metrics, show_rows
+from hubbub.cli.terminal.answer_tables import say_notice, show_estimates, show_metrics, show_rows
 from hubbub.cli.terminal.output import explain, likeliest, live, say, say_json, sent, several
 from hubbub.cli.terminal.query_options import OutputOptions, ServiceOptions
 from hubbub.conservation import TERMS
@@ -65,7 +65,8 @@ def _metrics(options: MetricsOptions) -> None:
 def _status(options: StatusOptions) -> int:
     with options.look.service.connection() as connection:
         if options.watch:
-            return _watch_law(connection, options.look.every, whole=options.all)
+            _watch_law(connection, options.look.every, whole=options.all)
+            return 0
         law = connection.status().document
         if options.format == "json":
             whole = {**law["total"], "windows": law["windows"], "balanced": law["balanced"]}
@@ -76,7 +77,7 @@ def _status(options: StatusOptions) -> int:
         return 0 if law["balanced"] else 1
 
 
-def _watch_law(connection: Connection, every_seconds: float, *, whole: bool = False) -> int:
+def _watch_law(connection: Connection, every_seconds: float, *, whole: bool = False) -> None:
     """Shows the conservation law repeatedly, with reports counted per second."""
     before: list[tuple[float, int]] = []
 
@@ -97,19 +98,18 @@ def _watch_law(connection: Connection, every_seconds: float, *, whole: bool = Fa
         return law, show
 
     live(look, every_seconds)
-    return 0
 
 
-def _watch_what_comes(connection: Connection, every_seconds: float) -> int:
+def _watch_what_comes(connection: Connection, every_seconds: float) -> None:
     """Shows single reports in development; in production, which stores none, the law."""
     try:
         arrivals = _watched(connection, 0)
     except ServiceUnavailable:  # the balance waits until it comes back
-        return _watch_law(connection, every_seconds)
-    if not arrivals["notice"]:
-        return _watch_law(connection, every_seconds)
-    watch_arrivals(arrivals, partial(_watched, connection), every_seconds)
-    return 0
+        arrivals = {"notice": ""}
+    if arrivals["notice"]:
+        watch_arrivals(arrivals, partial(_watched, connection), every_seconds)
+    else:
+        _watch_law(connection, every_seconds)
 
 
 def _watched(connection: Connection, after: int) -> dict[str, Any]:
@@ -124,10 +124,11 @@ def _watched(connection: Connection, after: int) -> dict[str, Any]:
     "the number of reports per second. On a terminal it redraws the screen; in a "
     "pipe it prints a line for each change.",
 )
-def _watch(options: WatchOptions) -> int:
+def _watch(options: WatchOptions) -> None:
     with options.look.service.connection() as connection:
         if not options.metric:
-            return _watch_what_comes(connection, options.look.every)
+            _watch_what_comes(connection, options.look.every)
+            return
 
         def look() -> tuple[object, Callable[[], None]]:
             try:
@@ -138,7 +139,6 @@ def _watch(options: WatchOptions) -> int:
             return estimates, lambda: show_estimates(estimates)
 
         live(look, options.look.every)
-    return 0
 
 
 def watch_arrivals(answer: Found, after: Callable[[int], Found], every_seconds: float) -> None:
@@ -182,8 +182,7 @@ def show_pipeline(answer: Mapping[str, Any], *, whole: bool = False) -> None:
 
     If `whole`, it shows a line per window, and every term.
     """
-    if answer["notice"]:
-        explain(answer["notice"])
+    say_notice(answer)
     windows = rows("status", answer)
     total = {**answer["total"], "stream": "all", "date": ""}
     if whole:

@@ -123,10 +123,8 @@ def write_history(days: Sequence[Day], aggregator_redis: str, shuffler_redis: st
     """Writes the totals to the aggregator's Redis, and their counts to the shuffler's."""
 
     async def write() -> None:
-        totals, counters = (
-            await connect_redis(aggregator_redis),
-            await connect_redis(shuffler_redis),
-        )
+        totals = await connect_redis(aggregator_redis)
+        counters = await connect_redis(shuffler_redis)
         try:
             # The shuffler's counters first: the aggregator must not count unsent reports.
             await Pool(counters).restore({day.window: day.totals.counted for day in days})

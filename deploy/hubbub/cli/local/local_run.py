@@ -297,10 +297,6 @@ class LocalRun:
                 f"{self.home} was made {how} --dev; start it {how} --dev, or give another --home"
             )
 
-    def _start_redis(self) -> None:
-        for role in ("shuffler", "aggregator"):
-            self._redis.append(EmbeddedRedis((self.home / f"redis-{role}").absolute()))
-
     def _start_issuer(self) -> dict[str, Path]:
         """Starts the issuer of tokens; returns the shuffler's options for it."""
         if not self._catalog.tokens:
@@ -324,7 +320,8 @@ class LocalRun:
         return key
 
     def _start(self) -> None:
-        self._start_redis()
+        for role in ("shuffler", "aggregator"):
+            self._redis.append(EmbeddedRedis((self.home / f"redis-{role}").absolute()))
         tls, development = {"tls": self.home / "tls"}, ["--dev"] if self._development else []
         outlets = {name.replace("_", "-"): place for name, place in self._outlets.items()}
         local, home = "127.0.0.1:{}".format, self.home.absolute()

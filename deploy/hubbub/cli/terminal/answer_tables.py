@@ -46,7 +46,6 @@ _TEXTS: Final = ("text", "time")
 
 def show_metrics(answer: Answer) -> None:
     """Shows the metrics, each with its last epochs as a sparkline."""
-    _say_notice(*answer["metrics"])
     sparks = [
         _spark([epoch["reports"] for epoch in metric["epochs"][-_SHOWN_EPOCHS:]])
         for metric in answer["metrics"]
@@ -59,7 +58,6 @@ def show_metrics(answer: Answer) -> None:
 
 def show_estimates(answer: Answer) -> None:
     """Shows estimates as a table, and notes on how far to trust them."""
-    _say_notice(answer)
     values = rows("estimates", answer)
     if answer["kind"] == "values" and answer["lowest"] is None:  # ranges have an order of their own
         values = sorted(values, key=lambda value: value["rank"])
@@ -85,7 +83,6 @@ def show_estimates(answer: Answer) -> None:
 
 def show_percentiles(answer: Answer) -> None:
     """Shows percentiles and shares below a number as a table."""
-    _say_notice(answer)
     _show("percentiles", answer, _heading(answer))
     say_whose(answer)
     if answer["percentiles"]:
@@ -109,11 +106,10 @@ def _heading(answer: Answer) -> str:
     )
 
 
-def _say_notice(*answers: Answer) -> None:
+def say_notice(*answers: Answer) -> None:
     """Prints the notices of answers, each once."""
-    for fromkey in dict.fromkeys(answer["notice"] for answer in answers):
-        if fromkey:
-            explain(fromkey)
+    for notice in filter(None, dict.fromkeys(answer["notice"] for answer in answers)):
+        explain(notice)
 
 
 def _say_if_nothing_stands_out(values: Sequence[Row]) -> None:
@@ -206,7 +202,6 @@ def _say_shuffled(answer: Answer) -> None:
 
 def show_top(answer: Answer) -> None:
     """Shows the most frequent values, and the confidence in their order."""
-    _say_notice(answer)
     values = rows("top", answer)
     heading = f"{answer['metric']}: the most frequent of {several(answer['reports'], 'report')}"
     _show("top", answer, heading, values, _intervals(values, "estimate"))
@@ -233,7 +228,6 @@ def _order_said(answer: Answer) -> str:
 
 def show_changes(answer: Answer) -> None:
     """Shows the changes between two ranges, the most significant first."""
-    _say_notice(answer)
     changes = sorted(rows("compare", answer), key=lambda change: change["p_value"])
     _show(
         "compare",
@@ -257,7 +251,6 @@ def show_changes(answer: Answer) -> None:
 
 def show_figures(answer: Answer) -> None:
     """The figures of a metric, in their order."""
-    _say_notice(answer)
     figures = rows("figures", answer)
     table_rows = figures[:_ROWS]
     drawn = [
@@ -279,7 +272,7 @@ def show_figures(answer: Answer) -> None:
 
 def show_trend(answer: Answer) -> None:
     """Shows every series as a table of epochs, all on one scale."""
-    _say_notice(answer)
+    say_notice(answer)
     points = rows("trend", answer)
     series_rows = []
     for series in answer["series"]:
@@ -341,10 +334,11 @@ def _show(
     *,
     sparks: Sequence[str] = (),
 ) -> None:
-    """Prints a table of an answer, and on a terminal a picture of its intervals.
+    """Prints an answer's notice and table, and on a terminal a picture of its intervals.
 
     `table_rows` None takes all rows; `sparks` has a picture per row that is shown everywhere.
     """
+    say_notice(*(answer["metrics"] if question == "metrics" else [answer]))
     table_rows = rows(question, answer) if table_rows is None else table_rows
     columns, pictures = _with_pictures(question, answer, table_rows, drawn)
     _table(

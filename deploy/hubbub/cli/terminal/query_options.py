@@ -196,8 +196,8 @@ class AnswerOptions:
         show: Callable[[Any], None],
         *parts: str,
         **terms: Any,
-    ) -> int:
-        """Asks, and writes or shows the answer; returns the exit code.
+    ) -> None:
+        """Asks, and writes or shows the answer.
 
         `question` is a method of Connection, called with `parts` and `terms`.
         """
@@ -211,7 +211,6 @@ class AnswerOptions:
                 **terms,
             )
             self.output.write(answer, show)
-        return 0
 
 
 @options
@@ -237,8 +236,8 @@ class QuestionOptions:
 
     def ask(
         self, question: Callable[..., Answer], show: Callable[[Any], None], **terms: Any
-    ) -> int:
+    ) -> None:
         """Ask about the metric, as AnswerOptions.ask does."""
         strings = read_candidates(self.candidates) if self.candidates else []
         more = {"candidates": strings, "lists": self.lists, **terms}
-        return self.answer.ask(question, show, self.metric, **more)
+        self.answer.ask(question, show, self.metric, **more)
