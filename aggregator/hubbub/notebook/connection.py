@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from hubbub.errors import BadParameter, UnknownMetric
 from hubbub.notebook.answer import Answer
@@ -39,13 +39,6 @@ def connect(
             file that has no authority.
     """
     return Connection(service_at(url, token, authority, timeout_seconds))
-
-
-class _Strings(NamedTuple):
-    """The strings to look for, and the names of saved lists."""
-
-    candidates: Sequence[str]
-    lists: Sequence[str]
 
 
 class Connection:
@@ -103,7 +96,7 @@ class Connection:
         options = {"last": last, "epochs": epochs, "confidence": confidence, "order": "listed"}
         if anytime:
             options["anytime"] = "true"
-        return self._ask(metric, "estimates", options, _Strings(candidates, lists))
+        return self._ask(metric, "estimates", options, candidates, lists)
 
     def percentiles(
         self,
@@ -122,7 +115,7 @@ class Connection:
         """
         options = {"last": last, "epochs": epochs, "confidence": confidence, "order": "listed"}
         options |= {"percentile": list(percentiles), "below": list(below)}
-        return self._ask(metric, "percentiles", options, _Strings((), ()))
+        return self._ask(metric, "percentiles", options)
 
     def discover(
         self,
@@ -144,8 +137,8 @@ class Connection:
             options["likely"] = likely
         if "/" not in metric:
             with suppress(UnknownMetric):  # unless some of its devices feed a tree
-                return self._ask(f"{metric}/{_FINDS}", "estimates", options, _Strings((), ()))
-        answer = self._ask(metric, "estimates", options, _Strings((), ()))
+                return self._ask(f"{metric}/{_FINDS}", "estimates", options)
+        answer = self._ask(metric, "estimates", options)
         if (mechanism := answer.document["mechanism"]) != _FINDS:
             raise BadParameter(
                 f'metric "{metric}" is answered by {mechanism}, which finds no strings: ask for '
@@ -166,7 +159,7 @@ class Connection:
     ) -> Answer:
         """The most frequent values; `ahead_confidence`: how sure that one is ahead of the next."""
         options = {"last": last, "epochs": epochs, "confidence": confidence, "number": number}
-        return self._ask(metric, "top", options, _Strings(candidates, lists))
+        return self._ask(metric, "top", options, candidates, lists)
 
     def compare(
         self,
@@ -193,7 +186,7 @@ class Connection:
         options = {"epochs": before, "last": last, "confidence": confidence}
         options |= {"to_epochs": after, "to_last": to_last, "order": order}
         options["percentile"] = list(percentiles)
-        return self._ask(metric, "compare", options, _Strings(candidates, lists))
+        return self._ask(metric, "compare", options, candidates, lists)
 
     def trend(
         self,
@@ -218,7 +211,7 @@ class Connection:
             "value": list(values),
             "percentile": list(percentiles),
         }
-        return self._ask(metric, "trend", options, _Strings(candidates, lists))
+        return self._ask(metric, "trend", options, candidates, lists)
 
     def cross(
         self,
@@ -239,7 +232,7 @@ class Connection:
         """
         options = {"last": last, "epochs": epochs, "confidence": confidence}
         parts = {"rows": rows, "columns": columns, "by": by}
-        return self._ask(metric, "cross", {**options, **parts}, _Strings((), ()))
+        return self._ask(metric, "cross", {**options, **parts})
 
     def breakdown(
         self,
@@ -257,7 +250,7 @@ class Connection:
         `document["parts"]` has every part, also those with too few reports for an answer.
         """
         options = {"last": last, "epochs": epochs, "confidence": confidence, "by": by}
-        return self._ask(metric, "breakdown", options, _Strings(candidates, lists))
+        return self._ask(metric, "breakdown", options, candidates, lists)
 
     def figures(
         self,
@@ -277,7 +270,7 @@ class Connection:
         options = {"last": last, "epochs": epochs, "confidence": confidence, "by": by}
         if cohorts:
             options["cohorts"] = "true"
-        return self._ask(metric, "figures", options, _Strings((), ()))
+        return self._ask(metric, "figures", options)
 
     def experiment(self, name: str, *, confidence: float = 0.95) -> Answer:
         """What the arms of an experiment change: a row per metric, arm and measure.
@@ -302,16 +295,17 @@ class Connection:
         metric: str,
         question: QueryName,
         options: Mapping[str, Any],
-        strings: "_Strings",
+        candidates: Sequence[str] = (),
+        lists: Sequence[str] = (),
     ) -> Answer:
         if not (isinstance(metric, str) and metric):
             raise BadParameter("name a metric, as metrics() lists them")
-        for what, texts in (("candidates", strings.candidates), ("lists", strings.lists)):
-            _check_texts(what, texts)
+        _check_texts("candidates", candidates)
+        _check_texts("lists", lists)
         name, _, tier = metric.partition("/")
         path = f"{named_path('/v1/metrics', name)}/{_ROUTES.get(question, question)}"
-        parameters = {**options, "tier": tier, "list": list(strings.lists)}
-        body = {"candidates": list(strings.candidates)} if strings.candidates else None
+        parameters = {**options, "tier": tier, "list": list(lists)}
+        body = {"candidates": list(candidates)} if candidates else None
         if question in {"estimates", "percentiles", "compare"}:
             return self._answer(
                 question, self.service.pages(path, parameters, body, "values", _PAGE)

@@ -223,13 +223,8 @@ def _noisy(
     totals.check(mechanism.layout)
     own = family_for(mechanism)
     statistic = own.statistic(mechanism, totals)
-    whole, l1, l2, unit, base = (
-        statistic.numbers,
-        statistic.l1,
-        statistic.l2,
-        statistic.unit,
-        statistic.base,
-    )
+    whole, l1, l2 = statistic.numbers, statistic.l1, statistic.l2
+    unit, base = statistic.unit, statistic.base
     if place is not None and isinstance(unit, float):
         whole, l1, l2 = whole[place : place + 1], 1, 1.0
     noise, variance = _noise().draw(len(whole), l1 * reports_each, l2 * reports_each, policy)

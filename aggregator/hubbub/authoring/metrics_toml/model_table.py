@@ -59,7 +59,8 @@ def read_model(name: str, table: Mapping[str, Any], around: Around, complain: Co
     if crowded:
         table = {"rounds": CROWD_ROUNDS, "rounds_each": CROWD_ROUNDS_EACH, **table}
     settings = _shared(table, wrong, crowded=crowded)
-    fields = read_fields(Learning, {"penalty": _penalty(table), **table}, wrong)
+    penalty = 0.01 if table.get("kind") == "ridge" else 0.0
+    fields = read_fields(Learning, {"penalty": penalty, **table}, wrong)
     if not complained and (
         problem := problem_with_classes(len(fields.get("classes", ())), fields["kind"])
     ):
@@ -141,8 +142,3 @@ def _with_crowd(
             f"to keep central_epsilon {promise.epsilon:g} as {largest:g} is; leave it out",
         )
     return {"epsilon": epsilon, "min_batch": crowd}
-
-
-def _penalty(table: Mapping[str, Any]) -> float:
-    """Default penalty: that of ridge, otherwise 0."""
-    return 0.01 if table.get("kind") == "ridge" else 0.0
