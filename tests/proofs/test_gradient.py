@@ -135,7 +135,7 @@ def test_a_gradient_has_a_number_for_each_column_and_contrast_up_to_a_thousand_a
         (1001, 0, "linear", "1001 columns are outside"),
         (4, 3, "logistic", "classes is of softmax"),
         (4, 0, "softmax", "classes is missing"),
-        (4, 2, "softmax", "two are of logistic"),
+        (4, 2, "softmax", "for two use logistic"),
         (4, 17, "softmax", "classes has 17"),
         (66, 16, "softmax", "has 1005 numbers, above 1001"),
     ):

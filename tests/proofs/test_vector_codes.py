@@ -172,7 +172,7 @@ def test_what_is_no_such_vector_is_refused_and_never_shown() -> None:
         [1, 0, "x"],
     ):
         for act in (codes.check, lambda v: codes.randomize(v, SystemBits()), codes.row):
-            with pytest.raises(ValueOutOfDomain, match="no vector of 3 numbers of length 1 or"):
+            with pytest.raises(ValueOutOfDomain, match="not a vector of 3 numbers of length 1 or"):
                 act(value)
 
 
@@ -181,7 +181,7 @@ def test_wrong_parameters_payloads_and_totals_are_refused() -> None:
         VectorCodes(epsilon=1.0, dimensions=1, words=4, books=4)
     with pytest.raises(BadParameter, match="together above"):
         VectorCodes(epsilon=1.0, dimensions=4, words=1024, books=65536)
-    with pytest.raises(BadParameter, match="seed is no text"):
+    with pytest.raises(BadParameter, match="seed must be a text"):
         VectorCodes(epsilon=1.0, dimensions=4, words=4, books=4, seed=5)  # type: ignore[arg-type]
     for length in (0.0, -1.0, math.nan, math.inf, 1e13, True, "1"):
         with pytest.raises(BadParameter, match="max_length"):

@@ -94,9 +94,9 @@ def test_an_alert_follows_a_percentile(tmp_path: Path, shares: list[float], *, f
 @pytest.mark.parametrize(
     ("when", "message"),
     [
-        ("changes", "is no rule; write"),
-        ("share of a", "is no rule"),
-        ("share of a above", "is no rule"),
+        ("changes", "is not a rule; write"),
+        ("share of a", "is not a rule"),
+        ("share of a above", "is not a rule"),
         ("share of a above 1", "outside"),
         ("share of a above nan", "outside"),
         ("share of a above much", "outside"),

@@ -278,7 +278,7 @@ def test_services_say_what_they_lack(
     forged.write_bytes(catalog_files.path.read_bytes().replace(b"theme", b"thema"))
     _fails(
         process("aggregator", "--bundle", str(forged), "--keys", keys, "--insecure", **away),
-        "the signature does not fit",
+        "the signature does not match",
     )
 
 

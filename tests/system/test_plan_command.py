@@ -229,7 +229,7 @@ def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: pytest.CaptureFixtur
         (["--ranges", "4", "0", "9", "--epsilon", "1", "--effect", ".1"], "is on a percentile"),
         (["--values", "4", "--epsilon", "1", "--error", "2"], "a share of 2.0 is outside (0, 1)"),
         (["--values", "4", "--reports", "10", "--error", "0.0001"], "10 reports are too few"),
-        (["--mean", "24", "0", "--epsilon", "1", "--reports", "9"], "are no range"),
+        (["--mean", "24", "0", "--epsilon", "1", "--reports", "9"], "are not a range"),
         (
             ["--values", "4", "--epsilon", "1", "--detect", "0.1", "--whose", "reporters"],
             "--whose goes with --error",

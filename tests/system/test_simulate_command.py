@@ -457,7 +457,7 @@ def test_beginnings_that_are_listed_leave_the_bits_to_what_follows(
         ('beginnings = "https://"', "must be a list of 1 to 255 texts, none empty and none twice"),
         ("beginnings = []", "must be a list of 1 to 255 texts, none empty and none twice"),
         ('beginnings = ["a", "a"]', "holds a value twice; remove one"),
-        ('mechanism = "cms"\nbeginnings = ["a"]', "cms is no tree; leave beginnings out"),
+        ('mechanism = "cms"\nbeginnings = ["a"]', "cms is not a prefix tree; leave beginnings out"),
     ],
 )
 def test_beginnings_that_cannot_be_are_refused(
@@ -476,7 +476,7 @@ def test_beginnings_that_cannot_be_are_refused(
 @pytest.mark.parametrize(
     ("metric", "truth", "message"),
     [
-        ("odd", "a,500\n", 'its value "b|c" holds |, which stands between the values of a set'),
+        ("odd", "a,500\n", 'its value "b|c" contains |, which separates the values of a set'),
         ("crashed", "os,count\nl,1\n", "write a head that names a column for the value and each"),
         ("pair", "os,count\nl,1\n", "names a column for a part: os,mode; and count"),
     ],

@@ -205,7 +205,7 @@ def test_people_needed_are_planned(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--features goes with --model" in _refused(capsys, *crowd)
     classes = ("plan", "model", "softmax", "--features", "12", "--epsilon", "4")
     assert "softmax needs --classes" in _refused(capsys, *classes)
-    assert "--classes 2: classes has 2, and softmax tells 3 to 16" in _refused(
+    assert "--classes 2: classes has 2, but softmax distinguishes 3 to 16" in _refused(
         capsys, *classes, "--classes", "2"
     )
     [wide] = json.loads(_said(capsys, *classes, "--classes", "6", "--format", "json"))["rows"]

@@ -138,8 +138,8 @@ def test_a_card_says_who_sees_it(tmp_path: Path) -> None:
         ('["linux", "linux"]', "holds a value twice"),
         ('["a b"]', "write a short name"),
         ("[]", "must be a list of values"),
-        ("{ linux = [] }", "give it a pattern"),
-        ('{ linux = [""] }', "a pattern is no text"),
+        ("{ linux = [] }", "give it one"),
+        ('{ linux = [""] }', "a pattern must be a text"),
         (str([f"v{n}" for n in range(51)]), "makes 102 cells, above 100"),
     ],
 )

@@ -114,7 +114,7 @@ def test_of_a_promise_that_is_written_wrong_only_this_is_told(
         ("limits", "honest = 0.0\nlimits", r'field "honest": must be a share in \(0, 1\]'),
         ("limits", "rolling = 1\nlimits", r'field "rolling": must be true or false'),
         ("limits", "min_batch = 100\nlimits", r"is the crowd, 30,000, or nothing"),
-        ("limits", "tiers = [0.5]\nlimits", r"each would need a crowd of its own"),
+        ("limits", "tiers = [0.5]\nlimits", r"each would need its own crowd"),
         ("limits", "dummies = -1\nlimits", r'field "dummies": must be a whole number'),
         (
             "limits",
@@ -140,17 +140,17 @@ def test_of_a_promise_that_is_written_wrong_only_this_is_told(
         (
             "limits",
             "count_epsilon = 0.5\nrolling = true\nlimits",
-            r'field "count_epsilon": does not go with rolling: a crowd that leaves as it fills',
+            r'field "count_epsilon": cannot be combined with rolling: a crowd that leaves',
         ),
         (
             "limits",
             "count_epsilon = 0.5\ndummies_each = 0.1\nlimits",
-            r'field "count_epsilon": does not go with dummies of devices: a person more is several',
+            r'field "count_epsilon": cannot be combined with dummies of devices: one more',
         ),
         (
             'values = ["light", "dark", "system", "contrast"]',
             'domain = "number"\nlow = 0\nhigh = 9\ncount_epsilon = 0.5',
-            r'field "count_epsilon": goes with listed values alone',
+            r'field "count_epsilon": is only for listed values',
         ),
         (
             "crowd = 30000",
@@ -160,25 +160,25 @@ def test_of_a_promise_that_is_written_wrong_only_this_is_told(
         (
             "limits",
             'dummies = "noise"\nrolling = true\nlimits',
-            r"are drawn once for an epoch",
+            r"are drawn once per epoch",
         ),
         ("limits", "dummies_scale = 2.02\nlimits", r'field "dummies_shift": must be written'),
         ("limits", "dummies_scale = 0.01\ndummies_shift = 3\nlimits", r"0.01 is below 0.0625"),
         (
             'values = ["light", "dark", "system", "contrast"]',
             'domain = "string"\ndummies_scale = 2.02\ndummies_shift = 36',
-            r'field "dummies_scale": go with listed values alone, and noise dummies also with',
+            r'field "dummies_scale": are only for listed values, noise dummies also for',
         ),
         ("limits", "dummies_each = 101\nlimits", r'field "dummies_each": must be a number of'),
         (
             'values = ["light", "dark", "system", "contrast"]',
             'domain = "number"\nlow = 0\nhigh = 9\ndummies = "devices"',
-            r'field "dummies": go with listed values alone',
+            r'field "dummies": are only for listed values',
         ),
         (
             'values = ["light", "dark", "system", "contrast"]',
             'domain = "number"\nlow = 0\nhigh = 9\ndummies = 400',
-            r'field "dummies": go with listed values alone',
+            r'field "dummies": are only for listed values',
         ),
         ("reports_per_epoch = 1", "reports_per_epoch = 2", r"reports_per_epoch must be 1"),
         ("limits", "max_local_epsilon = 40\nlimits", r"max_local_epsilon"),
@@ -202,7 +202,7 @@ def test_dummies_allow_a_larger_local_epsilon_and_the_shuffler_is_told_how_to_ma
     rolling = 'dummies = "auto"\nrolling = true\n'
     chosen = _read(tmp_path, THEME.replace("30000", "300") + rolling)
     assert chosen.dummies == 200, "whose numbers would be seen more than once"
-    with pytest.raises(BadParameter, match=r"dummies: is \"auto\" in metrics.toml alone"):
+    with pytest.raises(BadParameter, match=r"dummies: is \"auto\" only in metrics.toml"):
         replace(chosen, dummies="auto")  # type: ignore[arg-type]
     promise = central_of(padded, 30_000)
     assert promise is not None
@@ -304,7 +304,7 @@ def test_dummies_of_devices_are_chosen_and_waited_for(tmp_path: Path) -> None:
     for dummies_line in ("", 'dummies = "devices"\n'):
         explicit = _read(tmp_path, THEME + dummies_line + "dummies_each = 0.00333\n")
         assert explicit.digest() == padded.digest()
-    with pytest.raises(BadParameter, match=r"dummies: is \"devices\" in metrics.toml alone"):
+    with pytest.raises(BadParameter, match=r"dummies: is \"devices\" only in metrics.toml"):
         replace(padded, dummies="devices")  # type: ignore[arg-type]
     promise = central_of(padded, 30_000)
     assert promise is not None
@@ -380,9 +380,11 @@ def test_parts_of_a_promise_alone_are_none(tmp_path: Path) -> None:
     )
     text = text.replace('"auto"', '"grr"')
     assert _read(tmp_path, text).central is None
-    with pytest.raises(CatalogInvalid, match="is of a central promise; write central_epsilon"):
+    with pytest.raises(
+        CatalogInvalid, match="is only for a central promise; write central_epsilon"
+    ):
         _read(tmp_path, text + "rolling = true\n")
-    with pytest.raises(CatalogInvalid, match="a pool that leaves in parts tells as it fills who"):
+    with pytest.raises(CatalogInvalid, match="a pool that leaves in parts reveals the arrival"):
         _read(tmp_path, text + "count_epsilon = 0.5\n")
 
 

@@ -160,7 +160,9 @@ def test_a_limit_that_goes_with_nothing_is_refused(
 ) -> None:
     with pytest.raises(BadParameter, match="must not be below central_epsilon"):
         replace(metrics["crowded"], limits=Limits(1, 500.0, 0.5))
-    with pytest.raises(BadParameter, match="lifetime_central_epsilon is of a central promise"):
+    with pytest.raises(
+        BadParameter, match="lifetime_central_epsilon is only for a central promise"
+    ):
         replace(metrics["alone"], limits=Limits(1, 50.0, 2.0))
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG.replace("= 3.5", "= 0.5"))

@@ -103,7 +103,7 @@ def test_no_span_of_the_ledger_has_more_epochs_than_the_promise_is_of(
         (
             "limits",
             'period = "30d"\nreport_on = "one day"\nlimits',
-            r"central_period.* does not go with report_on",
+            r"central_period.* cannot be combined with report_on",
         ),
         (
             'epsilon = 1.0\ncentral_period = "7d"\ncrowd = 3000',

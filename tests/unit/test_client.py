@@ -76,7 +76,7 @@ def test_a_programmers_mistake_is_raised_without_the_value(
 ) -> None:
     client = client_of(FakeShuffler())
     with pytest.raises(
-        UnknownMetric, match=r"it has .*, theme; the name goes first, then the value$"
+        UnknownMetric, match=r"it has .*, theme; pass the name first, then the value$"
     ) as unknown:
         client.report("plaid-77", "theme")
     assert "plaid" not in str(unknown.value)

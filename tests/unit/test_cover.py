@@ -141,8 +141,8 @@ def test_two_processes_say_it_once(covered: Signed, tmp_path: Path, clock: FakeC
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("reports_per_epoch = 2", "how many reports there are would say"),
-        ('breakdown = { os = ["linux", "mac"] }', "does not go with a default"),
+        ("reports_per_epoch = 2", "otherwise the number of reports would show"),
+        ('breakdown = { os = ["linux", "mac"] }', "cannot be combined with a default"),
         ('default = "light"', "default must be one of the metric's values"),
         ("default = true", "must be one of the metric's values, or"),
     ],
@@ -162,7 +162,7 @@ def test_a_default_that_would_tell_or_is_none_is_refused(
 
 
 def test_a_permanent_answer_that_costs_has_no_default(signed: Signed) -> None:
-    with pytest.raises(BadParameter, match="pays for each answer that it gives for the first time"):
+    with pytest.raises(BadParameter, match="charges each new answer"):
         replace(signed.bundle.metric("editor"), default="vi")
 
 
@@ -178,7 +178,7 @@ def test_a_range_has_an_escape_and_a_mean_a_number(tmp_path: Path) -> None:
     mean = 'domain = "number"\nlow = 0\nhigh = 10'
     numbers = COVERED.replace('values = ["gpu", "disk"]', mean).replace('"grr"', '"mean.one_bit"')
     with pytest.raises(
-        CatalogInvalid, match='for "none" of a number write edges, or ask beside it'
+        CatalogInvalid, match='for "none" of a number write edges, or add a boolean'
     ):
         make_signed(folders[1], numbers, start=0)
     zero = make_signed(folders[2], numbers.replace('"none"', "0"), start=0).bundle.metric("crash")

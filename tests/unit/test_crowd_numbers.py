@@ -147,7 +147,7 @@ def test_what_is_no_number_of_a_crowd_is_named(tmp_path: Path, more: str, messag
 def test_no_ends_of_a_range_are_named(tmp_path: Path) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(TEXT.replace("low = 0\n", "") + 'mechanism = "auto"\n')
-    with pytest.raises(CatalogInvalid, match="low None and high 10 are no range"):
+    with pytest.raises(CatalogInvalid, match="low None and high 10 are not a range"):
         read_with_promises(path)
 
 

@@ -182,7 +182,7 @@ def _without_default(text: str) -> str:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (_without_default, r'"asked", field "default": is needed with cover: a report without it'),
+        (_without_default, r'"asked", field "default": is needed with cover: without it the time'),
         (lambda text: text.replace("cover = true", "cover = 1"), '"cover": must be true or false'),
     ],
 )
@@ -203,7 +203,9 @@ def test_a_crowd_takes_no_fillers(filled: Signed) -> None:
     crash = filled.bundle.metric("crash")
     crowd = replace(crash, tiers=(), central_epsilon=0.5, crowd=20_000, min_batch=20_000)
     history = {**filled.bundle.history, "crash": crowd.digest()}
-    with pytest.raises(BadParameter, match="does not go with cover: fillers would be counted"):
+    with pytest.raises(
+        BadParameter, match="cannot be combined with cover: fillers would count towards"
+    ):
         replace(filled.bundle, metrics={"crash": crowd}, history=history)
 
 

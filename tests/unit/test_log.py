@@ -264,7 +264,7 @@ def _more_under_an_old_name(operator: Operator) -> bytes:
 @pytest.mark.parametrize(
     ("personal", "reason"),
     [
-        (_more_under_an_old_name, "takes more .*lifetime_epsilon raised from 40 to 80"),
+        (_more_under_an_old_name, "allows more .*lifetime_epsilon raised from 40 to 80"),
         (_without_proof, "does not prove that it is in the log"),
         (_without_log, "names no log"),
         (_of_a_fork, "has forked"),

@@ -358,7 +358,7 @@ def test_in_development_rounds_are_minutes_and_begin_once_somebody_tells(tmp_pat
 
 def test_epochs_of_a_minute_are_of_development_alone(signed: Signed) -> None:
     churn = in_minutes(signed.bundle.metrics["churn"], datetime(2024, 10, 14, tzinfo=UTC))
-    with pytest.raises(BadParameter, match="of development alone"):
+    with pytest.raises(BadParameter, match="only for development"):
         replace(signed.bundle, metrics={"churn": churn}, history={})
 
 
@@ -522,7 +522,7 @@ def test_an_older_state_and_another_of_one_number_are_refused(late: tuple[Device
     with pytest.raises(ModelsRefused, match="of round 0, older than 2"):
         learner.hear(sign_models({"churn": STATE}, key))
     twin = ModelState(2, STATE.centre, (1.0, 0.0, 0.0, 0.0))
-    with pytest.raises(ModelsRefused, match="another one of round 2"):
+    with pytest.raises(ModelsRefused, match="two different states of round 2"):
         learner.hear(sign_models({"churn": twin}, key))
 
 
@@ -544,7 +544,7 @@ def test_an_older_state_and_another_of_one_number_are_refused(late: tuple[Device
         ([1, "free"], np.array([0, 1]), "label is neither 0 nor 1"),
         ([1, "free"], 2, "label is neither 0 nor 1"),
         ([1, "free"], float("nan"), "label is neither 0 nor 1"),
-        (7, 0, "features are no mapping"),
+        (7, 0, "features must be a mapping"),
         ([1, "free"], "Left ", "neither positive nor negative as written"),
     ],
 )
@@ -639,7 +639,7 @@ def test_the_state_says_who_signed_and_is_the_same_bytes(signed: Signed) -> None
         ('kind = "logistic"', 'kind = "forest"', '"kind": must be one of logistic'),
         ("hours = [0, 40]", "hours = [40, 0]", "write numbers that ascend"),
         ("hours = [0, 40]", "hours = 7", "write its range"),
-        ("hours = [0, 40]", "hours = [-1e308, 1e308]", "too far apart for a float"),
+        ("hours = [0, 40]", "hours = [-1e308, 1e308]", "too far apart for floating point"),
         (
             'kind = "logistic"',
             'kind = "linear"\nrange = [-1e308, 1e308]',
@@ -650,12 +650,20 @@ def test_the_state_says_who_signed_and_is_the_same_bytes(signed: Signed) -> None
         ("begins = 2024-10-14", "begins = 7", '"begins": must be a date'),
         ("epsilon = 4.0", "epsilonn = 4.0", '"epsilonn": is not known of a model'),
         ("[models.churn]", "[models.theme]", '"theme" is a metric, too'),
-        ('positive = "left"', 'positive = "left"\nnegative = "left"', "write both, and two"),
-        ('positive = "left"', 'negative = "stayed"', "write both, and two"),
+        (
+            'positive = "left"',
+            'positive = "left"\nnegative = "left"',
+            "write both, and different ones",
+        ),
+        ('positive = "left"', 'negative = "stayed"', "write both, and different ones"),
         ('positive = "left"', 'positive = "left"\npenalty = 1.0', "penalty is for ridge"),
         ('positive = "left"', 'classes = ["a", "b", "c"]', '"classes": is of softmax'),
-        ('classes = ["none", "month", "year"]', "", '"classes": is missing: softmax tells 3'),
-        ('classes = ["none", "month", "year"]', 'classes = ["a", "b"]', '"classes": has 2, and'),
+        (
+            'classes = ["none", "month", "year"]',
+            "",
+            '"classes": is missing: softmax distinguishes 3',
+        ),
+        ('classes = ["none", "month", "year"]', 'classes = ["a", "b"]', '"classes": has 2, but'),
         (
             '["none", "month", "year"]',
             '["a", 3]',

@@ -102,11 +102,11 @@ def test_whoever_else_signed_or_altered_it_is_not_believed(operator: Operator) -
     later = to_text(operator.key.sign(b"hubbub/1 notice\n" + newer))
     grown = json.dumps({**json.loads(head), "signature": later}).encode() + b"\n" + newer
     for wrong, why in {
-        signed.replace(b"0.1", b"0.2"): "the signature does not fit",
+        signed.replace(b"0.1", b"0.2"): "the signature does not match",
         foreign: "never handed over",
         grown: "not readable by this version",
         signed[:50]: "not a notice",
-        operator.bundle.signed: "(the signature does not fit|larger than)",
+        operator.bundle.signed: "(the signature does not match|larger than)",
         signed + bytes(LARGEST_NOTICE_BYTES): "larger than 16 KiB",
     }.items():
         with pytest.raises(NoticeRefused, match=why):

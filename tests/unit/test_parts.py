@@ -81,7 +81,7 @@ def test_limits_of_auto_are_kept_to_where_there_is_one_mechanism(tmp_path: Path)
             'parts = { a = { edges = [0, 1, 2], kind = "duration" }, b = [true, false] }',
             "a: unit: of a duration it must be one of us, ms",
         ),
-        (f"{PARTS}\nways = 3", '"ways": 3 goes with a crowd alone: at epsilon 2 a cell'),
+        (f"{PARTS}\nways = 3", '"ways": 3 needs a crowd: at epsilon 2 a cell'),
         (f"{PARTS}\nways = 4", '"ways": must be a whole number in [2, 3]'),
         (
             'parts = { a = ["x", "y"], b = ["x", "y"] }\nways = 3',
@@ -182,13 +182,13 @@ def test_too_many_tables_are_refused() -> None:
 @pytest.mark.parametrize(
     ("profile", "message"),
     [
-        ("dark", "is no mapping of parts; give each of theme, country, new"),
+        ("dark", "is not a mapping of parts; give each of theme, country, new"),
         ({"theme": "dark", "new": True}, "part country is missing"),
-        ({"theme": "dark", "country": "secret", "new": True}, "part country holds none of its 3"),
-        ({"theme": "dark", "country": ["de"], "new": True}, "part country holds none of its 3"),
+        ({"theme": "dark", "country": "secret", "new": True}, "part country is not one of its 3"),
+        ({"theme": "dark", "country": ["de"], "new": True}, "part country is not one of its 3"),
         (
             {"theme": "dark", "country": "de", "new": True, "secret": 1},
-            "the metric has no such part",
+            "the value has a part that the metric does not have",
         ),
     ],
 )

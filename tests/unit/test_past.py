@@ -349,22 +349,26 @@ def test_what_an_app_reports_is_captured(signed: Signed, monkeypatch: pytest.Mon
         ('kind = "funnel"', "day", '"steps": must be a list of 2 to 20 texts'),
         ('kind = "funnel"\nsteps = ["visit"]', "day", "must be a list of 2 to 20 texts"),
         ('kind = "funnel"\nsteps = ["a", "b", "a"]', "day", "holds a value twice"),
-        ('values = ["a", "b"]\nsteps = ["a", "b"]', "day", 'write kind = "funnel" beside them'),
+        ('values = ["a", "b"]\nsteps = ["a", "b"]', "day", 'add kind = "funnel"'),
         (f'{FUNNEL}\ndefault = "visit"', "day", "leave it out"),
         (f'{FUNNEL}\nvalues = ["visit", "cart"]', "day", "leave it out"),
-        (f'{FUNNEL}\nbreakdown = {{ os = ["linux", "mac"] }}', "day", '"breakdown": does not go'),
+        (
+            f'{FUNNEL}\nbreakdown = {{ os = ["linux", "mac"] }}',
+            "day",
+            '"breakdown": cannot be used',
+        ),
         ('rate = { of = "a", per = "a", most = 2 }', "day", "must be two events"),
         ('rate = { of = "a", per = "b", most = 0 }', "day", r"most must be a whole number in \[1"),
         ('rate = { of = "a" }', "day", "must hold of, per and most"),
         (f'{RATE}\nkind = "count"', "day", "is a kind of its own"),
         (f"{RATE}\nmax_length = 3.0", "day", "follows from `most`"),
         ('kind = "activity"', "week", '"epoch": must be "day"'),
-        ('kind = "activity"\nsampling = 0.5', "day", '"sampling": does not go'),
+        ('kind = "activity"\nsampling = 0.5', "day", '"sampling": cannot be used'),
         ('kind = "activity"\nperiod = "30d"\nreport_on = "one day"', "day", "leave it out"),
         ('kind = "retention"\nweeks = 0', "week", r"must be a whole number in \[1, 52\]"),
         ('kind = "retention"', "week", "write weeks = 8"),
         (RETENTION, "day", '"epoch": must be "week"'),
-        (RETENTION.replace("retention", "count"), "week", 'write kind = "retention" beside them'),
+        (RETENTION.replace("retention", "count"), "week", 'add kind = "retention"'),
     ],
 )
 def test_bad_input_is_refused_where_it_stands(
@@ -385,7 +389,7 @@ def test_limits_and_mechanisms_of_other_values_are_refused(tmp_path: Path) -> No
     with pytest.raises(CatalogInvalid, match='"limits": reports_per_epoch must be 1'):
         read_catalog(path)
     path.write_text("cover = true\n" + CATALOG + _table("it", FUNNEL))
-    with pytest.raises(CatalogInvalid, match="does not go with cover"):
+    with pytest.raises(CatalogInvalid, match="cannot be combined with cover"):
         read_catalog(path)
     path.write_text(CATALOG + _table("it", FUNNEL, mechanism="privset").replace("grr", "privset"))
     with pytest.raises(CatalogInvalid, match="privset"):

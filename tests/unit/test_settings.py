@@ -248,7 +248,7 @@ def test_a_value_in_the_place_of_a_name_is_never_said_and_is_warned_of_once(
             production.report("theme", f"secret-{number}")
     assert len(caplog.records) == 2
     assert "secret" not in caplog.text
-    assert "the name goes first, then the value" in caplog.text
+    assert "pass the name first, then the value" in caplog.text
 
 
 def test_a_report_in_the_middle_of_a_report_does_not_hang(signed: Signed) -> None:

@@ -469,9 +469,13 @@ def test_a_catalog_names_an_issuer_in_a_line_and_a_bundle_signs_its_key(
         ('tokens = { issuer = "http://issuer.example.org:80" }', "", "issuer must be https://HOST"),
         ("tokens = { devices = 2 }", "", "issuer"),
         (_LINE.replace(" }", ", devices = 0 }"), "", "devices must be"),
-        (_LINE, "sampling = 0.5", '"sampling": does not go with tokens'),
-        (_LINE, 'period = "30d"\nreport_on = "one day"', '"report_on": does not go with tokens'),
-        (_LINE, "discover = 0.2\nother = true", '"discover": does not go with tokens'),
+        (_LINE, "sampling = 0.5", '"sampling": cannot be combined with tokens'),
+        (
+            _LINE,
+            'period = "30d"\nreport_on = "one day"',
+            '"report_on": cannot be combined with tokens',
+        ),
+        (_LINE, "discover = 0.2\nother = true", '"discover": cannot be combined with tokens'),
     ],
 )
 def test_what_tokens_cannot_be_is_refused_with_the_line(
@@ -485,7 +489,7 @@ def test_what_tokens_cannot_be_is_refused_with_the_line(
 
 def test_a_bundle_with_sampling_and_tokens_is_refused(plain: Signed, issuer: Issuer) -> None:
     sampled = {name: replace(metric, sampling=0.5) for name, metric in plain.bundle.metrics.items()}
-    with pytest.raises(BadParameter, match="does not go with tokens"):
+    with pytest.raises(BadParameter, match="cannot be combined with tokens"):
         replace(_issued(plain.bundle, issuer), metrics=sampled)
 
 
@@ -497,7 +501,7 @@ def test_more_tokens_than_a_device_can_ask_for_at_once_are_refused(
     four = {name: replace(full, name=name) for name in ("one", "two", "three", "four")}
     issued = replace(_issued(plain.bundle, issuer), metrics=four)
     one_more = replace(theme, name="five", limits=replace(theme.limits, reports_per_epoch=1))
-    with pytest.raises(BadParameter, match="reports_per_epoch makes 4001 tokens with all"):
+    with pytest.raises(BadParameter, match="reports_per_epoch makes 4001 tokens together"):
         replace(issued, metrics={**four, "five": one_more})
     hourly = replace(one_more, epoch="hour")
     assert replace(issued, metrics={**four, "five": hourly}).streams.keys() > four.keys()

@@ -335,10 +335,10 @@ def test_an_operator_may_hand_back(app: App, where: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("signer", "handovers", "says"),
     [
-        (NEXT, lambda: chain(OURS, LAST), "do not lead to the key that signed"),
+        (NEXT, lambda: chain(OURS, LAST), "do not lead step by step to the key"),
         (LAST, lambda: (*chain(OURS, NEXT), *chain(STRANGER, LAST)), "do not lead"),
-        (OURS, lambda: chain(OURS, NEXT, OURS), "come back to a key"),
-        (LAST, lambda: chain(NEXT, OURS, NEXT, LAST), "come back to a key"),
+        (OURS, lambda: chain(OURS, NEXT, OURS), "return to a key"),
+        (LAST, lambda: chain(NEXT, OURS, NEXT, LAST), "return to a key"),
     ],
     ids=["truncated", "with a gap", "a loop", "a loop on the way"],
 )
@@ -704,7 +704,7 @@ def test_what_cannot_be_read_trusts_nobody(app: App, home: Path) -> None:
     (home / "trust.json").mkdir()
     for key in (OURS, STRANGER):
         app.ship(key)
-        with pytest.raises(BundleRefused, match="who is trusted here cannot be read"):
+        with pytest.raises(BundleRefused, match="the trusted operator cannot be read"):
             app.start()
 
 

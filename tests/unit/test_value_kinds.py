@@ -228,7 +228,7 @@ def test_a_value_of_another_kind_is_refused_and_unsaid(
 @pytest.mark.parametrize(
     ("kind_lines", "field", "problem"),
     [
-        ("edges = [0, 1, 2]", "edges", 'write kind = "number" beside them'),
+        ("edges = [0, 1, 2]", "edges", 'add kind = "number"'),
         ('kind = "boolean"\nvalues = ["a", "b"]', "values", "follows from the kind"),
         ('kind = "colour"', "kind", "must be one of boolean, count"),
         ('kind = "count"\nedges = [0, 1]', "edges", "must be a list of 3 to 257"),
@@ -242,7 +242,7 @@ def test_a_value_of_another_kind_is_refused_and_unsaid(
             "measured in is said by unit",
         ),
         ('kind = "duration"\nunit = "y"\nlow = 0\nhigh = 1', "unit", "must be one of us"),
-        ('kind = "boolean"\noutside = "clamp"', "outside", "is of numbers; leave it out"),
+        ('kind = "boolean"\noutside = "clamp"', "outside", "is only for numbers; leave it out"),
         ('kind = "count"', "mechanism", "auto takes low and high with a number"),
         ('kind = "boolean"\nother = true', "other", "is for listed values"),
         ('values = ["a", "b"]\noutside = "cut"', "outside", "must be one of clamp, refuse"),
@@ -264,7 +264,7 @@ def test_strings_have_no_ends_to_count_at(metrics: dict[str, Metric]) -> None:
     sketch = {"mechanism": "cms", "parameters": {"hashes": 4, "width": 16}, "choice": None}
     for more in ({"outside": "clamp"}, {"kind": "number"}):
         plain = {"kind": "", "outside": "", "values": None, **more}
-        with pytest.raises(BadParameter, match=r"outside: is of numbers|has low and high"):
+        with pytest.raises(BadParameter, match=r"outside: is only for numbers|has low and high"):
             replace(metrics["load"], **{**sketch, **plain})  # type: ignore[arg-type]
 
 

@@ -214,19 +214,19 @@ def test_the_coordinate_that_is_no_number_is_named(tmp_path: Path) -> None:
         ('coordinates = ["a", "a"]\n', 'field "coordinates": holds a value twice'),
         ("coordinates = [true, false]\n", 'field "coordinates": must be'),
         (VECTOR.replace("2.0", "0"), 'field "max_length": must be'),
-        (VECTOR + 'values = ["a", "b"]\n', 'field "values": is not of a vector'),
+        (VECTOR + 'values = ["a", "b"]\n', 'field "values": is not for a vector'),
         (
             VECTOR + 'default = "none"\n',
-            'field "default": is not of a vector, which has coordinates alone; leave this out',
+            'field "default": is not for a vector, which has only coordinates; leave it out',
         ),
-        (VECTOR + "edges = [0, 1]\n", 'field "edges": is not of a vector'),
+        (VECTOR + "edges = [0, 1]\n", 'field "edges": is not for a vector'),
         (
             VECTOR + 'release = { per = "day", epsilon = 1.0 }\n',
-            'field "release": is not of a vector',
+            'field "release": is not for a vector',
         ),
         (VECTOR + "crowd = 1000\n", 'field "central_epsilon": must be'),
         (VECTOR + CROWD + "words = 2\n", "of two words one is near"),
-        (VECTOR + 'alert = { when = "mean above 1" }\n', "of a vector only changes are followed"),
+        (VECTOR + 'alert = { when = "mean above 1" }\n', "a vector only supports"),
         (VECTOR + "dimensions = 3\n", 'field "dimensions": is not known'),
         (VECTOR + "max_cells = 1000\n", 'field "max_cells": vector.codes needs 1,048,576'),
     ],
@@ -240,7 +240,7 @@ def test_what_is_no_question_of_vectors_is_refused(tmp_path: Path, rest: str, me
 def test_kind_and_mechanism_must_agree(tmp_path: Path) -> None:
     for table, rest, message in (
         (TABLE.replace("auto", "grr"), VECTOR, "grr is for a single value, not for a vector"),
-        (TABLE.replace('kind = "vector"', ""), VECTOR, 'write kind = "vector" beside them'),
+        (TABLE.replace('kind = "vector"', ""), VECTOR, 'add kind = "vector"'),
         (
             TABLE.replace('kind = "vector"', "").replace("auto", "vector.codes"),
             'values = ["a", "b"]',

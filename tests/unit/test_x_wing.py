@@ -136,7 +136,7 @@ def test_keys_of_an_earlier_version_are_told_to_be_completed_and_stay_what_they_
     build += ["--out", str(tmp_path / "app.hubbub"), "--streams", str(tmp_path / "streams.json")]
     assert main(build) == 2
     errors = capsys.readouterr().err
-    assert 'metric "theme": kem = "x-wing", and opening key 1 has no X-Wing half' in errors
+    assert 'metric "theme": kem = "x-wing", but opening key 1 has no X-Wing half' in errors
     assert "hubbub keys x-wing FOLDER" in errors
     assert main(["keys", "x-wing", str(tmp_path / "keys")]) == 0
     assert "of keys 1, 2, 3" in capsys.readouterr().out

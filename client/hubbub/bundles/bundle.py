@@ -207,17 +207,17 @@ class Bundle:
 def _check_names(metrics: Mapping[str, Metric], history: Mapping[str, str]) -> None:
     for name, metric in metrics.items():
         if name != metric.name or metric.tier:
-            raise BadParameter(f'metric "{name}" is named otherwise within')
+            raise BadParameter(f'metric "{name}" has another name inside')
         if any(
             history.get(version, own_digest) != own_digest
             for version, own_digest in digests_of(metric).items()
         ):
-            raise BadParameter(f'metric "{name}" is not what the history says it is')
+            raise BadParameter(f'metric "{name}" differs from its definition in the history')
     for name, digest in history.items():
         base, slash, rest = name.partition("/")
         valid_name = NAME.fullmatch(base) and STREAM.fullmatch(slash + rest)
         if not (valid_name and isinstance(digest, str) and _DIGEST.fullmatch(digest)):
-            raise BadParameter("the history is no digests by name")
+            raise BadParameter("the history is not a table of digests by name")
 
 
 def _check_promised(
@@ -225,17 +225,20 @@ def _check_promised(
 ) -> None:
     for name, promise in promised.items():
         if name in metrics or history.get(name) != promise.digest or promise.epsilon is None:
-            raise BadParameter("what was promised is not of retired names in the history")
+            raise BadParameter(
+                "promises are for names that the history does not contain or that are still used"
+            )
 
 
 def _check_development(
     metrics: Mapping[str, Metric], keys: Sequence[OpeningKeyPublic], *, development: bool
 ) -> None:
     if not development and any(metric.epoch == MINUTE for metric in metrics.values()):
-        raise BadParameter(f'epochs of a {MINUTE} are of development alone; write epoch = "day"')
+        raise BadParameter(f'an epoch of a {MINUTE} is only for development; write epoch = "day"')
     if development and not is_development(keys):
         raise BadParameter(
-            "a bundle for development has keys of production; make some: hubbub keys new --dev"
+            "a bundle for development has keys for production; make keys for development: "
+            "hubbub keys new --dev"
         )
 
 
@@ -253,7 +256,7 @@ def _check_kems(metrics: Mapping[str, Metric], keys: Sequence[OpeningKeyPublic])
     lacking = next((key.id for key in keys if not key.x_wing), None)
     if sealed is not None and lacking is not None:
         raise BadParameter(
-            f'metric "{sealed}": kem = "{X_WING}", and opening key {lacking} has no X-Wing half; '
+            f'metric "{sealed}": kem = "{X_WING}", but opening key {lacking} has no X-Wing half; '
             "make it with: hubbub keys x-wing FOLDER"
         )
 
@@ -265,7 +268,7 @@ def _check_roots(roots: str) -> None:
     try:
         x509.load_pem_x509_certificates(roots.encode())
     except (AttributeError, ValueError):
-        raise BadParameter("roots are no certificates in PEM") from None
+        raise BadParameter("roots does not contain certificates in PEM") from None
 
 
 def _check_name(name: object) -> None:
@@ -297,8 +300,8 @@ def part_of_metric(metric: Metric, name: str) -> Metric:
     odd = [field for field, values in wanted.items() if not _are_of(values, rules.get(field, {}))]
     if odd or ("@" in name and not rules):
         fields = ", ".join(f"{field} ({', '.join(own)})" for field, own in rules.items())
-        has = f"it is told apart by {fields}" if rules else "it has no breakdown"
-        raise UnknownMetric(f'metric "{metric.base_name}" has no such cells; {has}')
+        has = f"its breakdown has {fields}" if rules else "it has no breakdown"
+        raise UnknownMetric(f'metric "{metric.base_name}" does not have these cells; {has}')
     return metric.named(name)
 
 

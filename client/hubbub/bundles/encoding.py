@@ -31,7 +31,7 @@ def from_text(text: str) -> bytes:
     """Decodes bytes from text. Raises ValueError if it is malformed."""
     raw = base64.b64decode(text, validate=True)
     if to_text(raw) != text:
-        raise ValueError("base64 has one spelling here")
+        raise ValueError("the base64 text is not in its standard form")
     return raw
 
 
@@ -67,17 +67,17 @@ def _whole(digits: str) -> int:
 def _finite(digits: str) -> float:
     number = float(digits)
     if not math.isfinite(number):
-        raise ValueError("a number is beyond all that can be reckoned with")
+        raise ValueError("a number is too large")
     return number
 
 
 def _no_number(_name: str) -> float:
-    raise ValueError("NaN and Infinity are no numbers here")
+    raise ValueError("NaN and Infinity are not allowed")
 
 
 def _look(thing: object, depth: int) -> None:
     if depth > _DEEPEST:
-        raise ValueError(f"it is nested more than {_DEEPEST} deep")
+        raise ValueError(f"its nesting is deeper than {_DEEPEST}")
     if isinstance(thing, dict):
         for name, inner in thing.items():
             _look(name, depth)
@@ -86,4 +86,4 @@ def _look(thing: object, depth: int) -> None:
         for inner in thing:
             _look(inner, depth + 1)
     elif isinstance(thing, str) and not is_writable(thing):
-        raise ValueError("a text contains half of a surrogate pair")
+        raise ValueError("a text contains half a surrogate pair")

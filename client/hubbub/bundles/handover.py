@@ -44,7 +44,7 @@ class Handover:
                 self.signature, _SIGNED + self.old + self.new
             )
         except (InvalidSignature, TypeError, ValueError):
-            raise BadParameter("a handover is not signed by the key that hands over") from None
+            raise BadParameter("the key that hands over did not sign the handover") from None
 
     def words(self) -> dict[str, str]:
         """The JSON form, for bundles, notices and the operator's folder."""
@@ -76,7 +76,7 @@ def line_of(handovers: Sequence[Handover], signer: bytes) -> tuple[bytes, ...]:
         raise BadParameter(f"{len(handovers)} handovers are too many; {MAX_HANDOVERS} are read")
     line = (*(handover.old for handover in handovers), signer)
     if any(handover.new != after for handover, after in zip(handovers, line[1:], strict=True)):
-        raise BadParameter("the handovers do not lead to the key that signed, one by one")
+        raise BadParameter("the handovers do not lead step by step to the key that signed")
     if len(set(line)) != len(line):
-        raise BadParameter("the handovers come back to a key that handed over")
+        raise BadParameter("the handovers return to a key that has already handed over")
     return line

@@ -45,7 +45,7 @@ class ModelState:
 
     def __post_init__(self) -> None:
         if not (type(self.number) is int and 0 <= self.number < _MAX_ROUNDS):
-            raise BadParameter("the number of a model's state is no round")
+            raise BadParameter("the number of a model's state is not a round")
         if not (
             self.weights
             and len(self.weights) % (len(self.centre) + 1) == 0
@@ -112,7 +112,7 @@ def open_models(signed: bytes, *, operator: bytes | None) -> Models:
         raise ModelsRefused("not a state of models; make it: hubbub model publish") from error
     except InvalidSignature as error:
         raise ModelsRefused(
-            "the signature of the models' state does not fit: altered after signing; serve it as "
+            "the signature of the models' state does not match: altered after signing; serve it as "
             "it was made"
         ) from error
     try:

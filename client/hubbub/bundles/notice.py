@@ -118,7 +118,7 @@ def open_notice(signed: bytes, *, operator: bytes | None) -> Notice:
         raise NoticeRefused("not a notice; make one: hubbub notice make") from error
     except InvalidSignature as error:
         raise NoticeRefused(
-            "the signature does not fit: altered after signing; serve it as it was made"
+            "the signature does not match: altered after signing; serve it as it was made"
         ) from error
     try:
         notice = _load(read_json(body), signer, signed)
@@ -157,7 +157,7 @@ def _check_steps(name: str, steps: tuple[Step, ...]) -> None:
         raise BadParameter(f'metric "{name}": {len(steps)} steps are outside [1, {_STEPS}]')
     for since, chance in steps:
         if not _is_moment(since):
-            raise BadParameter(f'metric "{name}": a step is at no moment')
+            raise BadParameter(f'metric "{name}": a step has no valid time')
         if type(chance) not in (int, float) or not (chance == 0 or _LEAST <= chance <= 1):
             raise BadParameter(f'metric "{name}": a chance to take part is 0 or in [{_LEAST:g}, 1]')
     if any(after <= since for (since, _), (after, _) in pairwise(steps)):

@@ -55,8 +55,8 @@ def read_bundle(path: Path, *, operator: bytes | None = None) -> Bundle:
     except OSError as error:
         shown = str(path)[:_REASON]  # an app may give a bundle's whole text in place of a path
         raise BundleRefused(
-            f"{shown}: cannot be read: {error.strerror}; give the bundle that hubbub catalog build "
-            "made, or hubbub up (.hubbub/app.hubbub)"
+            f"{shown}: cannot be read: {error.strerror}; give the bundle of hubbub catalog "
+            "build, or of hubbub up (.hubbub/app.hubbub)"
         ) from error
     except ValueError as error:
         raise BundleRefused(f"{path!r}: is no path: {error}") from error
@@ -78,7 +78,7 @@ def open_bundle(signed: bytes, path: str, *, operator: bytes | None = None) -> B
         raise BundleRefused(f"{path}: {_NO_BUNDLE}") from error
     except InvalidSignature as error:
         raise BundleRefused(
-            f"{path}: the signature does not fit: altered after signing; ship it as it was built"
+            f"{path}: the signature does not match: altered after signing; ship it as it was built"
         ) from error
     try:
         bundle = replace(_load(read_json(body), signer), signed=signed)
@@ -98,7 +98,7 @@ def open_bundle(signed: bytes, path: str, *, operator: bytes | None = None) -> B
 def _with_proof(bundle: Bundle, line: bytes, content: bytes, path: str) -> Bundle:
     """The bundle with its proof, after checking it. Raises BundleRefused."""
     if bundle.log is None:
-        raise BundleRefused(f"{path}: it has a proof of a log, and names none; {_NO_BUNDLE}")
+        raise BundleRefused(f"{path}: it has a proof of a log but does not name one; {_NO_BUNDLE}")
     try:
         return replace(bundle, proof=open_proof(line, content, bundle.log))
     except BundleRefused as error:
@@ -113,7 +113,7 @@ def _load(body: Any, signer: bytes) -> Bundle:
         raise ValueError(f"version {body['version']}")
     flags = {name: body.get(name, False) for name in ("development", "cover")}
     if not all(isinstance(flag, bool) for flag in flags.values()):
-        raise TypeError("development or cover is neither true nor false")
+        raise TypeError("development or cover must be true or false")
     caps: Caps = table_of(Caps).load(body.get("caps", {}))
     return Bundle(
         metrics={name: _load_metric(name, entry, caps) for name, entry in body["metrics"].items()},

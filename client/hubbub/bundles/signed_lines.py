@@ -46,8 +46,8 @@ def check_lines(kind: str, head: bytes, body: bytes) -> tuple[Any, bytes]:
 def of_another_operator(signer: bytes, operator: bytes) -> str:
     """The error message for a document by another operator than the bundle's."""
     return (
-        f"signed by {to_text(signer)}, to which {to_text(operator)}, who signed the bundle, "
-        "never handed over; make it with that operator's key"
+        f"signed by {to_text(signer)}, but {to_text(operator)}, which signed the bundle, "
+        "never handed over to that key; make it with that operator's key"
     )
 
 

@@ -23,12 +23,12 @@ _PUBLIC_BYTES: Final = 32
 _WORDS: Final = "https://HOST, as devices dial the issuer"
 _MAX_TOKENS: Final = 4_000  # of a question: 34 bytes each, and an issuer reads 1 MiB
 _WEIGHS: Final = (
-    "does not go with tokens: who fakes leaves nobody out, so each account would weigh as much as "
-    "several people; leave one of them out"
+    "cannot be combined with tokens: a faker would skip no epoch, so each account would "
+    "count as several people; leave one of them out"
 )
 _PADDED: Final = (
-    "made by devices do not go with tokens: of an account there are as many as of its reports; "
-    "have the shuffler make them, or leave one out"
+    "made by devices cannot be combined with tokens: an account has only as many tokens as "
+    "reports; let the shuffler make the dummies, or leave one out"
 )
 
 
@@ -52,13 +52,13 @@ class Tokens:
                 "pattern": f"^({_ISSUER.pattern}|{_ON_THIS_MACHINE.pattern})$",
             },
         ),
-        "Where devices ask for tokens; in the clear on this machine alone.",
+        "Address of the issuer of tokens; unencrypted only on this machine.",
         '"https://issuer.example.org:7090"',
     )
     devices: int = setting(
         kinds.whole(1, 100),
-        "How many devices of one account get tokens: an account sends so many times what one "
-        "device may.",
+        "Number of devices per account that get tokens; an account can send this many "
+        "times the reports of one device.",
         "2",
         default=1,
     )
@@ -116,7 +116,8 @@ def unfetched(streams: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         if (total := sum(numbers.values())) > _MAX_TOKENS:
             largest = max(numbers, key=lambda name: numbers[name])
             why = (
-                f'makes {total} tokens with all others of epoch "{length}", and a device asks for '
-                f"{_MAX_TOKENS} at once at most; make it smaller, or give metrics another epoch"
+                f"makes {total} tokens together with all other metrics of epoch "
+                f'"{length}", but a device can request only {_MAX_TOKENS} at once; make '
+                "it smaller, or give metrics another epoch"
             )
             yield largest.split("/")[0], "reports_per_epoch", why

@@ -59,7 +59,7 @@ class Alert:
     """
 
     when: str = setting(
-        text("says when somebody is called"),
+        text("says when to send an alert"),
         "`change`, of any value since the epoch before; or `share of VALUE above NUMBER`, or "
         "`mean above NUMBER`, or `p95 above NUMBER` of any percentile, each also `below`.",
         '"change"',
@@ -82,7 +82,7 @@ class Alert:
             return Rule(of="change")
         match = _RULE.fullmatch(self.when)
         if not match:
-            raise BadParameter(f"when {self.when[:80]!a} is no rule; {_WORDS}")
+            raise BadParameter(f"when {self.when[:80]!a} is not a rule; {_WORDS}")
         limit, percentile = _number(match[5]), _number(match[2] or "0")
         above, value = match[4] == "above", match[3]
         if match[2] and not 0 < percentile < 100:  # noqa: PLR2004 percent
@@ -103,9 +103,9 @@ class Alert:
         """
         rule = self.rule()
         if rule.of != "change" and kind == "vectors":
-            raise BadParameter('alert: of a vector only changes are followed; write "change"')
+            raise BadParameter('alert: a vector only supports "change"; write that')
         if rule.of == "share" and kind == "numbers":
-            raise BadParameter('alert: numbers have no shares to follow; write "mean above NUMBER"')
+            raise BadParameter('alert: numbers have no shares; write "mean above NUMBER"')
         if rule.of == "mean" and kind != "numbers":
             raise BadParameter('alert: only numbers have a mean; write "share of VALUE above 0.1"')
         if rule.of == "percentile" and not parts:

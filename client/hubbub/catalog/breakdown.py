@@ -31,9 +31,9 @@ _LONGEST: Final = 100
 
 def _kind() -> Kind:
     words = (
-        f"a table of 1 to {_MAX_FIELDS} public fields, each with a list of its values, or with a "
-        "table of values and of what counts as each, as "
-        '{ os = ["linux", "macos"], version = { "2" = "2.*", old = "*" } }'
+        f"a table of 1 to {_MAX_FIELDS} public fields, each with a list of its values, or "
+        "with a table from each value to the patterns that count as it, as { os = "
+        '["linux", "macos"], version = { "2" = "2.*", old = "*" } }'
     )
 
     def problem(table: Any) -> str:
@@ -47,8 +47,8 @@ def _kind() -> Kind:
         cells = prod(map(len, table.values()))
         if cells > _MAX_CELLS:
             return (
-                f"makes {cells} cells, above {_MAX_CELLS}, and each needs a crowd of its own; let "
-                "several values count as one"
+                f"makes {cells} cells, above {_MAX_CELLS}, and each needs its own crowd; "
+                "count several values as one"
             )
         return ""
 
@@ -69,7 +69,9 @@ def _kind() -> Kind:
 def _problem_with(own: Any) -> str:
     """What is wrong with the values of one field; "" if nothing."""
     if not (isinstance(own, list | tuple | Mapping) and own):
-        return "must be a list of values, or a table of values and what counts as each"
+        return (
+            "must be a list of values, or a table from each value to the patterns that count as it"
+        )
     for name in own:
         if not (isinstance(name, str) and _NAME.fullmatch(name)):
             return f"a value does not match {_NAME.pattern}; write a short name of it"
@@ -78,9 +80,11 @@ def _problem_with(own: Any) -> str:
     patterns = own.values() if isinstance(own, Mapping) else ()
     for pattern in [item for group in patterns for item in _listed(group)] or ["*"]:
         if not (is_text(pattern) and len(pattern) <= _LONGEST):
-            return f"a pattern is no text of up to {_LONGEST} characters; write one, such as 2.*"
+            return (
+                f"a pattern must be a text of up to {_LONGEST} characters; write one, such as 2.*"
+            )
     if not all(_listed(pattern) for pattern in patterns):
-        return 'nothing counts as one of its values; give it a pattern, such as "2.*"'
+        return 'one of its values has no pattern; give it one, such as "2.*"'
     return ""
 
 
@@ -100,7 +104,7 @@ def _loaded(thing: Any) -> dict[str, dict[str, tuple[str, ...]]]:
         for field, values in map(_strict, _strict(thing))
     }
     if not rules or [len(own) for own in rules.values()] != [len(values) for _, values in thing]:
-        raise ValueError("a breakdown has no field, or a value twice")
+        raise ValueError("a breakdown has no field, or a repeated value")
     return rules
 
 

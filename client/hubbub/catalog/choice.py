@@ -54,7 +54,7 @@ class Choice:
 
     def __post_init__(self) -> None:
         if not (is_whole(self.reports) and self.reports >= 1):
-            raise BadParameter("a choice is for no number of reports")
+            raise BadParameter("a choice has no valid number of reports")
 
     def __str__(self) -> str:
         text = f"chosen for {self.reports:,} reports: {_said(self.best)}"

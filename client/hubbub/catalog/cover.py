@@ -20,23 +20,23 @@ NONE: Final = "none"
 _WORDS: Final = 'one of the metric\'s values, or "none" where they are listed'
 
 _NO_DEFAULT: Final = (
-    "is needed with cover: a report without it leaves at its own moment, which says that there was "
-    "something to say, and the aggregator would see it from a filler for sure; write default = "
-    '"none", or leave cover out'
+    "is needed with cover: without it the time of a report would show that the app "
+    "reported something, and the aggregator could distinguish the report from a filler; "
+    'write default = "none", or leave cover out'
 )
 _NO_CROWD: Final = (
-    "does not go with cover: fillers would be counted among those that a report hides in, and are "
-    "none of them; leave one of them out"
+    "cannot be combined with cover: fillers would count towards the crowd that hides a "
+    "report, but hide nobody; leave one of them out"
 )
 
 _NO_MODEL: Final = (
-    "of a model does not go with cover: a device tells it once, in its round, and that would be "
-    "seen; leave one of them out"
+    "of a model cannot be combined with cover: a device reports to it once, in its round, "
+    "and that would be visible; leave one of them out"
 )
 
 _NO_PAST: Final = (
-    "does not go with cover: a device that was not used reports nothing, and that would be seen; "
-    "leave one of them out"
+    "cannot be combined with cover: an unused device reports nothing, and that would be "
+    "visible; leave one of them out"
 )
 
 DEFAULT: Final = entry(
@@ -69,13 +69,13 @@ def cover_conflicts(metric: Any) -> dict[str, str]:
         return {}
     if metric.breakdown:
         return {
-            "breakdown": "does not go with a default: the app says what is public beside a report, "
-            "and of an epoch that is over nobody does; leave one of them out"
+            "breakdown": "cannot be combined with a default: the app passes public fields with a "
+            "report, but not for an epoch that is over; leave one of them out"
         }
     if metric.limits.reports_per_epoch != 1:
         return {
-            "limits": "reports_per_epoch must be 1 with a default: how many reports there are "
-            "would say whether there was something to say; write 1, or leave default out"
+            "limits": "reports_per_epoch must be 1 with a default: otherwise the number of reports "
+            "would show whether the app reported anything; write 1, or leave default out"
         }
     return {}
 
@@ -97,15 +97,16 @@ def refusal_of_default(metric: Any) -> str:
     """Why a metric cannot report its default; "" if it can."""
     if metric.memoized:
         return (
-            f"default: {metric.mechanism} pays for each answer that it gives for the first time, "
-            "so who has something to say would come to the end of the limit sooner; choose a "
-            "mechanism without a permanent answer"
+            f"default: {metric.mechanism} charges each new answer, so a device that reports "
+            "values would reach its limit sooner than one without; choose a mechanism "
+            "without a permanent response"
         )
     try:
         metric.code(metric.default)
     except ValueOutOfDomain:
         hint = (
-            '; for "none" of a number write edges, or ask beside it whether there is one'
+            '; for "none" of a number write edges, or add a boolean metric for whether '
+            "there is a number"
             if metric.default == NONE
             else ""
         )

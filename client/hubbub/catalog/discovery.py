@@ -24,11 +24,11 @@ DISCOVER: Final = entry(
     "draws from its secret, once an epoch or period.",
     "0.2",
     write="write discover = 0.2, or leave it out",
-    label="looks for what nobody listed with a share of",
+    label="also finds unlisted strings, with a share of",
 )
 
 _FIELDS: Final = {
-    "crowd": "who looks for strings would need a crowd of their own",
+    "crowd": "the devices that find strings would need their own crowd",
     "tiers": "they are streams of their own, and so is what looks for strings",
     "breakdown": "each of its values is a stream of its own, and so few devices find nothing",
     "default": "it is one of the values that are listed",
@@ -41,7 +41,9 @@ def check_discovery(metric: Any) -> None:
         return
     for field, why in _FIELDS.items():
         if getattr(metric, field) not in (None, (), {}):
-            raise BadParameter(f"{field}: does not go with discover: {why}; leave one of them out")
+            raise BadParameter(
+                f"{field}: cannot be combined with discover: {why}; leave one of them out"
+            )
     mechanism: Any = REGISTRY[metric.mechanism]
     if hasattr(mechanism, "permanent_loss"):
         raise BadParameter(

@@ -46,7 +46,7 @@ def _arms() -> Kind:
         if not _MIN_ARMS <= len(table) <= _MAX_ARMS:
             return f"has {len(table)} of {_MIN_ARMS} to {_MAX_ARMS} arms; write {words}"
         if not all(is_whole(weight) and 0 <= weight <= _MAX_WEIGHT for weight in table.values()):
-            return f"has a weight that is no whole number in [0, {_MAX_WEIGHT:,}]; write {words}"
+            return f"has a weight that is not a whole number in [0, {_MAX_WEIGHT:,}]; write {words}"
         if not sum(table.values()):
             return "sums to 0, so that no device gets an arm; give one arm a weight of 1 at least"
         return ""
@@ -138,7 +138,7 @@ def _loaded(table: Any) -> Experiment:
 
 def _problem(thing: Any) -> str:
     if isinstance(thing, list | tuple):
-        return "must name one experiment: reports of one metric cannot tell two apart; name one"
+        return "must name one experiment: reports of one metric cannot serve two; name one"
     is_name = isinstance(thing, str) and FIELD.fullmatch(thing) is not None
     return "" if is_name or isinstance(thing, Experiment) else f"must match {FIELD.pattern}"
 
@@ -165,7 +165,7 @@ def check_experiment(metric: Any) -> None:
     experiment = metric.experiment
     if experiment and metric.breakdown.get(experiment.name) != experiment.rules:
         raise BadParameter(
-            f'experiment "{experiment.name}" is not told apart by its arms: leave breakdown '
+            f'experiment "{experiment.name}" already splits reports by its arms: leave breakdown '
             f"{experiment.name} out"
         )
 
@@ -199,8 +199,8 @@ def changed_arms(before: Experiment | None, after: Experiment | None) -> str:
         if not after.is_over(()):
             return ""
         return (
-            f'the experiment "{after.name}" has ended, since an arm has weight 0, and no report '
-            "would be told apart by its arms: name an experiment that goes on, or none"
+            f'the experiment "{after.name}" has ended, since an arm has weight 0, so no '
+            "report would belong to an arm: name a running experiment, or none"
         )
     ended = [arm for arm, weight in before.arms.items() if not weight]
     if begun := [arm for arm in ended if after.arms.get(arm)]:

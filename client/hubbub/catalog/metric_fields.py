@@ -10,13 +10,13 @@ from hubbub.fields.tables import table_of
 from hubbub.sealing import KEMS
 
 DESCRIPTION: Final = entry(
-    kinds.text("says what is asked"),
+    kinds.text("describes the question"),
     "The question in words, for pages, the privacy card and the person's device.",
     '"Colour theme in use at the end of the day"',
     write="write one",
 )
 OWNER: Final = entry(
-    kinds.text("says who answers for it"),
+    kinds.text("names the responsible person or team"),
     "The person or team that is responsible for the metric.",
     '"desktop@example.org"',
     write="write one",
@@ -52,7 +52,7 @@ OTHERS: Final = entry(
     defines=True,
 )
 UNIT: Final = entry(
-    kinds.text("says what numbers are measured in"),
+    kinds.text("gives the unit of the numbers"),
     "Unit of the numbers, shown with every mean and range.",
     '"ms"',
     label="in",
@@ -91,7 +91,7 @@ SUPERSEDES: Final = entry(
     kinds.text("names the metric that this one goes on from"),
     "The metric of this catalog that this metric continues under a new name; trends join both.",
     '"theme"',
-    write="write the name of the metric that asked before",
+    write="write the name of the former metric",
     label="goes on from",
     operator=True,
 )

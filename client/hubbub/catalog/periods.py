@@ -102,9 +102,9 @@ def refuse_long_periods(metrics: Iterable[Any], keys: Iterable[Any], now: float)
         longest = days_at_most(metric.period)
         if longest > days:
             raise BadParameter(
-                f'metric "{metric.name}": its period of {longest} days is longer than the keys, '
-                f"which are of {days} days in all: devices whose day is later could not report; "
-                "make more first with hubbub keys rotate, or write a shorter period"
+                f'metric "{metric.name}": its period of {longest} days is longer than the '
+                f"keys, which cover {days} days: devices with a later day could not report; "
+                "first make more keys with hubbub keys rotate, or write a shorter period"
             )
 
 

@@ -27,8 +27,8 @@ def misfits(metrics: Mapping[str, Metric]) -> Iterator[tuple[str, str]]:
             continue
         if name not in metrics:
             problem = (
-                f'"{name[:60]}" is not in this catalog, which has to say what its totals mean: put '
-                "its table back, with the last day of its reports as expires"
+                f'"{name[:60]}" is not in this catalog, but its totals still need a '
+                "definition: restore its table, with the last day of its reports as expires"
             )
         elif name in followed:
             problem = f'"{name}" is superseded by "{followed[name]}"; leave one out'

@@ -498,7 +498,7 @@ class Client:
             try:
                 self._state, self._unopened = self._unopened(), None
             except BundleRefused as error:
-                raise StateUnusable(f"this bundle has no state here: {error}") from error
+                raise StateUnusable(f"no state of this bundle on this device: {error}") from error
         return self._state
 
     def _end(self) -> None:

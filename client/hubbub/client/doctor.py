@@ -137,7 +137,7 @@ def _trust(bundle: Bundle, settings: Settings) -> Iterator[Finding]:
     for name in known:
         # The check works on a copy, which is not stored.
         look(places).admit(name, bundle, None, ())
-        yield Finding("trust", "ok", f'"{name}" takes this bundle' if name else "it is taken")
+        yield Finding("trust", "ok", f'"{name}" accepts this bundle' if name else "it is taken")
 
 
 def _states(settings: Settings) -> Iterator[Finding]:
@@ -168,7 +168,7 @@ def _shuffler(bundle: Bundle, settings: Settings) -> Iterator[Finding]:
         answer = transport.submit([], _CALL_SECONDS)
     except NotSent as error:
         cause = f" ({error.cause})" if error.cause else ""
-        yield Finding("shuffler", "fault", f"{address} takes no reports: {error.reason}{cause}")
+        yield Finding("shuffler", "fault", f"{address} accepts no reports: {error.reason}{cause}")
         return
     finally:
         transport.close()

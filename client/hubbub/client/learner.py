@@ -85,7 +85,10 @@ class Learner:
             if former and state.number < former.number:
                 wrong.append(f'"{name}" is of round {state.number}, older than {former.number}')
             elif former and state.number == former.number and state != former:
-                wrong.append(f'"{name}" is told apart: another one of round {state.number} came')
+                wrong.append(
+                    f'"{name}" has two different states of round {state.number}; a server may '
+                    "be tracking devices"
+                )
             elif model and (columns, weights) != (len(model.columns), model.dimensions):
                 wrong.append(
                     f'"{name}" has {columns} columns and {weights} weights, in the bundle '

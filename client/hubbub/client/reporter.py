@@ -588,6 +588,6 @@ def _named(kind: str, choices: Mapping[str, object], find: Callable[[], Read]) -
     except Exception:  # noqa: BLE001 an object of the app's in its place may raise anything
         names = ", ".join(sorted(choices)) or "none"
         raise UnknownMetric(
-            f"the bundle has no {kind} of this name; it has {names}; "
-            "the name goes first, then the value"
+            f"the bundle has no {kind} of this name; it has {names}; pass the name first, "
+            "then the value"
         ) from None

@@ -158,7 +158,7 @@ def _known(file: TrustFile, *, may_be_unknown: bool) -> Trust:
     except StateUnusable as error:
         if may_be_unknown:
             return Trust()
-        raise BundleRefused(f"who is trusted here cannot be read: {error}") from error
+        raise BundleRefused(f"the trusted operator cannot be read: {error}") from error
 
 
 def _unclaimed(trust: Trust, app: str, home: Path, state_dir: Path | None) -> list[Vouched]:
@@ -205,7 +205,9 @@ def _take_over(state: State, folders: list[Path]) -> None:
         StateUnusable: it cannot.
     """
     if not isinstance(state, FolderState):
-        raise StateUnusable("there is no folder to write it down in; give a writable state_dir")
+        raise StateUnusable(
+            "the decision cannot be stored without a folder; give a writable state_dir"
+        )
     for folder in folders:
         former = FolderState(folder)
         try:

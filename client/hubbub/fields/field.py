@@ -151,6 +151,6 @@ def loaded(section: type, table: Mapping[str, Any]) -> dict[str, Any]:
             values[member.name] = kind.load(table)
         elif member.required or member.entry.always or member.name in table:
             if table[member.name] is None and not (member.required or member.entry.always):
-                raise TypeError(f"{member.name}: null stands for nothing; leave it out")
+                raise TypeError(f"{member.name}: null is not a value; leave it out")
             values[member.name] = kind.load(table[member.name])
     return values

@@ -329,9 +329,9 @@ def _problem_with_values(value: Any) -> str:
     if not (isinstance(value, list | tuple) and all(isinstance(v, str) and v for v in value)):
         return "must be a list of texts, none empty; or true and false"
     if not all(map(is_writable, value)):
-        return "holds half of a surrogate pair; write it as text"
+        return "contains half a surrogate pair; write a complete character"
     if any(len(v.encode()) > MAX_VALUE_BYTES for v in value):
-        return f"holds a value longer than {MAX_VALUE_BYTES} bytes; shorten it"
+        return f"contains a value longer than {MAX_VALUE_BYTES} bytes; shorten it"
     if len(set(value)) != len(value):
         return "holds a value twice; remove one"
     return ""

@@ -30,13 +30,13 @@ def problem_with_classes(classes: int, kind: str) -> str:
         return "is of softmax; other kinds have one score: leave it out" if classes else ""
     if not classes:
         return (
-            f"is missing: softmax tells {MIN_CLASSES} to {MAX_CLASSES} classes apart; write the "
-            "texts that a label may be"
+            f"is missing: softmax distinguishes {MIN_CLASSES} to {MAX_CLASSES} classes; "
+            "write the possible labels"
         )
     if not MIN_CLASSES <= classes <= MAX_CLASSES:
         return (
-            f"has {classes}, and softmax tells {MIN_CLASSES} to {MAX_CLASSES} classes apart; two "
-            "are of logistic, with positive and negative"
+            f"has {classes}, but softmax distinguishes {MIN_CLASSES} to {MAX_CLASSES} "
+            "classes; for two use logistic, with positive and negative"
         )
     return ""
 

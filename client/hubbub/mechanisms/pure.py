@@ -38,7 +38,9 @@ class Pure:
 
     def __post_init__(self) -> None:
         if not 0 <= self.q < self.p <= 1:
-            raise BadParameter("a pure protocol needs 0 <= q < p <= 1: its reports say nothing")
+            raise BadParameter(
+                "a pure protocol needs 0 <= q < p <= 1: otherwise its reports carry no information"
+            )
 
     def estimates(self, supports: Sequence[int], reports: int) -> Estimates:
         """Estimates for values with this many supporting reports each, out of `reports`."""

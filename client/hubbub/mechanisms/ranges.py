@@ -36,7 +36,9 @@ class Range:
     def __post_init__(self) -> None:
         ends = (self.low, self.high)
         if not (all(map(is_number, ends)) and self.low < self.high):
-            raise BadParameter(f"low {self.low} and high {self.high} are no range: low < high")
+            raise BadParameter(
+                f"low {self.low} and high {self.high} are not a range: low must be below high"
+            )
         wide = Fraction(self.high) - Fraction(self.low)
         object.__setattr__(self, "_wide", wide.as_integer_ratio())
 

@@ -100,8 +100,9 @@ class PrefixTree:
         object.__setattr__(self, "ends", ends)
         if self.bits < self.ends[0]:
             raise BadParameter(
-                f"bits {self.bits} are below the {self.ends[0]} that {self.cells} cells tell at "
-                f"once; raise bits to {self.ends[0]}, or lower cells to {1 << self.bits}"
+                f"bits {self.bits} are below the {self.ends[0]} that {self.cells} cells "
+                f"distinguish at once; raise bits to {self.ends[0]}, or lower cells to "
+                f"{1 << self.bits}"
             )
         beginnings = tuple(self.beginnings)  # of which JSON makes a list
         object.__setattr__(self, "beginnings", beginnings)
@@ -114,7 +115,7 @@ class PrefixTree:
             )
         if not self._numbered < self.ends[0]:
             raise BadParameter(
-                f"{len(beginnings)} beginnings take {self._numbered} bits, and a level tells "
+                f"{len(beginnings)} beginnings take {self._numbered} bits, but a level has "
                 f"{self.ends[0]}; list fewer, or raise cells"
             )
         if not self.layout.size <= _MAX_CELLS:

@@ -134,7 +134,7 @@ class VectorCodes:
                 f"words {self.words} or books {self.books} is too large: together above {MAX_CELLS}"
             )
         if not isinstance(self.seed, str):
-            raise BadParameter("seed is no text; give that of the pool")
+            raise BadParameter("seed must be a text; use that of the pool")
         odds, every = exp_at_most(self.epsilon), self.words
         best, error, reach, along = _nearest(float(odds), every, self.dimensions)
         keep = Probability.at_most(best * odds / (best * odds + every - best))  # PRIVACY: down
@@ -175,8 +175,8 @@ class VectorCodes:
             and _long(value) <= self.max_length * (1 + _CLOSE)
         ):
             raise ValueOutOfDomain(
-                f"value is no vector of {self.dimensions} numbers of length {self.max_length:g} or "
-                "less"
+                f"value is not a vector of {self.dimensions} numbers of length "
+                f"{self.max_length:g} or less"
             )
 
     def order(self, direction: Sequence[float], number: int) -> list[int]:

@@ -56,8 +56,8 @@ test("what is no person of a model is said with its remedy, and never shown", as
     [{ hours: 1, plan: "paid" }, 1, /features are hours, plan, age; missing: age; unknown: 0$/],
     [{ ...PERSON, secret: 7 }, 1, /missing: none; unknown: 1$/],
     [[1, "paid"], 1, /2 features were passed, but the model has 3: hours, plan, age$/],
-    ["secret", 1, /features are no object by name and no array$/],
-    [null, 1, /features are no object by name and no array$/],
+    ["secret", 1, /features must be an object by name or an array$/],
+    [null, 1, /features must be an object by name or an array$/],
     [
       { ...PERSON, plan: "secret" },
       1,

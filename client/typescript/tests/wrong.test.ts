@@ -293,7 +293,7 @@ test("a value in the place of a metric's name is never shown, and the remedy is"
   const warned = context.mock.method(console, "warn", () => undefined);
   const strict = await fresh(true);
   const message =
-    /^the bundle has no metric of this name; it has .*theme.*; the name goes first, then the value$/;
+    /^the bundle has no metric of this name; it has .*theme.*; pass the name first, then the value$/;
   for (const call of [
     () => strict.report("my secret", "theme"),
     () => strict.learn("my secret", {}, 1),

@@ -44,7 +44,7 @@ def refuse_inconsistent(
     """
     (size, root), (size_after, root_after) = before, after
     if not 1 <= size <= size_after:
-        raise BadParameter(f"a tree of {size} leaves grows to no tree of {size_after}")
+        raise BadParameter(f"a tree of {size} leaves cannot grow to one of {size_after}")
     if size == size_after:
         if proof or root != root_after:
             raise BadParameter("two trees of the same size differ")
@@ -58,7 +58,7 @@ def refuse_inconsistent(
         place, last = place >> 1, last >> 1
     then, now = _climb(path[0], path[1:], place, last, "consistency")
     if then != root or now != root_after:
-        raise BadParameter("the tree after does not begin with the tree before")
+        raise BadParameter("the later tree does not begin with the earlier tree")
 
 
 def _climb(

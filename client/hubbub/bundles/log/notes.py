@@ -64,7 +64,7 @@ class NoteKey:
             public = b""
         key = cls(name, public[1:], kind)
         if str(key) != text:
-            raise BadParameter("its name, id and key do not fit, or it is a key of another kind")
+            raise BadParameter("its name, id and key do not match, or its type is unsupported")
         return key
 
 
@@ -128,7 +128,7 @@ def refuse_unfit(signature: bytes, message: str, key: NoteKey) -> None:
     try:
         Ed25519PublicKey.from_public_bytes(key.public).verify(signature, message.encode())
     except InvalidSignature:
-        raise BadParameter(f"the signature of {key.name} does not fit the note") from None
+        raise BadParameter(f"the signature of {key.name} does not match the note") from None
 
 
 def _note(text: str, lines: Sequence[tuple[str, bytes]]) -> str:
@@ -149,6 +149,6 @@ def _parts(note: str) -> tuple[str, list[tuple[str, bytes]]]:
         except binascii.Error:
             signature = b""
         if match is None or len(signature) <= _ID_BYTES:
-            raise BadParameter("not a signed note: a line of a signature is malformed")
+            raise BadParameter("not a signed note: a signature line is malformed")
         signatures.append((match["name"], signature))
     return text + "\n", signatures

@@ -57,7 +57,7 @@ class LogProof:
         index = as_whole(json["index"])
         version_ok = type(json["hubbub log"]) in (int, float) and json["hubbub log"] == 1
         if not (version_ok and type(index) is int and all(map(SIZE.fullmatch, json["grown"]))):
-            raise ValueError("no proof of a log")
+            raise ValueError("not a proof of a log")
         return cls(
             index,
             Checkpoint.open(json["checkpoint"], key),
@@ -70,14 +70,14 @@ class LogProof:
         now = self.checkpoint
         if now.size < size:
             raise BundleRefused(
-                f"its checkpoint of {now.origin} is older ({now.size} entries) than one that was "
-                f"here before ({size}); ship the newer bundle"
+                f"its checkpoint of {now.origin} is older ({now.size} entries) than the "
+                f"last one on this device ({size}); ship the newer bundle"
             )
         proof = self.grown.get(size, ())
         if now.size > size and size not in self.grown:
             raise BundleRefused(
-                f"it does not say how {now.origin} grew from {size} entries, which were here "
-                "before; build it with the log that the bundle before was built with"
+                f"it does not prove how {now.origin} grew from {size} entries, its last "
+                "size on this device; build it with the log of the previous bundle"
             )
         try:
             refuse_inconsistent((size, root), (now.size, now.root), proof)
@@ -109,7 +109,7 @@ def open_proof(line: bytes, content: bytes, key: NoteKey) -> LogProof:
         )
     except (*MALFORMED, BadParameter) as error:
         raise BundleRefused(
-            f"its proof of the log {key.name} is none: {error}; build it anew"
+            f"its proof of the log {key.name} is invalid: {error}; build it again"
         ) from error
     if root != proof.checkpoint.root:
         raise BundleRefused(
@@ -120,7 +120,7 @@ def open_proof(line: bytes, content: bytes, key: NoteKey) -> LogProof:
 
 def _hashes(texts: Any) -> tuple[bytes, ...]:
     if not isinstance(texts, list):
-        raise TypeError("hashes are no list")
+        raise TypeError("hashes are not a list")
     hashes = tuple(map(from_text, texts))
     if any(len(digest) != HASH_BYTES for digest in hashes):
         raise ValueError("a hash has another length")

@@ -24,19 +24,20 @@ CROWD_NUMBERS: Final = ("wave", *CROWD_MEANS)
 # Number of reports for which messages quote the error of local randomization.
 _MANY: Final = 100_000
 DUMMIES_OF_LISTED: Final = (
-    "go with listed values alone, and noise dummies also with means; leave them out"
+    "are only for listed values, noise dummies also for means; leave them out"
 )
 # A crowd that leaves when the pool is full reveals, by its time, the arrival of one more report.
 _IN_PARTS: Final = (
-    "hides the number of reports that leave together, once, and a pool that leaves in parts tells "
-    "as it fills who came last; write central_epsilon and crowd, or leave it out"
+    "hides the number of reports that leave together once, but a pool that leaves in parts "
+    "reveals the arrival of the last report; write central_epsilon and crowd, or leave it "
+    "out"
 )
-DUMMIES_OF_ONE: Final = "are made by devices, dummies by the shuffler; write one of them"
+DUMMIES_OF_ONE: Final = "are made by devices, dummies by the shuffler; write only one of them"
 # A device sends its report and its dummies separately. So a crowd that leaves as soon as it is
 # large enough may contain more reports than assumed, whose dummies leave with the next crowd.
 DUMMIES_OF_EPOCHS: Final = (
-    "of devices may leave in another crowd than their report where crowds are rolling, and hide "
-    "nobody there; leave rolling out, or have the shuffler make dummies"
+    "of devices may leave in another crowd than their report if crowds are rolling, and "
+    "then hide nobody; leave rolling out, or let the shuffler make the dummies"
 )
 
 CENTRAL_FIELDS: Final = (
@@ -64,7 +65,7 @@ def central_conflicts(metric: Any) -> dict[str, str]:
         if metric.mechanism == CROWD_PARTS and metric.parameters.get("ways", 2) > 2:  # noqa: PLR2004 a pair
             return {"ways": _alone(metric)}
         lonely = [name for name in CENTRAL_FIELDS if getattr(metric, name) != usual[name]]
-        message = "is of a central promise; write central_epsilon and crowd"
+        message = "is only for a central promise; write central_epsilon and crowd"
         if metric.count_epsilon is not None:
             return {"count_epsilon": _IN_PARTS}
         if metric.limits.lifetime_central_epsilon is not None:
@@ -92,7 +93,7 @@ def _misfits(metric: Any) -> dict[str, str]:
     """What conflicts with any crowd."""
     problems, listed = {}, metric.mechanism == CROWD_LISTED
     if isinstance(metric.dummies, str):
-        problems["dummies"] = f'is "{metric.dummies}" in metrics.toml alone; write how many'
+        problems["dummies"] = f'is "{metric.dummies}" only in metrics.toml; write a number here'
     elif metric.dummies and not listed:
         problems["dummies"] = DUMMIES_OF_LISTED
     if metric.dummies_each and (metric.dummies or not listed):
@@ -101,17 +102,20 @@ def _misfits(metric: Any) -> dict[str, str]:
         problems["dummies_each"] = DUMMIES_OF_EPOCHS
     if metric.central_period and metric.report_on:
         problems["central_period"] = (
-            "does not go with report_on, which has a person in one crowd of a period; leave it out"
+            "cannot be combined with report_on, which puts a person in one crowd of a "
+            "period; leave it out"
         )
     problems |= count_conflicts(metric) | noise_conflicts(metric)
     if metric.min_batch != metric.crowd:
-        problems["min_batch"] = "is the crowd; leave it out"
+        problems["min_batch"] = "equals the crowd; leave it out"
     if metric.limits.reports_per_epoch != 1:
-        problems["limits"] = "reports_per_epoch must be 1 with a crowd: it is of one report each"
+        problems["limits"] = (
+            "reports_per_epoch must be 1 with a crowd, which has one report per person"
+        )
     if metric.release is not None:
-        problems["release"] = "is not needed with a crowd: its answers may be published as they are"
+        problems["release"] = "is not needed with a crowd: its answers may be published unchanged"
     if metric.tiers:
-        problems["tiers"] = "each would need a crowd of its own; leave them out"
+        problems["tiers"] = "each would need its own crowd; leave them out"
     return problems
 
 
@@ -121,6 +125,6 @@ def _alone(metric: Any) -> str:
     alone = build(metric.mechanism, epsilon=metric.epsilon, sizes=sizes, ways=3)
     error = sqrt(alone.groups * alone.variance(0, _MANY)) / _MANY
     return (
-        f"3 goes with a crowd alone: at epsilon {metric.epsilon:g} a cell of three parts is off by "
+        f"3 needs a crowd: at epsilon {metric.epsilon:g} a cell of three parts is off by "
         f"{error:.2%} of {_MANY:,} reports; write central_epsilon and crowd, or leave ways out"
     )

@@ -36,21 +36,21 @@ def count_conflicts(metric: Any) -> dict[str, str]:
         return {}
     # PRIVACY: for other mechanisms a uniform payload is distinguishable from a report.
     if metric.mechanism != _LISTED:
-        message = "goes with listed values alone: its dummies each name one; leave it out"
+        message = "is only for listed values: each dummy names one; leave it out"
     elif metric.rolling:
         message = (
-            "does not go with rolling: a crowd that leaves as it fills tells by when it leaves who "
-            "came last, whatever is added; leave one of them out"
+            "cannot be combined with rolling: a crowd that leaves when it is full reveals, "
+            "by its time, the arrival of the last report; leave one of them out"
         )
     elif metric.dummies_each:
         message = (
-            "does not go with dummies of devices: a person more is several reports more, and the "
-            "number is hidden by one; leave one of them out"
+            "cannot be combined with dummies of devices: one more person adds several "
+            "reports, but the noise hides only one; leave one of them out"
         )
     elif metric.breakdown:
         message = (
-            "does not go with breakdown, whose cells have numbers of their own; leave one of them "
-            "out"
+            "cannot be combined with breakdown, whose cells have separate numbers; leave "
+            "one of them out"
         )
     elif metric.crowd + _noise(metric.count_epsilon, metric.delta).most > _LARGEST:
         message = f"has the crowd wait for more than {_LARGEST:,}; write a smaller crowd"

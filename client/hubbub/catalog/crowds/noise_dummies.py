@@ -60,20 +60,19 @@ def noise_conflicts(metric: Any) -> dict[str, str]:
     #     must name one value, or one step of a number.
     if metric.mechanism not in (CROWD_LISTED, *CROWD_MEANS):
         message = (
-            "go with listed values and with means, of which a report names one value; leave them "
-            "out"
+            "are only for listed values and means, whose reports name one value; leave them out"
         )
     elif metric.rolling:
         message = (
-            "do not go with rolling: the numbers are drawn once for an epoch, and whoever sees two "
-            "crowds of it would see them twice; leave one of them out"
+            "cannot be combined with rolling: the numbers are drawn once per epoch, and an "
+            "observer of two of its crowds would see them twice; leave one of them out"
         )
     elif metric.dummies or metric.dummies_each:
         message = "go without dummies of another kind; leave one of them out"
     elif metric.breakdown:
         message = (
-            "do not go with breakdown, whose cells would each need numbers of their own; leave one "
-            "of them out"
+            "cannot be combined with breakdown, whose cells would each need separate "
+            "numbers; leave one of them out"
         )
     elif 2 * shift * _named_values(metric) > MAX_SEALED:
         message = (

@@ -36,14 +36,14 @@ class Feature:
             rule = "name each value once" if self.is_listed else "write numbers that ascend"
             raise BadParameter(f"{whose}: {rule}")
         if not self.is_listed and not is_number(float(values[-1]) - float(values[0])):
-            raise BadParameter(f"{whose}: its ends are too far apart for a float")
+            raise BadParameter(f"{whose}: its ends are too far apart for floating point")
 
     @classmethod
     def load(cls, pair: Any) -> Self:
         """Reads a feature from a bundle. Raises ValueError or TypeError for another shape."""
         name, says = pair
         if not isinstance(name, str):
-            raise TypeError("the name of a feature is no text")
+            raise TypeError("the name of a feature is not a text")
         return cls(name, tuple(says))
 
     @property

@@ -257,7 +257,9 @@ class Learning:
                 "of columns: write fewer, or more rounds"
             )
         if self.negative and self.positive in ("", self.negative):
-            raise BadParameter("negative is the label beside positive: write both, and two")
+            raise BadParameter(
+                "negative is the other label than positive: write both, and different ones"
+            )
 
     @property
     def reports(self) -> int:
@@ -348,7 +350,7 @@ class Learning:
                 )
             values = list(features)
         else:
-            raise ValueOutOfDomain("features are no mapping by name and no sequence")
+            raise ValueOutOfDomain("features must be a mapping by name or a sequence")
         codes = [feature.coded(value) for feature, value in zip(self.features, values, strict=True)]
         place, outside = self._label(label)
         columns = tuple(x for own, _ in codes for x in own)

@@ -46,7 +46,7 @@ def check_model(metric: Any) -> None:
     if metric.tiers or metric.breakdown or metric.release or metric.report_on:
         raise BadParameter("a model has no tiers, breakdown, release or period")
     if metric.central_period or metric.rolling:
-        raise BadParameter("a model's promise is of all rounds, each of which leaves as a whole")
+        raise BadParameter("a model's promise covers all rounds, each of which leaves as a whole")
 
 
 def limits_of(learning: Learning, epsilon: float, central: float | None) -> Limits:

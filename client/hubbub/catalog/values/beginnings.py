@@ -20,4 +20,4 @@ BEGINNINGS: Final = entry(
 def check_beginnings(metric: Any) -> None:
     """Raises BadParameter if the mechanism cannot use beginnings."""
     if metric.beginnings and REGISTRY[metric.mechanism].FAMILY != "tree":
-        raise BadParameter(f"{metric.mechanism} is no tree; leave beginnings out")
+        raise BadParameter(f"{metric.mechanism} is not a prefix tree; leave beginnings out")

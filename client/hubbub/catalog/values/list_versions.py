@@ -35,7 +35,7 @@ def check_grown(metric: Any) -> None:
     if not metric.grown:
         return
     if not is_list(metric) or metric.grown[-1] >= len(metric.values):
-        raise BadParameter("grown is of a list of values alone, and shorter than it")
+        raise BadParameter("grown is only for a list of values, and smaller than its length")
     if len(metric.grown) > _MOST:
         raise BadParameter(f"values grow {_MOST} times at most; give the metric a new name")
 

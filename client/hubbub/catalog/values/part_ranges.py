@@ -33,7 +33,7 @@ class PartRange:
         kinds.one_of(numeric_kinds), "What the app reports.", '"count"', default="number"
     )
     unit: str = setting(
-        kinds.text("says what it is measured in"), "What it is measured in.", '"s"', default=""
+        kinds.text("gives the unit of the number"), "What it is measured in.", '"s"', default=""
     )
     outside: str = field(default="", metadata=OUTSIDE)
 

@@ -106,11 +106,11 @@ def code_of(
     parts = parts_of(values)
     want = f'give each of {", ".join(parts)} one of its values, as {{"{next(iter(parts))}": ...}}'
     if not isinstance(value, Mapping):
-        raise ValueOutOfDomain(f"the value is no mapping of parts; {want}")
+        raise ValueOutOfDomain(f"the value is not a mapping of parts; {want}")
     if missing := [part for part in parts if part not in value]:
         raise ValueOutOfDomain(f"part {', '.join(missing)} is missing; {want}")
     if len(value) > len(parts):
-        raise ValueOutOfDomain(f"the metric has no such part; {want}")
+        raise ValueOutOfDomain(f"the value has a part that the metric does not have; {want}")
     places = []
     for part, own in parts.items():
         part_value = as_python(value[part], own)
@@ -122,7 +122,7 @@ def code_of(
                 raise ValueOutOfDomain(f"part {part}: {error}") from None
             continue
         if not (isinstance(text, str) and text in own):
-            raise ValueOutOfDomain(f"part {part} holds none of its {len(own)} values; {want}")
+            raise ValueOutOfDomain(f"part {part} is not one of its {len(own)} values; {want}")
         places.append(own.index(text))
     return mechanism.value_of(places)
 

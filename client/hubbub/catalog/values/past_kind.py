@@ -17,12 +17,12 @@ _NOT_ITS: Final[Mapping[str, str]] = {
     **ValueKind.NOT_ITS,
     **dict.fromkeys(
         ("values", "values_file", "domain", "parts", "edges", "outside", "other"),
-        "does not go with this kind, whose values follow from its own fields; leave it out",
+        "cannot be used with this kind, whose values follow from its own fields; leave it out",
     ),
     **dict.fromkeys(
         ("default", "discover", "period", "report_on"),
-        "does not go with this kind: what the device remembers decides when it reports what; "
-        "leave it out",
+        "cannot be used with this kind: the device's own past decides when and what it "
+        "reports; leave it out",
     ),
 }
 
@@ -64,7 +64,7 @@ class PastKind(ValueKind):
         kind = metric.kind
         if (self.FAMILY or "listed") != REGISTRY[metric.mechanism].FAMILY:
             raise BadParameter(
-                f'kind: {metric.mechanism} does not go with a {kind}; write mechanism = "auto"'
+                f'kind: {metric.mechanism} cannot be used with a {kind}; write mechanism = "auto"'
             )
         if self.EPOCH and metric.epoch != self.EPOCH:
             raise BadParameter(f'epoch: must be "{self.EPOCH}" with kind = "{kind}"')
@@ -76,12 +76,12 @@ class PastKind(ValueKind):
             raise BadParameter(f"kind: a {kind} has no default, discover or period")
         if self.COUNTS and metric.breakdown:
             raise BadParameter(
-                f"breakdown: does not go with a {kind}: devices report it once its epoch is over, "
+                f"breakdown: cannot be used with a {kind}: devices report it after its epoch, "
                 "when the app passes no public fields; leave one of them out"
             )
         if not self.COUNTS and metric.sampling != 1:
             raise BadParameter(
-                f'sampling: does not go with kind = "{kind}", for which a device reports in all '
+                f'sampling: cannot be used with kind = "{kind}", for which a device reports in all '
                 "epochs of use; leave it out"
             )
         super().check(metric, domain)

@@ -43,7 +43,7 @@ class Retention(PastKind):
         if problem := WEEKS.kind.problem(weeks):
             raise BadParameter(f"weeks: {problem}")
         if metric.values != week_names(weeks):
-            raise BadParameter("weeks: the values are others than the names of its weeks")
+            raise BadParameter("weeks: the values differ from the names of its weeks")
         super().check(metric, domain)
 
     def computed(

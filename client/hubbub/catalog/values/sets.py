@@ -70,8 +70,8 @@ class ValueSet(ValueKind):
         """Returns a reader of values separated by |. Raises BadParameter if a value contains |."""
         if odd := next((value for value in metric.values or () if "|" in value), None):
             raise BadParameter(
-                f'metric "{metric.name}": its value "{odd[:60]}" holds |, which stands between the '
-                "values of a set in the file, so its sets cannot be read; rename it for the "
-                "rehearsal"
+                f'metric "{metric.name}": its value "{odd[:60]}" contains |, which '
+                "separates the values of a set in the file, so its sets cannot be read; "
+                "rename it for the rehearsal"
             )
         return lambda text: [part for part in text.split("|") if part]

@@ -43,9 +43,9 @@ class ValueKind:
     LISTS: ClassVar[str] = "values"
     CROWD: ClassVar[str] = ""
     NOT_ITS: ClassVar[Mapping[str, str]] = {
-        "coordinates": 'are of a vector; write kind = "vector" beside them',
-        "steps": 'are of a funnel; write kind = "funnel" beside them',
-        "weeks": 'are of a retention; write kind = "retention" beside them',
+        "coordinates": 'are only for a vector; add kind = "vector"',
+        "steps": 'are only for a funnel; add kind = "funnel"',
+        "weeks": 'are only for a retention; add kind = "retention"',
         "rate": "is a kind of its own; leave kind and its fields out",
     }
     BESIDE: ClassVar[str] = ""
@@ -59,7 +59,7 @@ class ValueKind:
     def spelled(self, table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
         """Returns a metric's table with the values or the domain that the kind implies."""
         if "edges" in table:
-            wrong("edges", 'are of a number; write kind = "number" beside them, or another')
+            wrong("edges", 'are only for a number; add kind = "number", or another numeric kind')
             return {**table, "values": table.get("values", [*BOOLEANS])}
         return table
 
@@ -75,9 +75,11 @@ class ValueKind:
         if getattr(metric, "rate", None) and "rate" in self.NOT_ITS:  # a part has none
             raise BadParameter(f"rate: {self.NOT_ITS['rate']}")
         if metric.edges and not self.NUMERIC:
-            raise BadParameter('edges are of a number; write kind = "number", or another')
+            raise BadParameter(
+                'edges are only for a number; write kind = "number", or another numeric kind'
+            )
         if metric.outside and not (metric.edges or domain == "numbers"):
-            raise BadParameter("outside: is of numbers; leave it out")
+            raise BadParameter("outside: is only for numbers; leave it out")
         listed = self.TAKES_OTHER and OTHER in (metric.values or ())
         if metric.other and not listed:
             raise BadParameter('other: is for listed values without a value "other"; leave it out')

@@ -84,7 +84,7 @@ class Vector(ValueKind):
     NOT_ITS: ClassVar[Mapping[str, str]] = {
         **{name: why for name, why in ValueKind.NOT_ITS.items() if name != "coordinates"},
         **dict.fromkeys(
-            _NOT_OF_ONE, "is not of a vector, which has coordinates alone; leave this out"
+            _NOT_OF_ONE, "is not for a vector, which has only coordinates; leave it out"
         ),
     }
     BESIDE: ClassVar[str] = " and its coordinates"
@@ -132,8 +132,8 @@ class Vector(ValueKind):
         vector = value.tolist() if hasattr(value, "tolist") else value  # an array of numpy's
         if not isinstance(vector, Sequence) or isinstance(vector, str | bytes):
             raise ValueOutOfDomain(
-                f"the value is no list of numbers; give {mechanism.dimensions:,} of them, in the "
-                "order of the coordinates"
+                f"the value is not a list of numbers; give {mechanism.dimensions:,} of "
+                "them, in the order of the coordinates"
             )
         if len(vector) != mechanism.dimensions:
             raise ValueOutOfDomain(

@@ -37,7 +37,7 @@ TOKEN_SPENT: Final = "refused_token_spent"  # noqa: S105 a fate
 TOKEN_REFUSED: Final = frozenset({"refused_no_token", TOKEN_SPENT})
 
 _NOT_GIVEN: Final = (
-    'the issuer gives nobody tokens of "%s": reports of this epoch wait, and expire without'
+    'the issuer gives no tokens for "%s": reports of this epoch wait, and expire without tokens'
 )
 _KEY_LETTERS: Final = 16  # hex digits of the issuer's public key, enough to tell two keys apart
 _STEPS: Final = 1 << 16  # moments of an epoch; one is drawn
@@ -314,7 +314,7 @@ def asking(bundle: Bundle, account: Account | None) -> "AskIssuer | None":
     if account is None:
         raise BadParameter(
             "the bundle's reports need tokens: give account = the key of an account at "
-            f"{bundle.tokens.terms.issuer}, or a function that takes requests there"
+            f"{bundle.tokens.terms.issuer}, or a function that sends requests there"
         )
     if not _has("rbcl"):
         raise BadParameter(f"tokens need rbcl: {install_with('tokens')}")
@@ -328,8 +328,8 @@ def asking(bundle: Bundle, account: Account | None) -> "AskIssuer | None":
 def _check(account: object) -> None:
     if not (account is None or isinstance(account, str) or callable(account)):
         raise BadParameter(
-            "account is neither a string, the key of an account at the bundle's issuer, nor a "
-            f"function that takes requests there, but {type(account).__name__}"
+            "account is neither a string, the key of an account at the bundle's issuer, "
+            f"nor a function that sends requests there, but {type(account).__name__}"
         )
 
 

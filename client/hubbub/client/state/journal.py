@@ -273,7 +273,7 @@ def _encode(drawn: PendingPayload) -> bytes:
 def _decode(body: bytes) -> PendingPayload:
     created_at, epoch, generation, stream, tag = _BODY.unpack_from(body)
     if not 0 <= created_at < _MAX_SECONDS:
-        raise ValueError("made at no time")
+        raise ValueError("has no valid time")
     first, second = _BODY.size + stream, _BODY.size + stream + tag
     return PendingPayload(
         stream=body[_BODY.size : first].decode(),

@@ -414,6 +414,6 @@ class SharedLedger:
         """Warns that a folder that cannot be used keeps what it holds."""
         if self._witnesses and (self._witnesses.traces() or self._witnesses.has_beside()):
             raise StateUnusable(
-                f"{self._witnesses.folder}: reporting is off, but what is in there cannot be "
-                "forgotten while it cannot be used; delete it"
+                f"{self._witnesses.folder}: reporting is off, but its content cannot be "
+                "forgotten while the folder cannot be used; delete it"
             )

@@ -78,7 +78,9 @@ def check(rows: Rows) -> StateMoment:
     commits, checksum = _sealed(facts)
     lost = not checksum and facts.get("head") is not None
     if lost or (commits == str(facts["commits"]) and checksum != _sum(facts, ledger)):
-        raise Damaged("the sum of the ledger is another; give a new state_dir", moment.consent)
+        raise Damaged(
+            "the checksum of the ledger does not match; give a new state_dir", moment.consent
+        )
     return moment
 
 

@@ -68,7 +68,7 @@ class StateMoment:
                 consent=None,
             )
         if body.pop("sum") != _sum(body):
-            raise ValueError("the sum is another")
+            raise ValueError("the checksum does not match")
         preference = math.inf if body["preference"] is None else body["preference"]
         return cls(
             state=_name(body["state"]),

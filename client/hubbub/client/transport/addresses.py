@@ -103,7 +103,7 @@ def relay_to(relay: str, *, gateway: bytes, shuffler: str, roots: str | None) ->
         raise BadParameter(f"relay {relay!a} is not an address; write https://HOST:PORT")
     if not gateway:
         raise BadParameter(
-            "the bundle has no key of a gateway, to which a relay passes on; make one with: hubbub "
+            "the bundle has no gateway key, which a relay needs; make one with: hubbub "
             "keys gateway FOLDER, and build the bundle"
         )
     if not _has("pyhpke"):

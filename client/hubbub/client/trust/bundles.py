@@ -150,9 +150,9 @@ class Trust:
         newest = pin.serials.get(pin.folder, 0)
         if bundle.serial < newest:
             raise BundleRefused(
-                f"the bundle is older than one that {_who(app)} has had (serial {bundle.serial}, "
-                f"not from {newest} on); ship the newer one, or build this one anew: hubbub "
-                "catalog build"
+                f"the bundle is older than one that {_who(app)} has had (serial "
+                f"{bundle.serial}, not from {newest} on); ship the newer one, or build this "
+                "one again: hubbub catalog build"
             )
         log = _seen(app, bundle, pin.log)
         own_promises = dict(self.promises.get(pin.folder, {}))
@@ -297,7 +297,7 @@ def _kept(before: Mapping[str, Promise], later: Mapping[str, Promise]) -> dict[s
     if broken:
         problems = "; ".join(f'metric "{name}": {problem}' for name, problem in broken.items())
         raise BundleRefused(
-            f"the bundle takes more than this device was promised: {problems}; keep what was "
+            f"the bundle allows more than this device was promised: {problems}; keep what was "
             "promised, or give the metric a new name"
         )
     return promises

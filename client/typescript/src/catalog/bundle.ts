@@ -133,7 +133,7 @@ export function metricOf(bundle: Bundle, name: string): Metric {
   throw (
     bundle.unknown.get(name) ??
     new UnknownMetric(
-      `the bundle has no metric of this name; it has ${names}; the name goes first, then the value`,
+      `the bundle has no metric of this name; it has ${names}; pass the name first, then the value`,
     )
   );
 }
@@ -175,7 +175,7 @@ async function bundleOf(body: Table, spelled: Table, line: readonly string[]): P
       const metric = await metricFrom(name, table(entry), development, spelling);
       for (const [stream, digest] of metric.digests) {
         if ((own(history, stream) ?? digest) !== digest)
-          throw new BundleRefused(`metric "${name}" is not what the history says it is`);
+          throw new BundleRefused(`metric "${name}" differs from its definition in the history`);
       }
       metrics.set(name, metric);
     } catch (error) {

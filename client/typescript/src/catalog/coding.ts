@@ -42,7 +42,7 @@ export function coderOf(entry: Table, ofParts: boolean, randomizer: Randomizer):
   };
 }
 
-/** @throws TypeError its edges do not ascend, or the values are others than the parts between them. */
+/** @throws TypeError its edges do not ascend, or the values differ from the names of the ranges. */
 function rangesOf(entry: Table, values: readonly string[], otherwise: string): Ranges {
   const kind = text(entry["kind"] ?? otherwise);
   const edges = listed(entry["edges"]).map(number);
@@ -55,7 +55,7 @@ function rangesOf(entry: Table, values: readonly string[], otherwise: string): R
   const labels = labelsOf(ranges, text(entry["unit"] ?? ""));
   const own = String(values.length === edges.length - 1 ? labels : [...labels, ...escape]);
   if (!fit || edges.length < 3 || edges.length > MOST_EDGES || own !== String(values)) {
-    throw new TypeError("the values are others than the parts between edges");
+    throw new TypeError("the values differ from the names of the ranges");
   }
   return ranges;
 }

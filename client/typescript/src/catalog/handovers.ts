@@ -24,7 +24,7 @@ export async function lineOf(handovers: readonly Table[], signer: string): Promi
       next !== line[at + 1] ||
       !(await isSigned(old, signature, joined(HANDOVER, old, keyFrom(next))))
     ) {
-      throw new BundleRefused("its handovers do not lead to the key that signed");
+      throw new BundleRefused("its handovers do not lead step by step to the key that signed");
     }
   }
   if (new Set(line).size !== line.length) throw new BundleRefused("its handovers come back");

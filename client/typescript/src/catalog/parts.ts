@@ -28,7 +28,9 @@ export function partsOf(values: readonly string[]): ReadonlyMap<string, readonly
  */
 export function partedValue({ values, ranges }: Parts, value: unknown): number {
   if (typeof value !== "object" || value === null) {
-    throw new ValueOutOfDomain("the value is no object of parts; give each part one of its values");
+    throw new ValueOutOfDomain(
+      "the value is not an object of parts; give each part one of its values",
+    );
   }
   const partValues = new Map(Object.entries(value));
   const missing = [...values.keys()].filter((part) => !partValues.has(part));

@@ -10,7 +10,9 @@ import { rangedPlace } from "./ranges.js";
  */
 export function setCode(values: readonly string[], value: unknown, other: boolean): bigint {
   if (!(Array.isArray(value) || value instanceof Set)) {
-    throw new ValueOutOfDomain("the value is no array or Set; give one, empty if there is nothing");
+    throw new ValueOutOfDomain(
+      "the value is not an array or Set; give one, empty if there is nothing",
+    );
   }
   let code = 0n;
   for (const member of value as Iterable<unknown>) {

@@ -177,7 +177,9 @@ export function promisedOf(body: Table): ReadonlyMap<string, Figures> {
     Object.entries(table(body["promised"] ?? {})).map(([name, promise]) => {
       const [digest, epsilon, reports, lifetime, ...central] = listed(promise);
       if (central.length > 1 || Object.hasOwn(metrics, name) || own(history, name) !== digest)
-        throw new TypeError("what was promised is not of retired names");
+        throw new TypeError(
+          "promises are for names that the history does not contain or that are still used",
+        );
       const figures = {
         epsilon: number(epsilon),
         reports: whole(reports),
@@ -202,7 +204,7 @@ function refuseUnfit(record: Table, fields: Fields): void {
 
 /** @throws TypeError something within is null, which is of no field but `values`. */
 function refuseNull(thing: unknown): void {
-  if (thing === null) throw new TypeError("null stands for nothing");
+  if (thing === null) throw new TypeError("null is not a value");
   if (typeof thing === "object") Object.values(thing).forEach(refuseNull);
 }
 

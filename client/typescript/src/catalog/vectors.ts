@@ -31,7 +31,7 @@ function vectorCode(
   const isList = Array.isArray(vector) || (ArrayBuffer.isView(vector) && Symbol.iterator in vector);
   if (!isList) {
     throw new ValueOutOfDomain(
-      `the value is no array of numbers; give ${dimensions} of them, in the order of the coordinates`,
+      `the value is not an array of numbers; give ${dimensions} of them, in the order of the coordinates`,
     );
   }
   const numbers = [...(vector as Iterable<unknown>)]; // and none is left out

@@ -57,7 +57,7 @@ function promisesAfter(former: Trust["promises"], bundle: Bundle): Trust["promis
   }
   if (broken.length) {
     throw new BundleRefused(
-      `the bundle takes more than this device was promised: ${broken.join("; ")}; keep what was ` +
+      `the bundle allows more than this device was promised: ${broken.join("; ")}; keep what was ` +
         "promised, or give the metric a new name",
     );
   }

@@ -148,7 +148,7 @@ export class Learner {
       return `"${name}" is of round ${state.number}, older than ${former.number}`;
     }
     if (former?.number === state.number && JSON.stringify(state) !== JSON.stringify(former)) {
-      return `"${name}" is told apart: another one of round ${state.number} came`;
+      return `"${name}" has two different states of round ${state.number}; a server may be tracking devices`;
     }
     if (model && (columns !== model.columns || weights !== model.weights)) {
       return (

@@ -241,7 +241,7 @@ export class Purse {
       for (const [at, { stream, inputs }] of wanted.entries()) {
         const result = issued[at];
         if (!result) {
-          const none = "the issuer gives nobody tokens of";
+          const none = "the issuer gives no tokens for";
           this.diagnostics.warnOnce("tokens_not_given", `${none} "${stream}": its reports wait`);
           continue; // and the same is asked by the next page: the issuer may learn of it
         }

@@ -15,7 +15,8 @@ export class Range {
     readonly low: number,
     readonly high: number,
   ) {
-    if (!(low < high)) throw new BadParameter("low and high are no range: low < high");
+    if (!(low < high))
+      throw new BadParameter("low and high are not a range: low must be below high");
     this.#wide = minus(exact(high), exact(low));
   }
 

@@ -84,7 +84,7 @@ function vectorIn(dimensions: number, most: number, value: unknown): readonly nu
     if (largest * length(scaled) <= most * (1 + CLOSE)) return numbers as readonly number[];
   }
   throw new ValueOutOfDomain(
-    `value is no vector of ${dimensions} numbers of length ${most} or less`,
+    `value is not a vector of ${dimensions} numbers of length ${most} or less`,
   );
 }
 

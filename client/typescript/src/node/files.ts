@@ -208,7 +208,7 @@ function stated(steps: readonly string[], body: string): string {
 
 function stateIn(content: string): { steps: readonly string[]; contents: Held } {
   const [checksum = "", steps = "", body = ""] = content.split("\n");
-  if (checksum !== sum(`${steps}\n${body}`)) throw new TypeError("the sum is another");
+  if (checksum !== sum(`${steps}\n${body}`)) throw new TypeError("the checksum does not match");
   const { device, waiting, past, last } = table(JSON.parse(body));
   const rows = (things: unknown) => listed(things).map((thing) => table(thing));
   const contents = {

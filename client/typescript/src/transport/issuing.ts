@@ -104,7 +104,7 @@ export function askingIssuer(
   if (typeof account !== "string" || !account) {
     throw new BadParameter(
       "the bundle's reports need tokens: give account: the key of an account at " +
-        `${issuer}, or a function that takes requests there`,
+        `${issuer}, or a function that sends requests there`,
     );
   }
   const url = issuer.replace(/\/+$/, "") + PATH;

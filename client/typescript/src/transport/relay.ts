@@ -44,7 +44,7 @@ export function relayTransport(
   }
   if (!gateway) {
     throw new BadParameter(
-      "the bundle has no key of a gateway, to which a relay passes on: hubbub keys gateway",
+      "the bundle has no gateway key, which a relay needs: hubbub keys gateway",
     );
   }
   const [number, publicKey] = configOf(gateway);

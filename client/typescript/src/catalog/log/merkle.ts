@@ -63,7 +63,7 @@ export function refuseInconsistent(before: Tree, after: Tree, proof: readonly By
   while (place % 2) [place, last] = [half(place), half(last)];
   const { then, now } = climbed(start, rest, place, last);
   if (!same(then, before.root) || !same(now, after.root)) {
-    throw new BundleRefused("the tree after does not begin with the tree before");
+    throw new BundleRefused("the later tree does not begin with the earlier tree");
   }
 }
 

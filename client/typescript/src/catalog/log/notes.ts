@@ -38,7 +38,7 @@ export async function openCheckpoint(note: string, key: LogKey): Promise<Tree> {
 /**
  * Checks one signer's lines; those of others, witnesses among them, are passed over.
  *
- * @throws BundleRefused no note, the key signed it not, or its signature does not fit.
+ * @throws BundleRefused no note, the key signed it not, or its signature does not match.
  */
 export async function refuseUnsigned(note: string, { name, key }: LogKey): Promise<void> {
   if (!NAME.test(name)) throw new BundleRefused("a log has no name");

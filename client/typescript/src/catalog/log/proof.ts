@@ -64,15 +64,15 @@ function refuseFork(before: SeenLog, now: SeenLog, grown: ReadonlyMap<number, By
   }
   if (now.size < before.size) {
     throw new BundleRefused(
-      `the bundle's checkpoint of ${name} is older (${now.size} entries) than one that was here ` +
-        `before (${before.size}); ship the newer bundle`,
+      `the bundle's checkpoint of ${name} is older (${now.size} entries) than the last one on ` +
+        `this device (${before.size}); ship the newer bundle`,
     );
   }
   const proof = grown.get(before.size);
   if (!proof && now.size > before.size) {
     throw new BundleRefused(
-      `the bundle does not say how ${name} grew from ${before.size} entries, which were here ` +
-        "before; build it with the log that the bundle before was built with",
+      `the bundle does not prove how ${name} grew from ${before.size} entries, its last size on ` +
+        "this device; build it with the log of the previous bundle",
     );
   }
   try {

@@ -204,7 +204,7 @@ function valuesOf(features: readonly Feature[], person: unknown): readonly unkno
     );
   }
   if (typeof person !== "object" || person === null) {
-    throw new ValueOutOfDomain("features are no object by name and no array");
+    throw new ValueOutOfDomain("features must be an object by name or an array");
   }
   const columns =
     person instanceof Map ? person : new Map<unknown, unknown>(Object.entries(person));
