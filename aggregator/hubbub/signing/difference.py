@@ -19,6 +19,7 @@ OTHER: Final = "other"
 _MORE_IF_LARGER: Final = frozenset(
     {"epsilon", "reports_per_epoch", "lifetime_epsilon", "lifetime_central_epsilon", "sampling"}
 )
+_CAPS: Final = "caps."
 _MORE_IF_SMALLER: Final = frozenset({"min_batch", "crowd"})
 _WHERE_ABSENT: Final = {"sampling": 1.0, "crowd": 0.0, "reports_per_epoch": 1.0}
 _LONGEST: Final = 60
@@ -37,7 +38,7 @@ class Difference:
 
 def differences(old: Bundle, new: Bundle) -> list[Difference]:
     """All differences except serials and signatures, which always differ."""
-    changes = [*_of_caps(old, new), *_of_whole(old, new)]
+    changes = [*_of_tables("", _caps(old), _caps(new)), *_of_whole(old, new)]
     for name in sorted(old.metrics.keys() | new.metrics.keys()):
         before, after = old.metrics.get(name), new.metrics.get(name)
         if before is None and after is not None:
@@ -64,20 +65,6 @@ def differences(old: Bundle, new: Bundle) -> list[Difference]:
         elif before and after:
             changes += _of_tables(name, _fields(before), _fields(after))
     return changes
-
-
-def _of_caps(old: Bundle, new: Bundle) -> Iterator[Difference]:
-    before, after = dumped(old.caps), dumped(new.caps)
-    for name in sorted(before.keys() | after.keys()):
-        was, now = before.get(name), after.get(name)
-        if was != now:
-            numbers = [float("inf") if cap is None else cap for cap in (was, now)]
-            gives = OTHER
-            if all(isinstance(cap, int | float) for cap in numbers):
-                gives = MORE if numbers[1] > numbers[0] else LESS
-            yield Difference(
-                metric="", field=f"caps.{name}", before=_told(was), after=_told(now), gives=gives
-            )
 
 
 def _of_whole(old: Bundle, new: Bundle) -> Iterator[Difference]:
@@ -135,13 +122,18 @@ def _of_tables(metric: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> I
 
 
 def _gives(name: str, was: Any, now: Any) -> str:
-    if name not in _MORE_IF_LARGER | _MORE_IF_SMALLER:
+    if_larger = name in _MORE_IF_LARGER or name.startswith(_CAPS)
+    if not if_larger and name not in _MORE_IF_SMALLER:
         return OTHER
     absent = _WHERE_ABSENT.get(name, float("inf"))
     before, after = (absent if value is None else value for value in (was, now))
     if not all(isinstance(value, int | float) for value in (before, after)):
         return OTHER
-    return MORE if (after > before) is (name in _MORE_IF_LARGER) else LESS
+    return MORE if (after > before) is if_larger else LESS
+
+
+def _caps(bundle: Bundle) -> dict[str, Any]:
+    return {f"{_CAPS}{name}": cap for name, cap in dumped(bundle.caps).items()}
 
 
 def _fields(metric: Metric) -> dict[str, Any]:

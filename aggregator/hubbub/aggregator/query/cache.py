@@ -175,13 +175,12 @@ class TotalsCache:
     def __init__(
         self,
         store: TotalsReader,
-        max_bytes: int = _MAX_BYTES,
         *,
         dummies_each: Callable[[str], float] = lambda _: 0.0,
     ) -> None:
         self._store = store
         self._dummies_each = dummies_each
-        self._recent: LruCache[Window, WindowTotals] = LruCache(max_bytes)
+        self._recent: LruCache[Window, WindowTotals] = LruCache(_MAX_BYTES)
         self._counting: dict[frozenset[str], CoalescedRead[Mapping[Window, Counted]]] = {}
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Query, Request, Response
@@ -15,9 +15,6 @@ from hubbub.aggregator.web.parameters import Who, about, needs
 from hubbub.aggregator.web.problems import PROBLEMS, problem
 from hubbub.aggregator.web.refused_page import refused_page
 from hubbub.errors import AccessRefused, HubbubError
-
-if TYPE_CHECKING:
-    from hubbub.aggregator.access.login import Login  # of an extra: hubbub[oidc]
 
 # One per pending login: two tabs may log in at once.
 _LOGIN: Final = f"{SESSION}-login-"
@@ -97,15 +94,11 @@ def logging_in(access: Access, pages: Collection[str]) -> APIRouter:
     async def log_out(request: Request, response: Response) -> LoggedOut:
         """Ends a session at every aggregator; the returned address ends it at the provider."""
         cookie = cookies_of(request.headers.get("cookie", "")).get(SESSION, "")
-        to = await _ended(access.login, cookie)
+        to = await access.login.end(cookie) if access.login and cookie else None
         _forget(response, SESSION)
         return LoggedOut(to or "/")
 
     return router
-
-
-async def _ended(login: "Login | None", cookie: str) -> str | None:
-    return await login.end(cookie) if login and cookie else None
 
 
 def _refused(request: Request, error: HubbubError, to: str) -> Response:

@@ -6,11 +6,10 @@ lists, marks, rounds of models, releases) are missing.
 
 import asyncio
 import json
-import time
 import urllib.parse
 import urllib.request
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -73,7 +72,6 @@ class FileAnswers:
     Args:
         skip_unreadable: leave out epochs whose files are missing or unreadable, and name them in
             the answer's notice.
-        clock: seconds since 1970.
     """
 
     def __init__(
@@ -82,7 +80,6 @@ class FileAnswers:
         bundle: Path | None = None,
         *,
         skip_unreadable: bool = False,
-        clock: Callable[[], float] = time.time,
     ) -> None:
         self._left_out: set[tuple[str, int]] = set()
         left_out = self._left_out if skip_unreadable else None
@@ -91,9 +88,7 @@ class FileAnswers:
         self._app = FastAPI()
         handle_problems(self._app)
         self._app.include_router(questions())
-        self._make_engine: Callable[[], QueryEngine] = lambda: QueryEngine(
-            definitions, files, clock=clock
-        )
+        self._make_engine = partial(QueryEngine, definitions, files)
         # A notebook has a running loop in its own thread.
         self._apart = ThreadPoolExecutor(1, "answers")
 

@@ -33,7 +33,7 @@ else:
     Order = Literal["listed", *(sign + field for field in _FIELDS for sign in ("", "-"))]
 # The limit makes the parser check characters: a lone surrogate is malformed.
 Text = Annotated[str, Field(max_length=65_536)]
-Metric = Annotated[str, Path(max_length=_LONGEST, description="its name in the catalog")]
+CatalogName = Annotated[str, Path(max_length=_LONGEST, description="its name in the catalog")]
 ListName = Annotated[str, Path(max_length=_LONGEST, description="name of the list")]
 Last = Annotated[
     str | None,
@@ -112,7 +112,7 @@ class ParsedQuery:
     query: EstimateQuery
 
 
-def listed(metric: Metric, question: Annotated[EstimateParameters, Depends()]) -> ParsedQuery:
+def listed(metric: CatalogName, question: Annotated[EstimateParameters, Depends()]) -> ParsedQuery:
     """A query about listed values, numbers, or the strings of the catalog or of lists."""
     return parsed_query(metric, question, ())
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from hubbub.aggregator.publishing.table_files import to_csv, to_parquet
@@ -32,11 +32,11 @@ from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.query.trends import MAX_SERIES
 from hubbub.aggregator.web.candidate_body import OPENAPI, CandidatesBody
 from hubbub.aggregator.web.parameters import (
+    CatalogName,
     Confidence,
     Epochs,
     EstimateParameters,
     Last,
-    Metric,
     Paged,
     Paging,
     ParsedQuery,
@@ -70,7 +70,6 @@ FiguresBy = Annotated[
     str, Query(max_length=200, description="one of the metric's public fields; none: all devices")
 ]
 Cohorts = Annotated[bool, Query(description="of a retention, a row for each first week")]
-ExperimentName = Annotated[str, Path(max_length=200, description="its name in the catalog")]
 Origin = Annotated[
     str,
     Query(
@@ -135,7 +134,7 @@ def questions(*, tokens: bool = False, command: str = "") -> APIRouter:
         return MetricPage(len(lines), lines[first : first + number])
 
     @router.get("/metrics/{metric}")
-    async def metric(query: Questions, metric: Metric) -> MetricDetail:
+    async def metric(query: Questions, metric: CatalogName) -> MetricDetail:
         """Returns one metric, and what one person's report reveals."""
         return await query.metric(metric)
 
@@ -179,7 +178,7 @@ def questions(*, tokens: bool = False, command: str = "") -> APIRouter:
 
 
 def _strings(
-    metric: Metric,
+    metric: CatalogName,
     question: Annotated[EstimateParameters, Depends()],
     body: CandidatesBody,
 ) -> ParsedQuery:
@@ -285,7 +284,7 @@ def _try(router: APIRouter) -> None:
     async def experiment(
         query: Questions,
         request: Request,
-        experiment: ExperimentName,
+        experiment: CatalogName,
         confidence: Confidence = CONFIDENCE,
     ) -> Experimented:
         """Returns the effect of an experiment's arms on its metrics; valid at every look."""
@@ -326,11 +325,6 @@ def _file(rows: QueryName, answer: Estimated, kind: str) -> Response:
     return Response(body, media_type=_TYPES[kind], headers=headers)
 
 
-_LONGEST = 200
-
-Name = Annotated[str, Path(max_length=_LONGEST, description="its name in the catalog")]
-
-
 @dataclass(frozen=True, slots=True)
 class ModelPage:
     """All models."""
@@ -349,7 +343,7 @@ def learned() -> APIRouter:
 
     @router.get("/{model}")
     async def one(
-        query: Questions, request: Request, model: Name, confidence: Confidence = CONFIDENCE
+        query: Questions, request: Request, model: CatalogName, confidence: Confidence = CONFIDENCE
     ) -> LearnedModel:
         """Returns a model's coefficients, its rounds, and the state that devices use."""
         about(request).metric = model
