@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from copy import copy
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any, Final
 
 from hubbub.aggregator.ingest.arrivals import Arrival, Arrivals
@@ -141,9 +142,7 @@ class QueryEngine:
         """Answers by this bundle, and drops everything computed by another."""
         self.collected.bundle = bundle
         self._definitions: dict[str, tuple[Metric, str]] = {}
-        self._answers = SingleFlightCache[RangeEstimate](
-            _MAX_VALUES, lambda estimate: estimate.size
-        )
+        self._answers = SingleFlightCache[RangeEstimate](_MAX_VALUES, attrgetter("size"))
         self._trends = SingleFlightCache[list[Series]](
             _MAX_VALUES, lambda lines: sum(len(item.points) for item in lines)
         )
