@@ -85,6 +85,11 @@ def test_kinds_are_written_as_the_check_takes_them(
         (("other", *TOLD, "--values", "light"), "hubbub: --values has only one value; write two"),
         (("other", *TOLD, "--steps", "visit"), "hubbub: --steps has only one value; write two"),
         (
+            ("other", *TOLD, "--steps", "a,,b"),
+            "--steps: must be a list of 2 to 20 texts",
+        ),
+        (("other", *TOLD, "--retention", "0"), "--retention: must be a whole number in [1, 52]"),
+        (
             ("other", *TOLD, "--boolean", "--unit", "ms", "--other", "--refuse"),
             "--unit, --refuse, --other: only with --edges, --range and --values; leave out",
         ),

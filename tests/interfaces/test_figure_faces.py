@@ -9,10 +9,12 @@ import pytest
 from playwright.sync_api import expect
 
 import hubbub.notebook
+from hubbub.analysis.figures import UNFINISHED
 from hubbub.cli.main import main
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web
 from tests.support.pages import EPOCH, page_of
+from tests.support.pasted import in_notebook
 
 METRIC = """
 [metrics.{name}]
@@ -38,6 +40,7 @@ CATALOG = 'shuffler = "127.0.0.1:1"\n' + "".join(
         ("crashes", "day", 'rate = { of = "crashed", per = "started", most = 20 }'),
         ("use", "day", 'kind = "activity"\nbreakdown = { os = ["linux", "macos", "haiku"] }'),
         ("comeback", "week", 'kind = "retention"\nweeks = 2'),
+        ("lately", "week", 'kind = "retention"\nweeks = 2'),
         ("theme", "day", 'values = ["light", "dark"]'),
     )
 )
@@ -47,6 +50,8 @@ WEEKS: list[dict[Any, int]] = [
     {0: 3000, 1: 1600, 2: 0, 3: 2000},
     {0: 5000, 1: 1200, 2: 800, 3: 2000},
 ]
+LATELY: list[dict[Any, int]] = [*WEEKS[:2], {0: 500, 1: 100, 2: 300, 3: 200}]
+"""The third week still accepts reports, of which most are missing."""
 DAYS: list[dict[Any, int]] = [{0: 1000, 1: 600, 2: 400}, {0: 1500, 1: 500, 2: 0}]
 HELD: dict[str, Any] = {
     "checkout": [{0: 3000, 1: 1500, 2: 500}, {0: 3000, 1: 1500, 2: 500}],
@@ -55,6 +60,7 @@ HELD: dict[str, Any] = {
     "use@os=macos": DAYS,
     "use@os=haiku": {0: 20, 1: 10, 2: 10},
     "comeback": WEEKS,
+    "lately": LATELY,
     "theme": {0: 500, 1: 500},
 }
 TRUTHS = {
@@ -65,13 +71,14 @@ TRUTHS = {
     },
     "crashes": {"crashed per started": 4 / 26},
     "comeback": {"back in week 1": 2800 / 7000, "back in week 2": 800 / 4000},
+    "lately": {"back in week 1": 1600 / 4000, "back in week 2": 300 / 4000},
 }
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder: Path = tmp_path_factory.mktemp("figures")
-    earlier = {"comeback": EPOCH - WEEK, "checkout": 5}
+    earlier = {"comeback": EPOCH - WEEK + 3, "lately": EPOCH - WEEK + 2, "checkout": 5}
     with page_of(folder, CATALOG, HELD, seed=5, earlier=earlier) as page_url:
         yield page_url
 
@@ -104,14 +111,14 @@ def test_figures_are_the_same_from_every_face(
 
 
 def test_active_devices_are_those_of_running_and_whole_windows(address: str) -> None:
-    """Day 19,999 begins a week, of which two days are here; both days are over."""
+    """Day 19,999 begins a week, of which two days are here; the newer one accepts reports."""
     rows = web.get(f"{address}/v1/metrics/use/figures").json()["values"]
     newest, *_ = (row["reports"] for row in rows if row["figure"] == "actives of a day")
     assert newest == 2 * 2000 + 40
     truths = {"actives of 28 days": 2 * 400 + 10, "actives of a week": 2 * 1500 + 20}
     for row in rows[:2]:
         assert abs(row["estimate"] - truths[row["figure"]]) < 2.5 * (row["high"] - row["low"]) / 2
-    notes = ["running: 2 of 28 days", "running: 2 of 7 days", "", ""]
+    notes = ["running: 2 of 28 days", "running: 2 of 7 days", UNFINISHED, ""]
     assert [row["note"] for row in rows] == notes
     assert all(row["low"] == row["estimate"] == row["high"] for row in rows[2:])
 
@@ -129,13 +136,21 @@ def test_cohorts_are_of_a_first_week_each(address: str) -> None:
         assert abs(row["estimate"] - truth) < 2.5 * (row["high"] - row["low"]) / 2
 
 
+def test_a_week_that_accepts_reports_is_left_out_or_has_a_note(address: str) -> None:
+    whole, open_week = web.get(f"{address}/v1/metrics/lately/figures").json()["values"]
+    assert (whole["reports"], whole["note"]) == (6000 + 6600, "")
+    assert (open_week["reports"], open_week["note"]) == (6000 + 1100, UNFINISHED)
+    rows = web.get(f"{address}/v1/metrics/lately/figures", params={"cohorts": True}).json()
+    assert [row["note"] for row in rows["values"]] == ["", UNFINISHED, UNFINISHED]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["theme"], 'metric "theme" has no figures'),
         (["checkout", "--cohorts"], 'metric "checkout" is of kind funnel and has no cohorts'),
-        (["checkout", "--by", "os"], 'metric "checkout" has no breakdown'),
-        (["comeback", "--last", "1"], "no device can have come back yet"),
+        (["checkout", "--by", "os"], "a funnel can have none: leave by out"),
+        (["comeback", "--epochs", str(WEEK - 3)], "no device can have come back yet"),
     ],
 )
 def test_what_has_no_figures_is_refused_with_the_right_question(
@@ -153,7 +168,7 @@ def test_what_has_no_figures_is_refused_with_the_right_question(
 def test_the_page_draws_figures_with_their_intervals(address: str, metric: str) -> None:
     with (
         chromium() as browser,
-        Watched(browser, clean=metric not in {"comeback", "use"}) as watched,
+        Watched(browser, clean=metric not in {"comeback", "lately", "use"}) as watched,
     ):
         page = watched.open(f"{address}/metric?name={metric}&epochs=all")
         section = page.locator("#figures")
@@ -178,3 +193,58 @@ def test_a_rehearsal_shows_figures_beside_the_true_ones(
     assert document["summary"]["coverage_figures"] > 0.5
     assert main(run.split()) == 0
     assert "intervals of figures that hold it:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("question", "people", "message"),
+    [
+        ("crashes", "crashed,started,count\n3,9,1000\n-1,3,1\n", "line 3: its value is not"),
+        ("crashes", "crashed,started,count\n3,0,1000\n", "the rate of metric"),
+        ("use --epochs 2", "first in its 28 days,900\n", "rehearsed over one day"),
+        ("comeback", "week 0,900\nweek 1,400\n", "give --epochs 2 or more"),
+    ],
+)
+def test_people_without_a_true_figure_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], question: str, people: str, message: str
+) -> None:
+    (tmp_path / "metrics.toml").write_text(CATALOG)
+    (tmp_path / "people.csv").write_text(people)
+    words = f"--catalog {tmp_path}/metrics.toml --values {tmp_path}/people.csv --runs 1"
+    assert main(["simulate", *question.split(), *words.split()]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_rehearsed_rate_counts_events_up_to_the_most_of_a_device(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "metrics.toml").write_text(CATALOG)
+    (tmp_path / "people.csv").write_text("crashed,started,count\n5,100,1000\n")
+    words = f"--catalog {tmp_path}/metrics.toml --values {tmp_path}/people.csv --runs 1 --json"
+    assert main(["simulate", "crashes", *words.split()]) == 0
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    assert [row["true"] for row in run["figures"]] == [5 / 20]
+
+
+def test_a_plan_of_a_retention_takes_its_weeks_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "metrics.toml").write_text(CATALOG)
+
+    def error(*words: str) -> float:
+        asked = ["--metric", *words, "--ratio", "0.1", "0.25", "--reports", "9000"]
+        assert main(["plan", str(tmp_path / "metrics.toml"), *asked, "--format", "json"]) == 0
+        planned: float = json.loads(capsys.readouterr().out)["ratio_error"]
+        return planned
+
+    assert error("comeback") == error("comeback", "--apart")
+    assert error("checkout") != error("checkout", "--apart")
+    assert main(["plan", str(tmp_path / "metrics.toml"), "--metric", "comeback"]) == 2
+    assert "epsilon is that of the metric" in capsys.readouterr().err
+
+
+def test_a_page_offers_the_commands_of_figures(address: str) -> None:
+    offered = web.get(f"{address}/v1/metrics/comeback/commands", params={"anytime": True}).json()
+    assert "/v1/metrics/comeback/figures?" in offered["shell"]
+    assert ".figures('comeback'" in offered["notebook"]
+    by_http = web.get(f"{address}/v1/metrics/comeback/figures").json()
+    assert in_notebook(offered["notebook"])["values"] == by_http["values"]

@@ -6,7 +6,7 @@ few devices, too. Shares and rates are of the population, and cover who reported
 are of those that reported.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite, sqrt
 from typing import Final
@@ -22,6 +22,8 @@ from hubbub.analysis.families.vector import two_sums
 from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.analysis.uncertainty.ratios import fieller
 
+UNFINISHED: Final = "not final: reports may be missing"
+"""Note of a figure whose epochs still accept reports, which may wait at the shuffler."""
 _NO_BOUND: Final = "is not clearly above 0"
 
 
@@ -238,14 +240,19 @@ def back_in_weeks(
     confidence: float,
     *,
     by_cohort: bool,
+    unfinished: Collection[int] = (),
 ) -> Iterator[Figure]:
     """For each week after the first the share that came back, of all cohorts or of each.
 
-    dates: what epochs are called, also of several with `by_cohort`.
+    dates: what epochs are called, also of several with `by_cohort`. unfinished: epochs that still
+    accept reports, and whose missing reports bias a share: it is of other cohorts where there are
+    any, and has a note where there are none.
     """
     for week in range(1, weeks + 1):
         every = [epoch for epoch in joints if epoch + week in joints]
-        for cohorts in [[epoch] for epoch in every] if by_cohort else filter(None, [every]):
+        whole = [epoch for epoch in every if not {epoch, epoch + week} & {*unfinished}]
+        together = whole or every
+        for cohorts in [[epoch] for epoch in every] if by_cohort else filter(None, [together]):
             used = {*cohorts, *(cohort + week for cohort in cohorts)}
             named = dates[cohorts[0]]
             yield came_back(joints, cohorts, week, sampling).figure(
@@ -254,6 +261,7 @@ def back_in_weeks(
                 dates=named if len(cohorts) == 1 else f"{named}..{dates[cohorts[-1]]}",
                 reports=sum(joints[epoch].reports for epoch in used),
                 confidence=confidence,
+                note="" if used.isdisjoint(unfinished) else UNFINISHED,
             )
 
 

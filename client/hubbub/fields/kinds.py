@@ -280,9 +280,10 @@ def names(least: int, most: int) -> Kind:
     listed = values()
 
     def problem(value: Any) -> str:
-        if not (isinstance(value, list | tuple) and least <= len(value) <= most):
+        is_list = isinstance(value, list | tuple) and least <= len(value) <= most
+        if not (is_list and all(isinstance(text, str) and text for text in value)):
             return f"must be {words}"
-        return f"must be {words}" if True in value or False in value else listed.problem(value)
+        return listed.problem(value)
 
     texts = {"type": "string", "minLength": 1, "maxLength": MAX_VALUE_BYTES}
     array = {"type": "array", "uniqueItems": True, "minItems": least, "maxItems": most}

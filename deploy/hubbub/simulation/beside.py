@@ -13,6 +13,7 @@ from hubbub.aggregator.query import EstimateQuery, QueryEngine
 from hubbub.aggregator.query.figures import WINDOWS, has_figures
 from hubbub.analysis.families import Counts
 from hubbub.catalog import Metric, told_by
+from hubbub.errors import BadParameter
 from hubbub.simulation.truth import Truth, true_values
 
 
@@ -84,7 +85,12 @@ async def figure_rows(
     answer = await query.figures(metric.name, question)
     if answer.kind == "rate":
         of, per = (np.array(codes, dtype=np.float64).T @ counts).tolist()
-        truths = [of / per if per else 0.0]
+        if not per:
+            raise BadParameter(
+                f'the people have no "{(metric.values or ())[1]}", so that the rate of metric '
+                f'"{metric.name}" has no truth: give one of them at least one'
+            )
+        truths = [of / per]
     else:
         values = np.bincount(codes, weights=counts, minlength=len(metric.values or ()))
         reached = np.cumsum(values[::-1])[::-1]

@@ -25,6 +25,8 @@ from hubbub.catalog import Metric, days_of_period
 from hubbub.catalog.crowds.hidden_counts import count_noise
 from hubbub.catalog.crowds.noise_dummies import named_dummies, value_noise
 from hubbub.catalog.discovery import counting
+from hubbub.catalog.values.activities import Activity
+from hubbub.catalog.values.retentions import Retention
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
@@ -208,6 +210,16 @@ def rehearse(plan: Plan, runs: int, seed: int | None) -> Iterator[Run]:
         raise BadParameter(
             "a metric with sampling or a period, and with a permanent response, is rehearsed over "
             "one epoch: leave --epochs out"
+        )
+    if isinstance(metric.value_kind, Activity) and plan.epochs > 1:
+        raise BadParameter(
+            "an activity is rehearsed over one day, since a day's values follow from the days "
+            "before it: leave --epochs out"
+        )
+    if isinstance(metric.value_kind, Retention) and plan.epochs == 1:
+        raise BadParameter(
+            "a retention is rehearsed over two weeks or more, with as many people of each week "
+            "after their first in all of them: give --epochs 2 or more"
         )
     chance = np.random.default_rng(seed)
     for _ in range(runs):

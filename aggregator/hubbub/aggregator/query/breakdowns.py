@@ -104,6 +104,11 @@ def field_of(metric: Metric, by: str) -> str:
     wanted = by or next(iter(metric.breakdown), "")
     if wanted in metric.breakdown:
         return wanted
+    if not metric.breakdown and metric.value_kind.COUNTS:
+        raise BadParameter(
+            f'metric "{metric.name}" has no breakdown, and a {metric.kind} can have none: leave by '
+            "out"
+        )
     if not metric.breakdown:
         raise BadParameter(
             f'metric "{metric.name}" has no breakdown: ask for estimates, or write one with '

@@ -359,7 +359,8 @@ class QueryEngine:
             return figures
 
         running = self.collected.now() // EPOCH_SECONDS[metric.epoch]
-        question = (self._definition(metric), query, by, by_cohort, running)
+        closed = sum(self.collected.is_closed(metric, epoch) for epoch in whole.epochs)
+        question = (self._definition(metric), query, by, by_cohort, running, closed)
         return Figured(
             **self._envelope(query, metric.kind, whole),
             whose=whose_figures(metric),

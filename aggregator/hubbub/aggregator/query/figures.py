@@ -12,7 +12,14 @@ from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, T
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis import POPULATION, REPORTERS, Whose
 from hubbub.analysis.families.joint import Joint
-from hubbub.analysis.figures import Figure, back_in_weeks, conversions, count_of, rate_of
+from hubbub.analysis.figures import (
+    UNFINISHED,
+    Figure,
+    back_in_weeks,
+    conversions,
+    count_of,
+    rate_of,
+)
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_at, epoch_start, reports_of_one
 from hubbub.catalog.values.activities import Activity
 from hubbub.catalog.values.funnels import Funnel
@@ -150,12 +157,20 @@ class Figuring:
                 )
 
     def _note(self, window: int, length: str, days: Sequence[int]) -> str:
-        """Whether the window goes on, or misses days; "" for a whole one."""
+        """Whether the window goes on, misses days, or accepts reports; "" for a final one."""
         span = EPOCH_SECONDS[length] // EPOCH_SECONDS[_DAY]
         ends = epoch_start(window + 1, length)
         if ends > self.collected.now():
             return f"running: {len(days)} of {span} days" if span > 1 else "running"
-        return "" if len(days) == span else f"{len(days)} of {span} days"
+        missing = "" if len(days) == span else f"{len(days)} of {span} days"
+        unfinished = "" if self._unfinished.isdisjoint(days) else UNFINISHED
+        return "; ".join(filter(None, [missing, unfinished]))
+
+    @property
+    def _unfinished(self) -> set[int]:
+        """The epochs that still accept reports."""
+        metric, is_closed = self._metric, self.collected.is_closed
+        return {epoch for epoch in self.selection.epochs if not is_closed(metric, epoch)}
 
     def retention(self) -> Iterator[Figure]:
         """By week after the first.
@@ -173,6 +188,7 @@ class Figuring:
                 {week: self.selection.date(week) for week in weeks},
                 self.confidence,
                 by_cohort=self.by_cohort,
+                unfinished=self._unfinished,
             )
         )
         if not figures:

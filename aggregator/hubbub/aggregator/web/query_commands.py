@@ -40,24 +40,31 @@ class Reached:
     command: str = ""
 
 
-def commands(name: str, query: EstimateQuery, dates: str, reached: Reached) -> Commands:
-    """Returns the query as commands; `name` is a metric or tier, `dates` the epochs."""
+def commands(
+    name: str, query: EstimateQuery, dates: str, reached: Reached, *, figures: bool = False
+) -> Commands:
+    """Returns the query as commands; `name` is a metric or tier, `dates` the epochs.
+
+    With `figures`, for the figures of a funnel, a rate, an activity or a retention.
+    """
     epochs = dates or query.range.epochs
     last = "" if dates else query.range.last
     if len(query.candidates) > _MAX_STRINGS:
         comment = f"# {len(query.candidates):,} strings: save them as a list, and ask by its name"
         return Commands(comment, comment)
     return Commands(
-        _shell(name, query, epochs, last, reached=reached),
-        _notebook(name, query, epochs, last, reached=reached),
+        _shell(name, query, epochs, last, reached=reached, figures=figures),
+        _notebook(name, query, epochs, last, reached=reached, figures=figures),
     )
 
 
-def _shell(name: str, query: EstimateQuery, epochs: str, last: str, *, reached: Reached) -> str:
+def _shell(
+    name: str, query: EstimateQuery, epochs: str, last: str, *, reached: Reached, figures: bool
+) -> str:
     """Returns the `hubbub` command if a command line for this service is known, otherwise curl."""
     lines = []
     if reached.command:
-        words = ["query", name]
+        words = ["figures" if figures else "query", name]
         words += [f"--epochs={epochs}"] * bool(epochs) + [f"--last={last}"] * bool(last)
         words += ["--anytime"] * query.anytime
         words += [f"--list={list_name}" for list_name in query.lists]
@@ -69,7 +76,8 @@ def _shell(name: str, query: EstimateQuery, epochs: str, last: str, *, reached: 
         return "\n".join(lines)
     metric, _, tier = name.partition("/")
     parameters = {**_parameters(query, epochs, last), **({"tier": tier} if tier else {})}
-    url = f"{reached.origin}/v1/metrics/{quote(metric, safe='')}/estimates?"
+    answer = _answer(figures=figures)
+    url = f"{reached.origin}/v1/metrics/{quote(metric, safe='')}/{answer}?"
     words = ["curl --silent --show-error --fail-with-body"]
     if reached.tokens:
         ask = "read -rsp 'token: ' HUBBUB_TOKEN"
@@ -84,7 +92,14 @@ def _shell(name: str, query: EstimateQuery, epochs: str, last: str, *, reached: 
     return "\n".join(lines)
 
 
-def _notebook(name: str, query: EstimateQuery, epochs: str, last: str, *, reached: Reached) -> str:
+def _answer(*, figures: bool) -> str:
+    """The answer's name in HTTP and in notebooks."""
+    return "figures" if figures else "estimates"
+
+
+def _notebook(
+    name: str, query: EstimateQuery, epochs: str, last: str, *, reached: Reached, figures: bool
+) -> str:
     arguments: dict[str, Any] = {"last": last, "epochs": epochs}
     if query.confidence != CONFIDENCE:
         arguments["confidence"] = query.confidence
@@ -98,7 +113,7 @@ def _notebook(name: str, query: EstimateQuery, epochs: str, last: str, *, reache
         lines.insert(0, "from os import environ\n")
         where += f', token=environ["{_TOKEN}"], authority=environ.get("{_AUTHORITY}")'
     lines += [
-        f"answer = hubbub.notebook.connect({where}).estimates({name!r}{more})",
+        f"answer = hubbub.notebook.connect({where}).{_answer(figures=figures)}({name!r}{more})",
         "answer",
     ]
     return "\n".join(lines)

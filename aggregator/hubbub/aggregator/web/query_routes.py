@@ -26,7 +26,7 @@ from hubbub.aggregator.query.answers import (
 )
 from hubbub.aggregator.query.breakdowns import BrokenDown
 from hubbub.aggregator.query.experiments import Experimented, experimented
-from hubbub.aggregator.query.figures import Figured
+from hubbub.aggregator.query.figures import Figured, has_figures, meant
 from hubbub.aggregator.query.models import LearnedModel, learned_model, learned_models
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.query.trends import MAX_SERIES
@@ -259,11 +259,15 @@ def _take_along(route: Route, put: Callable[..., ParsedQuery], reached: Reached)
         origin: Origin = "",
         anytime: Anytime = False,  # noqa: FBT002 a parameter of the address
     ) -> Commands:
-        """Returns commands for a shell and a notebook that give the same estimates."""
-        selection = await query.collected.find(question.name, question.query.range)
-        wanted = replace(question.query, anytime=anytime)
+        """Returns commands for a shell and a notebook that give the same estimates or figures."""
+        metric = query.collected.bundle.metric(question.name)
+        asked, figures = question.query, has_figures(metric)
+        if figures:  # which have no strings, and no look at any time
+            asked = replace(meant(metric, asked, by_cohort=False), candidates=(), lists=())
+        wanted = replace(asked, anytime=anytime and not figures)
+        selection = await query.collected.find(question.name, wanted.range)
         where = replace(reached, origin=origin or str(request.base_url).rstrip("/"))
-        return commands(question.name, wanted, selection.dates, where)
+        return commands(question.name, wanted, selection.dates, where, figures=figures)
 
 
 def _compute(router: APIRouter) -> None:

@@ -152,7 +152,7 @@ def read_catalog(path: Path, accountant: Accountant | None = None) -> Catalog:
         for name, problem in _unmeasured(experiments, metrics):
             of_experiment(name, "arms", problem)
     if problems:
-        raise CatalogInvalid("\n".join(problems))
+        raise CatalogInvalid("\n".join(dict.fromkeys(problems)))
     learned = {name: metric.model for name, metric in metrics.items() if metric.model}
     return Catalog(
         shuffler=document["shuffler"],

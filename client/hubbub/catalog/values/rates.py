@@ -1,13 +1,13 @@
 """Rates: occurrences of one event per occurrence of another, reported as a vector of both."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from math import sqrt
 from typing import Any, ClassVar, Final
 
 from hubbub.catalog.values.past_kind import PastKind, without
 from hubbub.catalog.values.value_kind import Complain
 from hubbub.catalog.values.vectors import Vector
-from hubbub.errors import BadParameter
+from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields import kinds
 from hubbub.fields.field import check, entry, setting, settings
 from hubbub.fields.rules import Interval
@@ -102,3 +102,14 @@ class Rate(PastKind, Vector):
     ) -> list[float]:
         """Returns both counts, each at most `most`."""
         return [float(min(events.get(name, 0), metric.rate.most)) for name in metric.values]
+
+    def reader(self, metric: Any) -> Callable[[Any], Any]:
+        """Both counts, by column, as a device would report them."""
+
+        def read(texts: Mapping[str, str]) -> list[float]:
+            events = {name: int(texts[name]) for name in metric.values}
+            if min(events.values()) < 0:
+                raise ValueOutOfDomain("a number of events is below 0")
+            return self.computed(metric, 0, events, ())
+
+        return read

@@ -38,7 +38,12 @@ _LIFETIME_REPORTS: Final = 50
 _ENDS_AND_PARTS: Final = 3
 _KIND: Final = "number"
 _MAX_EVENTS: Final = 20
-_OPTIONS: Final = {"low": "--range", "high": "--range", "outside": "--refuse"}
+_OPTIONS: Final = {
+    "low": "--range",
+    "high": "--range",
+    "outside": "--refuse",
+    "weeks": "--retention",
+}
 """Of fields whose option has another name."""
 _ARMS: Final = re.compile(r"[a-z0-9_-]+=\d+(,[a-z0-9_-]+=\d+)*")
 _VALUES: Final = Exclusive()

@@ -12,6 +12,7 @@ from hubbub.analysis.strings.tree_search import found_from
 from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.catalog import Metric, days_of_period
 from hubbub.catalog.discovery import counting
+from hubbub.catalog.values.retentions import Retention
 from hubbub.cli.planning.subject import SubjectOptions, draft_of
 from hubbub.cli.terminal.output import listing, say, say_json, several, table
 from hubbub.cli.terminal.percentile_text import read_percentile
@@ -242,6 +243,12 @@ def _rows(options: PlanOptions, question: MetricDraft, metric: Metric | None) ->
         ]
         return ranked(needed, lambda item: item.reports)
     if reports is None or epsilon is not None or goal is None:
+        if metric is not None and reports is None and goal is None:
+            raise BadParameter(
+                "give --reports, or one of --error, --detect, --within or --effect; epsilon is "
+                "that of the metric; for example: hubbub plan --metric "
+                f"{metric.name} --reports 100000"
+            )
         raise BadParameter(
             "give two of --reports, --epsilon and --error, --detect, --within or --effect: the "
             "third is worked out; for example: hubbub plan --values 9 --epsilon 1 --reports 100000"
@@ -310,7 +317,10 @@ def _target(options: PlanOptions, question: MetricDraft, metric: Metric | None) 
     if options.percentile is not None:
         return off_in_rank
     if options.ratio is not None:
-        ratio, is_apart = options.ratio, options.apart
+        ratio = options.ratio
+        is_apart = options.apart or (
+            metric is not None and isinstance(metric.value_kind, Retention)
+        )
         return lambda row: ratio_error(question, row, ratio, is_apart=is_apart)
     if options.error is None:
         return lambda row: row.detectable
