@@ -178,5 +178,5 @@ def test_the_command_says_so_and_fails(site: Path) -> None:
     )
     assert done.returncode == 1
     assert re.search(r"^hubbub \S+, content sha256:[0-9a-f]{64}$", done.stdout, re.MULTILINE)
-    assert "hubbub/mechanisms/grr.py is not what was recorded" in done.stdout
+    assert "hubbub/mechanisms/grr.py differs from the installation record" in done.stdout
     assert "hubbub/mechanisms/rr.py" not in done.stdout

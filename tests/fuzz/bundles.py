@@ -135,11 +135,11 @@ def _hold_its_promises(bundle: Bundle) -> None:
     """What a catalog is checked for holds of a bundle too: limits are limits."""
     for metric in bundle.metrics.values():
         limits = metric.limits
-        assert type(limits.reports_per_epoch) is int, "reports_per_epoch is no whole number"
+        assert type(limits.reports_per_epoch) is int, "reports_per_epoch is not a whole number"
         assert limits.reports_per_epoch >= 1, "reports_per_epoch is below 1"
         assert isinstance(limits.lifetime_epsilon, (int, float)), "lifetime_epsilon is no number"
         assert math.isfinite(limits.lifetime_epsilon), "lifetime_epsilon is no limit"
-        assert type(metric.min_batch) is int, "min_batch is no whole number"
+        assert type(metric.min_batch) is int, "min_batch is not a whole number"
         assert metric.min_batch >= 10, "min_batch is below 10"
         assert metric.name.isprintable(), "a name that is not printable"
 

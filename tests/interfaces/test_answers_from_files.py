@@ -187,7 +187,7 @@ def test_files_are_compared_with_redis_and_estimated_without_it(
     assert re.search(r"0 windows written of \d+ closed; hubbub totals", capsys.readouterr().out)
     assert main(["totals", "verify", str(tmp_path / "none"), *bundle]) == 1
     absent = re.findall(r"has no file of (\S+), \d.*; (.*)", capsys.readouterr().out)
-    assert ("theme", "hubbub totals write makes it") in absent
+    assert ("theme", "hubbub totals write creates it") in absent
     assert len(absent) == len(set(absent)), "one line for all dates with the same remedy"
     assert main(["totals", "write", str(tmp_path / "again"), *bundle]) == 0
     again = {path.name: path.read_bytes() for path in _of_totals(tmp_path / "again")}

@@ -227,7 +227,7 @@ def test_a_saved_list_is_asked_for_by_name_from_every_face(
     assert web.delete(f"{url}/short").status_code == 204
     assert web.get(f"{url}/short").json()["title"] == "UnknownList"
     for words, wrong in (
-        (["query", "homepage"], "its catalog has no candidates: name the .*saved list .pages."),
+        (["query", "homepage"], "its catalog has no candidates: pass the .*saved list .pages."),
         (["query", "homepage", "--list", "pagez"], 'called "pagez"; saved are: pages'),
         (["query", "theme", "--list", "pages"], "not over strings"),
         (["candidates", "add", "catalog", str(file)], "must match"),

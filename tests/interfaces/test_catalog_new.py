@@ -101,7 +101,7 @@ def test_kinds_are_written_as_the_check_takes_them(
         (("other", *TOLD, "--edges", "1,1"), "hubbub: --edges: must be a list of 3 to 257"),
         (("other", *TOLD, "--range", "1", "5", "--epsilon", "99"), "hubbub: --epsilon: must be"),
         (("other", *TOLD, "--values", "a,b", "--expires", "2020-01-01"), "2020-01-01 is past"),
-        (("other", *TOLD, "--values", "a,b", "--epsilon", "x"), "--epsilon: 'x' is no number"),
+        (("other", *TOLD, "--values", "a,b", "--epsilon", "x"), "--epsilon: 'x' is not a number"),
         (
             ("other", *TOLD, "--values", "a,b", "--reports", "inf"),
             "--reports: 'inf' is not a whole number",

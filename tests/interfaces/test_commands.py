@@ -135,12 +135,14 @@ def test_a_pipe_hears_no_picture(home: House, capsys: pytest.CaptureFixture[str]
     output = capsys.readouterr().out
     assert f"22,000 reports of {old}, then 22,000 of {new}" in output
     still = epoch_date(home.today - 2, DAY)
-    assert f"the two newest epochs that take no more reports; {still} takes late ones" in output
+    assert (
+        f"the two newest epochs that accept no more reports; {still} accepts late reports" in output
+    )
     assert main(["compare", "theme", "--to", "yesterday", *where]) == 0
     [old, new] = (epoch_date(home.today - ago, DAY) for ago in (2, 1))
     assert f"22,000 reports of {old}, then 22,000 of {new}" in capsys.readouterr().out
     assert main(["compare", "unheard", *where]) == 2
-    assert "a comparison takes two epochs that take no more reports" in capsys.readouterr().err
+    assert "a comparison needs two epochs that accept no more reports" in capsys.readouterr().err
     assert main(["trend", "seconds", *where]) == 0
     assert "mean" in capsys.readouterr().out
     assert main(["metrics", *where]) == 0

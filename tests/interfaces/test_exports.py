@@ -217,7 +217,7 @@ def test_a_webhook_that_is_away_or_answers_nonsense_is_tried_again_and_said(
     assert messages[0] == refused
     assert messages[1].startswith(f"closed epochs that were {away}")
     assert messages[1].endswith("Connection refused, and none after it was tried")
-    assert messages[2] == f"{again}'s answer is no HTTP: BadStatusLine"
+    assert messages[2] == f"{again}'s answer is not HTTP: BadStatusLine"
     assert messages[3].startswith("closed epochs that were not passed on, and are tried again: 9;")
 
 

@@ -137,7 +137,7 @@ def test_the_document_is_shown_without_a_script(home: House) -> None:
         ),
         ("/v1/metrics/homepage/estimates", {}, 400, "NothingToLookFor", "candidates"),
         ("/v1/metrics/seconds/top", {}, 400, "BadParameter", "mean"),
-        ("/v1/nothing", {}, 404, "NotServed", "nothing is at this path; /docs has all"),
+        ("/v1/nothing", {}, 404, "NotServed", "this path does not exist; /docs lists all"),
     ],
 )
 def test_what_cannot_be_answered_is_a_problem_with_a_remedy(
@@ -182,7 +182,7 @@ def test_a_method_that_a_path_does_not_take_is_a_problem_with_those_that_it_take
 ) -> None:
     answer = web.delete(f"{home.page}/v1/metrics")
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET")
-    assert "not asked by this method; /docs has all" in answer.json()["detail"]
+    assert "does not support this method; /docs lists all" in answer.json()["detail"]
 
 
 def test_what_is_known_already_is_not_sent_again(home: House) -> None:

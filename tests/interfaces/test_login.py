@@ -266,7 +266,7 @@ def test_an_answer_to_no_login_of_this_browser_is_refused(home: House) -> None:
     refused = web.get(
         f"{home.address}/login/callback", params=parameters, headers={"cookie": cookie}
     )
-    assert "the provider let nobody in: access_denied &lt;b&gt;no" in refused.text.lower()
+    assert "the provider refused the login: access_denied &lt;b&gt;no" in refused.text.lower()
 
 
 def test_a_session_writes_from_pages_of_ours_alone(home: House) -> None:

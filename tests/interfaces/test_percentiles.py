@@ -164,9 +164,9 @@ def test_what_is_no_percentile_is_refused_in_words(home: House, percentile: str)
 @pytest.mark.parametrize(
     ("metric", "parameters", "reason"),
     [
-        ("theme", {"percentile": "50"}, "has no parts of a range"),
-        ("seconds", {"percentile": "50"}, "has no parts of a range"),
-        ("seconds", {"below": "50"}, "has no parts of a range"),
+        ("theme", {"percentile": "50"}, "has no ranges from which percentiles"),
+        ("seconds", {"percentile": "50"}, "has no ranges from which percentiles"),
+        ("seconds", {"below": "50"}, "has no ranges from which percentiles"),
         ("launches", {"below": "24"}, "outside (0, 24)"),
         ("launches", {"below": "nan"}, "outside (0, 24)"),
         ("launches", {"percentile": "50", "anytime": "true"}, "one look only"),
@@ -187,8 +187,8 @@ def test_percentiles_of_what_has_none_are_refused_in_words(
         (["launches", "--percentile", "101"], "percentile 101 is outside (0, 100)"),
         (["launches", "--percentile", "half"], "'half' is no percentile; write 50 or 95"),
         (["launches", "--percentile", "50", "--anytime"], "one look only"),
-        (["theme", "--percentile", "50"], "has no parts of a range"),
-        (["theme", "--below", "3"], "has no parts of a range"),
+        (["theme", "--percentile", "50"], "has no ranges from which percentiles"),
+        (["theme", "--below", "3"], "has no ranges from which percentiles"),
     ],
 )
 def test_the_command_refuses_them_too(

@@ -104,7 +104,7 @@ def test_two_of_three_parts_are_what_their_tables_add_up_to(crowd: House) -> Non
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({**ASKED, "by": "theme"}, "a part stands twice: theme: write three of theme, country"),
+        ({**ASKED, "by": "theme"}, "a part occurs twice: theme: write three of theme, country"),
         ({**ASKED, "by": "os"}, '"os" is not one of its parts: write three of theme'),
     ],
 )

@@ -78,7 +78,7 @@ def test_a_line_its_step_and_its_weekdays_are_told_by_every_face(
         assert lines == [[point["line"] for point in points], [point["share"] for point in points]]
         compared = web.get(f"{address}/v1/metrics/theme/compare")
         assert compared.status_code == 409
-        assert "takes two periods of 30d that take no more" in compared.json()["detail"]
+        assert "needs two periods of 30d that accept no more" in compared.json()["detail"]
         show_trend(response)
         output = capsys.readouterr().out
         assert f"on {DATE}" in output
@@ -90,7 +90,7 @@ def test_a_line_its_step_and_its_weekdays_are_told_by_every_face(
             expect(page.locator("#steps")).to_contain_text("dark: weekdays differ: Mon -")
             assert page.locator("#trend circle.raw").count() == 2 * DAYS
             assert page.locator("#trend g.mark").count() == 2
-            expect(page.locator("#compared")).to_contain_text("takes two periods of 30d")
+            expect(page.locator("#compared")).to_contain_text("needs two periods of 30d")
             page.click("a:has-text('Metrics')")
             expect(page.locator("#metrics .answer")).to_contain_text("dark")
             assert watched.errors

@@ -314,8 +314,8 @@ STREAM = {
     ("fields", "message"),
     [
         ({"mix": "pool"}, "must not have mix"),
-        ({"dummies": -1}, "dummies -1 is no whole number"),
-        ({"dummies": 10**7}, "dummies 10000000 is no whole number"),
+        ({"dummies": -1}, "dummies -1 is not a whole number"),
+        ({"dummies": 10**7}, "dummies 10000000 is not a whole number"),
         ({"values": 0}, "values 0 is not the number of values"),
         ({"values": 257}, "values 257 is not the number of values"),
     ],

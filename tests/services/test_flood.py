@@ -110,7 +110,7 @@ def test_a_flooded_metric_stops_no_other_and_all_of_it_is_accounted_for(run: Flo
         eventually(lambda: ratio() > 0.1)  # it is looked at now and then
     log = (run.home / "log" / "shuffler.log").read_text()
     assert "RESOURCE_EXHAUSTED" in log
-    assert "holds as many reports as one window may" in log
+    assert "holds the largest number of reports of one window" in log
     assert "INTERNAL" not in log
     if run.more:
         return

@@ -117,7 +117,7 @@ def test_a_token_that_is_not_for_us_not_of_now_or_not_the_providers_gets_nothing
         clock.ahead = 0
         with provider(tmp_path, APP) as other:  # which signs by the same key
             status, detail = _said(house, other.id_token("ana"))
-        assert (status, "of another issuer" in detail) == (401, True), detail
+        assert (status, "the token's issuer is not" in detail) == (401, True), detail
         assert house.app is not None
         assert house.app.tokens["issued"] == 0
         assert _said(house, token) == (200, ""), "none of that has used anything up"
@@ -244,10 +244,13 @@ def test_keys_that_anybody_can_name_have_the_provider_asked_once_in_ten_seconds(
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ([], "nobody is an account"),
+        ([], "there are no accounts"),
         (["--oidc", "https://id.example.org"], "without --oidc-audience"),
-        (["--oidc", "http://id.example.org", "--oidc-audience", "app"], "no address of a provider"),
-        (["--oidc", "id.example.org", "--oidc-audience", "app"], "no address of a provider"),
+        (
+            ["--oidc", "http://id.example.org", "--oidc-audience", "app"],
+            "not an address of a provider",
+        ),
+        (["--oidc", "id.example.org", "--oidc-audience", "app"], "not an address of a provider"),
         (["--accounts", "accounts", "--oidc-audience", "app"], "--oidc-audience and --oidc-roots"),
     ],
 )

@@ -117,7 +117,7 @@ def test_files_are_read_when_they_have_changed_and_stand_still(
     assert messages == [
         "reloaded",
         *["not reloaded, the old goes on: file: bad; write a good one"] * 2,
-        f"not reloaded, the old goes on: {path}: is no file; put one there",
+        f"not reloaded, the old goes on: {path}: is not a file; create one",
         "reloaded",
     ]
     assert counts == {"taken": 2, "refused": 3}
@@ -176,9 +176,9 @@ def test_limits_of_a_file_are_checked_as_those_of_the_command_line(tmp_path: Pat
     path.write_text("peer_rate = 2.5\nmax_pool = 3\n")
     assert read_limits(path, names, Limits) == {"peer_rate": 2.5, "max_pool": 3}
     for wrong, why in {
-        "max_pool = 2.5": r"max_pool is no whole number in \[1, 10\]",
-        "max_pool = true": "max_pool is no whole number",
-        "peer_rate = nan": "peer_rate is no number in",
+        "max_pool = 2.5": r"max_pool is not a whole number in \[1, 10\]",
+        "max_pool = true": "max_pool is not a whole number",
+        "peer_rate = nan": "peer_rate is not a number in",
         "pool = 1": "'pool' is no limit; there are peer_rate, max_pool",
         "= 1": "cannot be read as TOML",
     }.items():

@@ -389,7 +389,10 @@ def test_a_redis_url_with_no_authority_of_redis_is_refused(tls: Path, tmp_path: 
     (tmp_path / "ca.pem").write_text(
         authorities_of("shuffler", (tls / "ca.pem").read_text("ascii"))
     )
-    for path, message in ((tmp_path / "ca.pem", "has no authority of Redis"), (tmp_path, "read")):
+    for path, message in (
+        (tmp_path / "ca.pem", "does not contain Redis' authority"),
+        (tmp_path, "read"),
+    ):
         with pytest.raises(StoreUnavailable, match=message):
             asyncio.run(connect_redis(f"rediss://:SECRET@127.0.0.1:1/0?ssl_ca_certs={path}"))
 

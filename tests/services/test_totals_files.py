@@ -340,7 +340,7 @@ def test_a_file_whose_name_has_other_counts_than_its_content_is_refused(
         renamed = first.replace("60.0", counts)
         place.write(renamed, place.read(first))
         place.delete(first)
-        with pytest.raises(TotalsUnreadable, match="give it back its own name") as it:
+        with pytest.raises(TotalsUnreadable, match="restore its name") as it:
             await filled.answer(filled.files)
         [sentence] = (await filled.writer().compare()).differences
         assert sentence == str(it.value)
@@ -479,7 +479,7 @@ def test_while_the_place_is_away_redis_alone_answers_and_totals_are_deleted(
             assert [laws[window]["counted"] for window in filled.windows] == [0, 0, 60, 60]
             assert (await engine.estimate("theme", ALL)).epochs == [20002, 20003]
         [warning] = [each for each in caplog.records if each.levelname == "WARNING"]
-        assert "timeout; meanwhile answers have the totals of Redis" in warning.getMessage()
+        assert "timeout; meanwhile answers use only the totals in Redis" in warning.getMessage()
         assert len(_names(place)) == 2
         await filled.writer().look()
         assert not _names(place)
@@ -544,7 +544,7 @@ def test_a_place_that_is_none_is_refused_without_its_password(tmp_path: Path) ->
             Place.at(text)
     with pytest.raises(BadParameter, match="a place is a folder"):
         Place.at("")
-    with pytest.raises(BundleRefused, match="has no bundle of hubbub: name the folder"):
+    with pytest.raises(BundleRefused, match="has no bundle: name the folder"):
         newest_bundle(Place.at(str(tmp_path / "nothing")))
     (tmp_path / "file").write_text("x")
     with pytest.raises(StoreUnavailable, match=r"file/bundles/x: cannot be written"):
@@ -610,7 +610,7 @@ def test_what_is_compared_is_counted_and_what_closes_first_is_named(filled: Fill
             await _count(filled.store, filled.bundle, filled.windows[seed], seed)
         windows, whole, [sentence] = await writer.compare()
         assert (windows, whole) == (2, 0)
-        dates = "has no file of theme, 2024-10-04..2024-10-05; hubbub totals write makes it"
+        dates = "has no file of theme, 2024-10-04..2024-10-05; hubbub totals write creates it"
         assert sentence.endswith(dates)
         await writer.look()
         assert await writer.compare() == (2, 2, [])

@@ -117,5 +117,5 @@ def test_what_does_not_add_up_is_refused(signed: Signed, name: str) -> None:
         }
     )
     query = QueryEngine(signed.bundle, store, clock=lambda: (EPOCH + 0.5) * DAY)
-    with pytest.raises(BadParameter, match="no intervals that hold at every look: "):
+    with pytest.raises(BadParameter, match="no intervals valid at every look: "):
         asyncio.run(query.estimate(name, EstimateQuery(candidates=("a",), anytime=True)))

@@ -302,7 +302,7 @@ def test_what_a_crowd_tells_is_published_as_it_is_and_charged_nothing(
     assert "the epsilons paid add up to 0" in output
     assert "What each purpose may spend" not in output, "there is none"
     assert main(["release", "met", "--purpose", "fun", *home]) == 2
-    assert "and what leaves as a crowd needs none; leave the purpose out" in capsys.readouterr().err
+    assert "and a metric with a crowd needs none; leave the purpose out" in capsys.readouterr().err
     assert main(["release", "sure", *home]) == 2
     errors = capsys.readouterr().err
     assert re.search(r'"sure": \S+ has no final totals; .*, this one at', errors), (

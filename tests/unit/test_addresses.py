@@ -133,5 +133,5 @@ def test_a_provider_of_logins_has_no_port_that_there_is_not(tmp_path: Path) -> N
     path.write_text(
         'origin = "https://hubbub.example.org"\n[oidc]\nissuer = "https://id.example.org:70000"\n'
     )
-    with pytest.raises(BadParameter, match="is no https://HOST"):
+    with pytest.raises(BadParameter, match="is not https://HOST"):
         read_access(path)

@@ -163,10 +163,10 @@ def test_a_build_says_which_mechanism_it_keeps(
             'values = ["a", "b"]\nreports = 1.5',
             '"reports": must be a whole number in [1, 10,000,000,000,000]',
         ),
-        ('values = ["a", "b"]\nreports = 9\nlow = 1', "auto takes low and high with a number"),
+        ('values = ["a", "b"]\nreports = 9\nlow = 1', "auto needs low and high for a number"),
         (
             "domain = 'number'\nreports = 9\nlow = 1",
-            "mend high",
+            "correct high",
         ),
         ("domain = 'text'\nreports = 9", 'auto is over numbers; write domain = "number"'),
         ('values = ["a", "b"]\nreports = 9\nmax_cells = 1', "raise max_payload_bytes or max_cells"),

@@ -195,7 +195,7 @@ def test_a_list_that_is_there_is_not_overwritten(
             "'plugin' is not a number; write the metric first: hubbub discover plugin --likely",
         ),
         ("plugin/2.0", "write the metric first: hubbub discover plugin/2.0 --likely"),
-        ("50%", "'50%' is no number; write 0.5"),
+        ("50%", "'50%' is not a number; write 0.5"),
     ],
 )
 def test_a_metric_behind_likely_is_told_to_go_before_it(

@@ -52,7 +52,7 @@ def _written(folder: Path, text: str) -> Path:
     [
         ("control = 1, new = 1", "control = 0, new = 0", "sums to 0"),
         (", new = 1", "", "has 1 of 2 to 10 arms"),
-        ("new = 1", "new = 0.5", "no whole number in"),
+        ("new = 1", "new = 0.5", "not a whole number in"),
         ("new = 1", "New = 1", "names an arm that does not match"),
         ("arms =", "arm =", 'did you mean "arms"'),
         ('"new_menu"', '"new_men"', 'write "new_menu" if that is meant'),

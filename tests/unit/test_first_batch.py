@@ -82,7 +82,7 @@ def test_of_a_hidden_number_of_reports_nobody_says_that_none_wait(
     assert upstream_reports(EpochSelection(plain, (19_000,), {}), upstream) == (7, 2)
     assert upstream_reports(EpochSelection(hidden, (19_000,), {}), upstream) == (None, None)
     assert notice_of(EpochSelection(hidden, (), {})) == (
-        "crowded: nothing has left the shuffler, which tells nobody how much waits."
+        "crowded: nothing has left the shuffler, which never reveals how many reports wait."
     )
     window, many = Window("crowded", 19_000), hidden.fewest + 500
     selection = EpochSelection(hidden, (19_000,), {window: Counted(many)})

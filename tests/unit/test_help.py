@@ -103,11 +103,11 @@ def test_in_a_pipe_progress_is_a_line_a_minute(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("query", "theme", "--confidence", "95%"), "'95%' is no number; write 0.95"),
-        (("query", "theme", "--confidence", "0,9"), "'0,9' is no number; write 0.9"),
-        (("watch", "--every", "often"), "'often' is no number; write one like 0.5"),
+        (("query", "theme", "--confidence", "95%"), "'95%' is not a number; write 0.95"),
+        (("query", "theme", "--confidence", "0,9"), "'0,9' is not a number; write 0.9"),
+        (("watch", "--every", "often"), "'often' is not a number; write one like 0.5"),
         (("top", "theme", "-n", "ten"), "'ten' is not a whole number; write one like 100"),
-        (("forget", "theme", "--before", "tomorrow"), "'tomorrow' is no day; write YYYY-MM-DD"),
+        (("forget", "theme", "--before", "tomorrow"), "'tomorrow' is not a date; write YYYY-MM-DD"),
         (("query", "theme", "--format", "jsn"), "there is no 'jsn': did you mean \"json\"?"),
         (("keys", "tls", ""), "argument folder: '' is not a path; write a path"),
         (("keys", "tls", "t", "--authorities", ""), "argument --authorities: '' is not a path"),
@@ -157,7 +157,7 @@ def test_services_tell_wrong_numbers_in_the_same_words(capsys: pytest.CaptureFix
     ):
         with pytest.raises(SystemExit):
             parser.parse_args(wrong)
-        assert "'many' is no number; write one like 0.5" in capsys.readouterr().err
+        assert "'many' is not a number; write one like 0.5" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_a_server_that_hangs_up_is_away_and_speaks_no_other_protocol() -> None:
     ],
 )
 def test_what_is_no_address_of_a_server_is_refused_without_its_password(url: str) -> None:
-    with pytest.raises(ServiceUnavailable, match="is no address of a service") as refusal:
+    with pytest.raises(ServiceUnavailable, match="is not an address of a service") as refusal:
         connect(url)
     assert "secret" not in str(refusal.value)
     assert str(refusal.value).isascii()

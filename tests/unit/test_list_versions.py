@@ -164,7 +164,10 @@ def test_the_none_of_a_default_keeps_its_place_and_is_asked_of_everybody(
     rows = {row.value: row for row in joint_answer.values}
     assert abs(rows["none"].estimate - 4500) < 5 * rows["none"].stderr
     assert abs(rows["sepia"].estimate - 700) < 5 * rows["sepia"].stderr
-    assert "Not asked in 3,000 of 8,200 reports, as appended since: sepia." in joint_answer.notes[0]
+    assert (
+        "Not asked in 3,000 of 8,200 reports, since these values were appended later: sepia."
+        in joint_answer.notes[0]
+    )
 
 
 def test_what_was_other_before_is_not_what_it_is_now(installation: Installation) -> None:
@@ -183,11 +186,11 @@ def test_what_was_other_before_is_not_what_it_is_now(installation: Installation)
         assert abs(rows[value].estimate - true) < 5 * rows[value].stderr
     assert rows["other"].share == pytest.approx(rows["other"].estimate / 4000)
     assert (
-        "Not asked in 3,000 of 7,000 reports, as appended since: other, sepia."
+        "Not asked in 3,000 of 7,000 reports, since these values were appended later: other, sepia."
         in joint_answer.notes[0]
     )
     assert (
-        '"other" of a shorter list held what was appended since: it is left out.'
+        '"other" of a shorter list contained the values appended since, so it is left out.'
         in joint_answer.notes
     )
     assert [row.value for row in compared.values] == THREE
@@ -407,7 +410,10 @@ def test_answers_join_all_lists_with_exact_variances(
     assert rows["sepia"].share == pytest.approx(sepia.estimate / 2700)
     assert rows["dark"].share == pytest.approx(rows["dark"].estimate / 4500)
     [note] = joint_answer.notes
-    assert "Not asked in 1,800 of 4,500 reports, as appended since: sepia." in note
+    assert (
+        "Not asked in 1,800 of 4,500 reports, since these values were appended later: sepia."
+        in note
+    )
     assert "Its share is of the 2,700 that could say it." in note
     for value, true in (("light", 1800), ("dark", 1700), ("system", 600), ("sepia", 400)):
         # Of a normal law, 5 errors are passed by one in 1.7 million.

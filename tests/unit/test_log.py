@@ -340,10 +340,10 @@ def test_a_build_refuses_a_log_that_was_lost_or_left(
     assert "take no bundle that is in none" in capsys.readouterr().err
     operator.log.rename(operator.folder / "away")
     assert operator.build() == 2
-    assert "put back what is served" in capsys.readouterr().err
+    assert "restore the served files" in capsys.readouterr().err
     operator.out.rename(operator.folder / "away.hubbub")
     assert operator.build() == 2, "also where the bundle before is not there"
-    assert "put back what is served" in capsys.readouterr().err
+    assert "restore the served files" in capsys.readouterr().err
     (operator.folder / "away.hubbub").rename(operator.out)
     (operator.folder / "away").rename(operator.log)
     assert operator.build() == 0
@@ -440,7 +440,7 @@ def test_what_is_missing_or_altered_in_a_served_log_is_named(
     original = content.read_bytes()
     content.write_bytes(original + b" ")
     assert main(audit) == 1
-    assert "is not what was logged" in capsys.readouterr().out
+    assert "differs from what was logged" in capsys.readouterr().out
     content.write_bytes(original)
     tile = operator.log / "tile/0/000.p/2"
     tile.write_bytes(bytes(64))

@@ -109,7 +109,7 @@ def test_a_line_that_was_altered_anywhere_is_refused() -> None:
     _, signed = parts(cosign(note, WITNESS, KEY, AT).split("\n")[-2])
     for at in range(4, len(signed)):
         wrong = signed[4:at] + bytes([signed[at] ^ 1]) + signed[at + 1 :]
-        with pytest.raises(BadParameter, match="does not fit"):
+        with pytest.raises(BadParameter, match="does not match"):
             cosigned_at(signed_note(note_text(note), SEEN, wrong), SEEN)
     for wrong in (
         signed[4:-1],
@@ -128,7 +128,7 @@ def test_a_cosignature_of_another_checkpoint_name_or_kind_is_none() -> None:
         checkpoint(4).note, signed_note(note_text(checkpoint(4).note), SEEN, signed[4:])
     )
     assert name in signers(copied)
-    with pytest.raises(BadParameter, match="does not fit"):
+    with pytest.raises(BadParameter, match="does not match"):
         cosigned_at(copied, SEEN)
     note = cosign(checkpoint().note, WITNESS, KEY, AT)
     for other in (
@@ -240,9 +240,9 @@ def test_a_witness_refuses_a_fork_an_older_checkpoint_and_a_clock_that_went_back
         sign(older)
     altered = log(b"1", b"2", b"3", b"4", folder="altered")
     (altered / CHECKPOINT).write_text((altered / CHECKPOINT).read_text().replace("\n4\n", "\n5\n"))
-    with pytest.raises(LogBroken, match="does not fit"):
+    with pytest.raises(LogBroken, match="does not match"):
         sign(altered)
-    with pytest.raises(BadParameter, match="set the clock right"):
+    with pytest.raises(BadParameter, match="correct the clock"):
         sign(log(b"4"), now=AT - 1)
     assert state.read_bytes() == original, "what was refused leaves no trace"
     assert sign(tmp_path / "log").size == 4
@@ -277,7 +277,7 @@ def test_a_witnesss_key_is_made_once_and_read_with_its_name(
     with pytest.raises(KeysUnusable, match="make a key: hubbub keys witness"):
         cosign_newest(folder_fetch(tmp_path), OWN, tmp_path, tmp_path / "s", first=True, now=AT)
     public.write_text(str(SEEN))
-    with pytest.raises(KeysUnusable, match="not of the key beside it"):
+    with pytest.raises(KeysUnusable, match="does not belong to the key beside it"):
         sign(log(b"1"), first=True)
     public.write_text(WITNESS)
     with pytest.raises(KeysUnusable, match="put it back"):

@@ -81,8 +81,8 @@ class Housekeeping:
             until = datetime.fromtimestamp(self._end, UTC).date()
             self._say(
                 "soon",
-                f"there are opening keys until {until} alone: run hubbub keys rotate, and build "
-                "and ship a bundle, or devices will stop reporting",
+                f"the opening keys end on {until}: run hubbub keys rotate, then build and "
+                "ship a bundle, or devices will stop reporting",
             )
 
     async def _forget_a_key(self) -> None:

@@ -84,7 +84,7 @@ class Place:
         try:
             files, root = fs.FileSystem.from_uri(text)
         except (ValueError, OSError) as error:
-            raise BadParameter(f"{name}: is no place for files: {_reason(error)}") from error
+            raise BadParameter(f"{name}: cannot store files: {_reason(error)}") from error
         if not root:
             raise BadParameter(f"{name}: names no bucket; a place is such as s3://BUCKET/PREFIX")
         return cls(files, root, name)

@@ -173,6 +173,6 @@ def check_fits(bundle: Bundle, keys: Sequence[OpeningKey], now: float, path: Pat
     current = key_at(bundle.keys, int(now))
     if current is not None and current.id not in private:
         raise KeysUnusable(
-            f"{path}: has no key {current.id}, which the bundle seals today's reports to; give the "
-            "keys that the bundle was built with"
+            f"{path}: has no key {current.id}, to which today's reports are sealed; give "
+            "the keys with which the bundle was built"
         )

@@ -41,7 +41,7 @@ def _over_http_alone(_address: str) -> str:
 def _command(name: str, text: str) -> str:
     if "{}" not in text:
         raise BadParameter(
-            f"{name} has no {{}} in the place of the question; write it as "
+            f"{name} has no {{}} in place of the query; write it as "
             "'hubbub {} --url https://HOST:7076'"
         )
     if {"--query", "--tls"} & set(text.replace("=", " ").split()):
@@ -70,8 +70,8 @@ class HttpSettings:
         name="--http-listen",
     )
     tokens: Path | None = option(
-        "file of tokens made by hubbub keys token; without it and --http-access, everyone on "
-        "this machine may query, and nobody else",
+        "file of tokens made by hubbub keys token; without it and --http-access, everyone "
+        "on this machine may query, but nobody else",
         name="--http-tokens",
         default=None,
     )
@@ -236,7 +236,7 @@ def parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="hubbub aggregator",
         description="Open shuffled batches, add them up exactly once, answer queries.",
-        epilog="The Redis URL, which may hold a password, comes from HUBBUB_REDIS_URL.",
+        epilog="The Redis URL, which may contain a password, comes from HUBBUB_REDIS_URL.",
     )
     add_options(parser, Settings)
     return parser

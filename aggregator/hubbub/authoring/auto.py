@@ -110,7 +110,7 @@ def choose(epsilon: float, categories: int | None, statements: Mapping[str, Any]
     if own.keys() != needed:
         wrong = ", ".join(sorted(own.keys() ^ needed))
         raise BadParameter(
-            f"auto takes low and high with a number, permanent_epsilon with values: mend {wrong}"
+            f"auto needs low and high for a number, permanent_epsilon for values: correct {wrong}"
         )
     arguments = {"epsilon": epsilon, **own} | (
         {} if categories is None else {"categories": categories}

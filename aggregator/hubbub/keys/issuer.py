@@ -29,8 +29,8 @@ def make_token_key(folder: Path) -> None:
     path = folder / TOKEN_KEY
     if path.exists():
         raise KeysUnusable(
-            f"{path}: there is one; tokens of another would be refused: move it away, if that is "
-            "meant, and build the bundle anew"
+            f"{path}: a key exists already; tokens of a new key would be refused: to "
+            "replace it, move it away and build the bundle again"
         )
     key, public = _poprf().new_key()
     with refuse_unwritable(path, KeysUnusable):
@@ -59,7 +59,9 @@ def take_token_public(folder: Path, source: Path) -> None:
 def _public(path: Path) -> bytes:
     """Reads a public key. PRIVACY: never the private half, since everybody can read a bundle."""
     if path.name == TOKEN_KEY:
-        raise KeysUnusable(f"{path}: the private half, which bundles must not say; give {_PUBLIC}")
+        raise KeysUnusable(
+            f"{path}: this is the private half, which bundles must not contain; give {_PUBLIC}"
+        )
     try:
         key = from_text(read(path).decode("ascii").strip())
     except ValueError:

@@ -65,8 +65,8 @@ def rotate_keys(
         start = anew_from or max([today, *(key.end for key in needed)])
         if not sure and needed and start > max(key.end for key in needed):
             raise BadParameter(
-                f"{folder}: the last key ended before today, as this machine's clock has it; say "
-                "that it is: --today YYYY-MM-DD"
+                f"{folder}: the last key ended before today on this machine's clock; "
+                "confirm the date: --today YYYY-MM-DD"
             )
         more, added = new_periods(next_id, start, period_seconds, periods)
         ids = {key.id for key in needed}

@@ -59,8 +59,8 @@ def service_at(
     parts = server_parts(url)
     if parts is None:
         raise ServiceUnavailable(
-            f"{shown_url(url)} is no address of a service: write http://HOST:PORT/, in ASCII and "
-            "without a user"
+            f"{shown_url(url)} is not an address of a service: write http://HOST:PORT/, in "
+            "ASCII and without a user"
         )
     token = (token or "").strip()  # a file of it ends with a line's end
     if token and not _TOKEN.fullmatch(token):
@@ -70,7 +70,7 @@ def service_at(
         )
     if token and parts.scheme == "http" and not is_local(parts.hostname or ""):
         raise ServiceUnavailable(
-            f"a token would go to {parts.hostname} in the clear: write https://"
+            f"a token would be sent to {parts.hostname} unencrypted: write https://"
         )
     context = _trust(authority) if parts.scheme == "https" else None
     return Service(url.rstrip("/"), token, HttpCalls(timeout_seconds, context), absent)
@@ -95,7 +95,7 @@ def _trust(authority: str | Path | None) -> ssl.SSLContext:
         named = authorities_in(pem_text(Path(authority)))
         if not (blocks := [block for name, block in named if name not in _OTHER_AUTHORITIES]):
             raise ServiceUnavailable(
-                f"{authority}: has no authority of the aggregator; give ca.pem"
+                f"{authority}: does not contain the aggregator's authority; give ca.pem"
             )
         return trusting("\n".join(blocks))
     except OSError as error:

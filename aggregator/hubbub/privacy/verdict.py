@@ -43,7 +43,7 @@ def advice(metrics: Sequence[Metric]) -> tuple[str, ...]:
     largest = parts[metric.name]
     lines = [f"Most of a year is {metric.name}: {largest:.4g} of {total:.4g} nats."]
     if metric.epoch in {"hour", "day"} and (weekly := _in_weeks(metric, days)) < largest:
-        lines.append(f'With epoch = "week" it says {weekly:.4g}.')
+        lines.append(f'With epoch = "week" it reveals {weekly:.4g}.')
     lines += _of_model(metric, metric.model) if metric.model else _often(metric)
     lines.append(
         "For all metrics at once: [caps] epsilon_per_year, which the device keeps whatever they "
@@ -77,9 +77,11 @@ def year_of_reports(metrics: Sequence[Metric]) -> str:
 def _of_model(metric: Metric, learning: Learning) -> list[str]:
     """Advice for a model, which a device reports once for life, or several times in a crowd."""
     if metric.central and learning.reports > 1:
-        text = f"A device tells it {learning.reports} times in all"
-        return [f"{text}: with a smaller max_local_epsilon, or fewer rounds_each, it says less."]
-    text = f"A device tells it once for life: at epsilon = {_FEWER} it says 2 ({verdict(_FEWER)})"
+        text = f"A device reports to it {learning.reports} times in all"
+        return [f"{text}: with a smaller max_local_epsilon, or fewer rounds_each, it reveals less."]
+    text = (
+        f"A device reports to it once for life: at epsilon = {_FEWER} it says 2 ({verdict(_FEWER)})"
+    )
     return [f"{text}, and takes more people: hubbub plan model {learning.kind}."]
 
 

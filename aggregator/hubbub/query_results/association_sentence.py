@@ -21,7 +21,7 @@ def slice_sentences(document: Document) -> list[str]:
         + (
             _said("the two", row["association"], document)
             if row["association"]
-            else "too rare to say"
+            else "too rare to judge"
         )
         for row in document["slices"]
     ]
@@ -37,7 +37,7 @@ def _tested(parts: str, association: Document, document: Document) -> str:
 def _said(parts: str, association: Document, document: Document) -> str:
     sentence = _tested(parts, association, document)
     if association["cramers_v"] is None:
-        return f"{sentence}; how strongly cannot be said from so few reports"
+        return f"{sentence}; there are too few reports to tell how strongly"
     sentence += f"; Cramer's V {association['cramers_v']:.2f}, {association['low']:.2f} to "
     f"{association['high']:.2f}"
     rare = [*association["rare_rows"], *association["rare_columns"]]

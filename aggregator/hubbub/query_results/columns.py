@@ -157,7 +157,7 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
         ),
         _ends(
             "share",
-            "ends of the share's interval, where the number was asked for",
+            "ends of the share's interval, if the number was requested",
             of="share_",
             title="share's {level} interval",
         ),
@@ -197,7 +197,7 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
         _column(
             "p_value",
             "probability",
-            "of this row alone: chance of a difference as large if nothing has changed",
+            "for this row alone: probability of a difference this large if nothing has changed",
             title="p (row alone)",
             spare=1,
         ),
@@ -206,7 +206,7 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
     "trend": (
         _VALUE,
         _DATE,
-        _column("reports", "count", "reports of the epoch, of those asked for the value"),
+        _column("reports", "count", "reports of the epoch from devices that had the value"),
         _column("share", "level", "share of the reports, or the mean", mean_title="mean"),
         _ends("level"),
         _column("line", "level", "the likely truth by all epochs together", spare=1),
@@ -252,7 +252,7 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
         _column(
             "p_value",
             "probability",
-            "of this row alone: chance of a difference as large if there is none",
+            "for this row alone: probability of a difference this large if there is none",
             title="p (row alone)",
             spare=1,
         ),
@@ -308,14 +308,14 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
         _column("stream", "text", "a metric's name, and its tier"),
         _DATE,
         _column("acknowledged", "count", "taken over by the shuffler"),
-        _column("dummies", "count", "added to crowds by the shuffler; nobody's", spare=2),
+        _column("dummies", "count", "added to crowds by the shuffler; no person's", spare=2),
         _column("pooled", "count", "wait at the shuffler for a crowd"),
         _column("in_flight", "count", "on their way in a batch"),
         _column("counted", "count", "in the totals"),
         _column("duplicate", "count", "sent again, counted once"),
         _column("rejected", "count", "refused by the aggregator, with a reason"),
         _column(
-            "fillers", "count", "said nothing: they hid that there was nothing to say", spare=3
+            "fillers", "count", "empty reports that hide that there was nothing to report", spare=3
         ),
         _column("withheld", "count", "too few to hide in a crowd; deleted"),
         _column("balanced", "verdict", "whether no report is lost or counted twice"),

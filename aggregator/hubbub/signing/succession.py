@@ -49,14 +49,14 @@ def refuse_changes(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str,
                 )
             elif name in broken:
                 problems.append(
-                    f'metric "{name}": {broken[name]} under an old name; devices refuse a bundle '
-                    f"that takes more than was promised: lower it, or give the metric a new name, "
-                    f'such as "{name}_2"'
+                    f'metric "{name}": {broken[name]} under an old name; devices refuse a '
+                    "bundle that allows more than was promised: lower it, or give the "
+                    f'metric a new name, such as "{name}_2"'
                 )
             if before and (gone := lost(before.breakdown, metric.breakdown)):
                 problems.append(
-                    f'metric "{name}": breakdown has lost {gone}, whose totals would be found no '
-                    "more: put it back"
+                    f'metric "{name}": breakdown has lost {gone}, whose totals would no '
+                    "longer be found: restore it"
                 )
             measured = before.experiment if before else None
             if changed := changed_arms(measured, metric.experiment):
@@ -126,7 +126,7 @@ def why_not_grown(before: Metric | None, metric: Metric) -> str:
         list_kind = "edges" if before.edges else "parts" if before.parts else ""
         list_kind = list_kind or before.value_kind.LISTS
         longer = set(before.values) < set(metric.values) or list_kind == "parts"
-        return f" (values are appended to plain lists alone, not to {list_kind})" * longer
+        return f" (values can only be appended to plain lists, not to {list_kind})" * longer
     if gone := len(set(before.values) - set(metric.values)):
         return (
             f"; {gone:,} of the {len(before.values):,} values vanished: values may only be appended"

@@ -282,7 +282,7 @@ def _number(name: str, value: Any) -> float:
 
 def _whole(name: str, value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise BadParameter(f"{name} of a model is no whole number")
+        raise BadParameter(f"{name} of a model is not a whole number")
     return value
 
 

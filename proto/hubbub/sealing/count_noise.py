@@ -44,7 +44,7 @@ class CountNoise:
         for name, low, high in (("odds", _ONE + 1, _MAX_ODDS), ("reach", 1, _MAX_REACH)):
             number = getattr(self, name)
             if type(number) is not int or not low <= number <= high:
-                raise ValueError(f"{name} {number!a} is no whole number in [{low}, {high}]")
+                raise ValueError(f"{name} {number!a} is not a whole number in [{low}, {high}]")
 
     @classmethod
     def least(cls, odds: Fraction, delta: float) -> Self:

@@ -111,7 +111,7 @@ class Subjects:
         check_claims(claims, issuer=self._provider, audiences=self._audiences, now=self._clock())
         subject = claims["sub"]
         if not isinstance(subject, str) or not 0 < len(subject) <= _LONGEST:
-            raise AccessRefused(f'the token\'s "sub" is no text of up to {_LONGEST} letters')
+            raise AccessRefused(f'the token\'s "sub" is not a text of up to {_LONGEST} letters')
         # Cannot collide: names of keys begin differently, and an address has no space.
         return f"/{self._provider} {subject}"
 
@@ -228,7 +228,7 @@ class TokensApp:
     def _charge(self, caller: str) -> None:
         """Charges the caller for one token; raises _Refused if it has asked for too many."""
         if wait_seconds := self._limiter.wait_seconds(caller):
-            why = "too many tokens asked for from one address; come again later"
+            why = "too many requests for tokens from one address; try again later"
             refused = _Refused("peer_limit", HTTPStatus.TOO_MANY_REQUESTS, why)
             refused.answer[1]["retry-after"] = str(math.ceil(hint_seconds(wait_seconds)))
             raise refused
@@ -273,7 +273,7 @@ class TokensApp:
             streams = self._streams.streams
             return await asyncio.to_thread(self._evaluated, request, allowed, streams)
         except StoreUnavailable:
-            why = "what accounts had cannot be told now; come again"
+            why = "the accounts' records are not available now; try again"
             raise _Refused("store_away", HTTPStatus.SERVICE_UNAVAILABLE, why) from None
         except BadParameter as error:
             raise _Refused("no_request", HTTPStatus.BAD_REQUEST, str(error)) from None

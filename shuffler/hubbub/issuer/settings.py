@@ -20,7 +20,9 @@ def _provider(name: str, address: str) -> str:
         or " " in address
         or not (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.netloc)))
     ):
-        raise BadParameter(f"{name} {address!a} is no address of a provider; write https://HOST")
+        raise BadParameter(
+            f"{name} {address!a} is not an address of a provider; write https://HOST"
+        )
     return address
 
 
@@ -82,7 +84,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     """
     settings = read_options(Settings, parser().parse_args(arguments))
     if not settings.accounts and not settings.provider:
-        raise BadParameter("nobody is an account; give --accounts FILE, --oidc URL, or both")
+        raise BadParameter("there are no accounts; give --accounts FILE, --oidc URL, or both")
     if not settings.provider and (settings.audiences or settings.provider_roots):
         raise BadParameter("--oidc-audience and --oidc-roots need a provider: add --oidc URL")
     if settings.provider and not settings.audiences:
@@ -97,8 +99,8 @@ def parser() -> argparse.ArgumentParser:
     """The parser of all settings on the command line."""
     parser = Parser(
         prog="hubbub issuer",
-        description="Give accounts tokens, without which the shuffler takes no report. What an "
-        "account asks for is blinded: nobody can tell whose token a report goes with (RFC 9497).",
+        description="Issue tokens to accounts; the shuffler accepts no report without one. "
+        "Requests are blinded: nobody can find out whose token a report has (RFC 9497).",
         epilog="HUBBUB_REDIS_URL is the Redis that remembers what accounts had.",
     )
     add_options(parser, Settings)

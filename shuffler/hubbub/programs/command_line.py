@@ -62,7 +62,7 @@ def read_number(text: str) -> float:
         return float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text[:40]!a} is no number; write {_meant(text) or 'one like 0.5'}"
+            f"{text[:40]!a} is not a number; write {_meant(text) or 'one like 0.5'}"
         ) from None
 
 
@@ -83,7 +83,7 @@ def read_whole_number(text: str) -> int:
     """Reads a whole number, in digits or as 1e6.
 
     Raises:
-        ArgumentTypeError: it is no whole number or has too many digits, with a readable message.
+        ArgumentTypeError: it is not a whole number or has too many digits, with a readable message.
     """
     try:
         number = Decimal(text)
@@ -106,7 +106,7 @@ def _read_day(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text[:40]!a} is no day; write YYYY-MM-DD") from None
+        raise argparse.ArgumentTypeError(f"{text[:40]!a} is not a date; write YYYY-MM-DD") from None
 
 
 def _read_path(text: str) -> Path:

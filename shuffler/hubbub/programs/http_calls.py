@@ -125,7 +125,7 @@ class HttpCalls:
         except http.client.RemoteDisconnected:  # an error of the system, and one of HTTP
             raise
         except http.client.HTTPException as error:
-            raise NoHttp(f"answer is no HTTP: {type(error).__name__}") from error
+            raise NoHttp(f"answer is not HTTP: {type(error).__name__}") from error
 
     def _body(self, response: http.client.HTTPResponse, max_bytes: int, until: float) -> bytes:
         # The connection may have given its socket to the answer, so no thread can end it here.

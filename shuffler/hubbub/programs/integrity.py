@@ -69,12 +69,12 @@ def verify() -> tuple[list[str], bool]:
     lines = [
         identity(),
         (
-            f"{files:,} files of {len(distributions)} distributions compared with what was "
-            "recorded of them"
+            f"{files:,} files of {len(distributions)} distributions compared with their "
+            "installation records"
         ),
     ]
     lines += [
-        f"{distribution.name} {distribution.version}: {path} is not what was recorded"
+        f"{distribution.name} {distribution.version}: {path} differs from the installation record"
         for distribution, path in changed
     ]
     return lines, not changed

@@ -58,7 +58,7 @@ def read_text(path: Path) -> str:
         lines.append(line)
         size += len(line) + 1
         if size > _MAX_BYTES:
-            raise ValueError(f"{path}: holds more than {_MAX_BYTES >> 20} MiB")
+            raise ValueError(f"{path}: is larger than {_MAX_BYTES >> 20} MiB")
     return "\n".join([*lines, ""])
 
 

@@ -67,7 +67,7 @@ class RelayApp:
             return HTTPStatus.NO_CONTENT, {}, b""
         if scope["method"] in {"GET", "HEAD"} and scope["path"] == "/health":
             return HTTPStatus.OK, {"content-type": "text/plain"}, b"ok\n"
-        why = "it takes POST, of sealed requests"
+        why = "only POST of sealed requests is supported"
         return self._refused("no_request", HTTPStatus.METHOD_NOT_ALLOWED, why)
 
     async def _take(self, scope: Scope, receive: Receive) -> Answer:
@@ -112,7 +112,7 @@ class RelayApp:
             )
         self.counts["gateway_refused"] += 1
         if answer.status_code not in _GATEWAYS or kind != PROBLEM_TYPE:
-            return _problem(HTTPStatus.BAD_GATEWAY, "the gateway answers what is no answer")
+            return _problem(HTTPStatus.BAD_GATEWAY, "the gateway's answer is invalid")
         after = answer.headers.get("retry-after", "")
         more = {"retry-after": after} if after and after.isascii() else {}
         return answer.status_code, {"content-type": PROBLEM_TYPE, **more}, answer_bytes

@@ -86,8 +86,8 @@ def parser() -> argparse.ArgumentParser:
     """The parser of all settings on the command line."""
     parser = Parser(
         prog="hubbub relay",
-        description="Pass sealed requests on to a shuffler's gateway, which then sees no address; "
-        "what is in them the relay cannot read (Oblivious HTTP, RFC 9458).",
+        description="Forward sealed requests to a shuffler's gateway, which then sees no "
+        "addresses; the relay cannot read the requests (Oblivious HTTP, RFC 9458).",
     )
     add_options(parser, Settings)
     return parser

@@ -142,9 +142,9 @@ class Clocks:
         apart = self.apart_seconds
         if apart > _ALIKE_SECONDS and not self._said:
             _log.warning(
-                "the clocks are %.0f s apart (this machine's, that of Redis, and both within the "
-                "last hour): nothing is closed, expired or deleted on which they differ; set them "
-                "right (docs/operate/clocks.md)",
+                "the clocks are %.0f s apart (this machine's, that of Redis, and both "
+                "within the last hour): nothing on which they differ is closed, expired or "
+                "deleted; correct them (docs/operate/clocks.md)",
                 apart,
             )
         self._said = apart > _ALIKE_SECONDS

@@ -23,7 +23,7 @@ def main() -> int:
         "--tls",
         nargs=2,
         metavar=("FOLDER", "ROLE"),
-        help="certificates, and the role whose one is shown; without: plain text",
+        help="certificates, and the role whose certificate to present; without: plain text",
     )
     parser.add_argument("--of", help="role that must answer (the same as is shown)")
     parser.add_argument("--seconds", type=float, default=5.0, help="to wait (%(default)s)")
@@ -47,7 +47,7 @@ def main() -> int:
     except HubbubError as error:
         return _no(str(error))
     if answer.status != health_pb2.HealthCheckResponse.SERVING:
-        return _no(f"{arguments.address} says that it does not serve")
+        return _no(f"{arguments.address} reports that it does not serve")
     return 0
 
 

@@ -180,7 +180,9 @@ def _run(
     except HubbubError as error:
         return complain(str(error), f"hubbub {role}")
     except PartFailed as error:
-        _log.critical("%s; this is a fault of hubbub: tell its makers, and start it again", error)
+        _log.critical(
+            "%s; this is a fault of hubbub: report it, and start the service again", error
+        )
         return 1
     return 0
 

@@ -75,7 +75,7 @@ class Reloader:
             # Opening a pipe may block forever, and with it the end of the process.
             for path in self._used:
                 if path.exists() and not path.is_file():
-                    raise BadParameter(f"{path}: is no file; put one there")
+                    raise BadParameter(f"{path}: is not a file; create one")
             take = await asyncio.to_thread(self._read)
             details = take()
         except HubbubError as error:

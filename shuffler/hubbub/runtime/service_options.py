@@ -65,7 +65,7 @@ def networks_option(text: str, **more: Any) -> Any:
 def proxies_option(name: str, **more: Any) -> Any:
     """A repeated option for proxies whose X-Forwarded-For is believed."""
     return networks_option(
-        "address or network of a proxy whose X-Forwarded-For is believed (repeat)",
+        "address or network of a proxy whose X-Forwarded-For is trusted (repeat)",
         name=name,
         **more,
     )
@@ -169,5 +169,5 @@ def read_limits(path: Path, names: Collection[str], *sections: type) -> dict[str
         number, interval = declared[name]
         if type(value) not in {int, number} or value not in interval:
             kind = "whole number" if number is int else "number"
-            raise BadParameter(f"--limits {path}: {name} is no {kind}{interval}")
+            raise BadParameter(f"--limits {path}: {name} is not a {kind}{interval}")
     return toml

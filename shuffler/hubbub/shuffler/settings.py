@@ -258,7 +258,7 @@ def parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="hubbub shuffler",
         description="Take sealed reports from devices, mix them, pass batches to the aggregator.",
-        epilog="The Redis URL, which may hold a password, comes from HUBBUB_REDIS_URL.",
+        epilog="The Redis URL, which may contain a password, comes from HUBBUB_REDIS_URL.",
     )
     add_options(parser, Settings)
     return parser

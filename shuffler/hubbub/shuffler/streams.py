@@ -79,7 +79,7 @@ class Stream:
         for name, (low, high) in {**_RANGES, "min_batch": (fewest, _MOST)}.items():
             number = getattr(self, name)
             if type(number) is not int or not low <= number <= high:
-                raise ValueError(f"{name} {number!a} is no whole number in [{low}, {high}]")
+                raise ValueError(f"{name} {number!a} is not a whole number in [{low}, {high}]")
         if self.mix not in _MIXES:
             raise ValueError(f"mix {self.mix!a} is not one of {', '.join(_MIXES)}")
         if self.kem not in KEMS:

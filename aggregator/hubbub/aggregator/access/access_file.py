@@ -124,7 +124,7 @@ class _Table:
         if value is None or value == "":
             raise self.wrong(field, "is missing" if value is None else "is empty")
         if not (isinstance(value, str) and value.isprintable() and value.strip() == value):
-            raise self.wrong(field, "is no text without spaces around it")
+            raise self.wrong(field, "is not a text, or has spaces around it")
         return value
 
     def texts(self, field: str, default: tuple[str, ...]) -> tuple[str, ...]:
@@ -134,13 +134,13 @@ class _Table:
             and values
             and all(isinstance(value, str) and value.strip() for value in values)
         ):
-            raise self.wrong(field, 'is no list of texts, as ["theme", "browser.*"]')
+            raise self.wrong(field, 'is not a list of texts such as ["theme", "browser.*"]')
         return tuple(values)
 
     def number(self, field: str, default: int, most: int) -> int:
         value = self.held.get(field, default)
         if type(value) is not int or not 1 <= value <= most:
-            raise self.wrong(field, f"is no whole number in [1, {most}]")
+            raise self.wrong(field, f"is not a whole number in [1, {most}]")
         return value
 
     def table(self, field: str) -> "_Table":
@@ -155,7 +155,7 @@ def _groups(groups: _Table) -> dict[str, Grant]:
     grants = {}
     for name in groups.held:
         if not name.strip():
-            raise groups.wrong('""', "is nobody's group; name it as the provider does")
+            raise groups.wrong('""', "is an empty group name; write it as the provider does")
         group = groups.table(name)
         if "certificates" in group.held:
             raise group.wrong(
@@ -166,7 +166,7 @@ def _groups(groups: _Table) -> dict[str, Grant]:
         group.only("role", "metrics")
         role = group.text("role", ROLES[0])
         if role not in ROLES:
-            raise group.wrong("role", f"is none of {', '.join(ROLES)}")
+            raise group.wrong("role", f"is not one of {', '.join(ROLES)}")
         if "metrics" not in group.held:
             raise group.wrong("metrics", f"is missing; for all of them metrics = {['*']}")
         grants[name] = Grant(role, group.texts("metrics", ()))
@@ -213,7 +213,7 @@ def _address(table: _Table, field: str, text: str) -> str:
     if parts is None or not (
         parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.netloc))
     ):
-        raise table.wrong(field, "is no https://HOST (http:// is for 127.0.0.1 alone)")
+        raise table.wrong(field, "is not https://HOST (http:// is only for 127.0.0.1)")
     return text
 
 
@@ -223,7 +223,7 @@ def _check_authority(path: Path) -> None:
     try:
         x509.load_pem_x509_certificates(_read(path, "its authority").encode())
     except ValueError as error:
-        raise BadParameter(f"{path}: its authority has no certificates in PEM") from error
+        raise BadParameter(f"{path}: its authority file has no certificates in PEM") from error
 
 
 def _keys(path: Path) -> tuple[bytes, ...]:

@@ -254,7 +254,7 @@ class Provider:
         if answer.get("iss", issuer) != issuer:  # RFC 9207: another provider's answer
             raise AccessRefused("the answer is another provider's; log in again")
         if "error" in answer:
-            raise AccessRefused(f"the provider let nobody in: {_said(answer)}")
+            raise AccessRefused(f"the provider refused the login: {_said(answer)}")
         if not answer.get("code"):
             raise AccessRefused("the provider's answer has no code; log in again")
         async with self._client(described) as client:

@@ -158,9 +158,9 @@ class Intake:
             return True
         self.counts["clocks_differ"] += 1
         raise ServiceUnavailable(
-            f"whether {_date(window, metric)} of {window.stream} is over is not sure: the clocks "
-            f"are {self._clocks.apart_seconds:.0f} s apart, or were not watched for an hour yet; "
-            "the batch waits (docs/operate/clocks.md)"
+            f"whether {_date(window, metric)} of {window.stream} is over is uncertain: the "
+            f"clocks are {self._clocks.apart_seconds:.0f} s apart, or were not watched for "
+            "an hour yet; the batch waits (docs/operate/clocks.md)"
         )
 
     def _refuse_full(self, window: Window) -> None:
@@ -171,8 +171,9 @@ class Intake:
         if self._clocks.elapsed() < until:
             self.counts["window_full"] += 1
             raise StoreFull(
-                f"{window.name} holds as many reports as one window may; others go on: raise the "
-                "maxmemory of Redis, or --max-window (docs/operate/redis-full.md)"
+                f"{window.name} holds the largest number of reports of one window; other "
+                "windows continue: raise the maxmemory of Redis, or --max-window "
+                "(docs/operate/redis-full.md)"
             )
         del self._full[window]
 
@@ -328,9 +329,9 @@ def _check_dummies(metric: Metric, dummies: int, reports: int) -> None:
     expected = expected_dummies(metric)
     if dummies > (reports if expected else 0):
         raise BadParameter(
-            f"{dummies} of {reports} reports of {metric.name} are said to be dummies, and its "
-            f"metric has {expected} in a crowd: give the shuffler and the aggregator the "
-            "stream table and the bundle of one build"
+            f"{dummies} of {reports} reports of {metric.name} are declared as dummies, but "
+            f"a crowd of its metric has {expected}: give the shuffler and the aggregator "
+            "the stream table and the bundle of one build"
         )
 
 

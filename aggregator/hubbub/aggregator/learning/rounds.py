@@ -109,8 +109,8 @@ class Rounds:
                 rounds[int(number)] = FinishedRound.load(text)
             except (ValueError, TypeError, KeyError, RecursionError) as error:
                 raise TotalsUnreadable(
-                    f'model "{model}": what Redis holds of a round nobody can read; restore a '
-                    "backup, or give the model a new name"
+                    f'model "{model}": a round in Redis is unreadable; restore a backup, '
+                    "or give the model a new name"
                 ) from error
         sequence: list[FinishedRound] = []
         while len(sequence) in rounds:

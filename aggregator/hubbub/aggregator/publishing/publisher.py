@@ -167,7 +167,7 @@ class Deliveries:
         seconds: float = _CALL_SECONDS,
     ) -> None:
         if server_parts(url) is None:
-            raise BadParameter(f"{setting} takes an address: https://HOST/PATH")
+            raise BadParameter(f"{setting} must be an address: https://HOST/PATH")
         self._url = url
         self._log = delivery_log
         self._whom = whom

@@ -127,13 +127,13 @@ class TotalsWriter:
                 continue
             whole += bool(filed.counted)
             if not filed.counted:
-                remedy = "hubbub totals write makes it" if own.cells.size else "put back a copy"
+                remedy = "hubbub totals write creates it" if own.cells.size else "put back a copy"
                 absent.setdefault((window.stream, remedy), []).append(window.epoch)
             elif window in counted and not _agree(own, filed):
                 remedy = (
                     "delete the file if Redis is right"
                     if filed.counted > own.counted
-                    else "hubbub totals write makes it anew"
+                    else "hubbub totals write creates it again"
                 )
                 sentences.append(
                     f"{self._files.place.name}: the file of {self._shown(window)} has another "

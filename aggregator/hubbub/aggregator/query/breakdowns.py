@@ -111,7 +111,7 @@ def field_of(metric: Metric, by: str) -> str:
         )
     if not metric.breakdown:
         raise BadParameter(
-            f'metric "{metric.name}" has no breakdown: ask for estimates, or write one with '
+            f'metric "{metric.name}" has no breakdown: request estimates, or add one with '
             "breakdown = { FIELD = [...] }"
         )
     has = ", ".join(metric.breakdown)

@@ -120,8 +120,9 @@ async def with_candidates(
     if not strings:
         saved = ", ".join(saved_list.name for saved_list in await lists.all())
         raise NothingToLookFor(
-            f'metric "{metric.name}" is over strings, and its catalog has no candidates: name the '
-            f"strings to look for, by candidates or a saved list ({saved or 'none is saved yet'})"
+            f'metric "{metric.name}" is over strings, but its catalog has no candidates: '
+            "pass the strings to look for, as candidates or a saved list "
+            f"({saved or 'none is saved yet'})"
         )
     from_where = (*names, *([GIVEN] if query.candidates else []))
     return replace(query, candidates=tuple(dict.fromkeys(strings)), lists=from_where)
@@ -215,8 +216,9 @@ class CandidateLists:
         _, free_bytes = await self._server.room(_MAX_MEMORY)
         if len(packed) > free_bytes:
             raise StoreFull(
-                f"the list does not fit in {_MAX_MEMORY:.0%} of the memory of the totals' Redis, "
-                "the rest of which is for reports; remove a list, or give Redis more memory"
+                f"the list does not fit in {_MAX_MEMORY:.0%} of the memory of the "
+                "aggregator's Redis; the rest is reserved for reports; remove a list, or "
+                "give Redis more memory"
             )
         await self._server.durable([("HSET", _STRINGS_KEY, name, packed)])
         await self._server.durable([("HSET", _LISTS_KEY, name, json.dumps(asdict(new_list)))])

@@ -387,7 +387,7 @@ class QueryEngine:
         if shared := set(holdings[0].epochs) & set(holdings[1].epochs):
             raise BadParameter(
                 f"both ranges hold {holdings[0].date(min(shared))}: their errors would not be "
-                "independent; compare epochs that are in one of them alone"
+                "independent; compare ranges without common epochs"
             )
         works = [await self.work(holding, query) for holding in holdings]
         old, new = [work.answer for work in works]

@@ -122,7 +122,7 @@ class EstimateQuery:
             )
         if self.likely and (self.candidates or self.lists):
             raise BadParameter(
-                "likely strings are those that nobody names: leave likely out, or candidates"
+                "likely strings are found without candidates: leave out likely or candidates"
             )
         try:
             for candidate in self.candidates:
@@ -208,8 +208,9 @@ def ranks_for(metric: Metric, query: EstimateQuery, ranks: Ranks | None) -> Rank
     """
     if ranks is None and query.asks_ranks:
         raise BadParameter(
-            f'metric "{metric.name}" has no parts of a range, of which percentiles are read; give '
-            'a number edges, or mechanism = "wave", or leave percentile and below out'
+            f'metric "{metric.name}" has no ranges from which percentiles are computed; '
+            'give a number edges, or mechanism = "wave", or leave percentile and below '
+            "out"
         )
     return ranks
 
@@ -246,10 +247,10 @@ def _surer(metric: Metric, answer: Answer) -> float:
     figures = answer.figures
     why = one_look(metric)
     if metric.memoized and answer.repeats > 1:
-        why = "of a permanent response they do for one epoch alone"
+        why = "with a permanent response there are some only for one epoch"
     if why:
         raise BadParameter(
-            f'metric "{metric.name}": it has no intervals that hold at every look: {why}; leave '
+            f'metric "{metric.name}": there are no intervals valid at every look: {why}; leave '
             "anytime out"
         )
     fewest = answer.reports / metric.fewest

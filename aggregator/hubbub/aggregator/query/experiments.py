@@ -126,7 +126,7 @@ class Arms:
     def why_not(self, arm: str) -> str:
         """Why the arm's effect has no answer yet; "" if it has."""
         if why := one_look(self.metric):
-            return f"it has no intervals that hold at every look: {why}"
+            return f"there are no intervals valid at every look: {why}"
         fewest = self.metric.fewest
         for name in (self.experiment.control, arm):
             if (reports := self.selections[name].reports) < fewest:

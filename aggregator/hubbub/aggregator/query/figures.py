@@ -67,8 +67,8 @@ def meant(metric: Metric, query: EstimateQuery, *, by_cohort: bool) -> EstimateQ
     """
     if not has_figures(metric):
         raise BadParameter(
-            f'metric "{metric.name}" has no figures, which are of a funnel, a rate, an activity or '
-            f"a retention; ask for its estimates: hubbub query {metric.name}"
+            f'metric "{metric.name}" has no figures: only a funnel, a rate, an activity '
+            f"or a retention has; request its estimates: hubbub query {metric.name}"
         )
     kind = _KINDS[type(metric.value_kind)]
     if by_cohort and not kind.has_cohorts:

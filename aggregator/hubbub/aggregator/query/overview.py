@@ -165,7 +165,7 @@ def notes(metric: Metric, answer: Answer) -> list[str]:
     room = _ABSURD * (high - low)
     if any(not low - room <= value.estimate <= high + room for value in answer.values):
         sentences.append(
-            f"{what} is no mistake: the average noise is subtracted, and in "
+            f"{what} is no mistake: the estimate subtracts the average noise, and in "
             f"{answer.reports:,} report{'s' * (answer.reports != 1)} it was larger or "
             "smaller. The interval contains the plausible values; more reports narrow it."
         )
@@ -178,7 +178,7 @@ def _of_its_kind(metric: Metric, answer: Answer) -> list[str]:
         sentences = list(_appended(answer))
         if metric.other:
             sentences.append(
-                '"other" of a shorter list held what was appended since: it is left out.'
+                '"other" of a shorter list contained the values appended since, so it is left out.'
             )
         return sentences
     if metric.edges and metric.clamps:
@@ -216,8 +216,9 @@ def _appended(answer: Answer) -> Iterator[str]:
         ]
         names = ", ".join(values[:_NAMED]) + (", ..." if len(values) > _NAMED else "")
         yield (
-            f"Not asked in {answer.reports - number:,} of {answer.reports:,} reports, as appended "
-            f"since: {names}. Its share is of the {number:,} that could say it."
+            f"Not asked in {answer.reports - number:,} of {answer.reports:,} reports, since "
+            f"these values were appended later: {names}. Its share is of the {number:,} "
+            "that could say it."
         )
 
 
@@ -340,13 +341,16 @@ def notice_of(*selections: EpochSelection) -> str:
         return notice(development=metric.development)
     text, each, noise = "", metric.made_each, hides_number(metric)
     if noise and not any(selection.counted for selection in selections):
-        text = f"{metric.name}: nothing has left the shuffler, which tells nobody how much waits."
+        text = (
+            f"{metric.name}: nothing has left the shuffler, which never reveals how many "
+            "reports wait."
+        )
     elif each or noise:
         errors = " and ".join(
             f"{selection.reports:,} ± {reports_stderr(selection):,.1f}" for selection in selections
         )
         why = (
-            "the shuffler adds a number of dummies to an epoch that it tells nobody."
+            "the shuffler adds a secret number of dummies to an epoch."
             if noise
             else f"beside each a device sends {each:g} dummies on average, which nobody can tell."
         )

@@ -183,15 +183,16 @@ class TotalsByEpoch:
             why = "compared with the epoch before"
             if not earlier:
                 raise TooFewEpochs(
-                    f'metric "{every.metric.name}": no epoch before {newer.dates or "those asked"} '
-                    f"holds {every.metric.fewest:,} reports or more; name the range before, too"
+                    f'metric "{every.metric.name}": no epoch before {{newer.dates or '
+                    "'those requested'} has {every.metric.fewest:,} reports or more; name "
+                    "the range before, too"
                 )
         elif every.metric.report_on:
             return self._last_periods(every)
         else:
             over = [epoch for epoch in _large(every) if self.is_closed(every.metric, epoch)]
             newer, earlier = every.only(over[-1:]), over[:-1]
-            why = "the two newest epochs that take no more reports" + self._open(every)
+            why = "the two newest epochs that accept no more reports" + self._open(every)
         if not earlier:
             raise TooFewEpochs(self._lacking(every, newer))
         return every.only(earlier[-1:]), newer, why
@@ -201,7 +202,7 @@ class TotalsByEpoch:
         for epoch in every.epochs:
             if not self.is_closed(every.metric, epoch):
                 closes = minute(closing_time(epoch, every.metric.epoch))
-                return f"; {every.date(epoch)} takes late ones until {closes}"
+                return f"; {every.date(epoch)} accepts late reports until {closes}"
         return ""
 
     def _last_periods(self, every: EpochSelection) -> tuple[EpochSelection, EpochSelection, str]:
@@ -217,11 +218,12 @@ class TotalsByEpoch:
         ]
         if len(found) < 2:  # noqa: PLR2004 one to compare with the other
             raise TooFewEpochs(
-                f'metric "{metric.name}": a comparison takes two periods of {metric.period} that '
-                f"take no more reports and hold {metric.fewest:,} or more, and there are "
-                f"{len(found)}; wait, or name two ranges: before and after"
+                f'metric "{metric.name}": a comparison needs two periods of '
+                f"{metric.period} that accept no more reports and have {metric.fewest:,} or "
+                f"more, and there are {len(found)}; wait, or name two ranges: before and "
+                "after"
             )
-        why = f"the two newest periods of {metric.period} that take no more reports"
+        why = f"the two newest periods of {metric.period} that accept no more reports"
         return found[-2], found[-1], why + self._open(every)
 
     def _lacking(self, every: EpochSelection, newer: EpochSelection) -> str:
@@ -229,9 +231,9 @@ class TotalsByEpoch:
         metric = every.metric
         newer_text = f"and there is {newer.dates} alone" if newer.epochs else "and there is none"
         return (
-            f'metric "{metric.name}": a comparison takes two epochs that take no more reports and '
-            f"hold {metric.fewest:,} or more, {newer_text}{self._open(every)}; wait for the next, "
-            "or name two ranges: before and after"
+            f'metric "{metric.name}": a comparison needs two epochs that accept no more '
+            f"reports and have {metric.fewest:,} or more, {newer_text}{self._open(every)}; "
+            "wait for the next, or name two ranges: before and after"
         )
 
     async def closed(
@@ -262,7 +264,7 @@ class TotalsByEpoch:
                 closes = minute(closing_time(epoch, metric.epoch))
                 raise BadParameter(
                     f'metric "{metric.name}": {every.date(epoch)} has no final totals; an epoch '
-                    f"with reports has them once it takes no more, this one at {closes}"
+                    f"with reports has them once it accepts no more, this one at {closes}"
                 )
         return every.only(wanted)
 
@@ -276,8 +278,8 @@ class TotalsByEpoch:
         if selection.reports < metric.fewest:
             raise BatchTooSmall(
                 f'metric "{metric.name}": {selection.reports:,} '
-                f"report{'s' * (selection.reports != 1)} in the epochs asked, below "
-                f"its minimum batch of {metric.fewest:,}; ask for more epochs"
+                f"report{'s' * (selection.reports != 1)} in the requested epochs, below its "
+                f"minimum batch of {metric.fewest:,}; request more epochs"
                 + (f" than {selection.dates}, or wait" if selection.epochs else ", or wait")
                 + await self._deleted(metric)
             )

@@ -244,8 +244,8 @@ def _check(
     value_names = {value.value for value in answer.values}
     if not numbers and (unknown := [name for name in names if name not in value_names]):
         raise BadParameter(
-            f'metric "{metric.name}" has no value "{unknown[0][:60]}" to follow; write one of its '
-            "own, as an estimate lists them"
+            f'metric "{metric.name}" has no value "{unknown[0][:60]}" to follow; write '
+            "one of its values, as in its estimates"
         )
 
 

@@ -170,8 +170,8 @@ class Releases:
         """Release of a crowd's estimates: post-processing of its promise, recorded without cost."""
         if ask.purpose and self._collected.bundle.budget is None:
             raise BadParameter(
-                f'purpose "{ask.purpose}": the catalog has no [budget], and what leaves as a crowd '
-                "needs none; leave the purpose out"
+                f'purpose "{ask.purpose}": the catalog has no [budget], and a metric with '
+                "a crowd needs none; leave the purpose out"
             )
         if ask.purpose:
             self._known_purpose(ask)
@@ -289,8 +289,8 @@ class Releases:
         }
         if len(years) > 1:
             raise ServiceUnavailable(
-                "the clocks differ on which year it is, and so on whose budget pays; set them "
-                "right, or ask again later (docs/operate/clocks.md)"
+                "the clocks differ on the year, and so on which budget to charge; correct "
+                "them, or try again later (docs/operate/clocks.md)"
             )
         return years.pop()
 
@@ -300,9 +300,9 @@ def _refuse_former_lists(metric: Metric, selection: EpochSelection) -> None:
     former = [w.epoch for w in selection.counted if w.stream not in metric.own_streams]
     if former:
         raise BadParameter(
-            f'metric "{metric.name}": {selection.date(max(former))} holds reports of before values '
-            "were appended, and a release is of one list; name epochs in which all were asked for "
-            "all of them"
+            f'metric "{metric.name}": {selection.date(max(former))} has reports from '
+            "before values were appended, but a release is of one list; name epochs in "
+            "which all devices had the same list"
         )
 
 

@@ -64,7 +64,7 @@ class FileIndex:
         try:
             entries = self.entries()
         except TotalsUnreadable as error:
-            _log.warning("%s; the index is made anew from the files that are there", error)
+            _log.warning("%s; the index is built again from the existing files", error)
             entries = {}
         content = _encode(_joined([entries, changes]))
         own = _name(content)
@@ -86,7 +86,7 @@ class FileIndex:
         if document.get("version") != _VERSION:
             raise TotalsUnreadable(
                 f"{self._place.shown(path)}: is damaged, or of a version that this hubbub does not "
-                "read; delete it, and the aggregator or hubbub totals write makes it anew"
+                "read; delete it, and the aggregator or hubbub totals write creates it again"
             )
         return {
             Window(stream, int(epoch)): Counted(*counts) if counts else None

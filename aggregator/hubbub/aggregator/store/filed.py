@@ -92,9 +92,9 @@ class FiledStore:
         except StoreUnavailable as error:
             if not self._is_place_away:
                 _log.warning(
-                    "%s; meanwhile answers have the totals of Redis alone, and the files of "
-                    "deleted totals stay: an aggregator with --totals, or hubbub totals write, "
-                    "deletes them",
+                    "%s; meanwhile answers use only the totals in Redis, and files of "
+                    "deleted totals stay: an aggregator with --totals, or hubbub totals "
+                    "write, deletes them",
                     error,
                 )
             self._is_place_away = True

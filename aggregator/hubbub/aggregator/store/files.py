@@ -64,15 +64,15 @@ def newest_bundle(place: Place) -> Bundle:
         and entry.name.endswith(".hubbub")
     ]
     refusal = BundleRefused(
-        f"{place.name}: has no bundle of hubbub: name the folder that hubbub aggregator "
-        "--totals writes, or give its bundle with --bundle"
+        f"{place.name}: has no bundle: name the folder that hubbub aggregator --totals "
+        "writes, or give its bundle with --bundle"
     )
     for _, _, name in sorted(every, reverse=True):
         path = f"{_BUNDLES}/{name}"
         try:
             return open_bundle(place.read(path), place.shown(path))
         except BundleRefused as error:
-            _log.warning("%s; an older bundle beside it is read, if there is any", error)
+            _log.warning("%s; an older bundle beside it is used, if there is one", error)
             refusal = error
     raise refusal
 

@@ -164,8 +164,8 @@ def decode(content: bytes, own: FileName, definition: str, place: str) -> Window
     counts = (facts["reports"], facts["dummies"])
     if (facts["stream"], facts["epoch"], *counts, checksum[:_SUM_DIGITS]) != named:
         raise TotalsUnreadable(
-            f"{place}: holds the totals of {facts['stream']}:{facts['epoch']}, another window or "
-            "state than its name says; give it back its own name"
+            f"{place}: has the totals of {facts['stream']}:{facts['epoch']}, another window "
+            "or state than in its name; restore its name"
         )
     if definition and facts["definition"] != definition:
         raise TotalsUnreadable(

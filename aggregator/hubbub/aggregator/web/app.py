@@ -178,7 +178,7 @@ async def check_parameters(request: Request) -> None:
 def _unknown(name: str, names: list[str]) -> str:
     message = f"there is no parameter {name[:_LONGEST]!a} here"
     if not names:
-        return f"{message}: this path takes none; leave it out"
+        return f"{message}: this path has none; leave it out"
     near = get_close_matches(name, names, n=1)
     meant = f'; did you mean "{near[0]}"?' if near else "."
     return f"{message}{meant} There are {', '.join(names)}"

@@ -85,7 +85,7 @@ def parse(raw: bytes) -> Candidates:
         try:
             string, at = decoder.raw_decode(text, at)
         except ValueError:
-            raise _malformed(f"body.candidates.{len(strings)}", "is no text of JSON") from None
+            raise _malformed(f"body.candidates.{len(strings)}", "is not a JSON text") from None
         strings.append(string)
         between = _BETWEEN.match(text, at)
         if not between:

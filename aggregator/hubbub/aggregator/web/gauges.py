@@ -36,7 +36,7 @@ METRIC_INFO: Final = MetricDeclaration(
 METRIC_WAITING_REPORTS: Final = MetricDeclaration(
     "hubbub_metric_waiting_reports",
     "gauge",
-    "Reports that the shuffler holds; in development alone",
+    "Reports that the shuffler holds; only in development",
     ("metric",),
 )
 EPOCH: Final = MetricDeclaration(
@@ -51,7 +51,7 @@ EPOCH_REPORTS: Final = MetricDeclaration(
 ALERT: Final = MetricDeclaration(
     "hubbub_alert",
     "gauge",
-    "Whether the newest epoch that takes no more reports is one that the catalog's alert is for",
+    "Whether the catalog's alert applies to the newest epoch that accepts no more reports",
     ("metric", "when", "date"),
 )
 HONEST_P_VALUE: Final = MetricDeclaration(

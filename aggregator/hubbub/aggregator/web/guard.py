@@ -134,7 +134,7 @@ class Guard:
             is_open = scope["path"] in self._pages or scope["path"].startswith(_OPEN)
             return None if is_open else refusal
         if caller.way == "login" and scope["method"] not in _READING and not _is_ours(headers):
-            return problem(403, "OtherOrigin", "a session asks from pages of this service alone")
+            return problem(403, "OtherOrigin", "a session is only for pages of this service")
         return None
 
     def _too_many(self, asking: str) -> App | None:

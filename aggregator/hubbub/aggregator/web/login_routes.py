@@ -23,7 +23,7 @@ _SEE_OTHER: Final = 303
 _LONGEST: Final = 4000
 
 To = Annotated[str, Query(max_length=_LONGEST, description="the page to go on to")]
-Anew = Annotated[bool, Query(description="have the provider ask who it is, though it knows")]
+Anew = Annotated[bool, Query(description="make the provider ask for the user again")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,9 @@ def logging_in(access: Access, pages: Collection[str]) -> APIRouter:
     async def log_in(request: Request, to: To = "/", anew: Anew = False) -> Response:  # noqa: FBT002 of an address
         to = _own(to, pages)
         if access.login is None:
-            return problem(404, "NotServed", "nobody logs in here: --http-access names no provider")
+            return problem(
+                404, "NotServed", "this service has no login: --http-access names no provider"
+            )
         try:
             url, begun, sealed = await access.login.begin(to, anew=anew)
         except HubbubError as error:
@@ -77,7 +79,9 @@ def logging_in(access: Access, pages: Collection[str]) -> APIRouter:
     async def answered(request: Request) -> Response:
         login, parameters = access.login, dict(request.query_params)
         if login is None:
-            return problem(404, "NotServed", "nobody logs in here: --http-access names no provider")
+            return problem(
+                404, "NotServed", "this service has no login: --http-access names no provider"
+            )
         name, to = _name(parameters.get("state", "")), "/"
         try:
             begun = login.begun(request.cookies.get(name, ""), parameters.get("state", ""))

@@ -20,7 +20,10 @@ OfMetric = Annotated[
 
 MarkOf = Annotated[
     str,
-    Query(max_length=_LONGEST, description="whose mark, where several metrics have this name"),
+    Query(
+        max_length=_LONGEST,
+        description="metric of the mark, if several metrics have a mark of this name",
+    ),
 ]
 
 

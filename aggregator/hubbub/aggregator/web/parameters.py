@@ -99,7 +99,7 @@ class EstimateParameters:
         str | None,
         Query(
             max_length=_LONGEST,
-            description="one tier alone, by its epsilon; or what its devices found that discover",
+            description="only one tier, by its epsilon; or only the devices that discover strings",
         ),
     ] = None
 
@@ -146,7 +146,7 @@ class Paged:
         ),
     ] = "rank"
     find: Annotated[
-        str, Query(max_length=_LONGEST, description="values alone whose name holds this text")
+        str, Query(max_length=_LONGEST, description="only values whose name contains this text")
     ] = ""
 
     @property
@@ -169,7 +169,9 @@ class Paging:
             self._headers["link"] = f'<{url.path}?{url.query}>; rel="next"'
 
 
-_bearer = HTTPBearer(auto_error=False, description="a token of `hubbub keys token`, if asked for")
+_bearer = HTTPBearer(
+    auto_error=False, description="a token of `hubbub keys token`, if the service requires one"
+)
 
 
 Bearer = Annotated[object, Depends(_bearer)]

@@ -35,25 +35,24 @@ class Problem(BaseModel):
 
 
 _SAID: Final = {
-    400: "A parameter that the path does not have, or that is none, such as a range of epochs "
-    "outside the grammar.",
+    400: "An unknown or invalid parameter, such as a malformed range of epochs.",
     401: "No token or session, or one that is not known, not for this service, or has expired.",
-    403: "The role may not; or a page of elsewhere asks by a session.",
-    404: "No such metric, for who asks.",
+    403: "The role has no permission; or a foreign page used a session.",
+    404: "No such metric, or the caller may not see it.",
     409: "Too few reports for an answer, or a budget that is exhausted.",
     422: "Malformed.",
-    429: "Too many requests; Retry-After says when to come back.",
-    501: "A library that this takes is not installed where the service runs.",
-    503: "Redis is away, it is not sure what time it is, or too many expensive questions wait; "
-    "Retry-After says when to come back.",
+    429: "Too many requests; Retry-After gives the delay.",
+    501: "The service lacks a library for this.",
+    503: "Redis is unreachable, the time is uncertain, or too many expensive queries wait; "
+    "Retry-After gives the delay.",
 }
 # The framework's errors whose messages are for programs.
 _WRONG: Final = {
     "missing": "is missing",
     "string_type": "is no text",
     "string_too_long": "may have at most {max_length} characters",
-    "string_pattern_mismatch": "is none; as the documentation at /docs has it",
-    "int_parsing": "is no whole number",
+    "string_pattern_mismatch": "is invalid; see the documentation at /docs",
+    "int_parsing": "is not a whole number",
     "float_parsing": "is no number",
     "bool_parsing": "is neither true nor false",
     "greater_than_equal": "must be {ge} or more",
@@ -110,11 +109,11 @@ def handle_problems(app: FastAPI) -> None:
         if error.status_code == 405:  # noqa: PLR2004 method not allowed
             # The framework names the methods of one route; a path may have several.
             headers = {"allow": ", ".join(sorted(_methods(app, request)))}
-            detail = "this path is not asked by this method; /docs has all that can be asked"
+            detail = "this path does not support this method; /docs lists all requests"
         if error.status_code == 404:  # noqa: PLR2004 not found
             if "text/html" in request.headers.get("accept", ""):
                 return lost_page(request.url.path)
-            detail = "nothing is at this path; /docs has all that can be asked"
+            detail = "this path does not exist; /docs lists all requests"
         return problem(error.status_code, "NotServed", detail, headers)
 
 

@@ -75,7 +75,7 @@ Origin = Annotated[
     Query(
         max_length=300,
         pattern=r"^(https?://[A-Za-z0-9.:\[\]-]{1,260})?$",
-        description="under which the page was read, where a proxy stands before it",
+        description="address of the page, if a proxy is in front of the service",
     ),
 ]
 Anytime = Annotated[
@@ -86,8 +86,8 @@ Likely = Annotated[
     Query(
         ge=0,
         lt=1,
-        description="of strings that nobody listed, which more may be held: of those, the share "
-        "that nobody holds, at most; 0 for none",
+        description="also return likely unlisted strings; at most this share of them is reported "
+        "by nobody; 0 for none",
     ),
 ]
 FollowNumber = Annotated[

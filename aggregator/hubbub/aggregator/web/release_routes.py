@@ -26,7 +26,7 @@ class AskBody(BaseModel):
     epochs: list[Epoch] = Field(default=[], description="closed ones; none: the newest")
     dates: Text = Field(default="", description="more of them by date, as 2026-11-01..2026-11-07")
     purpose: Text = Field(
-        default="", description="of the budget; none of a metric with a central promise"
+        default="", description="purpose of the budget; none for a metric with a central promise"
     )
     by: Text
 

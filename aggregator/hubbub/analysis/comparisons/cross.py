@@ -423,7 +423,7 @@ def _named(own: Sequence[str], parts: Sequence[str], ways: int) -> tuple[str, st
                 f'"{part[:60]}" is not one of its parts: write {several} of {", ".join(own)}'
             )
         if parts.count(part) > 1:
-            both = "both parts are" if several == "two" else "a part stands twice:"
+            both = "both parts are" if several == "two" else "a part occurs twice:"
             raise BadParameter(f"{both} {part}: write {several} of {', '.join(own)}")
     free = (part for part in own if part not in parts)
     rows, columns = (part or next(free) for part in parts[:2])

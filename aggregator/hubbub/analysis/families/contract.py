@@ -51,7 +51,7 @@ def risen(estimates: Floats, stderrs: Floats, absent: Floats, reports: int) -> F
     return np.divide(more, true_counts, out=np.zeros_like(more), where=true_counts > 0)
 
 
-NO_SUMS: Final = "estimates of strings, sets and parts are no sums over reports"
+NO_SUMS: Final = "estimates of strings, sets and parts are not sums over reports"
 """Why intervals of such estimates hold at one look alone."""
 
 

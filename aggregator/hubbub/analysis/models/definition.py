@@ -62,7 +62,7 @@ class Model:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise BadParameter(f'kind "{self.kind}" of a model is none of {", ".join(KINDS)}')
+            raise BadParameter(f'kind "{self.kind}" of a model is not one of {", ".join(KINDS)}')
         if not MIN_EPSILON <= self.epsilon <= MAX_EPSILON:
             raise BadParameter(
                 f"epsilon {self.epsilon} is outside [{MIN_EPSILON}, {MAX_EPSILON}] nats"

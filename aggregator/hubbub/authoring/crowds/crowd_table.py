@@ -30,7 +30,7 @@ _DUMMIES: Final = ("dummies", "dummies_each", "dummies_scale", "dummies_shift")
 NO_DUMMIES: Final[Mapping[str, Any]] = dict.fromkeys(_DUMMIES, 0)
 """Of a promise: without any."""
 _OF_EACH: Final = (
-    "are worked out for epochs that each keep a promise of their own; write how many beside "
+    "are only computed for epochs with separate promises; write a number beside "
     "central_period, or leave dummies out"
 )
 

@@ -281,7 +281,7 @@ def _problem_with_own(mechanism: str, field: CatalogField, table: Mapping[str, A
         return f"{mechanism} needs this number; add it"
     if not is_number(table[field.name]):
         measured = kind_named(table.get("kind")).MEASURED
-        hint = "; what it is measured in is said by unit" if measured else ""
+        hint = "; unit gives its unit" if measured else ""
         return f"must be a number, without quotes{hint}"
     return field.problem(table[field.name])
 

@@ -238,8 +238,8 @@ def _policies(
     if released := [metric.name for metric in metrics.values() if metric.release]:
         wrong(
             "budget",
-            f"{', '.join(released)} may be released, and nothing says how much in all; "
-            "add a [budget] table",
+            f"{', '.join(released)} may be released, but without any limit in all; add a "
+            "[budget] table",
         )
     return None
 

@@ -69,7 +69,7 @@ def ratios_are_within_the_claim(
 ) -> None:
     """The same for given distributions of payloads, one for each value."""
     same = all(row.keys() == law[0].keys() for row in law)
-    hold(same, "a payload only some values can send tells them apart")
+    hold(same, "a payload that only some values can send distinguishes them")
     loss = log_at_least(_worst_ratio(law))
     claim = mechanism.privacy_loss()
     hold(loss <= claim * (1 + 2**-49), f"a report loses {loss:.6g} nats, above {claim:.6g}")
@@ -100,7 +100,7 @@ def variance_is_the_variance(mechanism: AnyMechanism) -> None:
             truth = float(true)
             claimed = (mechanism.variance(truth, 1) + truth**2) / groups - (truth / groups) ** 2
             right = math.isclose(square - mean * mean, claimed, rel_tol=CLOSE, abs_tol=CLOSE)
-            hold(right, "the variance is not what the formula says")
+            hold(right, "the variance differs from the formula")
 
 
 def likelihood_is_the_chance_up_to_a_factor(mechanism: AnyMechanism) -> None:
@@ -142,7 +142,7 @@ def permanent_response_bounds_every_report(mechanism: AnyMechanism) -> None:
         distribution(lambda coins, v=value: _permanent(mechanism, v, coins))  # type: ignore[misc]
         for value in mechanism.probes()
     ]
-    hold(all(row.keys() == rows[0].keys() for row in rows), "permanent bits tell values apart")
+    hold(all(row.keys() == rows[0].keys() for row in rows), "permanent bits distinguish values")
     worst = log_at_least(_worst_ratio(rows))
     claim = mechanism.permanent_loss()
     hold(worst <= claim * (1 + 2**-49), f"all reports lose {worst:.6g} nats, above {claim:.6g}")

@@ -54,7 +54,7 @@ def cosigned_at(note: str, witness: NoteKey) -> int:
 def _time(signed: bytes, text: str, witness: NoteKey) -> int:
     at = int.from_bytes(signed[:_TIME_BYTES], "big")
     if len(signed) != _TIME_BYTES + _SIGNATURE_BYTES or at > _LAST_SECOND:
-        raise BadParameter(f"the signature of {witness.name} is no cosignature/v1")
+        raise BadParameter(f"the signature of {witness.name} is not of type cosignature/v1")
     refuse_unfit(signed[_TIME_BYTES:], _message(text, at), witness)
     return at
 

@@ -49,7 +49,7 @@ class ReadLog:
         """The content of an entry. Raises LogBroken if it is missing or differs."""
         raw = self.fetch(content_path(entry.digest))
         if hashlib.sha256(raw).hexdigest() != entry.digest:
-            raise LogBroken(f"{content_path(entry.digest)}: is not what was logged")
+            raise LogBroken(f"{content_path(entry.digest)}: differs from what was logged")
         return raw
 
     def refuse_other(self, size: int, root: bytes, whose: str) -> None:

@@ -73,8 +73,8 @@ def refuse_lost_log(folder: Path, previous: Bundle | None) -> None:
 def _refuse_lost(folder: Path, key: NoteKey, checkpoint: Checkpoint, whose: str) -> None:
     if not (folder / CHECKPOINT).exists():
         raise LogBroken(
-            f"{folder}: the log is not there, and devices take no other; put back what is served, "
-            "or say where it is: --log"
+            f"{folder}: the log is missing, and devices accept no other; restore the served "
+            "files, or give their place: --log"
         )
     read_log(folder_fetch(folder), key).refuse_other(checkpoint.size, checkpoint.root, whose)
 

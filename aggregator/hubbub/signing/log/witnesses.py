@@ -87,8 +87,7 @@ def _refuse_shrunk(
     read_now.refuse_other(checkpoint.size, checkpoint.root, str(state))
     if at > now:
         raise BadParameter(
-            f"{state}: was cosigned later than this machine's clock says it is, "
-            f"{_utc(now)}; set the clock right"
+            f"{state}: was cosigned later than this machine's clock, {_utc(now)}; correct the clock"
         )
 
 
@@ -169,7 +168,9 @@ def _read_witness(folder: Path) -> tuple[NoteKey, Ed25519PrivateKey]:
             f"{path}: {error}; put it back as hubbub keys witness made it"
         ) from error
     if own != witness_key(own.name, key):
-        raise KeysUnusable(f"{path}: is not of the key beside it; put back what was made with it")
+        raise KeysUnusable(
+            f"{path}: does not belong to the key beside it; restore the file of that key"
+        )
     return own, key
 
 
@@ -196,7 +197,7 @@ def _cosigned_before(
     try:
         return checkpoint, cosigned_at(checkpoint.note, own)
     except BadParameter as error:
-        raise BadParameter(f"{state}: {error}; put back what was cosigned last") from error
+        raise BadParameter(f"{state}: {error}; restore the last cosigned state") from error
 
 
 def _read_checkpoint(

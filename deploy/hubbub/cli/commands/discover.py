@@ -101,9 +101,9 @@ def _write(path: Path, estimates: Mapping[str, Any], *, append: bool) -> None:
     lines = [name for name in whole if name and name.splitlines() == [name]]
     if not lines:
         raise BadParameter(
-            f"--as-candidates {path}: no string was found whole, so nothing was written; ask for "
-            "more epochs; "
-            "where only beginnings are found, raise `bits`, or list them in `beginnings`"
+            f"--as-candidates {path}: no string was found whole, so nothing was written; "
+            "request more epochs; where only beginnings are found, raise `bits`, or list "
+            "them in `beginnings`"
         )
     before = read_candidates(path) if append and path.exists() else []
     new = [line for line in lines if line not in before]

@@ -161,7 +161,7 @@ def _draft(kind: str, figures: Any) -> MetricDraft:  # noqa: PLR0911 one for eac
 
 def _size(number: float, least: int) -> int:
     if not float(number).is_integer():
-        raise BadParameter(f"{number:g} is no whole number")
+        raise BadParameter(f"{number:g} is not a whole number")
     if not least <= number <= _MAX_VALUES:  # as many as a bundle may list
         raise BadParameter(f"{number:,.0f} values are outside [{least}, {_MAX_VALUES:,}]")
     return int(number)

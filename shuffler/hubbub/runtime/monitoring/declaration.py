@@ -58,12 +58,12 @@ REDIS_MEMORY_RATIO: Final = MetricDeclaration(
 CLOCK_APART_SECONDS: Final = MetricDeclaration(
     "hubbub_clock_apart_seconds",
     "gauge",
-    "How far the clocks of this machine and of Redis are apart",
+    "Difference between the clocks of this machine and of Redis",
 )
 BUILD_INFO: Final = MetricDeclaration(
     "hubbub_build_info",
     "gauge",
-    "1: which version this process is, and of which Python",
+    "1; labels: version of this process, and of Python",
     ("version", "python"),
 )
 CERTIFICATE_DAYS_LEFT: Final = MetricDeclaration(

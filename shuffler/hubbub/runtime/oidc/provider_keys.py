@@ -53,7 +53,7 @@ class _Document(Generic[_T]):
         self._fetching = asyncio.Lock()
         self._value: _T | None = None
         self._fetched = self._tried = float("-inf")
-        self._error = ServiceUnavailable("the provider was not asked yet")
+        self._error = ServiceUnavailable("the provider has not been queried yet")
 
     async def value(self, max_age_seconds: float) -> _T:
         """The document, fetched again if older than `max_age_seconds`; else the cached one.
@@ -180,7 +180,7 @@ class ProviderKeys:
         except _FAULTS as error:
             raise self.down(error) from error
         if not isinstance(document, dict):
-            raise ServiceUnavailable(f"the provider's answer at {url} is none")
+            raise ServiceUnavailable(f"the provider's answer at {url} is invalid")
         return document
 
     def calling(self, url: str) -> dict[str, Any]:
@@ -208,4 +208,4 @@ def check_address(name: str, url: object) -> None:
     except ValueError:
         parts = urlsplit("")
     if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.netloc)):
-        raise ServiceUnavailable(f"the provider's {name} is no https address")
+        raise ServiceUnavailable(f"the provider's {name} is not an https address")

@@ -49,7 +49,7 @@ def opened(token: str, keys: KeySet, algorithms: Sequence[str]) -> tuple[Claims,
     jwt_object = jwt.decode(token, keys, registry=registry)
     kind = jwt_object.header.get("typ", "")
     if not isinstance(kind, str) or kind.lower() not in _TYPES:
-        raise AccessRefused("the token is of a kind that lets nobody in")
+        raise AccessRefused("the token's type is not accepted")
     return jwt_object.claims, jwt_object.header
 
 
@@ -78,18 +78,19 @@ def _wrong(claim: str, claims: Claims, audiences: Sequence[str], now: float) -> 
         audience = claims["aud"]
         audience_text = audience if isinstance(audience, str) else ", ".join(map(str, audience))
         return (
-            f'the token is for another audience, "{short(audience_text)}"; have the provider make '
-            f'it for "{" or ".join(audiences)}", or tell this service of that audience'
+            f'the token is for another audience, "{short(audience_text)}"; configure the '
+            f'provider to issue it for "{" or ".join(audiences)}", or add that audience '
+            "to this service"
         )
     if claim == "iss":
-        return "the token is of another issuer than this service was told of"
+        return "the token's issuer is not the one of this service"
     if claim in {"iat", "nbf"} and isinstance(claims[claim], int | float):
         ahead = float(claims[claim]) - now
         return (
             f"the token is of a moment {ahead:,.0f} seconds from now: set the clocks of this "
             "machine and of the provider right"
         )
-    return f'the token\'s "{claim}" is none'
+    return f'the token\'s "{claim}" is invalid'
 
 
 def short(text: str) -> str:

@@ -172,7 +172,7 @@ def _check_url(url: str) -> None:
             )
         if any(name.startswith(how) and parts.scheme not in of for how, of in _SCHEMES.items()):
             raise StoreUnavailable(
-                f"the Redis URL's option {name} says nothing for {parts.scheme}://; {_REMEDY}"
+                f"the Redis URL's option {name} has no meaning for {parts.scheme}://; {_REMEDY}"
             )
         if not _OPTIONS[name].fullmatch(value):
             raise StoreUnavailable(f"the Redis URL's option {name} is not understood; {_REMEDY}")
@@ -190,8 +190,8 @@ def _check(info: Mapping[str, Any], url_text: str) -> None:
         )
     if not int(info.get("aof_enabled", 0)):
         _log.warning(
-            "Redis at %s keeps no append-only file: what it holds is lost when it ends, though it "
-            "was acknowledged; set appendonly yes, and appendfsync always or everysec",
+            "Redis at %s keeps no append-only file: acknowledged reports are lost when it "
+            "ends; set appendonly yes, and appendfsync always or everysec",
             url_text,
         )
     elif info.get("aof_last_write_status", "ok") != "ok":
@@ -220,8 +220,8 @@ def trusting_redis(options: Mapping[str, Any]) -> dict[str, Any]:
     chosen["ssl_ca_data"] = authorities_of(_ROLE, pem_text)
     if not chosen["ssl_ca_data"]:
         raise StoreUnavailable(
-            f"ssl_ca_certs={path} of the Redis URL has no authority of Redis; give the ca.pem of: "
-            "hubbub keys tls"
+            f"ssl_ca_certs={path} of the Redis URL does not contain Redis' authority; give "
+            "the ca.pem of: hubbub keys tls"
         )
     return chosen
 
