@@ -103,7 +103,7 @@ def test_crosses_breakdowns_percentiles_and_the_list_of_metrics_are_answered_too
         filed.estimates("themes")
     with pytest.raises(UnknownList):
         filed.estimates("homepage", lists=["mine"])
-    with pytest.raises(BatchTooSmall, match="0 reports in the epochs asked"):
+    with pytest.raises(BatchTooSmall, match="0 reports in the requested epochs"):
         filed.estimates("theme", epochs=epoch_date(home.today, DAY))
 
 

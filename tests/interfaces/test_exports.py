@@ -265,7 +265,7 @@ def test_a_webhook_that_drips_is_given_up_and_called_again(scheme: str, answer: 
 
 
 def test_a_webhook_has_an_address() -> None:
-    with pytest.raises(BadParameter, match="--webhook takes an address"):
+    with pytest.raises(BadParameter, match="--webhook must be an address"):
         Webhook("file:///etc/passwd", b"", MemoryDeliveryLog())
 
 

@@ -106,7 +106,7 @@ def test_a_collector_receives_the_estimates_of_every_closed_epoch_once(tmp_path:
 
 
 def test_an_address_of_no_collector_is_refused() -> None:
-    with pytest.raises(BadParameter, match="--otlp takes an address"):
+    with pytest.raises(BadParameter, match="--otlp must be an address"):
         Collector("nowhere", MemoryDeliveryLog())
 
 

@@ -374,7 +374,7 @@ def test_only_final_totals_of_enough_people_are_released(signed: Signed) -> None
         for epoch, people in ((today - 40, 200), (today - 30, 50), (today, 300)):
             commit = _fill(metric, ["Masters"] * people)
             await store.add(Window("education_1", epoch), commit)
-        with pytest.raises(BatchTooSmall, match="50 reports in the epochs asked"):
+        with pytest.raises(BatchTooSmall, match="50 reports in the requested epochs"):
             await releases.release(ask)
         with pytest.raises(BadParameter, match=f"{epoch_date(today, DAY)} has no final totals"):
             await releases.release(replace(ask, epochs=(today,)))

@@ -240,7 +240,7 @@ def test_nothing_running_and_wrong_addresses_are_said(hubbub: Hubbub) -> None:
     _fails(hubbub("status", "--url", "127.0.0.1:9"), "write http://HOST:PORT/")
     elsewhere = ("--url", "http://example.org:9")
     token = {"HUBBUB_TOKEN": "hubbub_0"}
-    _fails(hubbub("status", *elsewhere, **token), "would go to example.org in the clear")
+    _fails(hubbub("status", *elsewhere, **token), "would be sent to example.org unencrypted")
     _fails(
         hubbub("query", "theme", "--url", "https://127.0.0.1:9", "--authority", "nowhere.pem"),
         "nowhere.pem: cannot be read",

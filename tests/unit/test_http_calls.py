@@ -88,7 +88,7 @@ def test_a_body_that_is_cut_off_is_refused() -> None:
 
 
 def test_what_is_no_http_is_an_error_of_the_system() -> None:
-    with _server(b"SSH-2.0-OpenSSH_9.2\r\n") as url, pytest.raises(OSError, match="no HTTP"):
+    with _server(b"SSH-2.0-OpenSSH_9.2\r\n") as url, pytest.raises(OSError, match="not HTTP"):
         _answer(url)
 
 

@@ -288,7 +288,7 @@ def test_a_crowd_that_chose_goes_on_once_its_choice_is_written(installation: Ins
 def test_parts_and_sets_say_why_they_do_not_grow(installation: Installation) -> None:
     rest = 'kind = "set"\nmost = 2'
     installation.build(THREE, "privset", rest)
-    with pytest.raises(BundleRefused, match="appended to plain lists alone, not to sets"):
+    with pytest.raises(BundleRefused, match="appended to plain lists, not to sets"):
         installation.build(FOUR, "privset", rest)
     with pytest.raises(BundleRefused) as refused:  # the same values, and another mechanism
         installation.build(THREE)

@@ -275,7 +275,7 @@ def test_of_fewer_than_its_crowd_nobody_is_told_anything(tmp_path: Path) -> None
             )
             await store.add(Window("theme", 7), commit)
             engine = QueryEngine(bundle, store, clock=lambda: 10.0**9)
-            with pytest.raises(BatchTooSmall, match=f"{reports} reports? in the epochs asked"):
+            with pytest.raises(BatchTooSmall, match=f"{reports} reports? in the requested epochs"):
                 await engine.estimate("theme", EstimateQuery(range=EpochRange(epochs="all")))
 
     asyncio.run(body())

@@ -63,6 +63,6 @@ def test_what_is_no_url_is_said_in_one_line_without_the_password(
 )
 def test_an_option_of_another_scheme_is_refused_in_words(url: str) -> None:
     with pytest.raises(
-        StoreUnavailable, match=r"option \w+ says nothing for (redis|unix)://; write"
+        StoreUnavailable, match=r"option \w+ has no meaning for (redis|unix)://; write"
     ):
         asyncio.run(connect_redis(url))
