@@ -86,3 +86,28 @@ def test_another_machine_is_loaded_only_when_that_is_said(
     signed = make_signed(tmp_path, text, start=int(time.time()) // DAY * DAY)
     assert main(["load", "--bundle", str(signed.path)]) == 2
     assert "reports.example.org:443, is not on this machine" in capsys.readouterr().err
+
+
+def test_metrics_that_are_not_reported_at_each_call_are_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    use = (
+        CATALOG.partition("[metrics.theme]")[0]
+        + """
+[metrics.use]
+description = "Active devices"
+owner = "owner@example.org"
+expires = 2099-01-01
+epoch = "day"
+kind = "activity"
+mechanism = "grr"
+epsilon = 1.0
+min_batch = 20
+limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
+"""
+    )
+    load = ["load", "--bundle", str(make_signed(tmp_path, use, start=20_000 * DAY).path)]
+    assert main([*load, "--metric", "use"]) == 2
+    assert 'a device reports kind = "activity" once an epoch' in capsys.readouterr().err
+    assert main(load) == 2
+    assert "has no metric that a device reports at each call" in capsys.readouterr().err

@@ -1,10 +1,12 @@
 """`hubbub load`: many devices at once, to see what an installation bears."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from hubbub.bundles import Bundle, read_bundle
+from hubbub.catalog.values.past_kind import PastKind
 from hubbub.cli.terminal.output import say, say_json, table
 from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter
@@ -32,7 +34,7 @@ class LoadOptions:
     home: Path = option("folder of `hubbub up` (%(default)s)", default=Path(".hubbub"))
     bundle: Path | None = option("bundle that devices have (app.hubbub of --home)")
     metrics: tuple[str, ...] = option(
-        "metric that devices report (repeat; without it all metrics)",
+        "metric that devices report (repeat; without it all that are reported at each call)",
         name="--metric",
         metavar="METRIC",
     )
@@ -74,7 +76,7 @@ def _run(options: LoadOptions) -> int:
             f"the shuffler, {shuffler}, is not on this machine; if you are allowed to load it, "
             "add --other-machine"
         )
-    metrics = tuple(options.metrics or bundle.metrics)
+    metrics = _metrics(bundle, options.metrics)
     _check_limits(bundle, metrics, options)
     load = Load(
         bundle=path,
@@ -95,6 +97,31 @@ def _run(options: LoadOptions) -> int:
     else:
         _show(figures)
     return 0 if figures["acknowledged"] == figures["asked"] else 1
+
+
+def _metrics(bundle: Bundle, names: Sequence[str]) -> tuple[str, ...]:
+    """The named metrics, or all that a device reports at once.
+
+    Raises:
+        BadParameter: there is none; or one whose reports a device computes from its past.
+        UnknownMetric: the bundle has none of such a name.
+    """
+    from_past = [
+        name for name, own in bundle.metrics.items() if isinstance(own.value_kind, PastKind)
+    ]
+    for name in names:
+        if (metric := bundle.metric(name)).name in from_past:
+            raise BadParameter(
+                f'--metric {name}: a device reports kind = "{metric.kind}" once an epoch, from '
+                "what it remembers, and not at each call; name a metric of another kind"
+            )
+    metrics = tuple(names or (name for name in bundle.metrics if name not in from_past))
+    if not metrics:
+        raise BadParameter(
+            "the bundle has no metric that a device reports at each call: add one of another kind "
+            "than funnel, rate, activity and retention"
+        )
+    return metrics
 
 
 def _check_limits(bundle: Bundle, metrics: tuple[str, ...], options: LoadOptions) -> None:
