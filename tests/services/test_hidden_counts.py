@@ -28,7 +28,7 @@ from hubbub.shuffler.grpc_door import OperatorService
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shown_counts import ShownCounts, what_left
 from hubbub.shuffler.streams import Stream, StreamTable, read_stream_table
-from hubbub.wire.v1.services_pb2 import StatusRequest
+from hubbub.wire.v1.services_pb2 import StatusRequest, WindowStatus
 from tests.conftest import CatalogFiles
 from tests.support import tearing
 from tests.support.mixing import (
@@ -373,3 +373,14 @@ def test_what_has_left_is_shown_by_batches_and_balances(table: StreamTable) -> N
     assert counts == {gone: {**terms[gone], "acknowledged": 65, "pooled": 0}}, (
         "of a new one nothing"
     )
+
+
+def test_of_a_crowd_that_leaves_in_parts_no_term_is_below_zero(table: StreamTable) -> None:
+    """The mean of all dummies may be more than what left so far, dummies and reports."""
+    window = Window("theme", 3)
+    noise = CountNoise(3 << 31, 20)
+    stream = replace(table.streams["theme"], noise=None, value_noise=noise, values=5)
+    terms = {"acknowledged": 900, "dummies": 0, "pooled": 840, "in_flight": 60, "withheld": 0}
+    shown = what_left({window: terms}, {"theme": stream}, {window})[window]
+    assert shown == {**terms, "acknowledged": 0, "dummies": 60, "pooled": 0}
+    WindowStatus(stream=window.stream, epoch=window.epoch, terms=shown)

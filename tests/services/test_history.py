@@ -3,8 +3,10 @@
 import asyncio
 import secrets
 import sys
+from collections import Counter
 from dataclasses import replace
 from math import sqrt
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +15,12 @@ import pytest
 
 from hubbub.aggregator.store.contract import Commit, Outcome, WindowTotals
 from hubbub.aggregator.store.redis import RedisStore
+from hubbub.authoring.crowds.dummy_counts import expected_dummies, number_variance
 from hubbub.bundles import Bundle
 from hubbub.catalog import epoch_at
+from hubbub.catalog.crowds.noise_dummies import value_noise
 from hubbub.cli.commands import demo
 from hubbub.cli.commands.demo import people
-from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.demonstration.history import DAYS, Day, days_before, drawn_notice, write_history
 from hubbub.cli.demonstration.questions import answers_of, demo_questions
 from hubbub.cli.main import main
@@ -28,42 +31,52 @@ from hubbub.shuffler.pool import Pool
 from tests.support.moment import now
 
 PEOPLE = 2000
+OF_LISTS = ("occupation", "education_by_work_crowd")
 # Two-sided, of some 8,000 numbers together, below one in a million.
 SIGMAS = 6.8
 
 
 @pytest.fixture(scope="module")
-def days() -> list[Day]:
-    catalog = demo_catalog()
-    bundle = Bundle(
-        metrics=catalog.metrics, keys=(), shuffler=catalog.shuffler, roots=None, history={}
-    )
-    return days_before(bundle, people(PEOPLE), epoch_at(now(), "day"), seed=7)
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    catalog = demo_questions(tmp_path_factory.mktemp("questions"), PEOPLE)
+    metrics, shuffler = catalog.metrics, catalog.shuffler
+    return Bundle(metrics=metrics, keys=(), shuffler=shuffler, roots=None, history={})
+
+
+@pytest.fixture(scope="module")
+def days(bundle: Bundle) -> list[Day]:
+    everyone = answers_of(people(PEOPLE))
+    return days_before(bundle, everyone, epoch_at(now(), "day"), seed=7)
 
 
 def test_every_day_before_today_is_there_and_estimates_what_it_was_drawn_from(
-    days: list[Day],
+    days: list[Day], bundle: Bundle
 ) -> None:
-    today, metrics = epoch_at(now(), "day"), demo_catalog().metrics
+    today, metrics = epoch_at(now(), "day"), bundle.metrics
     assert {day.window for day in days} == {
         Window(name, today - ago) for name in metrics for ago in range(1, DAYS + 1)
     }
     # Who is drawn has anybody's value; a Bachelor's degree a fifth more rarely at most.
-    occupations = [person["occupation"] for person in people(PEOPLE)]
+    held = {name: Counter(map(itemgetter(name), answers_of(people(PEOPLE)))) for name in OF_LISTS}
+    assert [value_noise(metrics[name]) is not None for name in OF_LISTS] == [False, True]
     for day in days:
-        number = day.totals.counted
-        assert number in {PEOPLE, round(0.9 * PEOPLE)}
+        metric = metrics[day.window.stream]
+        off = SIGMAS * sqrt(number_variance(metric, PEOPLE))
+        number = min((PEOPLE, 0.9 * PEOPLE), key=lambda number: abs(day.totals.counted - number))
+        assert abs(day.totals.counted - number) <= off
         assert epoch_at(day.totals.at, "day") == day.window.epoch
-        assert day.totals.batch_reports == 1000
-        if day.window.stream != "occupation":
+        assert day.totals.batch_reports == (day.totals.counted if metric.central else 1000)
+        assert day.totals.dummies == expected_dummies(metric)
+        if metric.name not in OF_LISTS:
             continue
-        metric = metrics["occupation"]
-        estimates = metric.randomizer.estimate(day.totals.totals)
+        mechanism: Any = metric.randomizer
+        noise, channel = value_noise(metric), mechanism.channel
+        dummies = noise.variance / float(channel.p - channel.q) ** 2 if noise else 0.0
+        estimates = mechanism.estimate(day.totals.totals)
         for value, estimate in zip(metric.values or (), estimates.values, strict=True):
-            expected = number * occupations.count(value) / PEOPLE
-            lies = metric.randomizer.variance(expected, number)
-            drift = 0.2 * number * occupations.count(value) / PEOPLE
-            assert abs(estimate - expected) <= SIGMAS * sqrt(lies + expected) + drift
+            expected = number * held[metric.name][value] / PEOPLE
+            variance = mechanism.variance(expected, number) + dummies + expected
+            assert abs(estimate - expected) <= SIGMAS * sqrt(variance) + 0.2 * expected + off
 
 
 def test_the_past_is_kept_as_totals_are_and_the_law_balances(
@@ -82,13 +95,14 @@ def test_the_past_is_kept_as_totals_are_and_the_law_balances(
         all_totals = await store.read([entry.window for entry in named])
         for entry, totals in zip(named, all_totals, strict=True):
             assert totals.cells.tolist() == entry.totals.cells.tolist()
-            for part in ("counted", "batch_reports", "at"):
+            for part in ("counted", "batch_reports", "at", "dummies"):
                 assert getattr(totals, part) == getattr(entry.totals, part)
         own, before = await store.report_counts(), await pool.report_counts()
         for entry in named:
             terms = sum_terms([own[entry.window], before[entry.window]])
             assert balances(terms)
-            assert terms["acknowledged"] == terms["counted"] == entry.totals.counted
+            assert terms["acknowledged"] == entry.totals.counted
+            assert terms["dummies"] == entry.totals.dummies
         window = named[0].window
         with pytest.raises(BadParameter, match="already has totals"):
             await store.restore(window, named[0].totals)

@@ -262,17 +262,17 @@ class Pool:
         """The windows with several shards, each with their number."""
         return self._told.shards(await self._server.ask("SMEMBERS", "shuffler:shards"))
 
-    async def restore(self, acknowledged: Mapping[Window, int]) -> None:
-        """Sets counters of windows that are over and fully delivered, from the numbers of reports.
+    async def restore(self, arrived: Mapping[Window, tuple[int, int]]) -> None:
+        """Sets counters of windows that are over and fully delivered: of reports and of dummies.
 
         Windows that have counters keep theirs.
         """
-        for window, reports in acknowledged.items():
+        for window, (reports, dummies) in arrived.items():
             law = window.key("shuffler:law")
-            await self._server.durable(
-                [("HSETNX", law, "acknowledged", reports), ("EXPIRE", law, _KEEP_SECONDS)]
-            )
-        names = [window.name for window in acknowledged]
+            counters = [("acknowledged", reports), ("dummies:restored", dummies)]
+            sets = [("HSETNX", law, *counter) for counter in counters]
+            await self._server.durable([*sets, ("EXPIRE", law, _KEEP_SECONDS)])
+        names = [window.name for window in arrived]
         if names:
             await self._server.durable([("SADD", "shuffler:over", *names)])
 

@@ -75,7 +75,8 @@ def what_left(
         if window in hidden:
             departures, withheld = departures - withheld, 0
             stream = streams.get(window.stream)
-            dummies = stream.expected_dummies if stream else 0
+            # While a crowd leaves shard by shard, fewer than all its dummies may have left.
+            dummies = min(stream.expected_dummies, departures) if stream else 0
         if departures > 0:
             counts[window] = {
                 "acknowledged": departures - dummies,

@@ -8,7 +8,7 @@ things about them are made up, to be found: see `STORY`.
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 import numpy as np
@@ -24,6 +24,7 @@ from hubbub.epochs import epoch_date
 from hubbub.runtime import connect_redis
 from hubbub.shuffler.pool import Pool
 from hubbub.simulation.devices import Person
+from hubbub.simulation.rehearsal import as_window
 
 DAYS: Final = 13
 """How many are drawn."""
@@ -70,21 +71,24 @@ class _Held:
         )
         return cls(metric, names.tolist(), [metric.code(values[at]) for at in firsts], places)
 
-    def day(self, people: Counts, moved: int, epoch: int, chance: np.random.Generator) -> Day:
-        """Draws the totals of these people; the first `moved` people have the value `_HOMEPAGE`."""
+    def day(
+        self, people: Counts, moved: int, epoch: int, chance: np.random.Generator
+    ) -> Day | None:
+        """Draws the totals of these people; the first `moved` people have the value `_HOMEPAGE`.
+
+        None if they are too few for the metric's crowd.
+        """
         metric, places = self.metric, self.places[people]
         if metric.name == "homepage" and _HOMEPAGE in self.names:
             places[:moved] = self.names.index(_HOMEPAGE)
         counts = np.bincount(places, minlength=len(self.names)).tolist()
-        totals = draw(metric.randomizer, self.codes, counts, chance)
+        totals = as_window(metric, draw(metric.randomizer, self.codes, counts, chance), chance)
+        if totals is None:  # too few for a crowd
+            return None
         # A crowd leaves as a whole; other streams in the smallest batches.
-        batch = totals.reports if metric.central else min(metric.min_batch, totals.reports)
+        batch = totals.counted if metric.central else min(metric.min_batch, totals.counted)
         over = int(epoch_start(epoch + 1, metric.epoch)) - 1
-        cells = np.array(totals.cells, dtype=np.int64)
-        return Day(
-            Window(metric.name, epoch),
-            WindowTotals(cells=cells, counted=totals.reports, batch_reports=batch, at=over),
-        )
+        return Day(Window(metric.name, epoch), replace(totals, batch_reports=batch, at=over))
 
 
 def days_before(
@@ -105,7 +109,8 @@ def days_before(
         weights = np.where(degrees, 1 - _FEWER * ago / DAYS, 1.0)
         people = chance.choice(len(everyone), size=number, p=weights / weights.sum())
         moved = int(chance.binomial(number, _MOVED)) if ago >= CHANGED_DAYS_AGO else 0
-        days += [metric.day(people, moved, today - ago, chance) for metric in metrics]
+        drawn = (metric.day(people, moved, today - ago, chance) for metric in metrics)
+        days += [day for day in drawn if day]
     return days
 
 
@@ -127,7 +132,9 @@ def write_history(days: Sequence[Day], aggregator_redis: str, shuffler_redis: st
         counters = await connect_redis(shuffler_redis)
         try:
             # The shuffler's counters first: the aggregator must not count unsent reports.
-            await Pool(counters).restore({day.window: day.totals.counted for day in days})
+            await Pool(counters).restore(
+                {day.window: (day.totals.counted, day.totals.dummies) for day in days}
+            )
             store = RedisStore(totals)
             for day in days:
                 await store.restore(day.window, day.totals)
