@@ -27,6 +27,7 @@ Sources: Murakami, Sei, Eriguchi (IEEE S&P 2025), section 4, for dummies without
 hubbub's own, proven above; tests enumerate small epochs.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import exp
@@ -48,8 +49,8 @@ _BLOCKS: Final = 96
 _MOST: Final = 6_000_000
 # Where so many draws are each gone through, and how many chords there are of more.
 _FEW: Final = 6
-_CHORDS: Final = 8
-_FAR: Final = 6.0
+_CHORDS: Final = 13
+_FAR: Final = 12.0
 
 _Seen = tuple[Floats, Floats, Floats]
 """Of all (x, y) the chances of v and of w without a third value, and N."""
@@ -134,24 +135,34 @@ def _thirds(noise: CountNoise, number: int) -> tuple[tuple[float, float], ...]:
     """Some g, with weights whose sum of a convex function is at least its mean over all g."""
     if number == 0:
         return ((0.0, 1.0),)
+    # A value that nobody names adds nothing to g; the others are as likely as ever. Where there may
+    # be two such values, g is 0 at worst.
+    none = number * float(law_of(noise)[0])
+    return (
+        *_chords(noise, number, number),
+        *((g, none * weight) for g, weight in _chords(noise, number - 1, number)),
+        (0.0, none**2 / 2),
+    )
+
+
+def _chords(noise: CountNoise, drawn: int, number: int) -> Iterator[tuple[float, float]]:
+    """Yields some g, and weights, if `drawn` of the `number` values add to g."""
     law = law_of(noise)
     up = float((law[: noise.reach] / law[1 : noise.reach + 1]).min())
     down = float((law[noise.reach : -1] / law[noise.reach + 1 :]).min())
-    # A number that nobody has tells that no report names the value: g of all is 0 then, at worst.
-    none = min(1.0, number * float(law[0]))
     chance = float(law[noise.reach + 1 :].sum())
-    counts = likely(number, chance, float(law[0]) / 4)
-    g = (counts * down + (number - counts) * up) / number
-    chances = pmf(counts, number, chance)
+    counts = likely(drawn, chance, float(law[0]) / 4)
+    g = (counts * down + (drawn - counts) * up) / number
+    chances = pmf(counts, drawn, chance)
     nodes = g
-    if number > _FEW:
+    if drawn > _FEW:
         mean = float(g @ chances)
         spread = float(np.sqrt(chances @ (g - mean) ** 2))
         inner = mean + spread * np.linspace(-_FAR / 2, _FAR / 2, _CHORDS - 1)
         nodes = np.unique(np.clip([g[0], *inner, g[-1]], g[0], g[-1]))
     weights = [float(chances @ np.interp(g, nodes, unit)) for unit in np.eye(len(nodes))]
-    left_out = max(0.0, 1 - sum(weights))
-    return ((0.0, none + left_out), *zip(nodes.tolist(), weights, strict=True))
+    yield 0.0, max(0.0, 1 - sum(weights))
+    yield from zip(nodes.tolist(), weights, strict=True)
 
 
 def _of_many(crowd: ShuffledEpoch, noise: CountNoise, cut: float) -> tuple[_Seen, ...]:
