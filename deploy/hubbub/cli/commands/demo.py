@@ -11,9 +11,11 @@ import time
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from itertools import accumulate, islice
+from math import sqrt
 from pathlib import Path
 from typing import Any, Final
 
+from hubbub.authoring.crowds.dummy_counts import number_variance
 from hubbub.catalog import EPOCH_SECONDS, epoch_at
 from hubbub.cli.commands.up import until_interrupted
 from hubbub.cli.demonstration.answers import MetricAnswer, ask_all, show_answers, show_change
@@ -84,6 +86,8 @@ _KEEP: Final = Exclusive()
 _DRAIN_SECONDS: Final = 600.0
 _POLL_SECONDS: Final = 0.25
 _DAY_SECONDS: Final = EPOCH_SECONDS["day"]
+# Of the estimate of how many reports were acknowledged: off by chance once in 500 million runs.
+_SIGMAS: Final = 6.0
 _LAW: Final = "Where every report is, as shuffler and aggregator count them when they move them:"
 
 
@@ -143,8 +147,11 @@ def _run(home: Path, number: int, json_file: Path | None, *, keep: bool) -> int:
         _add_history(run, everyone, today)
         seconds["history"] = _lap(mark)
         seconds["total"] = _lap(started)
-        balanced = balances(terms) and terms["acknowledged"] == sent.acknowledged
-        _show_law(sent, terms, seconds, balanced=balanced)
+        metrics = run.bundle.metrics.values()
+        stderr = sqrt(sum(number_variance(metric, number) for metric in metrics))
+        off = abs(terms["acknowledged"] - sent.acknowledged)
+        balanced = balances(terms) and off <= _SIGMAS * stderr
+        _show_law(sent, terms, seconds, stderr, balanced=balanced)
         if json_file:
             _write(json_file, answers, terms, seconds, balanced=balanced)
         _show_next(run, keep=keep)
@@ -215,8 +222,14 @@ def _add_history(run: LocalRun, everyone: Sequence[Person], today: int) -> None:
 
 
 def _show_law(
-    sent: Sent, terms: Mapping[str, int], seconds: Mapping[str, float], *, balanced: bool
+    sent: Sent,
+    terms: Mapping[str, int],
+    seconds: Mapping[str, float],
+    stderr: float,
+    *,
+    balanced: bool,
 ) -> None:
+    """Show where all reports are; `stderr` is that of how many were acknowledged."""
     for reason, number in sent.not_sent.items():
         if number:
             say(f"not sent: {number:,} ({reason})")
@@ -224,6 +237,11 @@ def _show_law(
     parts = " + ".join(f"{terms[term]:,} {term.replace('_', ' ')}" for term in TERMS[2:])
     dummies = f" + {terms['dummies']:,} dummies" if terms["dummies"] else ""
     say(f"{terms['acknowledged']:,} acknowledged{dummies} = {parts}")
+    if stderr:
+        say(
+            f"The number acknowledged is an estimate, {terms['acknowledged']:,} ± {stderr:.0f} "
+            "(standard error): the shuffler tells nobody how many dummies it drew."
+        )
     say("The law balances." if balanced else "THE LAW DOES NOT BALANCE.")
     say(
         f"{seconds['total']:.0f} s in all; of the devices' processors {sent.randomize_seconds:.1f} "
