@@ -137,7 +137,9 @@ def _run(home: Path, number: int, json_file: Path | None, *, keep: bool) -> int:
     today = epoch_at(time.time(), "day")
     with LocalRun(home, catalog, Ports.free(), notice=drawn_notice(today)) as run:
         seconds["start"] = _lap(started)
-        sent, terms = _send(run, everyone, seconds)
+        metrics = run.bundle.metrics.values()
+        stderr = sqrt(sum(number_variance(metric, number) for metric in metrics))
+        sent, terms = _send(run, everyone, seconds, stderr)
         mark = time.monotonic()
         dates = epoch_dates([*range(today, epoch_at(time.time(), "day") + 1)], _DAY_SECONDS)
         answers = ask_all(run.endpoints.connection, [*run.bundle.metrics.values()], everyone, dates)
@@ -147,8 +149,6 @@ def _run(home: Path, number: int, json_file: Path | None, *, keep: bool) -> int:
         _add_history(run, everyone, today)
         seconds["history"] = _lap(mark)
         seconds["total"] = _lap(started)
-        metrics = run.bundle.metrics.values()
-        stderr = sqrt(sum(number_variance(metric, number) for metric in metrics))
         off = abs(terms["acknowledged"] - sent.acknowledged)
         balanced = balances(terms) and off <= _SIGMAS * stderr
         _show_law(sent, terms, seconds, stderr, balanced=balanced)
@@ -161,9 +161,12 @@ def _run(home: Path, number: int, json_file: Path | None, *, keep: bool) -> int:
 
 
 def _send(
-    run: LocalRun, everyone: Sequence[Person], seconds: dict[str, float]
+    run: LocalRun, everyone: Sequence[Person], seconds: dict[str, float], stderr: float
 ) -> tuple[Sent, dict[str, int]]:
-    """Sends every person's answers through to the totals; returns what was sent, where it is."""
+    """Sends every person's answers through to the totals; returns what was sent, where it is.
+
+    `stderr` is that of the number acknowledged.
+    """
     both = BOTH_WAYS[0]
     first = send_one(run, everyone[0], both.alone)
     for line in story(first, len(everyone), both.alone, both.crowd):
@@ -177,7 +180,10 @@ def _send(
         seconds["devices"] = _lap(mark)
         mark = time.monotonic()
         close_epochs(run.shuffler_redis)
-        terms = _drain(run, bars.add_task("mixed and counted", total=sent.acknowledged), bars)
+        # A crowd with noise dummies is in no term of the law before it leaves.
+        least = sent.acknowledged - _SIGMAS * stderr
+        bar = bars.add_task("mixed and counted", total=sent.acknowledged)
+        terms = _drain(run, least, bar, bars)
         seconds["drain"] = _lap(mark)
     return sent, terms
 
@@ -193,14 +199,19 @@ def close_epochs(redis_url: str) -> None:
     asyncio.run(close())
 
 
-def _drain(run: LocalRun, bar: Any, bars: Any) -> dict[str, int]:
-    """Waits until nothing is pooled or in flight; returns the law's terms over all windows."""
+def _drain(run: LocalRun, least: float, bar: Any, bars: Any) -> dict[str, int]:
+    """Waits until nothing is pooled or in flight of at least `least` acknowledged reports.
+
+    Returns:
+        The law's terms over all windows.
+    """
     deadline = time.monotonic() + _DRAIN_SECONDS
     while True:
         run.check()
         terms = total_counts(run.endpoints)
         bars.update(bar, completed=sum(terms[term] for term in TERMS[4:]))
-        if not terms["pooled"] and not terms["in_flight"] and balances(terms):
+        has_left = not terms["pooled"] and not terms["in_flight"] and balances(terms)
+        if has_left and terms["acknowledged"] >= least:
             return terms
         if time.monotonic() > deadline:
             raise ServiceUnavailable(f"reports are still on their way after minutes: {terms}")
