@@ -160,7 +160,7 @@ def test_what_has_no_figures_is_refused_with_the_right_question(
     error = capsys.readouterr().err
     assert message in error
     if words == ["theme"]:
-        assert "ask for its estimates: hubbub query theme" in error
+        assert "request its estimates: hubbub query theme" in error
 
 
 @needs_browser

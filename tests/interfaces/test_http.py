@@ -173,7 +173,7 @@ def test_a_parameter_that_a_path_does_not_have_is_refused_by_name(home: House) -
     slip = _get(home, "/v1/metrics/theme/estimates", epohc="3", confidence=0.9).json()["detail"]
     assert 'did you mean "epochs"? There are anytime, below, confidence, epochs, find,' in slip
     none = _get(home, "/v1/status", epochs="newest").json()["detail"]
-    assert none == "there is no parameter 'epochs' here: this path takes none; leave it out"
+    assert none == "there is no parameter 'epochs' here: this path has none; leave it out"
     assert _get(home, "/health", at="now").status_code == 200, "no question"
 
 

@@ -306,7 +306,7 @@ def test_a_damaged_foreign_or_missing_file_is_named_with_its_remedy(
             place.write(path, damaged)
             assert "is damaged or no file of totals" in await refusal()
         place.write(path, whole[second])
-        assert "holds the totals of theme:20001" in await refusal()
+        assert "has the totals of theme:20001" in await refusal()
         place.write(path, _foreign())
         assert "of something else than totals" in await refusal()
         place.delete(path)
