@@ -53,6 +53,7 @@ def test_kinds_are_written_as_the_check_takes_them(
 ) -> None:
     assert new("seen", *TOLD, "--boolean")[0] == 0
     assert new("tabs", *TOLD, "--kind", "count", "--edges", "0,1,5,10")[0] == 0
+    assert new("crashes", *TOLD, "--rate", "crashed", "started", "--most", "50")[0] == 0
     steps = ("--edges", "1:1000:3", "--unit", "ms", "--refuse")
     assert new("wait", *TOLD, "--kind", "duration", *steps)[0] == 0
     assert new("editor", *TOLD, "--values", "vi,emacs", "--other")[0] == 0
@@ -70,6 +71,7 @@ def test_kinds_are_written_as_the_check_takes_them(
     ]
     assert metrics["warmer"].values == ("below 0 K", "0 K or more")
     assert metrics["colder"].parameters == {"low": -1000.0, "high": -0.5}
+    assert metrics["crashes"].parameters["max_length"] == pytest.approx(50 * 2**0.5)
     assert metrics["seen"].values == ("false", "true")
     assert metrics["tabs"].values == ("0", "1 to 4", "5 or more")
     assert metrics["wait"].values == ("1 to 10 ms", "10 to 100 ms", "100 to 1000 ms")
@@ -83,6 +85,8 @@ def test_kinds_are_written_as_the_check_takes_them(
         (("Theme", *TOLD, "--values", "a,b"), "choose another"),
         (("other", *TOLD, "--values", "a,a"), "holds a value twice"),
         (("other", *TOLD, "--values", "light"), "hubbub: --values has only one value; write two"),
+        (("other", *TOLD, "--boolean", "--most", "5"), "--most goes with --rate"),
+        (("other", *TOLD, "--rate", "a", "b", "--most", "0"), "hubbub: --rate: most must be"),
         (("other", *TOLD, "--steps", "visit"), "hubbub: --steps has only one value; write two"),
         (
             ("other", *TOLD, "--steps", "a,,b"),

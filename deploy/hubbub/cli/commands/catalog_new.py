@@ -37,7 +37,6 @@ _YEAR: Final = timedelta(days=365)
 _LIFETIME_REPORTS: Final = 50
 _ENDS_AND_PARTS: Final = 3
 _KIND: Final = "number"
-_MAX_EVENTS: Final = 20
 _OPTIONS: Final = {
     "low": "--range",
     "high": "--range",
@@ -113,6 +112,11 @@ class NewOptions:
         "for a rate: the event that is counted, and the event for each of which it may happen",
         metavar=("OF", "PER"),
         exclusive=_VALUES,
+    )
+    most: int = option(
+        "largest count of either event that a device reports in an epoch (%(default)s)",
+        default=20,
+        needs="rate",
     )
     activity: bool = option("for the active devices of a day, week and 28 days", exclusive=_VALUES)
     retention: int | None = option(
@@ -330,7 +334,7 @@ def _of_past(options: NewOptions) -> dict[str, str]:
         return {"kind": _quoted("funnel"), "steps": _values(options.steps, "--steps")}
     if options.rate:
         of, per = map(_quoted, options.rate)
-        return {"rate": f"{{ of = {of}, per = {per}, most = {_MAX_EVENTS} }}"}
+        return {"rate": f"{{ of = {of}, per = {per}, most = {options.most} }}"}
     if options.activity:
         return {"kind": _quoted("activity")}
     if options.retention is not None:
