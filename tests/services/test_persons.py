@@ -9,6 +9,7 @@ import signal
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 import redis
 from scipy.stats import norm
 
+from hubbub.bundles.tokens import TokenIssuer, Tokens
 from hubbub.client import (
     Client,
     FolderState,
@@ -27,7 +29,8 @@ from hubbub.client import (
     SQLStore,
 )
 from hubbub.client.testing import FakeClock, FakeShuffler
-from hubbub.errors import BadParameter, StateUnusable
+from hubbub.client.testing.clients import MemoryStore
+from hubbub.errors import BadParameter, StateUnusable, UnknownMetric
 from tests.support.bundles import DAY, Signed, make_signed, metric_text
 from tests.support.servers import redis_server
 
@@ -137,6 +140,84 @@ def test_a_no_on_one_host_keeps_what_waits_on_another_from_leaving(
     assert there.person("bob").report("asked", "dark") is Outcome.DECLINED
 
 
+def test_the_apps_own_no_and_local_mode_hold_for_its_persons(
+    client_of: Callable[..., Client], tmp_path: Path
+) -> None:
+    store, folder = sqlite_store(tmp_path), tmp_path / "state"
+    shuffler, clock = FakeShuffler(), FakeClock(START + 60)
+
+    def client(**changes: Any) -> Client:
+        return client_of(store, FolderState(folder), transport=shuffler, clock=clock, **changes)
+
+    local = client(local=True)
+    assert local.person("ann").report("theme", "dark") is Outcome.COUNTED
+    assert local.ledger().own_counts == {"theme": {"dark": 1}}
+    here, there = client(), client()
+    assert there.person("bob").report("days") is Outcome.NOTED
+    here.disable()
+    assert there.person("eve").report("theme", "dark") is Outcome.QUEUED, "it has not looked yet"
+    assert there.flush()
+    assert there.dropped == {"disabled": 1}
+    clock.set(START + DAY + 60)
+    here.person("bob").ledger()  # no default is drawn of the day before
+    assert here.waiting == 0
+    here.enable()
+    assert here.flush()
+    assert [report.stream for report in shuffler.reports()] == ["asked"], "of the server itself"
+
+
+def test_a_person_without_a_record_has_withdrawn(
+    client_of: Callable[..., Client], tmp_path: Path
+) -> None:
+    shuffler, folder = FakeShuffler(), tmp_path / "state"
+    client = client_of(MemoryStore(), FolderState(folder))
+    assert client.person("ann").report("theme", "dark") is Outcome.QUEUED
+    assert client_of(MemoryStore(), FolderState(folder), transport=shuffler).flush()
+    assert shuffler.reports() == []
+
+
+def test_a_record_that_cannot_be_read_stops_nobody_elses_reports(
+    client_of: Callable[..., Client], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shuffler, store, clock = FakeShuffler(), MemoryStore(), FakeClock(START + 60)
+    client = client_of(store, FolderState(tmp_path / "state"), transport=shuffler, clock=clock)
+    for name in ("ann", "bob"):
+        assert client.person(name).report("theme", "dark") is Outcome.QUEUED
+    assert client.report("theme", "dark") is Outcome.QUEUED
+    bob = Persons(store, KEY).hash_of("bob")
+    record = store.read(bob) or b""
+    assert store.replace(bob, record, b"2" + record[1:])
+    assert not client.flush(1)
+    assert len(shuffler.reports()) == 2
+    assert "of a later version of hubbub; update this one" in caplog.text
+    assert client.person("bob").report("asked", "dark") is Outcome.NO_STATE
+    assert store.replace(bob, b"2" + record[1:], record)
+    assert client.flush()
+    assert len(shuffler.reports()) == 3
+
+
+def test_a_slow_store_does_not_hold_a_flush_longer_than_its_timeout(
+    client_of: Callable[..., Client],
+) -> None:
+    shuffler, clock, seconds = FakeShuffler(), FakeClock(START + 60), [0.0]
+
+    class Slow(MemoryStore):
+        def read(self, person: bytes) -> bytes | None:
+            clock.sleep(seconds[0])
+            return super().read(person)
+
+    client = client_of(Slow(), transport=shuffler, clock=clock)
+    for number in range(20):
+        assert client.person(f"visitor {number}").report("theme", "dark") is Outcome.QUEUED
+    seconds[0], before = 1.0, clock.monotonic()
+    assert not client.flush(4)
+    assert clock.monotonic() - before <= 5
+    assert 0 < len(shuffler.reports()) < 5
+    seconds[0] = 0.0
+    assert client.flush()
+    assert len(shuffler.reports()) == 20
+
+
 def test_a_store_that_fails_charges_nobody_and_sends_nothing_of_persons(
     client_of: Callable[..., Client], tmp_path: Path
 ) -> None:
@@ -180,6 +261,24 @@ def test_a_name_that_is_no_text_is_nobodys(
     assert client.waiting == 0
 
 
+def test_mistakes_of_the_app_raise_only_if_strict(
+    signed: Signed, client_of: Callable[..., Client]
+) -> None:
+    client, public = client_of(MemoryStore()), {"os": None}
+    assert client.person("ann").arm("unknown") == ""
+    assert client.person("ann", public=public).report("theme", "dark") is Outcome.QUEUED  # type: ignore[arg-type]
+    strict = client_of(MemoryStore(), strict=True)
+    with pytest.raises(UnknownMetric):
+        strict.person("ann").arm("unknown")
+    with pytest.raises(BadParameter, match="public must be"):
+        strict.person("ann", public=public)  # type: ignore[arg-type]
+    issuer = TokenIssuer(Tokens("https://issuer.example.org"), bytes(32))
+    bundle = replace(signed.bundle, tokens=issuer)
+    with_tokens = Client(bundle, MemoryState(), FakeShuffler(), persons=Persons(MemoryStore(), KEY))
+    with with_tokens, pytest.raises(BadParameter, match="tokens are for one device"):
+        with_tokens.person("ann")
+
+
 def test_names_are_kept_as_keyed_hashes_alone(
     client_of: Callable[..., Client], tmp_path: Path
 ) -> None:
@@ -211,6 +310,25 @@ def test_what_a_device_computes_from_its_past_works_for_persons(
     assert streams[("asked", 20_000)] == 1
     assert {("theme", 20_000), ("theme", 20_001), ("days", 20_000)} <= streams.keys()
     assert set(streams.values()) == {1}
+
+
+def test_the_first_event_of_a_person_is_stored(tmp_path: Path) -> None:
+    """Of a catalog without defaults, so that nothing else changes the new record."""
+    text = CATALOG[: CATALOG.index("[metrics.theme]")] + CATALOG[CATALOG.index("[metrics.days]") :]
+    steps = 'kind = "funnel"\nsteps = ["visit", "paid"]'
+    text = text.replace('kind = "activity"', steps)
+    bundle = make_signed(tmp_path, text, start=START - 14 * DAY).bundle
+    shuffler, clock = FakeShuffler(), FakeClock(START + 60)
+    persons = Persons(MemoryStore(), KEY)
+    client = Client(
+        bundle, MemoryState(), shuffler, hold_seconds=None, clock=clock, persons=persons
+    )
+    for step in ("visit", "paid"):
+        assert client.person("ann").report("days", step) is Outcome.NOTED
+    clock.set(START + DAY + 60)
+    client.person("ann").ledger()
+    assert client.flush()
+    assert [(report.stream, report.epoch) for report in shuffler.reports()] == [("days", 20_000)]
 
 
 def test_who_is_killed_before_the_report_waits_has_charged_and_says_nothing(

@@ -221,19 +221,25 @@ class Client:
             public: public fields of this person, as for `Client`; None for the client's own.
 
         Raises:
-            BadParameter: the client has no `persons`; or strict, and the name is no text.
+            BadParameter: the client has no `persons`, or the bundle has tokens; or strict, and the
+                name is no text, or `public` no mapping of texts.
         """
         from hubbub.client.persons import Office, Person  # noqa: PLC0415 of servers alone
 
         notice()
         if self._persons is None:
             raise BadParameter("the client has no persons; give Client.from_bundle(persons=...)")
-        is_name = isinstance(name, str) and bool(name)
-        if not is_name:
-            self._mistake(
-                BadParameter("the name of a person is not a text; give str(user.id)"),
-                Outcome.NO_STATE,
+        if self._bundle.tokens:
+            raise BadParameter(
+                "the bundle's tokens are for one device; report from each person's own device"
             )
+        person, public_values = None, self._public if public is None else PublicValues()
+        try:
+            person = self._persons.hash_of(name)
+            if public is not None:
+                public_values = PublicValues(public)
+        except BadParameter as error:
+            self._mistake(error, Outcome.NO_STATE)
         office = Office(
             bundle=self._bundle,
             persons=self._persons,
@@ -242,13 +248,12 @@ class Client:
             max_epsilon=self._max_epsilon,
             transport=self._transport,
             diagnostics=self._diagnostics,
-            notice=lambda: self._reporter.notice,
-            is_on=lambda: self._reporter.is_on and not self._closed,
+            own=self._reporter,
             adopt=self._adopt,
             outcome_of=self._outcome_of,
+            mistake=self._mistake,
         )
-        public_values = self._public if public is None else PublicValues(public)
-        return Person(office, self._persons.hash_of(name) if is_name else None, public_values)
+        return Person(office, person, public_values)
 
     def _adopt(self, entries: "Sequence[OutboxEntry]") -> None:
         """Let persons' reports wait in this app's outbox. Raises StateUnusable."""

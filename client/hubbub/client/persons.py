@@ -34,7 +34,7 @@ from hubbub.client.state.contract import OutboxEntry, OutboxReport
 from hubbub.client.state.device_state import DeviceState
 from hubbub.client.state.memory import MemoryState
 from hubbub.client.transport.contract import Transport
-from hubbub.errors import BadParameter, StateBusy, StateUnusable
+from hubbub.errors import BadParameter, HubbubError, StateBusy, StateUnusable, UnknownMetric
 from hubbub.mechanisms import BitSource
 
 Answer = TypeVar("Answer")
@@ -155,7 +155,9 @@ class Persons:
         self._store, self._key = store, key
 
     def hash_of(self, name: str) -> bytes:
-        """The keyed hash that stands for a person in the store."""
+        """The keyed hash that stands for a person in the store. Raises BadParameter: no text."""
+        if not (isinstance(name, str) and name):
+            raise BadParameter("the name of a person is not a text; give str(user.id)")
         return self._digest(b"name", name.encode(errors="surrogatepass"))[:_HASH_BYTES]
 
     def read(self, person: bytes) -> tuple[bytes | None, DeviceState]:
@@ -168,7 +170,10 @@ class Persons:
         try:
             state = _loaded(record) if record is not None else DeviceState(secret=b"")
         except (*FOREIGN, zlib.error) as error:
-            raise StateUnusable("a person's record is damaged; delete it from the store") from error
+            raise StateUnusable(
+                "a person's record is damaged, and nothing of them is sent; to delete it forgets "
+                "their limits and their no"
+            ) from error
         secret = self._digest(b"secret", person + repr(state.since).encode())
         return record, replace(state, secret=secret)
 
@@ -177,9 +182,13 @@ class Persons:
         return self._ask(lambda: self._store.replace(person, before, after))
 
     def is_withdrawn(self, report: OutboxReport) -> bool:
-        """Whether a person has said no since this report was drawn. Raises StateUnusable."""
-        _, state = self.read(report.person)
-        return state.generation != report.generation
+        """Whether a person has said no since this report was drawn, or has no record any more.
+
+        Raises:
+            StateUnusable: as `read`.
+        """
+        record, state = self.read(report.person)
+        return record is None or state.generation != report.generation
 
     def _digest(self, use: bytes, content: bytes) -> bytes:
         return hmac.digest(self._key, b"hubbub/1 person|" + use + b"|" + content, "sha256")
@@ -197,10 +206,10 @@ class Office:
     """What a client lends each person.
 
     Args:
-        notice: the operator's notice that the app's own device keeps.
-        is_on: whether the app itself may report.
+        own: the reporter of the app's own device.
         adopt: puts sealed reports into the app's outbox.
         outcome_of: counts an outcome, and turns errors into outcomes unless strict.
+        mistake: raises a mistake of the app if strict, else logs it once.
     """
 
     bundle: Bundle
@@ -210,10 +219,10 @@ class Office:
     max_epsilon: float
     transport: Transport
     diagnostics: Diagnostics
-    notice: Callable[[], bytes]
-    is_on: Callable[[], bool]
+    own: Reporter
     adopt: Callable[[Sequence[OutboxEntry]], None]
     outcome_of: Callable[[Callable[[], Outcome], str, Any], Outcome]
+    mistake: Callable[[HubbubError, Outcome], Outcome]
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +246,11 @@ class Person:
 
     def arm(self, experiment: str) -> str:
         """This person's arm of an experiment, as `Client.arm`. Raises StateUnusable."""
-        return self._change(lambda reporter, _: reporter.arm(experiment))
+        try:
+            return self._change(lambda reporter, _: reporter.arm(experiment))
+        except UnknownMetric as error:
+            self.office.mistake(error, Outcome.UNKNOWN_METRIC)
+            return ""
 
     def disable(self, *, forget: bool = False) -> None:
         """This person's no, in all processes and hosts. What waits of them is not sent.
@@ -268,7 +281,10 @@ class Person:
         return self._change(lambda _, state: view(bundle, state.device_state(), [], now))
 
     def _report(self, metric: str, value: Any) -> Outcome:
-        if not self.office.is_on():
+        own = self.office.own
+        if own.is_local:
+            return own.report(metric, value)
+        if not own.is_on:
             return Outcome.DISABLED
         try:
             return self._change(lambda reporter, _: reporter.report(metric, value))
@@ -285,7 +301,7 @@ class Person:
             raise StateUnusable("a person without a name has no record")
         for _ in range(_TRIES):
             record, standing = office.persons.read(self.person)
-            state = MemoryState(standing=replace(standing, notice=office.notice()))
+            state = MemoryState(standing=replace(standing, notice=office.own.notice))
             reporter = Reporter(
                 office.bundle,
                 state,
@@ -293,7 +309,9 @@ class Person:
                 office.clock.now,
                 office.max_epsilon,
                 public=self.public,
+                local=office.own.is_local,
             )
+            reporter.switch(on=office.own.is_on)
             sender = Sender(
                 reporter,
                 state,
@@ -306,7 +324,7 @@ class Person:
             reporter.refresh()
             sender.enter()
             after = _dumped(state.device_state(), office.bundle, office.clock.now())
-            is_same = after == (_dumped(standing, office.bundle, 0) if record is None else record)
+            is_same = after == (record or _dumped(DeviceState(secret=b""), office.bundle, 0))
             if is_same or office.persons.replace(self.person, record, after):
                 office.adopt([replace(e, person=self.person) for e in state.entries()])
                 return answer
@@ -314,9 +332,12 @@ class Person:
 
 
 def _loaded(record: bytes) -> DeviceState:
-    """What a record says, without the secret. Raises what `FOREIGN` lists, or zlib.error."""
+    """What a record says, without the secret.
+
+    Raises what `FOREIGN` lists, zlib.error, or StateUnusable for a later version.
+    """
     if record[:1] != _VERSION:
-        raise ValueError("written by another version")
+        raise StateUnusable("a person's record is of a later version of hubbub; update this one")
     document = json.loads(zlib.decompressobj(-15, _COMMON).decompress(record[1:]))
     generation, preference, since, local = document["consent"]
     allowed = [math.inf if epsilon is None else epsilon for epsilon in (preference, local)]

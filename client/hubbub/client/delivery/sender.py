@@ -339,12 +339,13 @@ class Sender:
             self._waiting = self._state.waiting()
             return _CLAIMED_SECONDS if self._waiting and self._state.waiting(exclusions) else None
         self._waiting = len(reports)
-        # PRIVACY: of what was withdrawn nothing leaves, nor of persons whose store is not known.
-        fates = {r.id: DISABLED for r in reports if r.person and self._is_withdrawn(r)}
+        started = self._clock.monotonic()
+        fates, unread = self._withdrawn(reports, started + timeout_seconds / 2)
         fates |= {r.id: STOPPED for r in reports if self._reporter.is_stopped(r.stream, r.epoch)}
-        ready = [r for r in reports if r.id not in fates]
+        ready = [r for r in reports if r.id not in fates and r.id not in unread]
         tokens = self._purse.give(ready) if self._purse else {}
         ready = [r for r in ready if r.id in tokens] if self._purse else ready
+        timeout_seconds -= self._clock.monotonic() - started
         sent, failure = self._submit(ready, tokens, timeout_seconds)
         fates |= sent
         if fates:
@@ -356,16 +357,38 @@ class Sender:
         self._diagnostics.drop(
             Dropped(streams[id_], fate) for id_, fate in fates.items() if fate != SENT
         )
-        if failure is None:
+        if failure is None and not unread:
             self._failures = 0
             return 0.0 if self._waiting else None
         self._state.release(id_ for id_ in streams if id_ not in fates)
         self._failures += 1
+        if failure is None:
+            return soon(self._failures)
         self._diagnostics.warn_once(failure.reason, "reports wait: %s", failure)
         if not failure.after_seconds:
             return soon(self._failures)
         shortest = min(_SHORTEST_ASKED_SECONDS, longest_soon(self._failures))
         return min(max(failure.after_seconds, shortest), _LONGEST_ASKED_SECONDS)
+
+    def _withdrawn(
+        self, reports: Sequence[OutboxReport], deadline: float
+    ) -> tuple[dict[int, str], set[int]]:
+        """Returns the fates of reports that persons have withdrawn, and the reports that wait.
+
+        PRIVACY: a report waits while its person's record cannot be read; others leave meanwhile.
+        """
+        fates: dict[int, str] = {}
+        of_persons = [report for report in reports if report.person]
+        unread = {report.id for report in of_persons}
+        for report in of_persons:
+            if self._clock.monotonic() > deadline:
+                break
+            try:
+                fates |= {report.id: DISABLED} if self._is_withdrawn(report) else {}
+                unread.remove(report.id)
+            except StateUnusable as error:
+                self._diagnostics.warn_once("consents", "persons' reports wait: %s", error)
+        return fates, unread
 
     def _submit(
         self,

@@ -160,7 +160,7 @@ class State(Protocol):
         """Put reports of persons, whose own ledgers are charged, into the outbox.
 
         Returns:
-            The payloads that were given up because too many wait.
+            The payloads that were given up because too many wait, or the app itself is off.
         """
         ...
 

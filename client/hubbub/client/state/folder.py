@@ -16,7 +16,7 @@ from hubbub.catalog import Metric
 from hubbub.client.cover import NOTHING, Held
 from hubbub.client.paths import settled
 from hubbub.client.state import queries, sealed_tables
-from hubbub.client.state.consent import turned
+from hubbub.client.state.consent import is_on, turned
 from hubbub.client.state.contract import (
     DISABLED,
     OPERATOR_CHANGED,
@@ -133,12 +133,17 @@ class FolderState:
     def adopt(self, entries: Sequence[OutboxEntry]) -> list[Dropped]:
         """As the State protocol defines."""
         with self._transaction() as rows:
-            for entry in entries:
-                queries.insert(rows, [entry])
-                last = queries.name_person(rows, entry)
-            if last % _TIDY_REPORTS >= len(entries):
-                return []
-            dropped = queries.overflow(rows, self._bounds)
+            is_theirs = _operators(rows) > self._operators
+            if is_theirs or not is_on(int(queries.meta(rows, "generation"))):
+                reason = OPERATOR_CHANGED if is_theirs else DISABLED
+                dropped = [Dropped(entry.drawn.stream, reason) for entry in entries]
+            else:
+                for entry in entries:
+                    queries.insert(rows, [entry])
+                    last = queries.name_person(rows, entry)
+                if last % _TIDY_REPORTS >= len(entries):
+                    return []
+                dropped = queries.overflow(rows, self._bounds)
             queries.count(rows, (report.reason for report in dropped))
             queries.prune(rows)
         return dropped

@@ -123,6 +123,9 @@ class MemoryState:
     def adopt(self, entries: Sequence[OutboxEntry]) -> list[Dropped]:
         """As the State protocol defines."""
         with self._lock:
+            self._heed()
+            if not self._standing.on:
+                return [Dropped(entry.drawn.stream, DISABLED) for entry in entries]
             for entry in entries:
                 self._last += 1
                 self._reports[self._last] = entry, ""
