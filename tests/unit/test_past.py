@@ -444,3 +444,33 @@ def test_a_person_sees_what_is_remembered_and_the_leaflet_says_so(
     path.write_text(EVERY)
     [sentence] = [s for s in leaflet(read_catalog(path)).sentences if "remembers" in s]
     assert sentence.count("What devices do: ") == 4
+
+
+def test_a_funnel_and_a_rate_are_reported_in_the_arm_of_an_experiment(
+    tmp_path: Path, signed: Signed, clock: FakeClock
+) -> None:
+    arms = "[experiments.menu]\narms = { control = 1, new = 1 }\n"
+    tables = (
+        CATALOG
+        + arms
+        + "".join(
+            (
+                _table("checkout", f'{FUNNEL}\nexperiment = "menu"'),
+                _table("crashes", f'{SMALL_RATE}\nexperiment = "menu"', mechanism="vector.codes"),
+            )
+        )
+    )
+    in_arms = make_signed(tmp_path, tables, start=signed.bundle.keys[0].start).bundle
+    streams = set()
+    for _ in range(22):  # all in one arm with a chance of 5e-7
+        now = FakeClock(clock.now())
+        client = Client(in_arms, MemoryState(), FakeShuffler(), hold_seconds=None, clock=now)
+        arm = client.arm("menu")
+        assert client.report("checkout", "cart") is Outcome.NOTED
+        assert client.report("crashes", "started") is Outcome.NOTED
+        now.set(now.now() + DAY)
+        client.flush(0)
+        own = [payload.stream.name for payload in client.ledger().payloads if payload.stream]
+        assert own == [f"checkout@menu={arm}", f"crashes@menu={arm}"]
+        streams |= {*own}
+    assert len(streams) == 4

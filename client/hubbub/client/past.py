@@ -15,11 +15,11 @@ from hubbub.epochs import begins
 
 
 class Due(NamedTuple):
-    """A report that is due, with its cell (the stream without tier and list)."""
+    """A report that is due, with the cell of its events; None for the device's own at sending."""
 
     question: AskedMetric
     code: Any
-    cell: str
+    cell: str | None
     moment: float
     """The epoch's first second since 1970."""
 
@@ -59,5 +59,5 @@ def due(questions: Mapping[str, AskedMetric], standing: DeviceState, now: float)
         epochs_reported = standing.accounts[name].epochs.items()
         reported = [other for other, reports in epochs_reported if reports and other != epoch]
         code = metric.code(kind.computed(metric, epoch, known, reported))
-        cell = next(iter(known)) if kind.VALUELESS else metric.name
+        cell = next(iter(known)) if kind.VALUELESS else None
         yield Due(question, code, cell, begins(epoch, question.epoch_seconds))

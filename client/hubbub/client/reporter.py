@@ -309,7 +309,8 @@ class Reporter:
                     if is_filled_up(outcome) and fills(self._bundle):
                         self._fill(question, metric, account, epoch)
             for report in due(self._past_questions, self._standing, now):
-                self._report(report.question, report.code, report.cell, report.moment)
+                cell = report.cell or self._cell(report.question.catalog_metric)
+                self._report(report.question, report.code, cell, report.moment)
 
     def running(self, moment: float) -> list[tuple[Metric, int]]:
         """Metrics with a default and their epoch at `moment`, if the ledger has no entry for it."""

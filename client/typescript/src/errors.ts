@@ -37,7 +37,7 @@ export class TryAgain extends HubbubError {
     readonly reason: string,
     readonly afterSeconds?: number,
   ) {
-    super(`the shuffler was not reached, or has no room: ${reason}`);
+    super(`the shuffler was not reached or is full: ${reason}`);
   }
 }
 

@@ -27,6 +27,7 @@ type Asked =
   | "crowded"
   | "vectors"
   | "past"
+  | "past_in_arms"
   | "learning"
   | "in_arms";
 const lives = {

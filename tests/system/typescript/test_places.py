@@ -154,7 +154,7 @@ def test_a_bundle_that_never_ends_is_waited_for_no_longer_than_a_limit(
     )
     page = device.new_page()
     page.goto(origin)
-    with pytest.raises(Exception, match="BundleRefused: the bundle cannot be had"):
+    with pytest.raises(Exception, match="BundleRefused: the bundle cannot be fetched"):
         page.evaluate(OPEN, door)
 
 

@@ -74,7 +74,8 @@ class PastKind(ValueKind):
             )
         if metric.default is not None or metric.discover or metric.report_on:
             raise BadParameter(f"kind: a {kind} has no default, discover or period")
-        if self.COUNTS and metric.breakdown:
+        arms = {metric.experiment.name} if metric.experiment else set()
+        if self.COUNTS and {*metric.breakdown} - arms:
             raise BadParameter(
                 f"breakdown: cannot be used with a {kind}: devices report it after its epoch, "
                 "when the app passes no public fields; leave one of them out"

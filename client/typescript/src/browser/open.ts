@@ -27,8 +27,6 @@ export interface BrowserOptions extends Options {
 
 const APP = "app";
 const BUNDLE_SECONDS = 20;
-/** So many letters of a browser's message are shown. */
-const SHOWN = 200;
 const NEEDED = { bundle: "string, or object: URL or Uint8Array" };
 
 /**
@@ -67,14 +65,14 @@ async function contentOf(bundle: string | URL | Bytes): Promise<Bytes> {
   const signal = after(BUNDLE_SECONDS);
   try {
     const response = await fetch(bundle, { credentials: "omit", signal });
-    if (!response.ok) throw new Error(`it answers ${response.status}`);
+    if (!response.ok) throw new Error(`status ${response.status}`);
     const content = await within(signal, bodyOf(response, MAX_BYTES));
     if (!content) throw new Error("it has no end");
     return content;
   } catch (error) {
     // A browser's message may have what was given, which may be a bundle's whole text.
-    const reason = (error as Error).message.slice(0, SHOWN);
-    throw new BundleRefused(`the bundle cannot be had: ${reason}`);
+    const reason = (error as Error).message.slice(0, 200);
+    throw new BundleRefused(`the bundle cannot be fetched: ${reason}`);
   }
 }
 

@@ -92,17 +92,16 @@ export async function openBundle(signed: Bytes, operator: string | null): Promis
   try {
     if (signed.length > MAX_BYTES) throw new BundleRefused(`larger than ${MAX_BYTES >> 20} MiB`);
     const [head, body, proof, ...rest] = linesOf(signed);
-    if (!head || !body || rest.length) throw new BundleRefused("not two lines, or three");
+    if (!head || !body || rest.length) throw new BundleRefused("not two or three lines");
     const { body: document, line } = await signedLines("hubbub/1 bundle\n", head, body);
     if (operator !== null && !line.includes(operator)) {
-      throw new BundleRefused("another operator's");
+      throw new BundleRefused("of another operator");
     }
     const { spelledOf } = await load("checks");
     const bundle = await bundleOf(document, spelledOf(body), line);
     const { log } = bundle;
     if (!proof && !log) return bundle;
-    if (!proof || !log)
-      throw new BundleRefused("its log or the proof of it, a third line, is missing");
+    if (!proof || !log) throw new BundleRefused("its log or proof is missing");
     const { openProof } = await load("more");
     const content = signed.slice(0, head.length + body.length + 2);
     return { ...bundle, proof: await openProof(proof, content, log) };
@@ -175,7 +174,7 @@ async function bundleOf(body: Table, spelled: Table, line: readonly string[]): P
       const metric = await metricFrom(name, table(entry), development, spelling);
       for (const [stream, digest] of metric.digests) {
         if ((own(history, stream) ?? digest) !== digest)
-          throw new BundleRefused(`metric "${name}" differs from its definition in the history`);
+          throw new BundleRefused(`metric "${name}" differs from the history`);
       }
       metrics.set(name, metric);
     } catch (error) {

@@ -215,7 +215,7 @@ export async function metricFrom(
   const kem = kemOf(name, entry["kem"] === undefined ? "x25519" : entry["kem"]);
   refuseLargeBatch(entry, streams[0].randomizer.payloadBytes, kem);
   if (entry["crowd"] !== undefined && streams[0].randomizer.isUneven)
-    throw new UnknownMetric(`metric "${name}" is of a crowd that nothing is proven of`);
+    throw new UnknownMetric(`metric "${name}" has an unproven crowd`);
   if (entry["default"] !== undefined && Number.isFinite(streams[0].randomizer.permanentLoss))
     throw new UnknownMetric(`metric "${name}" answers for life, and has a default`);
   const code = await coder(name, entry, streams[0].randomizer);

@@ -177,9 +177,7 @@ export function promisedOf(body: Table): ReadonlyMap<string, Figures> {
     Object.entries(table(body["promised"] ?? {})).map(([name, promise]) => {
       const [digest, epsilon, reports, lifetime, ...central] = listed(promise);
       if (central.length > 1 || Object.hasOwn(metrics, name) || own(history, name) !== digest)
-        throw new TypeError(
-          "promises are for names that the history does not contain or that are still used",
-        );
+        throw new TypeError("promises are not of retired names");
       const figures = {
         epsilon: number(epsilon),
         reports: whole(reports),
@@ -252,6 +250,9 @@ function fitsPast(entry: Table, takes: Mechanism["values"] | undefined): boolean
   const { kind, epoch, rate, breakdown, parameters } = entry;
   const names = entry["values"] === null ? [] : listed(entry["values"]);
   const isOf = (values: readonly string[]) => JSON.stringify(names) === JSON.stringify(values);
+  const isInArms =
+    breakdown === undefined ||
+    (own(entry, "experiment") !== undefined && listed(breakdown).length === 1);
   const isAtOnce = (entry["sampling"] ?? 1) === 1;
   const isAlone =
     entry["reports_per_epoch"] === 1 &&
@@ -263,7 +264,7 @@ function fitsPast(entry: Table, takes: Mechanism["values"] | undefined): boolean
     const { of, per, most, ...rest } = table(rate);
     return (
       isAlone &&
-      breakdown === undefined &&
+      isInArms &&
       takes === "vectors" &&
       !Object.keys(rest).length &&
       fits("text", of) &&
@@ -275,8 +276,7 @@ function fitsPast(entry: Table, takes: Mechanism["values"] | undefined): boolean
     );
   }
   const isListed = isAlone && takes === "categories";
-  if (kind === "funnel")
-    return isListed && breakdown === undefined && names.length >= 2 && names.length <= 20;
+  if (kind === "funnel") return isListed && isInArms && names.length >= 2 && names.length <= 20;
   if (kind === "activity") return isListed && isAtOnce && epoch === "day" && isOf(ACTIVITY);
   if (kind !== "retention") return true;
   const weeks = names.length - 2;

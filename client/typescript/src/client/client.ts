@@ -357,8 +357,7 @@ export class Client {
     await this.#sender.enter();
     const { device, ...reports } = await this.#state.all();
     const { view } = await load("more");
-    const local = this.#reporter.local !== null;
-    return view(this.#bundle, device, reports, { now: this.#state.now(), local });
+    return view(this.#bundle, device, reports, this.#state.now(), !!this.#reporter.local);
   }
 
   /**

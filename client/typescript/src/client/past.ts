@@ -7,6 +7,7 @@ import { ValueOutOfDomain } from "../errors.js";
 import type { Metric } from "../catalog/metric.js";
 import { readable } from "../catalog/values.js";
 import { accountOf, opened } from "./account.js";
+import { publicArm } from "./arms.js";
 import type { Device, Events } from "./device.js";
 import type { Outcome } from "./outcome.js";
 import type { Reporter } from "./reporter.js";
@@ -96,7 +97,10 @@ export function reportPast(reporter: Reporter): void {
     const account = accountOf(opened(reporter.device, metric), metric);
     const reported = Object.entries(account.epochs).filter(([, reports]) => reports);
     const others = reported.map(([other]) => Number(other)).filter((other) => other !== epoch);
-    reporter.say(metric, past.computed(epoch, events, others), past.counts ? "" : first, epoch);
+    const { breakdown, experiment } = metric;
+    const armCell = experiment && breakdown?.cell(publicArm(reporter, experiment));
+    const cell = past.counts ? (armCell ?? "") : first;
+    reporter.say(metric, past.computed(epoch, events, others), cell, epoch);
   }
 }
 

@@ -91,7 +91,8 @@ export function view(
   bundle: Bundle,
   device: Device,
   reports: { waiting: readonly StoredReport[]; past: readonly PastReport[] },
-  { now, local }: { now: number; local: boolean },
+  now: number,
+  local: boolean,
 ): LedgerView {
   const waiting = reports.waiting.map((report) => ({ ...report, fate: "waiting" }));
   const { consent } = device;

@@ -455,6 +455,28 @@ OF_THE_PAST = "".join(
     )
 )
 
+PAST_IN_ARMS = "".join(
+    (
+        'shuffler = "localhost:7000"\n[experiments.new_menu]\narms = { control = 1, new = 1 }\n',
+        *(
+            _PAST_METRIC.format(
+                name=name,
+                epoch="day",
+                mechanism=mechanism,
+                more=f'{more}\nexperiment = "new_menu"',
+            )
+            for name, mechanism, more in (
+                ("checkout", "subset", 'kind = "funnel"\nsteps = ["visit", "cart", "paid"]'),
+                (
+                    "crashes",
+                    "vector.codes",
+                    'rate = { of = "crashed", per = "started", most = 3 }\nwords = 8\nbooks = 4',
+                ),
+            )
+        ),
+    )
+)
+
 DISCOVERING = """
 shuffler = "localhost:7000"
 
@@ -750,6 +772,17 @@ def asking() -> dict[str, Any]:
         "crowded": _life(_crowded(), in_crowds),
         "vectors": _life(_of_vectors(), of_vectors, PUBLIC),
         "past": _life(_plain(OF_THE_PAST), _past_steps(), PUBLIC),
+        "past_in_arms": _life(
+            _plain(PAST_IN_ARMS),
+            [
+                ("report", ["checkout", "visit"]),
+                ("report", ["checkout", "cart"]),
+                ("report", ["crashes", "started"]),
+                ("flush", None),
+                ("clock", DAY + 60),
+                ("flush", None),
+            ],
+        ),
         "learning": _life(_of_models(), learning.taught(SIGNING, STRANGER)),
         "in_arms": _life(
             _plain(IN_ARMS), [("report", ["saved", True]), ("report", ["liked", "b"])], PUBLIC
