@@ -413,7 +413,7 @@ def test_a_bundle_holds_the_promise_and_never_less_of_it(tmp_path: Path) -> None
     smaller = replace(metric, crowd=20_000, min_batch=20_000)
     with pytest.raises(BundleRefused, match="crowd changed under an old name"):
         refuse_changes({"theme": smaller}, bundle)
-    with pytest.raises(BadParameter, match="min_batch: is the crowd"):
+    with pytest.raises(BadParameter, match="min_batch: equals the crowd"):
         replace(metric, crowd=20_000)
 
 

@@ -184,7 +184,8 @@ class QueryEngine:
         version = self._version(selection, query)
         kept = await self._kept.find(selection.metric.name, range_name(selection, query), version)
         whole = kept or await self._made(selection, query)
-        waiting, withheld = upstream_reports(selection, await self._terms() or None)
+        terms = await self._beyond.terms() if self._beyond else None
+        waiting, withheld = upstream_reports(selection, terms) if terms else (None, None)
         values, total = page.of(whole.values, lambda value: value.rank or 0)
         return replace(whole, waiting=waiting, withheld=withheld, total=total, values=values)
 

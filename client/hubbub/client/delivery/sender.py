@@ -339,14 +339,12 @@ class Sender:
             self._waiting = self._state.waiting()
             return _CLAIMED_SECONDS if self._waiting and self._state.waiting(exclusions) else None
         self._waiting = len(reports)
-        started = self._clock.monotonic()
-        fates, unread = self._withdrawn(reports, started + timeout_seconds / 2)
+        fates, unread, seconds = self._withdrawn(reports, timeout_seconds / 2)
         fates |= {r.id: STOPPED for r in reports if self._reporter.is_stopped(r.stream, r.epoch)}
         ready = [r for r in reports if r.id not in fates and r.id not in unread]
         tokens = self._purse.give(ready) if self._purse else {}
         ready = [r for r in ready if r.id in tokens] if self._purse else ready
-        timeout_seconds -= self._clock.monotonic() - started
-        sent, failure = self._submit(ready, tokens, timeout_seconds)
+        sent, failure = self._submit(ready, tokens, timeout_seconds - seconds)
         fates |= sent
         if fates:
             # If this fails, the same bytes are sent again.
@@ -354,9 +352,10 @@ class Sender:
         if self._purse:
             self._purse.settle(fates)
         streams = {report.id: report.stream for report in reports}
-        self._diagnostics.drop(
-            Dropped(streams[id_], fate) for id_, fate in fates.items() if fate != SENT
-        )
+        if {*fates.values()} - {SENT}:
+            self._diagnostics.drop(
+                Dropped(streams[id_], fate) for id_, fate in fates.items() if fate != SENT
+            )
         if failure is None and not unread:
             self._failures = 0
             return 0.0 if self._waiting else None
@@ -371,24 +370,30 @@ class Sender:
         return min(max(failure.after_seconds, shortest), _LONGEST_ASKED_SECONDS)
 
     def _withdrawn(
-        self, reports: Sequence[OutboxReport], deadline: float
-    ) -> tuple[dict[int, str], set[int]]:
-        """Returns the fates of reports that persons have withdrawn, and the reports that wait.
+        self, reports: Sequence[OutboxReport], most_seconds: float
+    ) -> tuple[dict[int, str], set[int], float]:
+        """Returns the fates of reports that persons have withdrawn, those that wait, and the time.
 
         PRIVACY: a report waits while its person's record cannot be read; others leave meanwhile.
         """
         fates: dict[int, str] = {}
-        of_persons = [report for report in reports if report.person]
-        unread = {report.id for report in of_persons}
-        for report in of_persons:
-            if self._clock.monotonic() > deadline:
-                break
+        unread: set[int] = set()
+        seconds = 0.0
+        for report in reports:
+            if not report.person:
+                continue
+            if seconds > most_seconds:
+                unread.add(report.id)
+                continue
+            started = self._clock.monotonic()
             try:
-                fates |= {report.id: DISABLED} if self._is_withdrawn(report) else {}
-                unread.remove(report.id)
+                if self._is_withdrawn(report):
+                    fates[report.id] = DISABLED
             except StateUnusable as error:
+                unread.add(report.id)
                 self._diagnostics.warn_once("consents", "persons' reports wait: %s", error)
-        return fates, unread
+            seconds += self._clock.monotonic() - started
+        return fates, unread, seconds
 
     def _submit(
         self,
