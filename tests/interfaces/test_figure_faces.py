@@ -248,3 +248,43 @@ def test_a_page_offers_the_commands_of_figures(address: str) -> None:
     assert ".figures('comeback'" in offered["notebook"]
     by_http = web.get(f"{address}/v1/metrics/comeback/figures").json()
     assert in_notebook(offered["notebook"])["values"] == by_http["values"]
+
+
+def test_funnels_and_rates_are_compared_by_the_arms_of_an_experiment(tmp_path: Path) -> None:
+    catalog = 'shuffler = "127.0.0.1:1"\n[experiments.menu]\narms = { control = 1, new = 1 }\n'
+    catalog += METRIC.format(
+        name="signup",
+        epoch="day",
+        mechanism="grr",
+        more='kind = "funnel"\nsteps = ["visit", "cart", "paid"]\nexperiment = "menu"',
+    )
+    catalog += METRIC.format(
+        name="errors",
+        epoch="day",
+        mechanism="auto",
+        more='rate = { of = "failed", per = "tried", most = 20 }\nexperiment = "menu"',
+    )
+    people: dict[str, dict[Any, int]] = {
+        "signup@menu=control": {0: 3000, 1: 1500, 2: 500},
+        "signup@menu=new": {0: 2000, 1: 1500, 2: 1500},
+        "errors@menu=control": {(2.0, 10.0): 5000},
+        "errors@menu=new": {(8.0, 10.0): 5000},
+    }
+    truths = {
+        ("signup", "visit to paid"): {"control": 500 / 5000, "new": 1500 / 5000},
+        ("errors", "failed per tried"): {"control": 0.2, "new": 0.8},
+    }
+    with page_of(tmp_path, catalog, people, seed=3) as page_url:
+        for (metric, figure), by_arm in truths.items():
+            answer = web.get(f"{page_url}/v1/metrics/{metric}/figures", params={"by": "menu"})
+            own = [row for row in answer.json()["values"] if row["figure"] == figure]
+            assert {row["part"] for row in own} == {*by_arm}
+            for row in own:
+                far = 2.5 * (row["high"] - row["low"]) / 2
+                assert abs(row["estimate"] - by_arm[row["part"]]) < far
+        effects = web.get(f"{page_url}/v1/experiments/menu").json()
+    shown = {(row["metric"], row["measure"]): row["shown"] for row in effects["values"]}
+    assert shown["signup", "share of paid"]
+    (rate,) = effects["unanswered"]
+    assert rate["metric"] == "errors"
+    assert "no intervals valid at every look" in rate["why"]
