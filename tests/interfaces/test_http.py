@@ -401,7 +401,7 @@ def test_away_from_this_machine_there_is_tls_and_tokens(tmp_path: Path) -> None:
             in_shell(response["shell"], tmp_path)
         with pytest.raises(ServiceUnavailable, match="CERTIFICATE_VERIFY_FAILED"):
             hubbub.notebook.connect(address, token=secret).metrics()
-    with pytest.raises(ServiceUnavailable, match="in the clear"):
+    with pytest.raises(ServiceUnavailable, match="unencrypted"):
         hubbub.notebook.connect("http://aggregator.example.org", token=secret)
     with pytest.raises(ServiceUnavailable, match="no address"):
         hubbub.notebook.connect("aggregator.example.org")

@@ -121,7 +121,7 @@ def test_what_is_missing_or_wrong_is_said(
     with pytest.raises(TooFewEpochs, match="and there is none; wait"):
         connection.compare("unheard")
     first = connection.trend("theme").document["epochs"][0]["date"]
-    with pytest.raises(TooFewEpochs, match=f"no epoch before {first} holds 1,000 reports or more"):
+    with pytest.raises(TooFewEpochs, match=f"no epoch before {first} has 1,000 reports or more"):
         connection.compare("theme", after=first)
     with pytest.raises(BadParameter, match='mechanism = "tree"'):
         connection.discover("theme")

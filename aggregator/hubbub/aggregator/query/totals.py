@@ -183,9 +183,9 @@ class TotalsByEpoch:
             why = "compared with the epoch before"
             if not earlier:
                 raise TooFewEpochs(
-                    f'metric "{every.metric.name}": no epoch before {{newer.dates or '
-                    "'those requested'} has {every.metric.fewest:,} reports or more; name "
-                    "the range before, too"
+                    f'metric "{every.metric.name}": no epoch before '
+                    f"{newer.dates or 'those requested'} has {every.metric.fewest:,} reports or "
+                    "more; name the range before, too"
                 )
         elif every.metric.report_on:
             return self._last_periods(every)
