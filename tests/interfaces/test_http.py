@@ -403,7 +403,7 @@ def test_away_from_this_machine_there_is_tls_and_tokens(tmp_path: Path) -> None:
             hubbub.notebook.connect(address, token=secret).metrics()
     with pytest.raises(ServiceUnavailable, match="unencrypted"):
         hubbub.notebook.connect("http://aggregator.example.org", token=secret)
-    with pytest.raises(ServiceUnavailable, match="no address"):
+    with pytest.raises(ServiceUnavailable, match="is not an address"):
         hubbub.notebook.connect("aggregator.example.org")
 
 
