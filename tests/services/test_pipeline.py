@@ -201,7 +201,7 @@ def test_strings_are_found_among_candidates(run: LocalRun) -> None:
     )
     assert [value.value for value in estimates.values] == ["b.example", "a.example", "c.example"]
     assert estimates.values[1].detected
-    with pytest.raises(HubbubError, match="name the strings"):
+    with pytest.raises(HubbubError, match="pass the strings to look for"):
         estimate(run.endpoints, "homepage")
     with pytest.raises(HubbubError, match='metric "nothing" is not in the bundle'):
         estimate(run.endpoints, "nothing")
