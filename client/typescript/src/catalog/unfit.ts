@@ -228,6 +228,7 @@ export function fitsKind(entry: Table, takes: Mechanism["values"] | undefined): 
   const cut = listed(entry["edges"] ?? []).length > 0;
   return (
     KINDS.has(kind ?? "") &&
+    (model === undefined || entry["breakdown"] === undefined) &&
     fitsPast(entry, takes) &&
     (takes === "sets") === (kind === "set") &&
     isVector === isOfVectors(entry) &&
