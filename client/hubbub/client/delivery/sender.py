@@ -370,7 +370,7 @@ class Sender:
         return min(max(failure.after_seconds, shortest), _LONGEST_ASKED_SECONDS)
 
     def _withdrawn(
-        self, reports: Sequence[OutboxReport], most_seconds: float
+        self, reports: Sequence[OutboxReport], max_seconds: float
     ) -> tuple[dict[int, str], set[int], float]:
         """Returns the fates of reports that persons have withdrawn, those that wait, and the time.
 
@@ -382,7 +382,7 @@ class Sender:
         for report in reports:
             if not report.person:
                 continue
-            if seconds > most_seconds:
+            if seconds > max_seconds:
                 unread.add(report.id)
                 continue
             started = self._clock.monotonic()
