@@ -6,7 +6,8 @@ few devices, too. Shares and rates are of the population, and cover who reported
 are of those that reported.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from math import isfinite, sqrt
 from typing import Final
@@ -240,7 +241,7 @@ def back_in_weeks(
     confidence: float,
     *,
     by_cohort: bool,
-    unfinished: Collection[int] = (),
+    unfinished: AbstractSet[int] = frozenset(),
 ) -> Iterator[Figure]:
     """For each week after the first the share that came back, of all cohorts or of each.
 
@@ -250,8 +251,7 @@ def back_in_weeks(
     """
     for week in range(1, weeks + 1):
         every = [epoch for epoch in joints if epoch + week in joints]
-        whole = [epoch for epoch in every if not {epoch, epoch + week} & {*unfinished}]
-        together = whole or every
+        together = [e for e in every if unfinished.isdisjoint((e, e + week))] or every
         for cohorts in [[epoch] for epoch in every] if by_cohort else filter(None, [together]):
             used = {*cohorts, *(cohort + week for cohort in cohorts)}
             named = dates[cohorts[0]]
@@ -261,7 +261,7 @@ def back_in_weeks(
                 dates=named if len(cohorts) == 1 else f"{named}..{dates[cohorts[-1]]}",
                 reports=sum(joints[epoch].reports for epoch in used),
                 confidence=confidence,
-                note="" if used.isdisjoint(unfinished) else UNFINISHED,
+                note="" if unfinished.isdisjoint(used) else UNFINISHED,
             )
 
 

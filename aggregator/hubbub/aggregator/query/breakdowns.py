@@ -104,16 +104,11 @@ def field_of(metric: Metric, by: str) -> str:
     wanted = by or next(iter(metric.breakdown), "")
     if wanted in metric.breakdown:
         return wanted
-    if not metric.breakdown and metric.value_kind.COUNTS:
-        raise BadParameter(
-            f'metric "{metric.name}" has no breakdown, and a {metric.kind} can have none: leave by '
-            "out"
-        )
     if not metric.breakdown:
-        raise BadParameter(
-            f'metric "{metric.name}" has no breakdown: request estimates, or add one with '
-            "breakdown = { FIELD = [...] }"
-        )
+        remedy = ": request estimates, or add one with breakdown = { FIELD = [...] }"
+        if metric.value_kind.COUNTS:
+            remedy = f", and of public fields a {metric.kind} can have none: leave by out"
+        raise BadParameter(f'metric "{metric.name}" has no breakdown{remedy}')
     has = ", ".join(metric.breakdown)
     raise BadParameter(
         f'metric "{metric.name}": by "{by[:60]}" is not a public field; it has {has}'

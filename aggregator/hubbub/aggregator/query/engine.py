@@ -202,7 +202,7 @@ class QueryEngine:
         return True
 
     def _version(self, selection: EpochSelection, query: EstimateQuery) -> str:
-        final = self.is_final(selection)
+        final = self.collected.is_final(selection)
         return version_of(self._definition(selection.metric), selection, query, final=final)
 
     def _definition(self, metric: Metric) -> str:
@@ -212,10 +212,6 @@ class QueryEngine:
             entry = metric, repr((VERSION, metric))  # of this version alone
             self._definitions[metric.name] = entry
         return entry[1]
-
-    def is_final(self, selection: EpochSelection) -> bool:
-        """Whether no totals of these epochs can change any more."""
-        return all(self.collected.is_closed(selection.metric, epoch) for epoch in selection.epochs)
 
     def _envelope(
         self, query: EstimateQuery, kind: str, *selections: EpochSelection
@@ -228,7 +224,7 @@ class QueryEngine:
             "confidence": query.confidence,
             "epochs": list(whole.epochs),
             "dates": whole.dates,
-            "final": self.is_final(whole),
+            "final": self.collected.is_final(whole),
             "reports": whole.reports,
             "lists": list(query.lists),
             "unit": selections[0].metric.unit,

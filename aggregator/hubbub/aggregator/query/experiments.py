@@ -199,7 +199,7 @@ async def experimented(
         control=own.control,
         over=own.is_over(()),
         confidence=confidence,
-        final=all(map(query.is_final, selections)),
+        final=all(map(query.collected.is_final, selections)),
         dates=max((selection.dates for selection in selections), key=len),
         reports=sum(selection.reports for selection in selections),
         ratio_p_value=p_value,

@@ -144,33 +144,27 @@ class Figuring:
             for day in self.selection.epochs:
                 windows.setdefault(epoch_at(epoch_start(day, _DAY), length), []).append(day)
             for window, days in sorted(windows.items(), reverse=True):
-                reports = self.selection.only(days).reports
-                if reports < self._metric.fewest:
+                own = self.selection.only(days)
+                if own.reports < self._metric.fewest:
                     continue
                 yield count_of(self._joint(days, days), np.arange(3) >= first).figure(
                     name,
                     below="reports",
                     dates=epoch_dates(days, EPOCH_SECONDS[_DAY]),
-                    reports=reports,
+                    reports=own.reports,
                     confidence=self.confidence,
-                    note=self._note(window, length, days),
+                    note=self._note(window, length, own),
                 )
 
-    def _note(self, window: int, length: str, days: Sequence[int]) -> str:
+    def _note(self, window: int, length: str, own: EpochSelection) -> str:
         """Whether the window goes on, misses days, or accepts reports; "" for a final one."""
-        span = EPOCH_SECONDS[length] // EPOCH_SECONDS[_DAY]
+        span, days = EPOCH_SECONDS[length] // EPOCH_SECONDS[_DAY], len(own.epochs)
         ends = epoch_start(window + 1, length)
         if ends > self.collected.now():
-            return f"running: {len(days)} of {span} days" if span > 1 else "running"
-        missing = "" if len(days) == span else f"{len(days)} of {span} days"
-        unfinished = "" if self._unfinished.isdisjoint(days) else UNFINISHED
+            return f"running: {days} of {span} days" if span > 1 else "running"
+        missing = "" if days == span else f"{days} of {span} days"
+        unfinished = "" if self.collected.is_final(own) else UNFINISHED
         return "; ".join(filter(None, [missing, unfinished]))
-
-    @property
-    def _unfinished(self) -> set[int]:
-        """The epochs that still accept reports."""
-        metric, is_closed = self._metric, self.collected.is_closed
-        return {epoch for epoch in self.selection.epochs if not is_closed(metric, epoch)}
 
     def retention(self) -> Iterator[Figure]:
         """By week after the first.
@@ -188,7 +182,7 @@ class Figuring:
                 {week: self.selection.date(week) for week in weeks},
                 self.confidence,
                 by_cohort=self.by_cohort,
-                unfinished=self._unfinished,
+                unfinished={week for week in weeks if not self.collected.is_closed(metric, week)},
             )
         )
         if not figures:

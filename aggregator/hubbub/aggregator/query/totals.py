@@ -113,6 +113,10 @@ class TotalsByEpoch:
         """Whether an epoch's totals are certainly final."""
         return closing_time(epoch, metric.epoch) <= self.clocks.earliest()
 
+    def is_final(self, selection: EpochSelection) -> bool:
+        """Whether no totals of these epochs can change any more."""
+        return all(self.is_closed(selection.metric, epoch) for epoch in selection.epochs)
+
     async def check(self) -> None:
         """Checks that Redis answers."""
         await self._shelf.counted(())

@@ -15,6 +15,7 @@ _MAX_STRINGS: Final = 200
 _TOKEN: Final = "HUBBUB_TOKEN"  # noqa: S105 the name of a variable
 _AUTHORITY: Final = "HUBBUB_CA"
 _FILE: Final = "strings.txt"
+_ESTIMATES: Final = "estimates"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +42,11 @@ class Reached:
 
 
 def commands(
-    name: str, query: EstimateQuery, dates: str, reached: Reached, *, figures: bool = False
+    name: str, query: EstimateQuery, dates: str, reached: Reached, answer: str = _ESTIMATES
 ) -> Commands:
     """Returns the query as commands; `name` is a metric or tier, `dates` the epochs.
 
-    With `figures`, for the figures of a funnel, a rate, an activity or a retention.
+    `answer` names what is requested, in HTTP and in notebooks: estimates or figures.
     """
     epochs = dates or query.range.epochs
     last = "" if dates else query.range.last
@@ -53,18 +54,18 @@ def commands(
         comment = f"# {len(query.candidates):,} strings: save them as a list, and ask by its name"
         return Commands(comment, comment)
     return Commands(
-        _shell(name, query, epochs, last, reached=reached, figures=figures),
-        _notebook(name, query, epochs, last, reached=reached, figures=figures),
+        _shell(name, query, epochs, last, answer, reached=reached),
+        _notebook(name, query, epochs, last, answer, reached=reached),
     )
 
 
 def _shell(
-    name: str, query: EstimateQuery, epochs: str, last: str, *, reached: Reached, figures: bool
+    name: str, query: EstimateQuery, epochs: str, last: str, answer: str, *, reached: Reached
 ) -> str:
     """Returns the `hubbub` command if a command line for this service is known, otherwise curl."""
     lines = []
     if reached.command:
-        words = ["figures" if figures else "query", name]
+        words = ["query" if answer == _ESTIMATES else answer, name]
         words += [f"--epochs={epochs}"] * bool(epochs) + [f"--last={last}"] * bool(last)
         words += ["--anytime"] * query.anytime
         words += [f"--list={list_name}" for list_name in query.lists]
@@ -76,7 +77,6 @@ def _shell(
         return "\n".join(lines)
     metric, _, tier = name.partition("/")
     parameters = {**_parameters(query, epochs, last), **({"tier": tier} if tier else {})}
-    answer = _answer(figures=figures)
     url = f"{reached.origin}/v1/metrics/{quote(metric, safe='')}/{answer}?"
     words = ["curl --silent --show-error --fail-with-body"]
     if reached.tokens:
@@ -92,13 +92,8 @@ def _shell(
     return "\n".join(lines)
 
 
-def _answer(*, figures: bool) -> str:
-    """The answer's name in HTTP and in notebooks."""
-    return "figures" if figures else "estimates"
-
-
 def _notebook(
-    name: str, query: EstimateQuery, epochs: str, last: str, *, reached: Reached, figures: bool
+    name: str, query: EstimateQuery, epochs: str, last: str, answer: str, *, reached: Reached
 ) -> str:
     arguments: dict[str, Any] = {"last": last, "epochs": epochs}
     if query.confidence != CONFIDENCE:
@@ -113,7 +108,7 @@ def _notebook(
         lines.insert(0, "from os import environ\n")
         where += f', token=environ["{_TOKEN}"], authority=environ.get("{_AUTHORITY}")'
     lines += [
-        f"answer = hubbub.notebook.connect({where}).{_answer(figures=figures)}({name!r}{more})",
+        f"answer = hubbub.notebook.connect({where}).{answer}({name!r}{more})",
         "answer",
     ]
     return "\n".join(lines)

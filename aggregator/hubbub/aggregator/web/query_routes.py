@@ -25,6 +25,7 @@ from hubbub.aggregator.query.answers import (
     Watched,
 )
 from hubbub.aggregator.query.breakdowns import BrokenDown
+from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.experiments import Experimented, experimented
 from hubbub.aggregator.query.figures import Figured, has_figures, meant
 from hubbub.aggregator.query.models import LearnedModel, learned_model, learned_models
@@ -261,13 +262,13 @@ def _take_along(route: Route, put: Callable[..., ParsedQuery], reached: Reached)
     ) -> Commands:
         """Returns commands for a shell and a notebook that give the same estimates or figures."""
         metric = query.collected.bundle.metric(question.name)
-        asked, figures = question.query, has_figures(metric)
-        if figures:  # which have no strings, and no look at any time
-            asked = replace(meant(metric, asked, by_cohort=False), candidates=(), lists=())
-        wanted = replace(asked, anytime=anytime and not figures)
+        answer, wanted = "estimates", replace(question.query, anytime=anytime)
+        if has_figures(metric):  # which have no strings, and no look at any time
+            range_ = meant(metric, wanted, by_cohort=False).range
+            answer, wanted = "figures", EstimateQuery(range=range_, confidence=wanted.confidence)
         selection = await query.collected.find(question.name, wanted.range)
         where = replace(reached, origin=origin or str(request.base_url).rstrip("/"))
-        return commands(question.name, wanted, selection.dates, where, figures=figures)
+        return commands(question.name, wanted, selection.dates, where, answer)
 
 
 def _compute(router: APIRouter) -> None:
