@@ -53,9 +53,9 @@ def read_bundle(path: Path, *, operator: bytes | None = None) -> Bundle:
         with path.open("rb") as file:
             signed = file.read(_MAX_BYTES + 1)
     except OSError as error:
-        shown = str(path)[:_REASON]  # an app may give a bundle's whole text in place of a path
+        path_start = str(path)[:_REASON]  # an app may give a bundle's whole text in place of a path
         raise BundleRefused(
-            f"{shown}: cannot be read: {error.strerror}; give the bundle of hubbub catalog "
+            f"{path_start}: cannot be read: {error.strerror}; give the bundle of hubbub catalog "
             "build, or of hubbub up (.hubbub/app.hubbub)"
         ) from error
     except ValueError as error:

@@ -100,12 +100,11 @@ class Client:
         public_values = PublicValues(public)
         if missing := public_values.missing(bundle):
             self._say_missing(missing)
-        self._persons, self._public = persons, public_values
-        self._coins, self._max_epsilon = coins or SystemBits(), max_epsilon
+        self._persons = persons
         self._reporter = Reporter(
             bundle,
             state,
-            self._coins,
+            coins or SystemBits(),
             clock.now,
             max_epsilon,
             public=public_values,
@@ -233,7 +232,7 @@ class Client:
             raise BadParameter(
                 "the bundle's tokens are for one device; report from each person's own device"
             )
-        person, public_values = None, self._public if public is None else PublicValues()
+        person, public_values = None, None
         try:
             person = self._persons.hash_of(name)
             if public is not None:
@@ -243,12 +242,10 @@ class Client:
         office = Office(
             bundle=self._bundle,
             persons=self._persons,
-            coins=self._coins,
             clock=self._clock,
-            max_epsilon=self._max_epsilon,
-            transport=self._transport,
             diagnostics=self._diagnostics,
-            own=self._reporter,
+            reporter=self._reporter,
+            sender=self._sender,
             adopt=self._adopt,
             outcome_of=self._outcome_of,
             mistake=self._mistake,

@@ -33,9 +33,7 @@ from hubbub.client.state.consent import Consent
 from hubbub.client.state.contract import OutboxEntry, OutboxReport
 from hubbub.client.state.device_state import DeviceState
 from hubbub.client.state.memory import MemoryState
-from hubbub.client.transport.contract import Transport
 from hubbub.errors import BadParameter, HubbubError, StateBusy, StateUnusable, UnknownMetric
-from hubbub.mechanisms import BitSource
 
 Answer = TypeVar("Answer")
 _KEY_BYTES: Final = 32
@@ -206,7 +204,7 @@ class Office:
     """What a client lends each person.
 
     Args:
-        own: the reporter of the app's own device.
+        reporter, sender: of the app's own device.
         adopt: puts sealed reports into the app's outbox.
         outcome_of: counts an outcome, and turns errors into outcomes unless strict.
         mistake: raises a mistake of the app if strict, else logs it once.
@@ -214,12 +212,10 @@ class Office:
 
     bundle: Bundle
     persons: Persons
-    coins: BitSource
     clock: Clock
-    max_epsilon: float
-    transport: Transport
     diagnostics: Diagnostics
-    own: Reporter
+    reporter: Reporter
+    sender: Sender
     adopt: Callable[[Sequence[OutboxEntry]], None]
     outcome_of: Callable[[Callable[[], Outcome], str, Any], Outcome]
     mistake: Callable[[HubbubError, Outcome], Outcome]
@@ -235,7 +231,7 @@ class Person:
 
     office: Office
     person: bytes | None = field(repr=False)
-    public: PublicValues = field(repr=False)
+    public: PublicValues | None = field(repr=False)
 
     def report(self, metric: str, value: Any = None) -> Outcome:
         """Randomize one value, charge this person, and let the report wait in the app's outbox.
@@ -281,7 +277,7 @@ class Person:
         return self._change(lambda _, state: view(bundle, state.device_state(), [], now))
 
     def _report(self, metric: str, value: Any) -> Outcome:
-        own = self.office.own
+        own = self.office.reporter
         if own.is_local:
             return own.report(metric, value)
         if not own.is_on:
@@ -301,25 +297,9 @@ class Person:
             raise StateUnusable("a person without a name has no record")
         for _ in range(_TRIES):
             record, standing = office.persons.read(self.person)
-            state = MemoryState(standing=replace(standing, notice=office.own.notice))
-            reporter = Reporter(
-                office.bundle,
-                state,
-                office.coins,
-                office.clock.now,
-                office.max_epsilon,
-                public=self.public,
-                local=office.own.is_local,
-            )
-            reporter.switch(on=office.own.is_on)
-            sender = Sender(
-                reporter,
-                state,
-                office.bundle,
-                office.transport,
-                clock=office.clock,
-                diagnostics=office.diagnostics,
-            )
+            state = MemoryState(standing=replace(standing, notice=office.reporter.notice))
+            reporter = office.reporter.of_person(state, self.public)
+            sender = office.sender.of_person(reporter, state)
             answer = work(reporter, state)
             reporter.refresh()
             sender.enter()

@@ -86,6 +86,23 @@ class Reporter:
         """The signed notice of the operator that this device keeps; empty for none."""
         return self._standing.notice
 
+    def of_person(self, state: State, public: PublicValues | None) -> "Reporter":
+        """Returns a reporter of a person's state, with this one's coins, clock and limits.
+
+        `public` are the public fields of the person; None for those of this device.
+        """
+        reporter = Reporter(
+            self._bundle,
+            state,
+            self._coins,
+            self._clock,
+            self._max_epsilon,
+            public=public or self._public,
+            local=self.is_local,
+        )
+        reporter.switch(on=self.is_on)
+        return reporter
+
     @property
     def is_on(self) -> bool:
         """Whether report() may draw."""

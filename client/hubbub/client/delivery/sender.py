@@ -90,6 +90,17 @@ class Sender:
         self._heard = b""
         self._stopped = threading.Event()
 
+    def of_person(self, reporter: Reporter, state: State) -> "Sender":
+        """Returns a sender that seals what the reporter of a person's record draws."""
+        return Sender(
+            reporter,
+            state,
+            self._bundle,
+            self._transport,
+            clock=self._clock,
+            diagnostics=self._diagnostics,
+        )
+
     @property
     def failures(self) -> int:
         """The number of consecutive failed submissions."""
@@ -339,8 +350,7 @@ class Sender:
             self._waiting = self._state.waiting()
             return _CLAIMED_SECONDS if self._waiting and self._state.waiting(exclusions) else None
         self._waiting = len(reports)
-        fates, unread, seconds = self._withdrawn(reports, timeout_seconds / 2)
-        fates |= {r.id: STOPPED for r in reports if self._reporter.is_stopped(r.stream, r.epoch)}
+        fates, unread, seconds = self._refused_here(reports, timeout_seconds / 2)
         ready = [r for r in reports if r.id not in fates and r.id not in unread]
         tokens = self._purse.give(ready) if self._purse else {}
         ready = [r for r in ready if r.id in tokens] if self._purse else ready
@@ -352,10 +362,9 @@ class Sender:
         if self._purse:
             self._purse.settle(fates)
         streams = {report.id: report.stream for report in reports}
-        if {*fates.values()} - {SENT}:
-            self._diagnostics.drop(
-                Dropped(streams[id_], fate) for id_, fate in fates.items() if fate != SENT
-            )
+        self._diagnostics.drop(
+            Dropped(streams[id_], fate) for id_, fate in fates.items() if fate != SENT
+        )
         if failure is None and not unread:
             self._failures = 0
             return 0.0 if self._waiting else None
@@ -369,10 +378,12 @@ class Sender:
         shortest = min(_SHORTEST_ASKED_SECONDS, longest_soon(self._failures))
         return min(max(failure.after_seconds, shortest), _LONGEST_ASKED_SECONDS)
 
-    def _withdrawn(
+    def _refused_here(
         self, reports: Sequence[OutboxReport], max_seconds: float
     ) -> tuple[dict[int, str], set[int], float]:
-        """Returns the fates of reports that persons have withdrawn, those that wait, and the time.
+        """Returns the fates of reports that a notice has stopped or that persons have withdrawn.
+
+        Also returns the reports that wait, and the seconds that all this took.
 
         PRIVACY: a report waits while its person's record cannot be read; others leave meanwhile.
         """
@@ -380,6 +391,9 @@ class Sender:
         unread: set[int] = set()
         seconds = 0.0
         for report in reports:
+            if self._reporter.is_stopped(report.stream, report.epoch):
+                fates[report.id] = STOPPED
+                continue
             if not report.person:
                 continue
             if seconds > max_seconds:
