@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from hubbub.client.default_client import init, report
     from hubbub.client.ledger_view import LedgerView, MetricView, PayloadView
     from hubbub.client.outcome import Outcome
-    from hubbub.client.persons import Person, Persons, PersonStore, RedisStore, SQLStore
+    from hubbub.client.person_stores import PersonStore, RedisStore, SQLStore
+    from hubbub.client.persons import Person, Persons
     from hubbub.client.settings import Settings
     from hubbub.client.state.contract import Bounds, OutboxReport, State
     from hubbub.client.state.folder import FolderState
@@ -69,7 +70,8 @@ _MODULES: Final = {
     "transport.addresses": ("transport_to",),
     "state.memory": ("MemoryState",),
     "outcome": ("Outcome",),
-    "persons": ("Person", "PersonStore", "Persons", "RedisStore", "SQLStore"),
+    "persons": ("Person", "Persons"),
+    "person_stores": ("PersonStore", "RedisStore", "SQLStore"),
     "default_client": ("init", "report"),
     "settings": ("Settings",),
     "state.contract": ("Bounds", "State", "OutboxReport"),
