@@ -123,6 +123,32 @@ def test_active_devices_are_those_of_running_and_whole_windows(address: str) -> 
     assert all(row["low"] == row["estimate"] == row["high"] for row in rows[2:])
 
 
+def test_an_interval_without_an_upper_end_is_written_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    catalog = CATALOG.replace("min_batch = 100", "min_batch = 10")
+    people: dict[str, dict[Any, int]] = {"crashes": {(1.0, 1.0): 12}}
+    with page_of(tmp_path, catalog, people, seed=1) as page_url:
+        (row,) = web.get(f"{page_url}/v1/metrics/crashes/figures").json()["values"]
+        assert row["high"] is None
+        assert main(["figures", "crashes", "--url", page_url]) == 0
+    assert " or more" in capsys.readouterr().out
+
+
+def test_arms_that_ended_are_not_judged_by_the_weights_that_end_them(tmp_path: Path) -> None:
+    text = 'shuffler = "127.0.0.1:1"\n[experiments.menu]\narms = { control = 0, new = 1 }\n'
+    more = 'kind = "boolean"\nexperiment = "menu"'
+    text += METRIC.format(name="saved", epoch="day", mechanism="rr", more=more)
+    people: dict[str, dict[Any, int]] = {
+        "saved@menu=control": {0: 2500, 1: 2500},
+        "saved@menu=new": {0: 2000, 1: 3000},
+    }
+    with page_of(tmp_path, text, people, seed=3) as page_url:
+        answer = web.get(f"{page_url}/v1/experiments/menu").json()
+    assert (answer["over"], answer["ratio_p_value"], answer["ratio_fits"]) == (True, None, True)
+    assert "do not fit their weights" not in answer["verdict"] + answer["sizes"]
+
+
 def test_a_breakdown_names_parts_without_an_answer(address: str) -> None:
     answer = web.get(f"{address}/v1/metrics/use/figures", params={"by": "os"}).json()
     assert {row["part"] for row in answer["values"]} == {"linux", "macos"}
@@ -176,6 +202,21 @@ def test_the_page_draws_figures_with_their_intervals(address: str, metric: str) 
         number = section.locator("tbody tr").count()
         assert section.locator("g.row").count() == number
         assert section.locator("path.whisker").count() <= number
+
+
+@needs_browser
+def test_a_retention_in_its_first_week_has_estimates_and_says_when_shares_come(
+    tmp_path: Path,
+) -> None:
+    people = {"comeback": WEEKS[:1]}
+    with (
+        page_of(tmp_path, CATALOG, people, seed=5, earlier={"comeback": EPOCH - WEEK}) as page_url,
+        chromium() as browser,
+        Watched(browser, clean=False) as watched,
+    ):
+        page = watched.open(f"{page_url}/metric?name=comeback&epochs=all")
+        expect(page.locator("#figured")).to_contain_text("no device can have come back yet")
+        assert page.locator("#table tbody tr").count() == len(WEEKS[0])
 
 
 def test_a_rehearsal_shows_figures_beside_the_true_ones(

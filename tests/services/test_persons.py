@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import redis
@@ -418,3 +418,13 @@ def test_estimates_of_two_thousand_visitors_hold_whichever_of_four_workers_they_
         rows.execute("VACUUM")
     size = (tmp_path / "persons.sqlite3").stat().st_size
     assert size / VISITORS < 300
+
+
+def test_what_is_no_store_or_no_persons_is_refused_at_once(signed: Signed) -> None:
+    with pytest.raises(BadParameter, match="no read and replace; give SQLStore"):
+        Persons(cast("Any", object()), bytes(32))
+    with pytest.raises(BadParameter, match="connect is no function"):
+        SQLStore(cast("Any", object()))
+    store = cast("Any", RedisStore(None))
+    with pytest.raises(BadParameter, match=r"give Persons\(store, key\)"):
+        Client(signed.bundle, MemoryState(), FakeShuffler(), hold_seconds=None, persons=store)

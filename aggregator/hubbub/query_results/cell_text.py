@@ -74,11 +74,12 @@ def title(column: Column, question: QueryName, answer: Document) -> str:
 def cell(column: Column, row: Row, *, of_means: bool) -> str:
     """The text of a cell; empty if the figure does not apply, "?" if it is unknown."""
     values = [row.get(field) for field in column.fields]
-    if None in values:
+    if values[0] is None:
         return _UNKNOWN.get(column.unit, "")
     of_number = column.unit == "number" or (of_means and column.unit in _OF_NUMBERS)
     error = _error(row) if of_number else None
-    return " to ".join(_written(column.unit, value, error) for value in values)
+    ends = [_written(column.unit, value, error) for value in values if value is not None]
+    return f"{ends[0]} or more" if None in values else " to ".join(ends)
 
 
 def _error(row: Row) -> float:

@@ -116,6 +116,8 @@ class Client:
             if bundle.tokens and not local
             else None
         )
+        if persons is not None and not hasattr(persons, "is_withdrawn"):
+            raise BadParameter("persons is not of Persons; give Persons(store, key)")
         consents: Any = {"is_withdrawn": persons.is_withdrawn} if persons else {}
         parts: Any = {"purse": self._purse, **consents, **self._timing}
         self._sender = Sender(self._reporter, state, bundle, transport, **parts)

@@ -59,12 +59,16 @@ class Persons:
     def __init__(self, store: PersonStore, key: bytes) -> None:
         if not (isinstance(key, bytes) and len(key) >= _KEY_BYTES):
             raise BadParameter(f"key of persons is not {_KEY_BYTES} bytes; use secrets.token_bytes")
+        if not all(callable(getattr(store, name, None)) for name in ("read", "replace")):
+            raise BadParameter(
+                "store of persons has no read and replace; give SQLStore, RedisStore or your own"
+            )
         self._store, self._key = store, key
 
     def hash_of(self, name: str) -> bytes:
         """The keyed hash that stands for a person in the store. Raises BadParameter: no text."""
         if not (isinstance(name, str) and name):
-            raise BadParameter("the name of a person is not a text; give str(user.id)")
+            raise BadParameter("the name of a person is empty or not a text; give str(user.id)")
         return self._digest(b"name", name.encode(errors="surrogatepass"))[:_HASH_BYTES]
 
     def read(self, person: bytes) -> tuple[bytes | None, DeviceState]:
@@ -196,7 +200,8 @@ class Person:
         except StateBusy:
             return Outcome.OVERFLOWED
         except StateUnusable as error:
-            self.office.diagnostics.warn_once("persons", "persons' reports are lost: %s", error)
+            advice = "persons' reports are lost: %s; check that the store answers and has its table"
+            self.office.diagnostics.warn_once("persons", advice, error)
             return Outcome.NO_STATE
 
     def _change(self, work: Callable[[Reporter, MemoryState], Answer]) -> Answer:

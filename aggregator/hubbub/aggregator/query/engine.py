@@ -341,6 +341,8 @@ class QueryEngine:
         whole = await self.collected.find(name, query.range)
         parts = parts_by(self.collected.bundle, whole, by) if by else [Part("", whole, None)]
         answered = [part for part in parts if part.is_answered or not by]
+        if not answered:
+            await self.collected.read(whole)  # raises BatchTooSmall where all parts are too few
 
         async def make() -> list[Figure]:
             figures: list[Figure] = []

@@ -137,10 +137,15 @@ class Arms:
         return ""
 
     def ratio(self) -> float | None:
-        """P-value of the arms' sizes; None if no epoch is large enough to judge."""
+        """P-value of the arms' sizes; None if no epoch is large enough to judge, or an arm ended.
+
+        Reports of before an arm ended follow weights that the catalog no longer has.
+        """
         weights = list(self.experiment.arms.values())
+        if 0 in weights:
+            return None
         by_epoch = [selection.by_epoch() for selection in self.selections.values()]
-        least = min(weight for weight in weights if weight) / sum(weights)
+        least = min(weights) / sum(weights)
         judged = [
             counts
             for epoch in by_epoch[0]

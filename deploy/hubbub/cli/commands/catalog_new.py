@@ -37,6 +37,7 @@ _YEAR: Final = timedelta(days=365)
 _LIFETIME_REPORTS: Final = 50
 _ENDS_AND_PARTS: Final = 3
 _KIND: Final = "number"
+_TWO_ARMS: Final = "control=1,new=1"
 _OPTIONS: Final = {
     "low": "--range",
     "high": "--range",
@@ -152,7 +153,7 @@ class NewOptions:
     arms: str = option(
         "arms of a new experiment with their weights, the one that others are compared with first "
         "(%(default)s)",
-        default="control=1,new=1",
+        default=_TWO_ARMS,
         needs="experiment",
     )
     shuffler: str = option(
@@ -236,7 +237,14 @@ def _tables(text: str, kind: str) -> Mapping[str, object]:
 
 def _experiment(options: NewOptions, before: str) -> Iterator[str]:
     """Yields the lines of the experiment's table, unless the catalog has it."""
-    if not options.experiment or options.experiment in _tables(before, "experiments"):
+    if not options.experiment:
+        return
+    if options.experiment in _tables(before, "experiments"):
+        if options.arms != _TWO_ARMS:
+            raise BadParameter(
+                f'--arms: the catalog has experiment "{options.experiment}" with its arms already; '
+                "leave --arms out, or name another experiment"
+            )
         return
     if not FIELD.fullmatch(options.experiment):
         raise BadParameter(f"--experiment: must match {FIELD.pattern}; choose another name")

@@ -24,7 +24,8 @@ export async function showFigures(path, { figures, public: fields }, field, { la
   try {
     await show(await ask(`${path}/figures`, { ...span, ...by, confidence }));
   } catch (error) {
-    if (error.status !== 400) throw error;
+    // A retention in its first week has no share yet, but has estimates.
+    if (error.status !== 400 && error.title !== "TooFewEpochs") throw error;
     showState($("figured"), error, {});
   }
 }

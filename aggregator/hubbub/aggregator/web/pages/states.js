@@ -2,6 +2,8 @@
 import { Refused, Unreachable, button, count, h, printable } from "./shell.js";
 
 const AGAIN_SECONDS = 5;
+// Kinds of which an app reports that they happened, and no value.
+const VALUELESS = ["activity", "retention"];
 let timer = null;
 
 function state(heading, paragraphs, ...actions) {
@@ -95,7 +97,7 @@ export function few(metric, ways = {}) {
     const waits = untold ? "; the number of reports at the shuffler is unknown here" : "";
     return state(untold ? "No answer yet" : "Nothing was reported yet", [
       `The first answer comes with ${many} reports${waits}. An app sends one by:`,
-      h("code", {}, `client.report(${JSON.stringify(metric.name)}, …)`),
+      h("code", {}, `client.report(${JSON.stringify(metric.name)}${VALUELESS.includes(metric.figures) ? "" : ", …"})`),
     ]);
   }
   return state(

@@ -61,11 +61,12 @@ const isOfMeans = (question, answer) =>
   question === "trend" ? answer.kind !== "values" : ofMeans(answer);
 
 function cell(column, row, means) {
-  const ends = column.to ? [row[column.field], row[column.to]] : [row[column.field]];
-  if (ends.includes(null)) return UNKNOWN[column.unit] ?? "";
+  const [first, last] = [row[column.field], row[column.to]];
+  if (first === null) return UNKNOWN[column.unit] ?? "";
   const error = means || column.unit === "number" ? row.stderr ?? (row.high - row.low) / 4 : null;
-  const cells = ends.map((end) => WRITTEN[column.unit](end, error));
-  return cells.length === 1 ? cells[0] : cells.join(" to ");
+  const written = WRITTEN[column.unit];
+  if (!column.to) return written(first, error);
+  return last === null ? `${written(first, error)} or more` : `${written(first, error)} to ${written(last, error)}`;
 }
 
 /** A column's heading: text, or a button that sorts by it. */
