@@ -209,6 +209,9 @@ def test_files_are_written_by_their_names(
         path = tmp_path / name
         assert main(["export", "theme", "--out", str(path), *where]) == 0
         assert path.stat().st_size > 0
+        exported = path.read_bytes()
+        assert main(["query", "theme", "--out", str(path), *where]) == 0
+        assert path.read_bytes() == exported
     assert "bytes" in capsys.readouterr().out
     document = json.loads((tmp_path / "a.json").read_text())
     table = parquet.read_table(tmp_path / "a.parquet").to_pylist()
@@ -219,7 +222,7 @@ def test_files_are_written_by_their_names(
     capsys.readouterr()
     for words, message in (
         (["export", "theme", "--out", str(tmp_path / "a.txt")], "name it .csv"),
-        (["query", "theme", "--out", str(tmp_path / "a.csv")], "--out takes --format"),
+        (["query", "theme", "--out", str(tmp_path / "a.txt")], "name it .csv"),
         (["export", "theme", "--out", str(tmp_path / "no" / "a.csv")], "cannot be written"),
         (["top", "theme", "-n", "0"], "number: must be 1 or more"),
         (["export", "theme", "--format", "table"], "--format table is for a screen"),

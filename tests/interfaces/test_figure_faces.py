@@ -103,10 +103,13 @@ def test_figures_are_the_same_from_every_face(
     assert main([*words, "--format", "csv"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(by_http["values"]) + 1
+    downloaded = web.get(f"{address}/v1/metrics/{metric}/export", params=span).text.splitlines()
+    assert downloaded == lines
     assert main(words) == 0
     output = capsys.readouterr().out
     for row in by_http["values"]:
         assert row["figure"] in output
+        assert row["note"] in output
         assert row["figure"] in answer._repr_html_()
 
 

@@ -6,6 +6,7 @@ from html import escape
 from typing import Any, Final
 
 from hubbub.errors import MissingDependency
+from hubbub.errors.grammar import several
 from hubbub.errors.installing import install_with
 from hubbub.notebook.pictures import bars, by_size, heat_map, height_inches, lines
 from hubbub.query_results import (
@@ -155,7 +156,7 @@ class Answer(Sequence[Row]):
         document = self.document
         match self.question:
             case "metrics":
-                return f"{document['total']} metric{'s' * (document['total'] != 1)}"
+                return several(document["total"], "metric")
             case "status":
                 return f"{len(document['windows'])} streams and epochs"
             case "compare":
@@ -165,13 +166,13 @@ class Answer(Sequence[Row]):
                 )
             case "trend":
                 many = len(document["epochs"])
-                return f"{document['metric']}: {many:,} epoch{'s' if many > 1 else ''}"
+                return f"{document['metric']}: {several(many, 'epoch')}"
             case "cross":
                 return f"{document['metric']}: {document['columns']} within {document['rows']}"
             case _:
                 name = document.get("metric") or document.get("model") or document["experiment"]
                 number = document["reports"]
-                return f"{name}: {number:,} report{'s' * (number != 1)}"
+                return f"{name}: {several(number, 'report')}"
 
     def _notice(self) -> list[str]:
         """The sentences to show before an answer; each metric of a list has its own."""

@@ -15,6 +15,7 @@ from hubbub.catalog.models.judging import judging
 from hubbub.catalog.models.of_metric import codes_of_round
 from hubbub.catalog.periods import days_at_most
 from hubbub.errors import BadParameter
+from hubbub.errors.grammar import several
 from hubbub.mechanisms import AnyMechanism, Memoized
 from hubbub.mechanisms.even import even_lies
 from hubbub.mechanisms.probability import MIN_EPSILON
@@ -306,8 +307,8 @@ def rests_on(metric: Metric, guarantee: Amplified) -> str:
         )
     if guarantee.method == "none":
         return (
-            f"For one report: mixing {guarantee.reports:,} reports of {metric.mechanism} proves "
-            "nothing beyond the guarantee of the device itself."
+            f"For one report: mixing {several(guarantee.reports, 'report')} of "
+            f"{metric.mechanism} proves nothing beyond the guarantee of the device itself."
         )
     whom = "of them, those that show the same cohort or ask the same" if _groups(metric) else "all"
     return (

@@ -83,6 +83,7 @@ from hubbub.catalog import EPOCH_SECONDS, Metric, reports_of_one
 from hubbub.catalog.meanings import meanings_of
 from hubbub.epochs import epoch_date
 from hubbub.errors import BadParameter, BatchTooSmall
+from hubbub.errors.grammar import several
 from hubbub.errors.places import notice
 from hubbub.runtime import VERSION, Clocks, MemoryServer, Stages
 
@@ -366,7 +367,7 @@ class QueryEngine:
             by=by,
             values=await self._figures.get(question, whole.version, make),
             notes=[
-                f"{part.name}: {part.own.reports:,} reports, below the minimum batch of "
+                f"{part.name}: {several(part.own.reports, 'report')}, below the minimum batch of "
                 f"{metric.fewest:,}"
                 for part in parts
                 if part not in answered

@@ -25,6 +25,7 @@ from hubbub.analysis import (
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric, reports_of_one
 from hubbub.catalog.experiments import Experiment, experiment_named
+from hubbub.errors.grammar import several
 
 # Arms whose sizes have a lower p-value get a warning: a false one in 1 of 100 experiments.
 _RATIO_DOUBT: Final = 0.01
@@ -131,8 +132,8 @@ class Arms:
         for name in (self.experiment.control, arm):
             if (reports := self.selections[name].reports) < fewest:
                 return (
-                    f"{name} has {reports:,} reports in epochs that every arm has some of, below "
-                    f"the minimum batch of {fewest:,}"
+                    f"{name} has {several(reports, 'report')} in epochs that every arm "
+                    f"has some of, below the minimum batch of {fewest:,}"
                 )
         return ""
 

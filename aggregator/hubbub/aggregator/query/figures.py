@@ -29,6 +29,7 @@ from hubbub.catalog.values.value_kind import ValueKind
 from hubbub.conservation import Window
 from hubbub.epochs import epoch_dates
 from hubbub.errors import BadParameter, TooFewEpochs
+from hubbub.errors.grammar import several
 
 _DAY: Final = "day"
 WINDOWS: Final = (
@@ -188,8 +189,8 @@ class Figuring:
         if not figures:
             raise TooFewEpochs(
                 f'metric "{metric.name}": no device can have come back yet: a share takes two '
-                f"weeks with {metric.fewest:,} reports each, and there are {len(weeks)}; wait, or "
-                "ask for more epochs"
+                f"weeks with {several(metric.fewest, 'report')} each, and there are "
+                f"{len(weeks)}; wait, or ask for more epochs"
             )
         yield from figures
 

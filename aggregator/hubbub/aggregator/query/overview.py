@@ -28,6 +28,7 @@ from hubbub.catalog.epochs import grace_seconds
 from hubbub.conservation import Window
 from hubbub.epochs import minute
 from hubbub.errors import BadParameter
+from hubbub.errors.grammar import several
 from hubbub.errors.places import notice
 from hubbub.privacy.amplification import Amplified
 from hubbub.privacy.card import max_posterior, metric_card
@@ -166,7 +167,7 @@ def notes(metric: Metric, answer: Answer) -> list[str]:
     if any(not low - room <= value.estimate <= high + room for value in answer.values):
         sentences.append(
             f"{what} is no mistake: the estimate subtracts the average noise, and in "
-            f"{answer.reports:,} report{'s' * (answer.reports != 1)} it was larger or "
+            f"{several(answer.reports, 'report')} it was larger or "
             "smaller. The interval contains the plausible values; more reports narrow it."
         )
     return sentences

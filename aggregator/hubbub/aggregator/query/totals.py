@@ -16,6 +16,7 @@ from hubbub.catalog.crowds.noise_dummies import value_noise
 from hubbub.conservation import Window
 from hubbub.epochs import epoch_date, epoch_dates, minute
 from hubbub.errors import BadParameter, BatchTooSmall, TooFewEpochs, TotalsUnreadable
+from hubbub.errors.grammar import several
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.runtime import Clocks
 
@@ -189,8 +190,8 @@ class TotalsByEpoch:
             if not earlier:
                 raise TooFewEpochs(
                     f'metric "{every.metric.name}": no epoch before '
-                    f"{newer.dates or 'those requested'} has {every.metric.fewest:,} reports or "
-                    "more; name the range before, too"
+                    f"{newer.dates or 'those requested'} has "
+                    f"{several(every.metric.fewest, 'report')} or more; name the range before, too"
                 )
         elif every.metric.report_on:
             return self._last_periods(every)
@@ -283,8 +284,8 @@ class TotalsByEpoch:
         if selection.reports < metric.fewest:
             later = f"; a device reports a {metric.kind} once its {metric.epoch} is over"
             raise BatchTooSmall(
-                f'metric "{metric.name}": {selection.reports:,} '
-                f"report{'s' * (selection.reports != 1)} in the requested epochs, below its "
+                f'metric "{metric.name}": {several(selection.reports, "report")} '
+                f"in the requested epochs, below its "
                 f"minimum batch of {metric.fewest:,}; request more epochs"
                 + (f" than {selection.dates}, or wait" if selection.epochs else ", or wait")
                 + later * metric.value_kind.COUNTS

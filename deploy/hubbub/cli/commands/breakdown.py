@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hubbub.cli.terminal.answer_tables import say_final, say_notice, show_rows
-from hubbub.cli.terminal.output import explain, several
+from hubbub.cli.terminal.output import explain
 from hubbub.cli.terminal.query_options import QuestionOptions
+from hubbub.errors.grammar import several
 from hubbub.notebook import Connection
 from hubbub.programs.command_line import command
 from hubbub.programs.options import option, options

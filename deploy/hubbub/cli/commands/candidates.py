@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.cli.terminal.candidate_file import read_candidates
-from hubbub.cli.terminal.output import day_of, listing, say, several
+from hubbub.cli.terminal.output import day_of, listing, say
 from hubbub.cli.terminal.query_options import ServiceOptions
+from hubbub.errors.grammar import several
 from hubbub.notebook.service import named_path
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, options

@@ -12,7 +12,8 @@ from hubbub.catalog.discovery import finder_of
 from hubbub.cli.command_table import load_module
 from hubbub.cli.commands.catalog_new import packaged_schema
 from hubbub.cli.terminal.catalog_reading import read_aloud, say_expired
-from hubbub.cli.terminal.output import explain, listing, say, several
+from hubbub.cli.terminal.output import explain, listing, say
+from hubbub.errors.grammar import several
 from hubbub.mechanisms.even import even_lies
 from hubbub.privacy.verdict import loud_reports, year_of_reports
 from hubbub.programs.command_line import command

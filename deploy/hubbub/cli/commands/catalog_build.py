@@ -4,8 +4,9 @@ from hubbub.bundles.encoding import to_text
 from hubbub.cli.commands.catalog import BuildOptions
 from hubbub.cli.installation import OPERATORS, build_bundle
 from hubbub.cli.terminal.catalog_reading import read_aloud, say_expired
-from hubbub.cli.terminal.output import say, several
+from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter
+from hubbub.errors.grammar import several
 from hubbub.programs.text_files import read_text
 from hubbub.signing.log.logging_bundles import LOG
 

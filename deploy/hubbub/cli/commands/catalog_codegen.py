@@ -12,8 +12,9 @@ from hubbub.catalog.experiments import experiments_of
 from hubbub.catalog.values.value_kinds import kind_named
 from hubbub.cli.commands.codegen_typescript import FIRST_LINE, MAX_LITERALS, typescript_module
 from hubbub.cli.terminal.catalog_reading import read_aloud
-from hubbub.cli.terminal.output import say, several
+from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter
+from hubbub.errors.grammar import several
 from hubbub.programs.command_line import command
 from hubbub.programs.options import Exclusive, argument, option, options
 from hubbub.programs.unreadable import unreadable

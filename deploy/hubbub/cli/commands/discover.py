@@ -8,9 +8,10 @@ from typing import Any
 from hubbub.catalog.values.list_versions import FINDER
 from hubbub.cli.terminal.answer_tables import show_estimates
 from hubbub.cli.terminal.candidate_file import read_candidates
-from hubbub.cli.terminal.output import say, several
+from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.query_options import AnswerOptions, read_metric_name
 from hubbub.errors import BadParameter
+from hubbub.errors.grammar import several
 from hubbub.fields.rules import NAME, Interval
 from hubbub.programs.command_line import command, read_number
 from hubbub.programs.options import argument, option, options

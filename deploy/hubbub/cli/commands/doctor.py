@@ -8,10 +8,10 @@ from typing import Final
 
 from cryptography import x509
 
-from hubbub.cli.terminal.output import several
 from hubbub.cli.terminal.query_options import ServiceOptions
 from hubbub.client.doctor import Finding, Verdict, device_checks, examine, show
 from hubbub.errors import ServiceUnavailable
+from hubbub.errors.grammar import several
 from hubbub.programs.command_line import command
 from hubbub.programs.options import option, options
 

@@ -4,14 +4,13 @@ from dataclasses import replace
 from typing import Final
 
 from hubbub.cli.terminal.answer_tables import show_estimates, show_trend
-from hubbub.cli.terminal.query_options import Format, QuestionOptions
+from hubbub.cli.terminal.query_options import QuestionOptions
 from hubbub.errors import BadParameter
 from hubbub.notebook import Connection
 from hubbub.programs.command_line import command
 from hubbub.programs.options import option, options
 
 _MAX_SERIES: Final = 50
-_FORMATS: Final[dict[str, Format]] = {".csv": "csv", ".parquet": "parquet", ".json": "json"}
 
 
 @options
@@ -29,13 +28,8 @@ def _export(options: ExportOptions) -> None:
         raise BadParameter(
             "--format table is for a screen: give csv, json or parquet, or use hubbub query"
         )
-    if output.format is None:
-        suffix = output.out.suffix if output.out else ".csv"
-        if suffix not in _FORMATS:
-            raise BadParameter(
-                f"--out {output.out}: name it .csv, .parquet or .json, or give --format"
-            )
-        output = replace(output, format=_FORMATS[suffix])
+    if not output.format and not output.out:
+        output = replace(output, format="csv")
         question = replace(question, answer=replace(question.answer, output=output))
     if options.by_epoch:
         question.ask(Connection.trend, show_trend, number=_MAX_SERIES)

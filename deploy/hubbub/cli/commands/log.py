@@ -13,9 +13,10 @@ from hubbub.bundles.log.merkle import refuse_inconsistent
 from hubbub.bundles.log.notes import COSIGNATURE, ED25519, NoteKey, signers
 from hubbub.bundles.promise import Promise, promised_in_all
 from hubbub.cli.terminal.difference_table import show_difference
-from hubbub.cli.terminal.output import say, several
+from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter, BundleRefused, HubbubError, LogBroken
 from hubbub.errors.addresses import server_parts, shown_url
+from hubbub.errors.grammar import several
 from hubbub.programs.command_line import command
 from hubbub.programs.http_calls import HttpCalls
 from hubbub.programs.options import Exclusive, argument, option, options

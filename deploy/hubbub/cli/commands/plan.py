@@ -14,9 +14,10 @@ from hubbub.catalog import Metric, days_of_period
 from hubbub.catalog.discovery import counting
 from hubbub.catalog.values.retentions import Retention
 from hubbub.cli.planning.subject import SubjectOptions, draft_of
-from hubbub.cli.terminal.output import listing, say, say_json, several, table
+from hubbub.cli.terminal.output import listing, say, say_json, table
 from hubbub.cli.terminal.percentile_text import read_percentile
 from hubbub.errors import BadParameter
+from hubbub.errors.grammar import several
 from hubbub.errors.installing import install_with
 from hubbub.errors.printable import visible
 from hubbub.fields.rules import Interval

@@ -24,8 +24,9 @@ from hubbub.cli.planning.central_numbers import (
 )
 from hubbub.cli.planning.model_crowds import plan_rounds
 from hubbub.cli.planning.subject import SubjectOptions, draft_of
-from hubbub.cli.terminal.output import explain, listing, say, say_json, several
+from hubbub.cli.terminal.output import explain, listing, say, say_json
 from hubbub.errors import BadParameter
+from hubbub.errors.grammar import several
 from hubbub.fields.rules import Interval
 from hubbub.mechanisms import build
 from hubbub.mechanisms.even import even_lies

@@ -8,8 +8,9 @@ from hubbub.catalog import CentralPromise
 from hubbub.catalog.crowds.central_fields import NOISE
 from hubbub.catalog.crowds.noise_dummies import noise_of
 from hubbub.cli.terminal.long_work import said_if_long
-from hubbub.cli.terminal.output import explain, say_json, several
+from hubbub.cli.terminal.output import explain, say_json
 from hubbub.errors import BadParameter
+from hubbub.errors.grammar import several
 from hubbub.fields.rules import Interval
 from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.amplification import DELTA

@@ -15,9 +15,10 @@ from hubbub.cli.commands.simulate_model import simulate_model
 from hubbub.cli.commands.simulate_options import RUNS, SimulateOptions
 from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.catalog_reading import read_aloud
-from hubbub.cli.terminal.output import say, several, table
+from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.progress import tracked
 from hubbub.errors import BadParameter, BatchTooSmall, UnknownMetric
+from hubbub.errors.grammar import several
 from hubbub.programs.command_line import command
 from hubbub.query_results import percentile_name
 from hubbub.simulation.days_file import has_days

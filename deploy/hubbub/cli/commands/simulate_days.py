@@ -9,9 +9,10 @@ from typing import Any, Final
 from hubbub.bundles import Bundle
 from hubbub.catalog import Metric
 from hubbub.cli.commands.simulate_options import RUNS, SimulateOptions
-from hubbub.cli.terminal.output import say, several, table
+from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.progress import tracked
 from hubbub.errors import BadParameter, BatchTooSmall
+from hubbub.errors.grammar import several
 from hubbub.simulation.days_file import read_days
 from hubbub.simulation.days_rehearsal import (
     DayRun,

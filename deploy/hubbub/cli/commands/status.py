@@ -6,10 +6,11 @@ from functools import partial
 from typing import Any, Final, Literal
 
 from hubbub.cli.terminal.answer_tables import say_notice, show_estimates, show_metrics, show_rows
-from hubbub.cli.terminal.output import explain, likeliest, live, say, say_json, sent, several
+from hubbub.cli.terminal.output import explain, likeliest, live, say, say_json, sent
 from hubbub.cli.terminal.query_options import OutputOptions, ServiceOptions
 from hubbub.conservation import TERMS
 from hubbub.errors import BatchTooSmall, ServiceUnavailable, StoreUnavailable
+from hubbub.errors.grammar import several
 from hubbub.fields.rules import Interval
 from hubbub.notebook import Connection
 from hubbub.programs.command_line import command

@@ -9,8 +9,9 @@ from hubbub.authoring.crowds.crowd_codes import planned_vectors
 from hubbub.authoring.crowds.crowd_numbers import noisy_mean, planned_number, worst_variance
 from hubbub.catalog import CentralPromise
 from hubbub.catalog.crowds.central_fields import NOISE, USUAL_MAX_LOCAL
-from hubbub.cli.terminal.output import listing, say, say_json, several
+from hubbub.cli.terminal.output import listing, say, say_json
 from hubbub.errors import BadParameter
+from hubbub.errors.grammar import several
 from hubbub.mechanisms import build
 from hubbub.privacy.crowd import ExactAccountant
 from hubbub.privacy.metric_draft import MetricDraft

@@ -7,7 +7,8 @@ from itertools import takewhile
 from shutil import get_terminal_size
 from typing import Any, Final
 
-from hubbub.cli.terminal.output import explain, several, table
+from hubbub.cli.terminal.output import explain, table
+from hubbub.errors.grammar import several
 from hubbub.errors.printable import visible
 from hubbub.query_results import (
     Column,
@@ -262,9 +263,15 @@ def show_figures(answer: Answer) -> None:
         for row in table_rows
     ]
     heading = f"{answer['metric']}: {answer['kind']}, {several(answer['reports'], 'report')}"
-    _show("figures", answer, f"{heading}, {answer['dates']}", table_rows, drawn)
+    heading += f", {answer['dates']}"
+    _show("figures", answer, heading, table_rows, drawn, without="note")  # below the table
     for note in answer["notes"]:
         explain(note)
+    for note in dict.fromkeys(filter(None, (row["note"] for row in table_rows))):
+        names = [
+            f"{row['part']} {row['figure']}".strip() for row in table_rows if row["note"] == note
+        ]
+        explain(f"{', '.join(map(visible, names))}: {note}")
     say_final(answer)
     say_whose(answer)
     _say_more(len(figures))
@@ -333,14 +340,16 @@ def _show(
     drawn: Intervals | None = None,
     *,
     sparks: Sequence[str] = (),
+    without: str = "",
 ) -> None:
     """Prints an answer's notice and table, and on a terminal a picture of its intervals.
 
-    `table_rows` None takes all rows; `sparks` has a picture per row that is shown everywhere.
+    `table_rows` None takes all rows; `sparks` has a picture per row that is shown everywhere;
+    `without` is the field of a column that the table leaves out.
     """
     say_notice(*(answer["metrics"] if question == "metrics" else [answer]))
     table_rows = rows(question, answer) if table_rows is None else table_rows
-    columns, pictures = _with_pictures(question, answer, table_rows, drawn)
+    columns, pictures = _with_pictures(question, answer, table_rows, drawn, without)
     _table(
         question,
         answer,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any, Final
 
+from hubbub.errors.grammar import several
 from hubbub.errors.printable import visible, visible_lines
 
 _PIPE_WIDTH = 160
@@ -19,7 +20,7 @@ _TEXT_WIDTH = 80
 _LONGEST = 200
 _SET_IN = "  "
 # Least width of a wrapped text; names, in the first column, are not wrapped.
-_SHORTEST_TEXT = 14
+_SHORTEST_TEXT = 18
 _SHORTEST_NAME = 24
 
 
@@ -46,11 +47,6 @@ def _fitting(line: str) -> str:
         return line
     first, *others = wrapped(line, _columns() - len(_SET_IN))
     return "\n".join([first, *(_SET_IN + other for other in others)])
-
-
-def several(number: int, noun: str) -> str:
-    """A number with its noun: "1 metric", "2 metrics"."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def filled(sentences: str) -> str:
@@ -250,11 +246,11 @@ def drawn(columns: Sequence[tuple[Sized, int]], line: str) -> list[str]:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """The text in lines of this width, cut between words, or inside words that are longer."""
+    """The text in lines of this width, cut between words, after "..", or inside longer words."""
     if cell_len(text) <= width:
         return [text]
     lines, line = [], ""
-    for word in re.findall(r"\S+\s*|\s+", text):
+    for word in re.findall(r"\S+?\.\.(?=\S)|\S+\s*|\s+", text):
         if line and cell_len(line + word.rstrip()) > width:
             lines.append(line.rstrip())
             line = ""
@@ -326,4 +322,4 @@ def likeliest(meanings: Sequence[tuple[str, float]], others: int = 0) -> str:
     """The likeliest meanings, and how many more there are, `others` included."""
     texts = [f"{value} {chance:.1%}" for value, chance in meanings[:_MEANINGS]]
     more = len(meanings) - len(texts) + others
-    return ", ".join(texts) + (f", or {more:,} other{'s' * (more > 1)}" if more else "")
+    return ", ".join(texts) + (f", or {several(more, 'other')}" if more else "")

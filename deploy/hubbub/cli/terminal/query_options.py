@@ -25,6 +25,7 @@ _TOKEN: Final = "HUBBUB_TOKEN"  # noqa: S105 the name of a variable
 _AUTHORITY: Final = "HUBBUB_CA"
 _WINDOW: Final = Exclusive()
 Format = Literal["table", "json", "csv", "parquet"]
+_FORMATS: Final[dict[str, Format]] = {".csv": "csv", ".parquet": "parquet", ".json": "json"}
 
 
 def read_metric_name(name: str, text: str) -> str:
@@ -88,7 +89,8 @@ class OutputOptions:
     """Options for the format and file of an answer."""
 
     format: Format | None = option(
-        "format of the output (table; hubbub export follows the name of --out, else csv)"
+        "format of the output (that of the name of --out; without a file table, of hubbub export "
+        "csv)"
     )
     out: Path | None = option(
         "write the output to this file instead of the screen", metavar="FILE", read=read_named_path
@@ -100,7 +102,7 @@ class OutputOptions:
         Raises:
             BadParameter: the file cannot be written, or the format needs one.
         """
-        match self.format:
+        match self.format or (self.out and self._format_of(self.out)):
             case "table" | None:
                 if self.out:
                     raise BadParameter("--out takes --format json, csv or parquet")
@@ -126,6 +128,12 @@ class OutputOptions:
         else:
             sys.stdout.buffer.write(raw)
             sys.stdout.flush()
+
+    @staticmethod
+    def _format_of(out: Path) -> Format:
+        if out.suffix not in _FORMATS:
+            raise BadParameter(f"--out {out}: name it .csv, .parquet or .json, or give --format")
+        return _FORMATS[out.suffix]
 
 
 @options
