@@ -64,9 +64,9 @@ function cell(column, row, means) {
   const [first, last] = [row[column.field], row[column.to]];
   if (first === null) return UNKNOWN[column.unit] ?? "";
   const error = means || column.unit === "number" ? row.stderr ?? (row.high - row.low) / 4 : null;
-  const written = WRITTEN[column.unit];
-  if (!column.to) return written(first, error);
-  return last === null ? `${written(first, error)} or more` : `${written(first, error)} to ${written(last, error)}`;
+  const format = WRITTEN[column.unit];
+  if (!column.to) return format(first, error);
+  return last === null ? `${format(first, error)} or more` : `${format(first, error)} to ${format(last, error)}`;
 }
 
 /** A column's heading: text, or a button that sorts by it. */
