@@ -269,6 +269,31 @@ def test_an_answer_to_no_login_of_this_browser_is_refused(home: House) -> None:
     assert "the provider refused the login: access_denied &lt;b&gt;no" in refused.text.lower()
 
 
+def test_a_login_that_another_site_of_the_domain_planted_is_refused(home: House) -> None:
+    """Browsers keep `__Host-` to this host; Starlette strips a no-break space before that."""
+    begun = web.get(f"{home.address}/login", follow_redirects=False)
+    state = begun.headers["location"].partition("state=")[2].partition("&")[0]
+    parameters = {"state": state, "error": "access_denied"}
+    for before, why in ((b"\xa0", "begun in another browser"), (b"a=b; \t", "access_denied")):
+        cookie = before + begun.headers["set-cookie"].split(";")[0].encode()
+        answer = web.get(
+            f"{home.address}/login/callback", params=parameters, headers={b"cookie": cookie}
+        )
+        assert (answer.status_code, why in answer.text) == (403, True)
+
+
+def test_a_login_from_a_page_with_a_long_query_fits_a_cookie(home: House) -> None:
+    to = f"/metric?name={'a' * 5000}"
+    answer = web.get(f"{home.address}/login", params={"to": to}, follow_redirects=False)
+    cookie = answer.headers["set-cookie"]
+    assert len(cookie) <= 4096, "browsers drop it"
+    login = home.access.login
+    assert login is not None
+    begun = login._sessions.open_login(cookie.split(";")[0].partition("=")[2])
+    assert begun is not None
+    assert begun.to == "/metric"
+
+
 def test_a_session_writes_from_pages_of_ours_alone(home: House) -> None:
     login = home.access.login
     assert login is not None
@@ -295,7 +320,10 @@ def test_a_session_writes_from_pages_of_ours_alone(home: House) -> None:
     # The session's group is a viewer: the guard let the request pass, the role refuses it.
     refused = web.put(url, json=mark, headers=own)
     assert (refused.status_code, "role publisher" in refused.text) == (403, True)
-    assert web.get(f"{home.address}/v1/metrics", headers=cookie).status_code == 200
+    # Cookies of other sites of the domain, which no grammar of cookies allows, change nothing.
+    for others in ("", 'consent={"a": "b"}; ', "x{}=; ", "; ;=; "):
+        with_others = {"cookie": others + cookie["cookie"]}
+        assert web.get(f"{home.address}/v1/metrics", headers=with_others).status_code == 200
     other = {"cookie": f"{SESSION}={sealed[:-4]}AAAA"}
     assert web.get(f"{home.address}/v1/metrics", headers=other).status_code == 401
 

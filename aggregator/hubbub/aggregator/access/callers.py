@@ -1,7 +1,6 @@
 """Identifies the caller of a request by our token, a provider's token, or a session."""
 
 from collections.abc import Mapping
-from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Final
 
 from hubbub.aggregator.access.rights import EVERYONE, Caller, Grant
@@ -70,8 +69,11 @@ class Access:
 
 
 def cookies_of(header: str) -> dict[str, str]:
-    """The cookies of a request, by name."""
-    try:
-        return {name: morsel.value for name, morsel in SimpleCookie(header).items()}
-    except CookieError:
-        return {}
+    """The cookies of a request, by name.
+
+    Python's own readers are no use here: SimpleCookie drops all cookies for one of another site of
+    the domain that it cannot read, and Starlette's strips U+00A0 and U+0085, so that such a site
+    may name a cookie `__Host-` after one of them, which browsers keep to this host only without.
+    """
+    pairs = (part.strip(" \t").partition("=") for part in header.split(";"))
+    return {name: value for name, _, value in pairs}

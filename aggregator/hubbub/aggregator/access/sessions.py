@@ -9,7 +9,7 @@ access file.
 import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
@@ -82,8 +82,11 @@ class Sessions:
         return session if self._clock() < session.until else None
 
     def seal_login(self, begun: Begun) -> str:
-        """A begun login, as a cookie."""
-        return self._sealed("login", _held(begun))
+        """A begun login, as a cookie; it continues without a query that is too long for one."""
+        sealed = self._sealed("login", _held(begun))
+        if len(sealed) <= _LARGEST_BYTES:
+            return sealed
+        return self._sealed("login", _held(replace(begun, to=begun.to.partition("?")[0])))
 
     def open_login(self, cookie: str) -> Begun | None:
         """The begun login, unless it took too long."""

@@ -20,9 +20,8 @@ from hubbub.errors import AccessRefused, HubbubError
 _LOGIN: Final = f"{SESSION}-login-"
 _STATE_LENGTH: Final = 10
 _SEE_OTHER: Final = 303
-_LONGEST: Final = 4000
 
-To = Annotated[str, Query(max_length=_LONGEST, description="the page to go on to")]
+To = Annotated[str, Query(description="the page to go on to")]
 Anew = Annotated[bool, Query(description="make the provider ask for the user again")]
 
 
@@ -84,7 +83,7 @@ def logging_in(access: Access, pages: Collection[str]) -> APIRouter:
             )
         name, to = _name(parameters.get("state", "")), "/"
         try:
-            begun = login.begun(request.cookies.get(name, ""), parameters.get("state", ""))
+            begun = login.begun(_cookie(request, name), parameters.get("state", ""))
             to = begun.to
             caller, sealed = await login.finish(begun, parameters)
         except HubbubError as error:
@@ -97,7 +96,7 @@ def logging_in(access: Access, pages: Collection[str]) -> APIRouter:
     @router.post("/logout", dependencies=[needs("viewer")])
     async def log_out(request: Request, response: Response) -> LoggedOut:
         """Ends a session at every aggregator; the returned address ends it at the provider."""
-        cookie = cookies_of(request.headers.get("cookie", "")).get(SESSION, "")
+        cookie = _cookie(request, SESSION)
         to = await access.login.end(cookie) if access.login and cookie else None
         _forget(response, SESSION)
         return LoggedOut(to or "/")
@@ -117,6 +116,10 @@ def _own(to: str, pages: Collection[str]) -> str:
     if parts.scheme or parts.netloc or parts.path not in pages or "\\" in to:
         return "/"
     return parts.path + (f"?{parts.query}" if parts.query else "")
+
+
+def _cookie(request: Request, name: str) -> str:
+    return cookies_of(request.headers.get("cookie", "")).get(name, "")
 
 
 def _name(state: str) -> str:
