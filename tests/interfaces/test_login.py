@@ -1,20 +1,26 @@
 """Logging in at a real provider of OpenID Connect: people in a browser, programs by its tokens."""
 
+import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import httpx2
 import pytest
+from authlib.integrations.httpx_client import AsyncOAuth2Client
 from playwright.sync_api import Page, expect
 
 from hubbub.aggregator.access.access_file import read_access
 from hubbub.aggregator.access.access_setup import access_of, login_of
 from hubbub.aggregator.access.audit_trail import AuditTrail
 from hubbub.aggregator.access.callers import SESSION, Access
+from hubbub.aggregator.access.login import Provider as AskedProvider
+from hubbub.aggregator.access.sessions import Begun
 from hubbub.aggregator.query import QueryEngine
+from hubbub.errors import ServiceUnavailable
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web
 from tests.support.bundles import metric_text
@@ -233,6 +239,30 @@ def test_a_provider_that_is_down_keeps_out_who_comes_and_nobody_who_is_in(tmp_pa
         page = web.get(f"{house.address}/login")
         assert page.status_code == 503
         assert "Nobody can log in for now" in page.text
+
+
+def test_a_provider_whose_answer_comes_in_drops_holds_no_login(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hubbub.aggregator.access.login.CALL_SECONDS", 0.05)
+    oidc = read_access(access_file(tmp_path, "https://id.example.org", "https://h", RIGHTS)).oidc
+    assert oidc is not None
+    login_provider = AskedProvider(oidc, time.time)
+
+    async def drops() -> AsyncIterator[bytes]:
+        for _ in range(100):
+            await asyncio.sleep(0.01)
+            yield b" "
+
+    async def body() -> None:
+        answers = httpx2.MockTransport(lambda _: httpx2.Response(200, content=drops()))
+        async with AsyncOAuth2Client("hubbub", transport=answers) as client:
+            described = {"token_endpoint": "https://id.example.org/token"}
+            begun = Begun("state", "nonce", "verifier", "/")
+            with pytest.raises(ServiceUnavailable, match="TimeoutError"):
+                await login_provider._exchanged(client, described, begun, "code")
+
+    asyncio.run(body())
 
 
 @pytest.mark.parametrize(

@@ -377,6 +377,25 @@ def test_nothing_but_a_body_may_follow_a_head(
     asyncio.run(body())
 
 
+def test_thousands_of_chunks_are_counted_as_one_part_of_a_body(
+    catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The count looks at every other connection's body, so chunks of a byte kept the door busy."""
+    sizes: list[int] = []
+    monkeypatch.setattr(OpenConnections, "receive", lambda _lines, _line, size: sizes.append(size))
+    head = b"POST /v1/reports HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+
+    async def body() -> None:
+        async with open_door(catalog_files, redis_url) as door:
+            answer = await door.said(
+                head + b"Connection: close\r\n\r\n" + b"1\r\nx\r\n" * 1000 + b"0\r\n\r\n"
+            )
+            assert answer.startswith(b"HTTP/1.1 4")
+
+    asyncio.run(body())
+    assert (sum(sizes), len(sizes) < 10) == (1000, True)
+
+
 def test_a_request_before_the_last_answer_ends_the_connection_with_that_answer(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:

@@ -1,7 +1,7 @@
 """A relay between devices and the HTTP door: it reads nothing, and the shuffler sees no address."""
 
 import asyncio
-from collections.abc import Callable, MutableMapping
+from collections.abc import AsyncIterator, Callable, MutableMapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -301,7 +301,9 @@ def test_a_sealed_request_that_is_not_read_is_charged_by_its_size(
 
 
 async def _passed_on(
-    gateway: Callable[[httpx2.Request], httpx2.Response], *headers: tuple[bytes, bytes]
+    gateway: Callable[[httpx2.Request], httpx2.Response],
+    *headers: tuple[bytes, bytes],
+    times: int = 1,
 ) -> tuple[int, dict[bytes, bytes]]:
     """Status and headers of a relay's answer to a sealed request with these headers, too."""
     messages: list[MutableMapping[str, Any]] = []
@@ -318,7 +320,8 @@ async def _passed_on(
         app = RelayApp("https://gateway.example.org", client, Limiter(1, 9))
         every = [(b"content-type", REQUEST_TYPE.encode()), *headers]
         scope = {"method": "POST", "path": "/", "headers": every, "client": ("127.0.0.1", 1)}
-        await app(scope, receive, send)
+        for _ in range(times):
+            await app(scope, receive, send)
     return messages[0]["status"], dict(messages[0]["headers"])
 
 
@@ -338,6 +341,36 @@ def test_a_compressed_request_is_refused_and_not_passed_on() -> None:
 
     status, _ = asyncio.run(_passed_on(gateway, (b"content-encoding", b"gzip")))
     assert status == 415
+
+
+def test_no_cookie_of_the_gateways_goes_with_the_next_devices_request() -> None:
+    heads: list[dict[str, str]] = []
+
+    def gateway(request: httpx2.Request) -> httpx2.Response:
+        heads.append(dict(request.headers))
+        return httpx2.Response(200, headers={"Set-Cookie": "device=1; Path=/"})
+
+    asyncio.run(_passed_on(gateway, (b"cookie", b"device=2"), times=2))
+    host = "gateway.example.org"
+    sent = {"host": host, "content-type": REQUEST_TYPE, "content-length": "6"}
+    assert heads == [sent, sent]
+
+
+def test_an_answer_in_drops_holds_no_connection_to_the_gateway(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("hubbub.relay.passing._GATEWAY_SECONDS", 0.05)
+
+    async def drops() -> AsyncIterator[bytes]:
+        for _ in range(100):
+            await asyncio.sleep(0.01)
+            yield b"x"
+
+    def gateway(_: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, headers={"Content-Type": "message/ohttp-res"}, content=drops())
+
+    status, _ = asyncio.run(_passed_on(gateway))
+    assert status == 502
 
 
 def test_reports_wait_where_the_gateway_is_away(tls: Path) -> None:

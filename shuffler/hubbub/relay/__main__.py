@@ -3,7 +3,6 @@
 import logging
 import ssl
 import sys
-from typing import Final
 
 import httpx2
 import uvloop
@@ -16,18 +15,12 @@ from hubbub.relay.settings import Settings, parse
 from hubbub.runtime import Limiter, Metrics, Stages, run_service, serve_until_signal
 from hubbub.runtime.http.public_door import no_terms, public_door
 
-_GATEWAY_SECONDS: Final = 10.0
-
 
 async def _serve(settings: Settings) -> None:
     # PRIVACY: it would log each request, and so its time.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     # Ignores proxies of the environment and redirects, which would send requests elsewhere.
-    async with httpx2.AsyncClient(
-        verify=_trust(settings), timeout=_GATEWAY_SECONDS, trust_env=False
-    ) as client:
-        # The library's own default headers are of no use to the gateway.
-        client.headers.clear()
+    async with httpx2.AsyncClient(verify=_trust(settings), timeout=None, trust_env=False) as client:
         limiter = Limiter(settings.peer_rate, settings.peer_burst)
         app = RelayApp(settings.gateway, client, limiter)
         tls, proxies = settings.common.tls, settings.proxies

@@ -4,10 +4,12 @@ PRIVACY: of a request only type, length and the sender's network are looked at; 
 the limiter alone, in memory. No header but the type is passed on, and nothing is logged.
 """
 
+import asyncio
 import logging
 import math
 from collections import Counter
 from http import HTTPStatus
+from http.cookiejar import DefaultCookiePolicy
 from typing import Final
 
 import httpx2
@@ -26,6 +28,7 @@ _REQUEST: Final = b"message/ohttp-req"
 _RESPONSE: Final = "message/ohttp-res"
 _LARGEST_BYTES: Final = (2 << 20) + (1 << 16)  # a submission, with its envelope
 _LARGEST_ANSWER_BYTES: Final = 1 << 20
+_GATEWAY_SECONDS: Final = 10.0  # of the whole call: an answer may drip, and hold a connection
 # Statuses of the gateway itself, which are returned unchanged.
 _GATEWAYS: Final = frozenset({400, 413, 415, 422, 429, 503})
 _ANYONE: Final = open_to_pages(b"content-type")
@@ -42,6 +45,10 @@ class RelayApp:
 
     def __init__(self, gateway: str, client: httpx2.AsyncClient, limiter: Limiter) -> None:
         self._gateway, self._client, self._limiter = gateway, client, limiter
+        # The library's own default headers are of no use to the gateway.
+        client.headers.clear()
+        # PRIVACY: a cookie of one answer would be sent with the next device's request.
+        client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=()))
         self.counts: Counter[str] = Counter(passed=0)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -90,15 +97,18 @@ class RelayApp:
     async def _pass_on(self, body: bytes) -> Answer:
         try:
             request_headers = {"content-type": _REQUEST.decode()}
-            async with self._client.stream(
-                "POST", self._gateway, content=body, headers=request_headers
-            ) as answer:
+            async with (
+                asyncio.timeout(_GATEWAY_SECONDS),
+                self._client.stream(
+                    "POST", self._gateway, content=body, headers=request_headers
+                ) as answer,
+            ):
                 answer_bytes = b""
                 async for part in answer.aiter_raw():
                     answer_bytes += part
                     if len(answer_bytes) > _LARGEST_ANSWER_BYTES:
                         raise httpx2.DecodingError("an answer is too large")
-        except httpx2.HTTPError as error:
+        except (httpx2.HTTPError, TimeoutError) as error:
             if not self.counts["gateway_away"]:
                 _log.warning("the gateway is not reached: %s", type(error).__name__)
             return self._refused("gateway_away", HTTPStatus.BAD_GATEWAY, "the gateway is away")

@@ -5,6 +5,7 @@ contacts the provider when somebody logs in, and for unknown keys; never at the 
 unreachable provider does not affect people who are logged in.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -22,7 +23,14 @@ from hubbub.aggregator.access.rights import Caller, Grant, Way, granted
 from hubbub.aggregator.access.sessions import Begun, Session, Sessions, new_id
 from hubbub.errors import AccessRefused, ServiceUnavailable
 from hubbub.errors.printable import visible
-from hubbub.runtime.oidc import Claims, ProviderKeys, check_address, check_claims, short
+from hubbub.runtime.oidc import (
+    CALL_SECONDS,
+    Claims,
+    ProviderKeys,
+    check_address,
+    check_claims,
+    short,
+)
 
 
 def check_id_token(
@@ -304,19 +312,20 @@ class Provider:
         self, client: AsyncOAuth2Client, described: Mapping[str, Any], begun: Begun, code: str
     ) -> Mapping[str, Any]:
         try:
-            tokens: Mapping[str, Any] = await client.fetch_token(
-                described["token_endpoint"],
-                grant_type="authorization_code",
-                code=code,
-                code_verifier=begun.verifier,
-            )
+            async with asyncio.timeout(CALL_SECONDS):
+                tokens: Mapping[str, Any] = await client.fetch_token(
+                    described["token_endpoint"],
+                    grant_type="authorization_code",
+                    code=code,
+                    code_verifier=begun.verifier,
+                )
         except OAuthError as error:
             reason = visible(f"{error.error}: {error.description or ''}"[:200])
             raise AccessRefused(
                 f"the provider does not take what it sent ({reason}); log in again, and if that "
                 "does not help, compare client, secret and origin with what the provider has"
             ) from error
-        except (httpx2.HTTPError, ValueError) as error:
+        except (httpx2.HTTPError, ValueError, TimeoutError) as error:
             raise self._keys.down(error) from error
         if not tokens.get("id_token"):
             raise ServiceUnavailable("the provider's answer has no ID token: is it OpenID Connect?")

@@ -47,6 +47,7 @@ class DeviceConnection(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._in_request = self._in_head = False
         self._frame_bytes = 0  # received bytes of a request besides its body, above their share
+        self._body_bytes = 0  # in the part that is being parsed
         self._is_last = False  # whether the connection ends with the answer under way
         self.address = ""  # for IPv6 the network: each host has 2**64 addresses
 
@@ -72,7 +73,11 @@ class DeviceConnection(HttpToolsProtocol):
                 return
             part = data[start : start + _LARGEST_HEAD_BYTES]
             self._frame_bytes += len(part)
+            self._body_bytes = 0
             super().data_received(part)
+            # Once for a part: a part may hold thousands of chunks.
+            if self._body_bytes:
+                self._connections.receive(self, self._body_bytes)
             if self._frame_bytes > _LARGEST_HEAD_BYTES and self._give_up_answer():
                 self.transport.write(_NO_ANSWER)
                 self.transport.close()
@@ -105,7 +110,7 @@ class DeviceConnection(HttpToolsProtocol):
         """Counts a chunk of the body, and the bytes of its framing."""
         self._frame_bytes -= len(body) + len(body) // _BODY_OF_FRAME
         if not self.cycle.response_complete:
-            self._connections.receive(self, len(body))
+            self._body_bytes += len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
