@@ -65,6 +65,24 @@ def test_the_flask_app_counts_each_visitor_once(hubbub_reports: Captured) -> Non
     assert hubbub_reports.reports.pop().outcome is Outcome.DISABLED
 
 
+@pytest.mark.usefixtures("app_bundle")
+def test_the_django_app_counts_each_visitor_once(
+    hubbub_reports: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "django_app", _load("django_app"))
+    from django.test import Client as Browser
+
+    ann, bob, eve = Browser(), Browser(), Browser()
+    for browser, theme in ((ann, "dark"), (bob, "light"), (ann, "light")):
+        assert browser.post(f"/theme/{theme}").content.decode() == theme
+    assert hubbub_reports.values("theme") == ["dark", "light"]
+    assert hubbub_reports.reports.pop().outcome is Outcome.ALREADY_REPORTED
+    assert eve.post("/no").status_code == 200
+    eve.post("/theme/dark")
+    assert hubbub_reports.reports.pop().outcome is Outcome.DISABLED
+    assert eve.get("/theme/dark").status_code == 405
+
+
 def test_the_devices_of_the_model_of_the_docs_each_tell_once(tmp_path: Path) -> None:
     match = re.search(r"```toml\n(\[models.churn\].*?)```", LEARN.read_text(), re.DOTALL)
     assert match
