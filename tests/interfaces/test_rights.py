@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import os
+import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from itertools import product
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 
 from hubbub.aggregator.access.access_file import read_access
 from hubbub.aggregator.access.access_setup import access_of
-from hubbub.aggregator.access.audit_trail import AuditTrail
+from hubbub.aggregator.access.audit_trail import AuditedQuestion, AuditTrail, Seen
 from hubbub.aggregator.access.rights import Role
 from hubbub.aggregator.access.tokens import Tokens, add_token, read_tokens
 from hubbub.aggregator.query import QueryEngine
@@ -21,6 +23,7 @@ from hubbub.aggregator.query.answers import PipelineStatus, ReportCounts
 from hubbub.aggregator.query.cache import CoalescedRead
 from hubbub.aggregator.query.caller_view import caller_view
 from hubbub.cli.main import main
+from hubbub.errors import ServiceUnavailable
 from tests.support import web
 from tests.support.bundles import metric_text
 from tests.support.pages import page_of
@@ -282,18 +285,35 @@ def test_the_audit_has_every_question_and_nothing_that_was_typed(home: House) ->
     assert lines[2]["candidates"] == 2
 
 
-def test_nothing_is_answered_whose_line_cannot_be_written(home: House) -> None:
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo], ids=["folder", "unread pipe"])
+def test_nothing_is_answered_whose_line_cannot_be_written(
+    home: House, make: Callable[[Path], None]
+) -> None:
     moved = home.audit.with_suffix(".kept")
     home.audit.rename(moved)
-    home.audit.mkdir()
+    make(home.audit)
     try:
         refused = home.ask("some", "/v1/metrics")
         assert (refused.status_code, "cannot be written" in refused.text) == (503, True)
         assert "theme" not in refused.text
     finally:
-        home.audit.rmdir()
+        home.audit.rename(moved.with_suffix(f".{make.__name__}"))
     assert home.ask("some", "/v1/metrics").status_code == 200, "a file moved away is begun anew"
     assert home.audit.read_text().count("\n") == 1
+
+
+def test_a_line_that_a_full_disk_cuts_leaves_nothing_and_refuses_the_answer(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    path.write_bytes(b"{}\n")
+    audit = AuditTrail(path, set, time.time)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (13, limits[1]))
+    try:
+        with pytest.raises(ServiceUnavailable, match="No space left"):
+            audit.note(AuditedQuestion("GET", "/v1/metrics"), None, "127.0.0.1", 200, Seen())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_bytes() == b"{}\n"
 
 
 def _lines(home: House, number: int) -> list[dict[str, Any]]:

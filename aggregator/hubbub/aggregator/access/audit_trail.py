@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs
@@ -145,10 +146,15 @@ class AuditTrail:
     def _append(self, line: str) -> None:
         if self._path is None:
             return
+        content = line.encode()
+        # O_NONBLOCK: a pipe that nobody reads would stop the whole service.
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
         try:
-            where = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            where = os.open(self._path, flags, 0o600)
             try:
-                os.write(where, line.encode())
+                if (written := os.write(where, content)) < len(content):  # the disk is full
+                    os.ftruncate(where, os.fstat(where).st_size - written)
+                    raise OSError(ENOSPC, os.strerror(ENOSPC))
             finally:
                 os.close(where)
         except OSError as error:
