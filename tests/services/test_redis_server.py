@@ -28,6 +28,7 @@ from hubbub.issuer.issuing import Allowances
 from hubbub.mechanisms import Totals
 from hubbub.runtime import RedisServer, connect_redis, lua
 from hubbub.sealing import CountNoise
+from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.mixing_policy import CrowdTake, Take
 from hubbub.shuffler.pool import Pool
 from tests.support.cluster import Cluster, redis_cluster
@@ -133,6 +134,24 @@ def test_a_redis_that_would_forget_is_refused(tmp_path: Path) -> None:
         pytest.raises(StoreUnavailable, match="set maxmemory-policy noeviction"),
     ):
         _connected(f"redis://127.0.0.1:{port}/0")
+
+
+def test_a_redis_that_is_set_to_forget_takes_nothing_more_and_is_named_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def body(port: int) -> None:
+        server = await connect_redis(f"redis://127.0.0.1:{port}/0")
+        pressure = Backpressure(Pool(server), max_reports=100, max_memory=0.8)
+        for policy, waits in (("noeviction", False), ("allkeys-lru", True), ("noeviction", False)):
+            await server.client.config_set("maxmemory-policy", policy)
+            for _ in range(2):
+                await pressure.look()
+            assert (pressure.wait_seconds > 0) == waits
+        await server.close()
+
+    with redis_server(tmp_path) as port:
+        _run(body(port))
+    assert caplog.text.count("set maxmemory-policy noeviction") == 1
 
 
 def test_a_full_redis_refuses_whole_writes_and_still_lets_batches_out(tmp_path: Path) -> None:

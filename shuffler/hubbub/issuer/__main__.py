@@ -15,6 +15,7 @@ from hubbub.issuer.settings import Settings, parse
 from hubbub.runtime import (
     RELOADS,
     Limiter,
+    Memory,
     Metrics,
     Reloader,
     Stages,
@@ -44,7 +45,7 @@ async def _serve(settings: Settings) -> None:
     metrics = Metrics(no_terms, counters, {}, Stages())
     metrics.serve(settings.metrics_listen, None)
     facts = {"devices": settings.listen, "streams": len(streams.streams)}
-    await serve_until_signal([door], [reloader.run], facts, reloader.reload)
+    await serve_until_signal([door], [reloader.run, Memory(server).run], facts, reloader.reload)
 
 
 def _subjects(settings: Settings) -> Subjects | None:

@@ -19,7 +19,7 @@ from redis.exceptions import RedisClusterException, RedisError
 
 from hubbub.errors import StoreUnavailable
 from hubbub.errors.authorities import common_names, trusting
-from hubbub.runtime.redis.server import RedisServer, shown
+from hubbub.runtime.redis.server import RedisServer, eviction, shown
 from hubbub.runtime.tls import authorities_of, common_name, made_by_0_1
 
 _REMEDY: Final = "write redis://HOST:PORT/0, or rediss://HOST:PORT/0?ssl_ca_certs=FILE"
@@ -182,12 +182,8 @@ def _check(info: Mapping[str, Any], url_text: str) -> None:
     version = str(info["redis_version"])
     if tuple(int(part) for part in version.split(".")[:2]) < _OLDEST:
         raise StoreUnavailable(f"Redis at {url_text} is {version}; 6.2 or newer is needed")
-    policy = info.get("maxmemory_policy", "noeviction")
-    if policy != "noeviction":
-        raise StoreUnavailable(
-            f"Redis at {url_text} has maxmemory-policy {policy}: it would forget reports, or that "
-            "they were counted; set maxmemory-policy noeviction"
-        )
+    if why := eviction(info):
+        raise StoreUnavailable(f"Redis at {url_text}{why}")
     if not int(info.get("aof_enabled", 0)):
         _log.warning(
             "Redis at %s keeps no append-only file: acknowledged reports are lost when it "

@@ -5,6 +5,7 @@ twice, so that it can be retried.
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -29,6 +30,8 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as Disconnected
 
 from hubbub.errors import StoreFull, StoreUnavailable
+
+_log: Final = logging.getLogger("hubbub.redis")
 
 _LOOK_SECONDS: Final = 5.0
 
@@ -96,6 +99,7 @@ class RedisServer:
         self._replicas = replicas
         self._under_way = 0
         self._closed = False
+        self._evicts = False  # whether it did at the last look at its memory
 
     async def ask(self, *command: Any) -> Any:
         """Executes one command, and returns its answer."""
@@ -149,10 +153,17 @@ class RedisServer:
     async def room(self, part: float = 1.0) -> tuple[float, float]:
         """The used part of the fullest node's memory, and the bytes left until `part` of its limit.
 
-        Without a limit these are 0 and infinity.
+        Without a limit these are 0 and infinity. A Redis that was set to evict keys is full: what
+        is written there may be lost.
         """
         async with self.errors():
             nodes = await self.info("memory")
+        reasons = [why for node in nodes if (why := eviction(node))]
+        if reasons and not self._evicts:
+            _log.error("Redis at %s%s", self._shown, reasons[0])
+        self._evicts = bool(reasons)
+        if reasons:
+            return 1.0, 0.0
         memory_pairs = ((int(node.get("maxmemory", 0)), int(node["used_memory"])) for node in nodes)
         most = [(limit, used) for limit, used in memory_pairs if limit]
         return (
@@ -248,6 +259,17 @@ class RedisServer:
             if self._closed and not self._under_way:
                 with suppress(RedisError, OSError):
                     await self.client.aclose()
+
+
+def eviction(info: Mapping[str, Any]) -> str:
+    """Why a node with this INFO loses keys, to follow its name; empty if it keeps all."""
+    policy = info.get("maxmemory_policy", "noeviction")
+    if policy == "noeviction":
+        return ""
+    return (
+        f" has maxmemory-policy {policy}: it would forget reports, or that they were counted; "
+        "set maxmemory-policy noeviction"
+    )
 
 
 class MemoryServer:
