@@ -302,7 +302,7 @@ def test_who_is_no_account_or_asks_what_is_none_is_refused(house: IssuerHouse) -
             house.mint(wrong, "theme", epoch, 1)
     for stream in ("nothing", "theme/1"):
         assert not house.mint(key, stream, epoch, 1)
-    for element in (b"\xff" * 32, bytes(32), bytes(31), b"", b"x" * 70_000):
+    for element in (b"\xff" * 32, bytes(32), bytes(31), b"", b"x" * 70_000, bytes(31) + b"\x80"):
         wanted = WantedTokens(stream="theme", epoch=epoch, blinded=[element])
         with pytest.raises(TryAgain, match="issuer_http_400"):
             house._send(key, TokenRequest(wanted=[wanted]).SerializeToString())
@@ -324,6 +324,23 @@ def test_each_stream_is_answered_by_itself(house: IssuerHouse) -> None:
     evaluation = (theme.evaluated, theme.proof, house.public, b"hubbub/1 token|theme|%d" % epoch)
     assert len(poprf.finalize(drawn[1][:1], *evaluation)) == 1
     assert not house.mint(key, "theme", epoch, 1), "it has had them"
+
+
+def test_a_request_is_answered_by_the_streams_at_its_beginning(house: IssuerHouse) -> None:
+    """A reload while Redis remembers the first epoch's tokens concerns the next request."""
+    key, epoch = house.account("one"), _today()
+    app = house.app
+    assert app is not None
+    given, streams = app._allowances.allow, app._streams
+
+    async def reloaded(*arguments: Any, **options: Any) -> list[bool]:
+        app.use(replace(streams, streams={}), Accounts(house.accounts))
+        return await given(*arguments, **options)
+
+    app._allowances.allow = reloaded  # type: ignore[method-assign]
+    wanted = {("theme", epoch): 1, ("theme", epoch + 1): 1}
+    assert [len(issued.evaluated) for issued in house.ask(key, wanted).issued] == [1, 1]
+    assert [issued.not_given for issued in house.ask(key, wanted).issued] == [True, True]
 
 
 def test_tokens_are_charged_to_an_address_or_to_the_account_that_a_backend_names(

@@ -150,7 +150,8 @@ def test_what_is_no_element_is_not_evaluated() -> None:
 def test_an_answer_of_any_length_is_checked_before_it_is_read() -> None:
     value = poprf.blind(b"one", poprf.new_blind())
     _, proof = poprf.blind_evaluate(_KEY, [value.element], _INFO)
-    for element in (b"x" * 70_000, b"", bytes(32), b"\xff" * 32):
+    second = bytes([*value.element[:-1], value.element[-1] | 0x80])
+    for element in (b"x" * 70_000, b"", bytes(32), b"\xff" * 32, bytes(31) + b"\x80", second):
         with pytest.raises(BadParameter, match="no element"):
             poprf.finalize([(b"one", value)], [element], proof, _PUBLIC, _INFO)
 

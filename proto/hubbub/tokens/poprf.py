@@ -36,6 +36,7 @@ _BLOCK_BYTES: Final = 128  # block size of SHA-512
 _WIDE_BYTES: Final = 64
 _GENERATOR: Final[bytes] = rbcl.crypto_scalarmult_ristretto255_base((1).to_bytes(32, "little"))
 _IDENTITY: Final = bytes(ELEMENT_BYTES)
+_HIGHEST_BIT: Final = 0x80
 
 # rbcl writes libsodium into a temporary file, loads it, and leaves it there, once per process. A
 # loaded library needs no name, so the file is deleted, unless the system forbids it.
@@ -221,8 +222,9 @@ def _expanded(value: bytes, tag: bytes) -> bytes:
 
 
 def _check_element(element: bytes, otherwise: str) -> None:
-    sized = len(element) == ELEMENT_BYTES and element != _IDENTITY
-    if not (sized and rbcl.crypto_core_ristretto255_is_valid_point(element)):
+    # libsodium ignores the highest bit, which makes a second spelling of every element (RFC 9496).
+    spelt = len(element) == ELEMENT_BYTES and element[-1] < _HIGHEST_BIT and element != _IDENTITY
+    if not (spelt and rbcl.crypto_core_ristretto255_is_valid_point(element)):
         raise BadParameter(otherwise)
 
 

@@ -251,7 +251,8 @@ class TokensApp:
             raise _Refused("provider_away", HTTPStatus.SERVICE_UNAVAILABLE, str(error)) from None
 
     async def _issue(self, account: str, request: TokenRequest) -> TokenResponse:
-        requests = self._asked(request)
+        table = self._streams  # a reload meanwhile concerns the next request
+        requests = self._asked(request, table.streams)
         try:
             # Checked before they use up anything.
             await asyncio.to_thread(_check_elements, request)
@@ -264,21 +265,22 @@ class TokensApp:
                         account,
                         (seconds, epoch),
                         streams,
-                        devices=self._streams.devices,
-                        keep=self._seconds_left(streams, epoch),
+                        devices=table.devices,
+                        keep=self._seconds_left([table.streams[name] for name in streams], epoch),
                     ),
                     strict=True,
                 )
             }
-            streams = self._streams.streams
-            return await asyncio.to_thread(self._evaluated, request, allowed, streams)
+            return await asyncio.to_thread(self._evaluated, request, allowed, table.streams)
         except StoreUnavailable:
             why = "the accounts' records are not available now; try again"
             raise _Refused("store_away", HTTPStatus.SERVICE_UNAVAILABLE, why) from None
         except BadParameter as error:
             raise _Refused("no_request", HTTPStatus.BAD_REQUEST, str(error)) from None
 
-    def _asked(self, request: TokenRequest) -> dict[tuple[int, int], dict[str, Sequence[bytes]]]:
+    def _asked(
+        self, request: TokenRequest, streams: Mapping[str, IssuedStream]
+    ) -> dict[tuple[int, int], dict[str, Sequence[bytes]]]:
         """The blinded elements for open streams with tokens, by epoch and stream; no others."""
         now = self._clock()
         requests: dict[tuple[int, int], dict[str, Sequence[bytes]]] = {}
@@ -288,15 +290,15 @@ class TokensApp:
                 why = f"{wanted.stream!a}: ask once, for one token or more"
                 raise _Refused("no_request", HTTPStatus.BAD_REQUEST, why)
             keys.add((wanted.stream, wanted.epoch))
-            stream = self._streams.streams.get(wanted.stream)
+            stream = streams.get(wanted.stream)
             if stream is not None and stream.tokens and stream.is_open(wanted.epoch, now):
                 of_epoch = requests.setdefault((stream.epoch_seconds, wanted.epoch), {})
                 of_epoch[wanted.stream] = wanted.blinded
         return requests
 
-    def _seconds_left(self, streams: Mapping[str, Sequence[bytes]], epoch: int) -> int:
+    def _seconds_left(self, streams: Sequence[IssuedStream], epoch: int) -> int:
         """Seconds until the last of these streams closes the epoch."""
-        closes = max(self._streams.streams[name].closes(epoch) for name in streams)
+        closes = max(stream.closes(epoch) for stream in streams)
         return max(1, math.ceil(closes - self._clock()))
 
     def _evaluated(
