@@ -20,7 +20,8 @@ from hubbub.aggregator.access.callers import SESSION, Access
 from hubbub.aggregator.access.login import Provider as AskedProvider
 from hubbub.aggregator.access.sessions import Begun
 from hubbub.aggregator.query import QueryEngine
-from hubbub.errors import ServiceUnavailable
+from hubbub.errors import AccessRefused, ServiceUnavailable
+from hubbub.runtime.oidc import check_claims
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web
 from tests.support.bundles import metric_text
@@ -216,6 +217,14 @@ def test_what_the_provider_did_not_sign_lets_nobody_in(home: House, broken: str)
     answer = home.script(script_token)
     assert answer.status_code == 401
     assert "not signed by the provider" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("subject", [5, "", "a\ud800", "x" * 256, ["ana"], None])
+def test_a_token_about_nobody_who_can_be_named_is_refused(subject: Any) -> None:
+    """At the issuer and at the aggregator, which counted on a text."""
+    claims = {"iss": "i", "aud": "us", "exp": 2, "sub": subject}
+    with pytest.raises(AccessRefused, match='"sub"'):
+        check_claims(claims, issuer="i", audiences=("us",), now=1)
 
 
 def test_clocks_that_are_apart_are_named(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ LEEWAY_SECONDS: Final = 60
 # Types of accepted tokens: neither logout notices nor token responses.
 _TYPES: Final = {"", "jwt", "at+jwt", "application/at+jwt"}
 _LONGEST: Final = 200
+_LONGEST_SUBJECT: Final = 255  # OpenID Connect Core 1.0, sec. 2
 
 Claims = Mapping[str, Any]
 
@@ -71,6 +72,12 @@ def check_claims(claims: Claims, *, issuer: str, audiences: Sequence[str], now: 
         raise AccessRefused(f'the token has no "{error.claim}"') from error
     except InvalidClaimError as error:
         raise AccessRefused(_wrong(error.claim, claims, audiences, now)) from error
+    subject = claims["sub"]
+    is_text = isinstance(subject, str) and 0 < len(subject) <= _LONGEST_SUBJECT
+    if not is_text or not subject.isprintable():  # half of a surrogate pair cannot be encoded
+        raise AccessRefused(
+            f'the token\'s "sub" is not a text of up to {_LONGEST_SUBJECT} printable letters'
+        )
 
 
 def _wrong(claim: str, claims: Claims, audiences: Sequence[str], now: float) -> str:
