@@ -335,9 +335,12 @@ def test_neither_party_has_what_is_the_others(parties: dict[str, Path]) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--peer", "a.example.org:1"], "say which with --party"),
+        (["--peer", "a.example.org:1"], "need --party shuffler"),
         (["--party", "shuffler"], "needs --peer HOST:PORT"),
-        (["--party", "shuffler", "--peer", "a.example.org:1", "--dev"], "--dev is for one party"),
+        (
+            ["--party", "shuffler", "--peer", "a.example.org:1", "--dev"],
+            "--dev does not go with --party",
+        ),
         (["--party", "aggregator", "--peer", "a.example.org:1"], "needs --trust CA.PEM"),
     ],
 )

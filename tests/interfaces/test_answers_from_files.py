@@ -138,7 +138,7 @@ def test_the_command_answers_from_files_in_every_format(
     bundle = ["--bundle", str(home.signed.path)]
     assert main(["query", "theme", "--epochs", _days(home), *places[1], *bundle]) == 0
     assert main(["query", "theme", *places[0], *places[1]]) == 2
-    assert "--totals is in place of a service: leave --url out" in capsys.readouterr().err
+    assert "--totals replaces a service: leave --url out" in capsys.readouterr().err
     assert main(["query", "theme", "--totals", str(tmp_path)]) == 2
     assert "contains no totals of hubbub" in capsys.readouterr().err
 

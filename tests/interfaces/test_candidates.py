@@ -81,7 +81,7 @@ def test_the_apps_bundle_says_nothing_of_candidates(
     keys, out = str(tmp_path / "keys"), tmp_path / "app.hubbub"
     assert main(["keys", "new", keys]) == 0
     assert main(["catalog", "check", str(catalog)]) == 0
-    assert "page: looks for 3 strings of its own" in capsys.readouterr().out
+    assert "page: looks for 3 candidate strings" in capsys.readouterr().out
     build = ["catalog", "build", str(catalog), "--keys", keys, "--out", str(out)]
     assert main([*build, "--streams", str(tmp_path / "streams.json")]) == 0
     assert b"example" not in out.read_bytes().replace(b"owner@example.org", b"")

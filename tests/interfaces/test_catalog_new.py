@@ -65,7 +65,7 @@ def test_kinds_are_written_as_the_check_takes_them(
     assert new("kept", *TOLD, "--boolean", *arms)[0] == 0
     code, error = new("again", *TOLD, "--boolean", "--experiment", "menu", "--arms", "a=1,b=1")
     assert code == 2
-    assert 'the catalog has experiment "menu" with its arms already' in error
+    assert 'the catalog already has experiment "menu" with arms' in error
     metrics = read_catalog(tmp_path / "metrics.toml").metrics
     own = [metrics[name].experiment for name in ("saved", "liked", "kept")]
     assert [own_arms.arms for own_arms in own if own_arms] == [

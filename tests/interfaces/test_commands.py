@@ -166,7 +166,7 @@ def test_where_the_shuffler_tells_nothing_the_law_is_said_to_be_unknown(
     every = capsys.readouterr().out
     assert re.search(r"all +\? +\? +\? +\? +[\d,]+ +0 +0 +0 +\? +\?", every)
     assert len(every.splitlines()) > len(output.splitlines())
-    assert "start the aggregator with --shuffler-status" in output
+    assert "the aggregator with --shuffler-status" in output
     assert main(["status", *where, "--format", "json"]) == 1
     document = json.loads(capsys.readouterr().out)
     assert (document["acknowledged"], document["balanced"]) == (None, None)

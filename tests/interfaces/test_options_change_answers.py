@@ -117,7 +117,7 @@ FORM = {
     "--measure": "times this machine, which says what a machine is and not what is asked",
 }
 """Options that leave the answer as it is, with the reason."""
-OF_OTHERS = {("plan central", "--set"): "a crowd is not asked for sets, and the refusal says so"}
+OF_OTHERS = {("plan central", "--set"): "sets have no crowd, and the refusal says so"}
 """Options that another command has a case for."""
 FORM_OF_HTTP = {
     "format": "how the answer is written",

@@ -60,7 +60,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     process.stdout.close()
     again = [sys.executable, "-m", "hubbub.cli", "demo", "--keep", "kept"]
     refused = subprocess.run(again, cwd=folder, capture_output=True, text=True, check=False)
-    assert (refused.returncode, "is there already" in refused.stderr) == (2, True)
+    assert (refused.returncode, "already exists" in refused.stderr) == (2, True)
     assert Path(folder, "kept", "app.hubbub").exists()
 
 
@@ -105,7 +105,7 @@ def test_the_overview_shows_every_metric_of_the_demo(
         assert card.locator("dd b").all_inner_texts() == [f"{100 * v['share']:.1f}%" for v in best]
         counted = sum(metric["reports"] for metric in metrics)
         assert f"{counted:,} reports counted" in page.inner_text("#summary")
-        assert "are drawn: nobody reported then" in page.inner_text(".notice")
+        assert "are simulated: nobody reported then" in page.inner_text(".notice")
         page.click("text=education")
         expect(page.locator("h1")).to_have_text("education")
 

@@ -82,7 +82,7 @@ def test_the_server_that_a_folder_needs_is_named_where_it_is_not_here(
         EmbeddedRedis(tmp_path)
     dump = tmp_path / "shuffler.rdb"
     dump.write_bytes(HEAD[writer])
-    refused = f"shuffler.rdb: no Redis here reads it: {writer} wrote"
+    refused = f"shuffler.rdb: no Redis on this machine can read it: {writer} wrote"
     with pytest.raises(BackupUnusable, match=refused), loaded(dump):
         pass
 

@@ -180,4 +180,4 @@ def test_the_page_is_left_open_on_a_terminal(
 
 
 def test_the_notice_names_the_days_that_are_drawn() -> None:
-    assert drawn_notice(20780).startswith("2026-11-10 to 2026-11-22 are drawn: nobody reported")
+    assert drawn_notice(20780).startswith("2026-11-10 to 2026-11-22 are simulated: nobody reported")

@@ -200,7 +200,7 @@ def test_a_name_used_again_with_other_epochs_has_its_old_totals_judged_by_their_
         main(["forget", "theme", "--before", day, "--bundle", str(catalog_files.path), "--yes"])
         == 0
     )
-    assert "nothing is held of epochs that were over then" in capsys.readouterr().out
+    assert "there are no totals of epochs that ended before that day" in capsys.readouterr().out
     day = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
     assert (
         main(["forget", "theme", "--before", day, "--bundle", str(catalog_files.path), "--yes"])
@@ -257,9 +257,9 @@ def test_a_retired_metric_is_forgotten_by_its_name_and_a_stranger_is_told_apart(
 
     assert "60 reports" in told("shade")
     assert "the law counts 60 as counted:deleted" in told("shade", "--yes")
-    assert "nothing is held of epochs that were over then" in told("shade", "--yes")
-    assert "no retired metric of this name is known" in told("shape", code=2)
-    assert "give a bundle that has it, with --bundle" in told("older", code=2)
+    assert "there are no totals of epochs that ended before that day" in told("shade", "--yes")
+    assert "no retired metric has this name" in told("shape", code=2)
+    assert "give a bundle that contains it, with --bundle" in told("older", code=2)
     had = CATALOG.replace("[metrics.theme]", "[metrics.older]")
     former = make_signed(tmp_path, had, start=int(time.time()) // DAYS * DAYS).path
     assert "the law counts 7 as counted:deleted" in told("older", "--yes", bundle=former)
@@ -306,9 +306,9 @@ def test_an_operator_forgets_what_was_before_a_day(
     assert set(asyncio.run(held())) == {windows[3]}
     assert main([*command, "2999-01-01"]) == 0
     output = capsys.readouterr().out
-    assert "is not over, and takes reports until 2" in output.splitlines()[-1]
+    assert "the epoch still accepts reports until 2" in output.splitlines()[-1]
     assert main([*command, before]) == 0
-    assert "nothing is held" in capsys.readouterr().out
+    assert "there are no totals" in capsys.readouterr().out
     monkeypatch.delenv("HUBBUB_REDIS_URL")
     assert main([*command, before]) == 2
     assert "the URL of the aggregator's Redis in HUBBUB_REDIS_URL" in capsys.readouterr().err

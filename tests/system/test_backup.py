@@ -123,7 +123,7 @@ def test_what_is_damaged_or_would_overwrite_is_refused(
     message = refused(
         "restore", str(backup.folder), "--home", str(home), "--passphrase", str(other)
     )
-    assert "does not open by this passphrase" in message
+    assert "this passphrase or key does not open it" in message
     assert WORDS not in message
     damaged = tmp_path / "damaged"
     for name, remedy in [
@@ -158,7 +158,7 @@ def test_a_redis_that_holds_anything_is_left_alone(
     # Both roles in one server, which is empty; the second time it is not.
     assert main(["restore", str(backup.folder), "--redis"]) == 0
     assert main(["restore", str(backup.folder), "--redis"]) == 2
-    assert "keys; a backup goes into an empty one alone" in capfd.readouterr().err
+    assert "keys; a backup is only restored into an empty Redis" in capfd.readouterr().err
     # Nobody answers: half a backup is not left where the next one is to go.
     with monkeypatch.context() as away:
         away.setenv("HUBBUB_AGGREGATOR_REDIS_URL", f"redis://127.0.0.1:{free_port()}/0")

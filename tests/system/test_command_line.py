@@ -334,7 +334,7 @@ def test_up_serves_until_ctrl_c_and_goes_on_from_there(hubbub: Hubbub, tmp_path:
         lines = [up.stdout.readline() for _ in range(8)]
         assert "hubbub is up, with the catalog of the demo; state in .hubbub" in lines[0]
         assert f"127.0.0.1:{port} with .hubbub/app.hubbub" in lines[1]
-        [page] = [line.split()[-1] for line in lines if "see what was found" in line]
+        [page] = [line.split()[-1] for line in lines if "see the results" in line]
         eventually(partial(_is_complete, page))
         _fails(hubbub("up", "--port", str(port)), ".hubbub is in use by another hubbub")
         reported = subprocess.run(

@@ -152,7 +152,7 @@ def test_three_days_are_answered_from_files_once_redis_has_one_of_them(
         # Somebody's right to deletion reaches what only files have.
         forget = ["forget", "theme", "--before", dates[1], *bundle]
         assert main([*forget, "--yes"]) == 0
-        assert "nothing is held of epochs that were over then" in capsys.readouterr().out
+        assert "there are no totals of epochs that ended before that day" in capsys.readouterr().out
         assert main([*forget, "--totals", str(files), "--yes"]) == 0
         assert f"40 reports, of {dates[0]} to {dates[0]}: deleted" in capsys.readouterr().out
         answer = served.estimates("theme", epochs="all").document

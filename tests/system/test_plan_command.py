@@ -202,7 +202,7 @@ def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert len(drawn) > 10_000
     assert "drawn to" in capsys.readouterr().err
     assert main([*arguments, str(tmp_path / "plan.gif")]) == 2
-    assert "draws .png and .svg" in capsys.readouterr().err
+    assert "must end in .png or .svg" in capsys.readouterr().err
     assert main([*arguments, str(tmp_path / "no" / "plan.png")]) == 2
     assert "cannot be written" in capsys.readouterr().err
 
@@ -226,7 +226,7 @@ def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: pytest.CaptureFixtur
             ["--values", "4", "--epsilon", "1", "--reports", "9", "--simulate", "--seed", "-1"],
             "--seed -1 is below 0",
         ),
-        (["--ranges", "4", "0", "9", "--epsilon", "1", "--effect", ".1"], "is on a percentile"),
+        (["--ranges", "4", "0", "9", "--epsilon", "1", "--effect", ".1"], "needs a --percentile"),
         (["--values", "4", "--epsilon", "1", "--error", "2"], "a share of 2.0 is outside (0, 1)"),
         (["--values", "4", "--reports", "10", "--error", "0.0001"], "10 reports are too few"),
         (["--mean", "24", "0", "--epsilon", "1", "--reports", "9"], "are not a range"),
@@ -257,7 +257,7 @@ def test_strings_that_nobody_lists_are_planned_beside_candidates(
 ) -> None:
     arguments = ["plan", "--strings", "1000", "--epsilon", "4", "--reports"]
     assert main([*arguments, "1000000"]) == 0
-    assert "tree finds one that 0.353% of 1,000,000 reports" in capsys.readouterr().out
+    assert "tree finds a string that 0.353% of 1,000,000 reports" in capsys.readouterr().out
     assert main([*arguments, "1000000", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["found_unlisted"] == pytest.approx(0.00353, rel=0.01)
     assert main([*arguments, "8"]) == 0
@@ -319,7 +319,7 @@ def test_sets_and_parts_are_planned_and_a_period_says_how_many_people_it_takes(
     ]
     assert row["mechanism"] == "pairs"
     assert main(["plan", "central", "--set", "40", "5", "--epsilon", "1", "--reports", "9000"]) == 2
-    assert "a crowd is not asked for sets" in capsys.readouterr().err
+    assert "sets have no crowd" in capsys.readouterr().err
     assert main(["plan", str(path), "--metric", "plugins", "--reports", "100"]) == 0
     assert "from 30 times as many people" in capsys.readouterr().out
 
@@ -422,4 +422,4 @@ def test_two_forms_at_once_and_strings_of_none_are_refused(
             main(["plan", *both.split()])
         assert "unrecognized arguments: --" in capsys.readouterr().err
     assert main(["plan", catalog, "--metric", "theme", "--strings", "5", "--reports", "900"]) == 2
-    assert '--strings goes with strings, which "theme" has not' in capsys.readouterr().err
+    assert '--strings is only for strings; "theme" has others' in capsys.readouterr().err

@@ -132,7 +132,7 @@ def test_the_card_says_whose_delta_is_another(
     )
     assert main(["privacy", "card", str(path)]) == 0
     output = " ".join(capsys.readouterr().out.split())
-    assert "as epsilon at delta 1e-08 (weekly 1e-06), in" in output
+    assert "only, at delta 1e-08 (weekly 1e-06), in" in output
 
 
 def test_a_word_is_said_up_to_the_certainty_that_it_stands_for() -> None:
@@ -203,7 +203,7 @@ def test_a_crowd_that_adds_nothing_says_how_large_one_would(
     assert main([*arguments, "300", "--max-local", "0.4"]) == 0
     assert "since a report may say 0.4 at most" in capsys.readouterr().out, "which is no crowd's"
     assert main([*arguments, "300", "--hashes", "2", "--dummies", "9"]) == 2
-    assert "--hashes 2 goes with 3 --values or more" in capsys.readouterr().err
+    assert "--hashes 2 needs 3 or more --values" in capsys.readouterr().err
 
 
 def test_events_are_composed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -172,7 +172,7 @@ def test_the_leaflet_is_one_page_of_paper(
     path.write_text('shuffler = "127.0.0.1:1"\n' + many)
     assert main(["privacy", "leaflet", str(path)]) == 0
     page = capsys.readouterr().out
-    assert "And 4 more questions, none of which says more." in page
+    assert "And 4 more questions; none of them reveals more." in page
     with chromium() as browser:
         view = browser.new_page()
         view.set_content(page)

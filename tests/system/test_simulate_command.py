@@ -174,7 +174,7 @@ def test_a_rehearsal_in_crowds_tells_the_promise_and_withholds_what_has_none(
         assert sum(row["true"] for row in run["values"]) == run["reports"]
     assert main([*arguments, "--runs", "2"]) == 0
     output = capsys.readouterr().out
-    assert "to who sees the epochs shuffled: epsilon 0.99" in output
+    assert "to an observer of shuffled epochs: epsilon 0.99" in output
     assert "epochs withheld: fewer reports than the crowd of 5,000" in output
     assert main([*arguments, "--reports", "4000", "--runs", "2"]) == 2
     assert "no epoch of any run has a crowd of 5,000" in capsys.readouterr().err
@@ -247,7 +247,12 @@ def test_a_seed_repeats_a_rehearsal_and_none_does_not(folder: Path) -> None:
 def test_people_see_a_table_with_the_truth_beside_the_answers(folder: Path) -> None:
     done = _simulate(folder, "theme", "a,5000\nb,3000\n", "--runs", "20", "--seed", "1")
     assert done.returncode == 0
-    for phrase in ("5,000", "intervals that hold the truth", "flagged though nobody", "20 runs in"):
+    for phrase in (
+        "5,000",
+        "intervals that contain the truth",
+        "detected although nobody",
+        "20 runs in",
+    ):
         assert phrase in done.stdout
     assert done.stderr == ""
 
@@ -477,7 +482,7 @@ def test_beginnings_that_cannot_be_are_refused(
     ("metric", "truth", "message"),
     [
         ("odd", "a,500\n", 'its value "b|c" contains |, which separates the values of a set'),
-        ("crashed", "os,count\nl,1\n", "write a head that names a column for the value and each"),
+        ("crashed", "os,count\nl,1\n", "write a header that names a column for the value and each"),
         ("pair", "os,count\nl,1\n", "names a column for a part: os,mode; and count"),
     ],
 )

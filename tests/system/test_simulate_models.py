@@ -132,7 +132,7 @@ def test_a_model_of_classes_is_rehearsed_and_shown(capsys: pytest.CaptureFixture
     output = " ".join(_said(capsys, *arguments).split())
     assert "class column coefficient 95% of coins" in output
     assert "none plan=free" in output
-    assert "accuracy as they tell it: 0." in output
+    assert "accuracy by their reports: 0." in output
     Path("wrong.csv").write_text("age,plan,tariff\n33,free,secret\n")
     refused = _refused(capsys, "simulate", "tariff", "--values", "wrong.csv")
     assert (
@@ -155,7 +155,7 @@ def test_what_is_wrong_is_named_and_never_what_a_person_holds(
     assert 'column "plan": the value is not one of the 2 listed' in secret
     assert "secret-plan" not in secret
     assert "3 fields, 5 expected" in of("77,1,free")
-    assert "1 people are below 100" in of("77,1,free,yes,1")
+    assert "1 people are too few for a model" in of("77,1,free,yes,1")
     assert "has no people" in of("")
     assert 'column "plan": the value is not a finite number' in of("77,1,free,1,1", "plain")
     Path("short.csv").write_text("age,left\n1,yes\n")
@@ -165,10 +165,10 @@ def test_what_is_wrong_is_named_and_never_what_a_person_holds(
     headless = _refused(capsys, "simulate", "churn", "--values", "headless.csv")
     assert "its first line has 2 others" in headless
     assert "secret" not in headless
-    assert 'column "left": there is no value' in of("77,1,free,,1")
+    assert 'column "left": the value is missing' in of("77,1,free,,1")
     assert 'column "left": label is a text, and neither' in of("77,1,free,YES,1")
     alike = of("\n".join(["77,1,free,no,1"] * 200))
-    assert "says the same of everybody" in alike
+    assert "is the same for everybody" in alike
     sure = ("simulate", "churn", "--values", "wrong.csv", "--confidence", "2")
     assert "confidence 2.0 is outside [1e-06, 0.999999999]; 2% is 0.02" in _refused(capsys, *sure)
     Path("metrics.toml").write_text(
@@ -276,7 +276,7 @@ def test_a_rehearsal_tells_what_those_who_judge_would(capsys: pytest.CaptureFixt
         assert holdout["auc"]["low"] - 0.02 < run["auc"] < holdout["auc"]["high"] + 0.02
         assert sum(bucket["people"] for bucket in holdout["calibration"]) == pytest.approx(1)
     output = _said(capsys, *words)
-    assert "as 1,200 people held out tell it by randomized reports" in output
-    assert "AUC as they tell it: 0." in output
+    assert "from the randomized reports of 1,200 people held out" in output
+    assert "AUC by their reports: 0." in output
     plain = json.loads(_said(capsys, "simulate", "churn", *TRAIN, "--json"))["runs"]
     assert all(run["told_by_held_out"] is None for run in plain)

@@ -116,7 +116,7 @@ def test_the_command_says_what_the_largest_crowd_asks(
     arguments = ["plan", "capacity", str(tmp_path / "metrics.toml"), "--devices", "1e9"]
     assert main(arguments) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "the largest epoch that leaves whole has 1,000,000,000 reports" in out
+    assert "the largest crowd has 1,000,000,000 reports" in out
     assert "one Redis must hold it, and 16 GB, used to 60%, are too few" in out
     assert main([*arguments, "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)["largest_crowd"]
@@ -159,7 +159,7 @@ def test_the_command_counts_a_catalogs_limits_and_names_the_bottleneck(
     assert "1,000,000 reports a day" in out
     assert "(measured now)" in out
     assert "in all 8 machines" in " ".join(out.split())
-    assert "this load alone fits on one such machine; the others let one fail" in out
+    assert "this load fits on one such machine; the others allow one to fail" in out
     assert "bottleneck: " in out
 
 
@@ -171,7 +171,7 @@ def test_the_command_counts_a_catalogs_limits_and_names_the_bottleneck(
         (["--machine-gb", "0"], "--machine-gb 0 is outside"),
         (["--per-day", "-1"], "--per-day -1 is outside"),
         (["--cluster-nodes", "0"], "--cluster-nodes 0 is outside"),
-        (["--cluster-nodes", "3"], "--cluster-nodes spreads an epoch that leaves whole"),
+        (["--cluster-nodes", "3"], "--cluster-nodes spreads the epochs of crowds"),
         (["--per-visit", "0.5"], "--per-visit 0.5 is outside"),
     ],
 )

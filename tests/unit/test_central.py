@@ -544,7 +544,7 @@ def test_a_plan_of_numbers_shows_the_same_trade(
     assert main(command) == 0
     assert "crowd = 30000" in capsys.readouterr().out
     assert main([*command, "--dummies", "9"]) == 2
-    assert "--dummies go with listed values alone" in capsys.readouterr().err
+    assert "--dummies go only with listed values" in capsys.readouterr().err
     noisy = main([*command, "--dummies", "noise", "--max-local", "8"])
     output = capsys.readouterr()
     if options[0] == "--mean":
@@ -601,7 +601,7 @@ def test_people_are_told_what_their_crowd_hides_and_operators_how_many_it_waits_
     assert main(["catalog", "check", path]) == 0
     message_text = "".join(capsys.readouterr())
     assert "adds 0 to 70 dummies" in message_text
-    assert "It waits for 370 of both." in message_text
+    assert "The shuffler waits for 370 reports and dummies." in message_text
 
 
 def test_a_crowd_that_takes_long_says_so_meanwhile(
@@ -611,10 +611,10 @@ def test_a_crowd_that_takes_long_says_so_meanwhile(
     path = tmp_path / "metrics.toml"
     path.write_text(HEAD + THEME.replace("30000", "31000"))
     assert main(["catalog", "check", str(path)]) == 0
-    assert "working out what crowds hide" in capsys.readouterr().err
+    assert "computing what crowds hide" in capsys.readouterr().err
     path.write_text(CATALOG)
     assert main(["catalog", "check", str(path)]) == 0
     assert not capsys.readouterr().err
     of = ["--reports", "54321", "--values", "16", "--local-epsilon", "6"]
     assert main(["privacy", "crowd", *of]) == 0
-    assert "working out what the crowd hides" in capsys.readouterr().err
+    assert "computing what the crowd hides" in capsys.readouterr().err

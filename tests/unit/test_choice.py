@@ -145,7 +145,7 @@ def test_a_build_says_which_mechanism_it_keeps(
         assert main(build_it) == 0
     assert "keeps" not in capsys.readouterr().out
     assert main(build_it) == 0
-    kept = "asked: keeps mean.piecewise, as it was signed; under a new name auto chooses mean.table"
+    kept = "asked: keeps mean.piecewise, as signed before; under a new name auto chooses mean.table"
     assert kept in capsys.readouterr().out
     signed = read_bundle(tmp_path / "app.hubbub").metric("asked")
     assert signed.randomizer == build("mean.piecewise", epsilon=4.0, low=0, high=24.5)

@@ -207,7 +207,7 @@ def test_a_plan_shows_the_same_trade(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(command) == 0
     assert 'crowd = 30000, domain = "string", mechanism = "auto"' in capsys.readouterr().out
     assert main([*command, "--dummies", "9"]) == 2
-    assert "--dummies go with listed values alone" in capsys.readouterr().err
+    assert "--dummies go only with listed values" in capsys.readouterr().err
 
 
 def test_a_plan_says_where_a_tree_finds_none(capsys: pytest.CaptureFixture[str]) -> None:

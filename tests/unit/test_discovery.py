@@ -182,7 +182,7 @@ def test_a_list_that_is_there_is_not_overwritten(
     listed.write_text("git\n")
     assert main(["discover", "plugin", "--as-candidates", str(listed)]) == 2
     errors = capsys.readouterr().err
-    assert f"{listed}: is there already" in errors
+    assert f"{listed}: exists and may be" in errors
     assert "add --append" in errors
     assert listed.read_text() == "git\n"
 

@@ -71,7 +71,7 @@ def test_capacity_needs_no_catalog_and_says_what_it_supposes(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["plan", "capacity"]) == 0
-    assert "one report of a device a day" in capsys.readouterr().out
+    assert "one report per device and day" in capsys.readouterr().out
     assert main(["plan", "attack"]) == 2
     assert "metrics.toml does not exist here: name a catalog" in capsys.readouterr().err
     assert main(["plan"]) == 2

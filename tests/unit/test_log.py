@@ -311,10 +311,10 @@ def test_an_audit_checks_how_the_log_grew_from_every_bundle_before(
     assert sorted(grown) == ["2", "3", "4"]
     wrong = base64.urlsafe_b64encode(bytes(32)).decode()
     for other, message in (
-        ({**grown, "3": grown["2"]}, "how the log grew from 3 entries is wrong"),
-        ({**grown, "4": [wrong]}, "how the log grew from 4 entries is wrong"),
-        ({**grown, "9": []}, "how the log grew from 9 entries is wrong"),
-        ({"2": grown["2"], "4": grown["4"]}, "does not say how the log grew from 3 entries"),
+        ({**grown, "3": grown["2"]}, "that the log grew from 3 entries is wrong"),
+        ({**grown, "4": [wrong]}, "that the log grew from 4 entries is wrong"),
+        ({**grown, "9": []}, "that the log grew from 9 entries is wrong"),
+        ({"2": grown["2"], "4": grown["4"]}, "has no proof that the log grew from 3 entries"),
     ):
         altered = json.dumps({**document, "grown": other}).encode()
         operator.out.write_bytes(b"\n".join([head, body, altered, b""]))

@@ -290,7 +290,7 @@ def test_a_plan_tells_what_rounds_of_a_crowd_may_say(capsys: pytest.CaptureFixtu
         main(question)
     assert "required: --reports" in capsys.readouterr().err
     assert main([*question, "--reports", "20"]) == 2
-    assert "no round of so few people" in capsys.readouterr().err
+    assert "so few people cannot keep" in capsys.readouterr().err
 
 
 def test_a_model_in_a_crowd_is_rehearsed(

@@ -335,7 +335,7 @@ def test_the_command_goes_on_from_the_notice_there_is(
     assert opened.steps == second.steps
     # In a folder as `hubbub up` keeps, its name alone.
     assert main(["notice", "make", "--home", str(tmp_path), "--stop", "theme"]) == 0
-    assert f"what runs in {tmp_path} takes it within seconds" in capsys.readouterr().out
+    assert f"the shuffler of {tmp_path} reads it within seconds" in capsys.readouterr().out
     assert (tmp_path / "notice.hubbub").exists()
 
 

@@ -786,4 +786,4 @@ def test_a_person_sees_whom_each_app_trusts(
     output = " ".join(capsys.readouterr().out.split())
     who = "this folder" if where else f'the app "{program_name()}"'
     key = base64.b64encode(public(NEXT)).decode()
-    assert f"{who} trusts the operator {key}; handed over so often: 1" in output
+    assert f"{who} trusts the operator {key}; key handovers: 1" in output

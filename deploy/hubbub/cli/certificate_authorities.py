@@ -52,7 +52,7 @@ def names_by_role(hosts: Sequence[str]) -> dict[str, list[str]]:
     for host in hosts:
         role, equals, name = host.rpartition("=")
         if equals and role not in SERVERS:
-            raise BadParameter(f"--host {host!a}: write ROLE=NAME, of {', '.join(SERVERS)}")
+            raise BadParameter(f"--host {host!a}: write ROLE=NAME, ROLE of {', '.join(SERVERS)}")
         if not _is_host(name):
             raise BadParameter(
                 f"--host {host!a}: not a name or an address; write ROLE=HOST, such as "
@@ -142,8 +142,8 @@ def renew_certificates(
         }
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise KeysUnusable(
-            f"{authorities}: not the authorities of {folder} with their keys; give the folder that "
-            "was kept when they were made, or make all anew with: hubbub keys tls NEW-FOLDER"
+            f"{authorities}: does not contain the authorities of {folder} with their keys; "
+            "give the folder made with them, or make new ones: hubbub keys tls NEW-FOLDER"
         ) from error
     try:
         for path, content in bundles.items():
@@ -178,13 +178,13 @@ def trust_other(folder: Path, other: Path) -> str:
         named = [certificate for certificate in certificates if certificate.subject in wanted]
         if len(services) != 1 or len(named) != 1:
             raise KeysUnusable(
-                f"{other}: has no authority of the service that {folder} lacks; give the ca.pem "
-                "that the other party made with: hubbub keys tls FOLDER --party ROLE"
+                f"{other}: has no authority for the service missing in {folder}; give the "
+                "ca.pem that the other party made with: hubbub keys tls FOLDER --party ROLE"
             )
         if authority_name(services[0]) in _common_names(own):
             raise BadParameter(
-                f"{folder / 'ca.pem'}: trusts an authority of the {services[0]} already; take it "
-                "out by hand if it is to go"
+                f"{folder / 'ca.pem'}: already trusts an authority of the {services[0]}; "
+                "remove it by hand to replace it"
             )
         replace_file(folder / "ca.pem", own.encode() + named[0].public_bytes(_PEM), 0o644)
     except OSError as error:

@@ -64,9 +64,7 @@ COMMANDS: Final = {
     "trend": Entry("query", "show the most frequent values, epoch by epoch"),
     "cross": Entry("cross", "show two parts of an answer as a table, with their association"),
     "breakdown": Entry("breakdown", "split a metric by a public field of devices, such as OS"),
-    "figures": Entry(
-        "figures", "show conversions, rates, numbers of actives, or shares that come back"
-    ),
+    "figures": Entry("figures", "show conversions, rates, active devices, or retention"),
     "experiment": Entry("experiment", "show the effect of an experiment's arms"),
     "model": Entry("model", "show a model; sign its state for devices", "cli"),
     "export": Entry("export", "write a metric to a file: CSV, Parquet or JSON"),

@@ -87,8 +87,8 @@ async def figure_rows(
         of, per = (np.array(codes, dtype=np.float64).T @ counts).tolist()
         if not per:
             raise BadParameter(
-                f'the people have no "{(metric.values or ())[1]}", so that the rate of metric '
-                f'"{metric.name}" has no truth: give one of them at least one'
+                f'the people report no "{(metric.values or ())[1]}", so the rate of metric '
+                f'"{metric.name}" has no true value: give at least one person one'
             )
         truths = [of / per]
     else:

@@ -88,8 +88,8 @@ def read_days(path: Path, metric: Metric) -> Days:
         {"day", *own, *more} for more in ((), ("person",), ("count",))
     ]:
         raise BadParameter(
-            f"--values {path}: line 1: write a head of day,{','.join(own)}, with person or count "
-            "beside them if need be"
+            f"--values {path}: line 1: write the header day,{','.join(own)}, and person or count "
+            "if needed"
         )
     code, codes = coder(metric), dict[Any, int]()
     people: dict[str, int] = {}

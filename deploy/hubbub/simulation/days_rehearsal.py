@@ -102,8 +102,8 @@ def rehearse_days(
     """
     if metric.memoized and not metric.report_on:
         raise BadParameter(
-            f'metric "{metric.name}": a permanent response is rehearsed over epochs in which '
-            "nobody changes: leave the column day out, and give --epochs"
+            f'metric "{metric.name}": a permanent response is only rehearsed with values that '
+            "never change: leave the column day out, and give --epochs"
         )
     chance, truth = np.random.default_rng(seed), _truth(metric, days)
     for _ in range(runs):

@@ -133,7 +133,7 @@ def read_model(path: Path, name: str) -> Planned | None:
         return None
     table = models[name]
     if not isinstance(table, dict):
-        raise BadParameter(f"{path}: models.{name} is no table; write [models.{name}]")
+        raise BadParameter(f"{path}: models.{name} is not a table; write [models.{name}]")
     names = {*_KEYS, *AS_METRICS, "columns", "begins"}
     for key in table.keys() - names:
         raise BadParameter(f'{path}: models.{name} has no "{key}"; it takes {", ".join(_KEYS)}')
@@ -144,7 +144,7 @@ def read_model(path: Path, name: str) -> Planned | None:
     features = table.get("features")
     if not (features is None or (isinstance(features, dict) and features)):
         raise BadParameter(
-            f"{path}: features of models.{name} is no table; for example "
+            f"{path}: features of models.{name} is not a table; for example "
             'features = { age = [17, 90], work = ["private", "state"] }'
         )
     positive = table.get("positive")
@@ -175,12 +175,12 @@ def read_people(path: Path, planned: Planned, option: str = "--values") -> tuple
     for name in (*features, planned.label):
         if name not in head:
             raise BadParameter(
-                f'{path} has no column "{name}"; its first line has {len(head)} others, if it is '
-                "names"
+                f'{path} has no column "{name}"; its first line has {len(head)} others, if it is a '
+                "header"
             )
     people = list(_rows(path, rows, head, features, planned))
     if not people:
-        raise BadParameter(f"{path} has no people: a line each, after the line of names")
+        raise BadParameter(f"{path} has no people: write a line for each, after the header")
     whole = np.array(people, dtype=np.float64)
     columns, clipped = model.scaled(whole[:, :-1])
     labels = whole[:, -1]
@@ -218,7 +218,7 @@ def _rows(
         text = row[places[planned.label]].strip()
         where = f'{path}, line {number}, column "{planned.label}"'
         if not text:
-            raise BadParameter(f"{where}: there is no value")
+            raise BadParameter(f"{where}: the value is missing")
         try:
             numbers.append(_label(where, text, planned))
         except ValueOutOfDomain as error:
@@ -276,7 +276,7 @@ def _pair(name: str, pair: Any) -> tuple[float, float]:
 
 def _number(name: str, value: Any) -> float:
     if not _is_number(value):
-        raise BadParameter(f"{name} of a model is no number")
+        raise BadParameter(f"{name} of a model is not a number")
     return float(value)
 
 

@@ -121,7 +121,7 @@ def _lines_of_columns(
         each = metric.value_kind.COLUMN if parted else "the value"
         each += " and each public field" if apart else ""
         raise BadParameter(
-            f"--values {path}: line 1: write a head that names a column for {each}: "
+            f"--values {path}: line 1: write a header that names a column for {each}: "
             f"{','.join(parts)}; and count, if lines are of several people"
         )
     for number, row in rows:
@@ -129,7 +129,7 @@ def _lines_of_columns(
         count = "1" if "count" in parts else record.pop("count", "1").strip()
         if len(row) != len(head) or not count.isdecimal() or len(count) > len(str(_MAX_PEOPLE)):
             raise BadParameter(
-                f"--values {path}: line {number}: write a value a column, and in count a whole "
+                f"--values {path}: line {number}: write a value per column, and in count a whole "
                 "number of people, from 0 on"
             )
         public_values = {field: record.pop(field).strip() for field in public}

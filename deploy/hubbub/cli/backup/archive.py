@@ -29,7 +29,7 @@ _LOG: Final = re.compile(r"\.log(\.\d+)?(\.gz)?$")
 # private key of age, which must not lie in the archive that it opens.
 _BEGINNINGS: Final = (b"REDIS0", b"VALKEY0", b"*2\r\n$6\r\nSELECT", b"AGE-SECRET-KEY-")
 _SHORTEST_PASSPHRASE: Final = 12
-_REMEDY: Final = "take the backup that hubbub backup made, or make another"
+_REMEDY: Final = "use the backup as hubbub backup made it, or make another"
 _LONGEST_NAME: Final = 1000  # bytes: far below where a system cuts paths
 _MODE: Final = 0o755  # writable by the owner only
 _TRIES: Final = 40
@@ -52,7 +52,7 @@ def lock_for(recipient: str) -> Lock:
         key = pyrage.x25519.Recipient.from_str(recipient)
     except pyrage.RecipientError:
         raise BackupUnusable(
-            "--for takes a public key of age, age1..., as age-keygen prints it"
+            "--for must be a public key of age (age1...), as age-keygen prints it"
         ) from None
     return lambda clear: pyrage.encrypt(clear, [key])
 
@@ -75,8 +75,8 @@ def open_with(passphrase: str) -> Opener:
                 return clear
             time.sleep(_PAUSE_SECONDS)
         raise BackupUnusable(
-            "installation.age: this machine is too slow, or too busy now, for the work that the "
-            "passphrase was given; try again when it does less, or on that which made the backup"
+            "installation.age: this machine is too slow or too busy to derive the key from "
+            "the passphrase; try again later, or on the machine that made the backup"
         )
 
     return opened
@@ -90,7 +90,7 @@ def open_by(identity: str) -> Opener:
     except pyrage.IdentityError:
         keys = []
     if not keys:
-        raise BackupUnusable("--identity takes a file with AGE-SECRET-KEY-1..., of age-keygen")
+        raise BackupUnusable("--identity must be a file of age-keygen, with AGE-SECRET-KEY-1...")
     return lambda sealed: pyrage.decrypt(sealed, keys)
 
 
@@ -150,7 +150,7 @@ def unpack(sealed: Path, opener: Opener, folder: Path | None) -> int:
         clear = opener(sealed.read_bytes())
     except pyrage.DecryptError:
         raise BackupUnusable(
-            f"{sealed}: does not open by this passphrase or key; give that which it was made with"
+            f"{sealed}: this passphrase or key does not open it; give the one it was made with"
         ) from None
     try:
         with tarfile.open(fileobj=io.BytesIO(clear), mode="r:gz") as archive:
@@ -162,7 +162,7 @@ def unpack(sealed: Path, opener: Opener, folder: Path | None) -> int:
                 archive.extractall(folder, members)  # noqa: S202 only files and folders inside
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
         raise BackupUnusable(
-            f"{sealed}: no whole archive ({type(error).__name__}); {_REMEDY}"
+            f"{sealed}: is not a complete archive ({type(error).__name__}); {_REMEDY}"
         ) from error
     return sum(member.isfile() for member in members)
 
@@ -205,7 +205,7 @@ def _inside(
     is_within = ".." not in parts and parts[0] and len(member.name.encode()) <= _LONGEST_NAME
     if content is None or not is_within:
         raise BackupUnusable(
-            f"{sealed}: {visible(member.name[:60])} is no file or folder within it; {_REMEDY}"
+            f"{sealed}: {visible(member.name[:60])} is not a file or folder in it; {_REMEDY}"
         )
     info = copy(content)
     info.name, info.mode, info.uname, info.gname = member.name, content.mode & _MODE, "", ""

@@ -75,7 +75,7 @@ class _Source:
         if not isinstance(client, Redis):
             raise StoreUnavailable(
                 f"the {self.role}'s Redis is a Cluster, whose nodes cannot be copied at one "
-                "moment; copy it with what its own documentation says (docs/operate/cluster.md)"
+                "moment; copy it as its documentation describes (docs/operate/cluster.md)"
             )
         self._connection = client.connection_pool.make_connection()  # type: ignore[no-untyped-call]
         async with self.server.errors():
@@ -111,7 +111,7 @@ class _Source:
             while rest:
                 piece = await self._within(self._reader().read(min(rest, _PIECE)))
                 if not piece:
-                    raise StoreUnavailable(f"the {self.role}'s Redis ended before its file did")
+                    raise StoreUnavailable(f"the {self.role}'s Redis sent only a part of its file")
                 rest -= len(piece)
                 for file in files:
                     file.write(piece)
@@ -124,8 +124,8 @@ class _Source:
         if not line.startswith(b"$"):
             words = line.decode("ascii", "replace").strip("-\r\n ")
             raise StoreUnavailable(
-                f"the {self.role}'s Redis gives no copy: {words or 'it hung up'}; name the URL of "
-                "its user operator, and look into its log"
+                f"the {self.role}'s Redis sent no copy: {words or 'it disconnected'}; give "
+                "the URL with its user operator, and see its log"
             )
         return int(line[1:])
 
@@ -176,8 +176,8 @@ async def _fork_together(sources: Sequence[_Source]) -> None:
                 await source.release()
     if late:
         raise StoreUnavailable(
-            f"a Redis did not fork within {_PAUSE_SECONDS:g} seconds, in which nothing was "
-            "written; the services go on; try again when there is less to do, and see its log"
+            f"a Redis did not fork within {_PAUSE_SECONDS:g} seconds, and writes waited; "
+            "the services continue; try again at less load, and see its log"
         )
 
 
@@ -186,7 +186,7 @@ async def _wait_until_quiet(source: _Source) -> None:
     while not await source.quiet():
         if time.monotonic() > patience:
             raise StoreUnavailable(
-                f"the {source.role}'s Redis is writing files without an end; try again later"
+                f"the {source.role}'s Redis is always busy writing files; try again later"
             )
         await asyncio.sleep(_LOOK_SECONDS)
 
@@ -209,7 +209,7 @@ def loaded(rdb: Path) -> Iterator[EmbeddedRedis]:
         try:
             server = EmbeddedRedis(Path(folder), keeps=False)
         except ServiceUnavailable as error:
-            raise BackupUnusable(f"{rdb}: no Redis here reads it: {error}") from error
+            raise BackupUnusable(f"{rdb}: no Redis on this machine can read it: {error}") from error
         try:
             yield server
         finally:
@@ -231,15 +231,15 @@ async def refuse_keys(url: str, role: str) -> None:
     try:
         if not isinstance(server.client, Redis):
             raise StoreUnavailable(
-                f"the {role}'s Redis is a Cluster; restore into one server, and move it from there"
+                f"the {role}'s Redis is a Cluster; restore into a single server, then move the data"
             )
         number = int(await server.ask("DBSIZE"))
     finally:
         await server.close()
     if number:
         raise BackupUnusable(
-            f"the {role}'s Redis holds {number:,} keys; a backup goes into an empty one alone: "
-            "stop the services, and give a Redis that was started on an empty folder"
+            f"the {role}'s Redis holds {number:,} keys, but a backup is only restored into "
+            "an empty Redis: stop the services, and start a Redis on an empty folder"
         )
 
 

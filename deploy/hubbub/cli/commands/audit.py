@@ -111,23 +111,23 @@ def _document(checks: list[Check], options: AuditOptions, path: Path | None) -> 
     attacks = [check for check in checks if check.claim is not None]
     tried = [check for check in proofs if check.kind != NOT_WALKED]
     skipped = len(proofs) - len(tried)
-    verdict = "FAILED" if failed else "all that was tried held"
+    verdict = "FAILED" if failed else "all checks passed"
     document = Document(f"hubbub audit: {verdict}" + (f", {skipped} not tried" * bool(skipped)))
     sound = sum(check.held for check in tried)
-    coins = "" if options.no_proofs else " The first of them tests the coin source."
-    document.blocks.append(f"{sound} of {len(tried)} proofs held, of {identity()}.{coins}")
+    coins = "" if options.no_proofs else " The first proof tests the coin source."
+    document.blocks.append(f"{sound} of {len(tried)} proofs passed, on {identity()}.{coins}")
     names = {check.what for check in attacks}
     shown = [check for check in proofs if not check.held or check.what in names]
     if shown:
-        document.blocks.append(_table("Of the metrics themselves, and what failed", shown))
+        document.blocks.append(_table("Proofs of the catalog's metrics, and failed proofs", shown))
     if attacks:
         document.blocks += [
             _table(f"Attacks on {path}, nats", attacks),
             (
-                f"An attack shows a lower bound on epsilon, right with a chance of 1 - {ALARM:g} "
-                f"over all of them; {options.samples:,} people of each of two values, on real "
-                "coins. Whole epochs are drawn as counts by the mechanism's own chances. Below its "
-                "claim a metric is not disproven; the proofs are what proves it."
+                f"An attack shows a lower bound on epsilon; all bounds hold with a chance of 1 - "
+                f"{ALARM:g}. It draws {options.samples:,} people for each of two values, with real "
+                "coins; whole epochs are drawn as counts from the mechanism's exact law. A bound "
+                "below the claim proves nothing; only the proofs prove the claim."
             ),
         ]
     return document

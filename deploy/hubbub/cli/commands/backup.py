@@ -121,7 +121,7 @@ def _backup(options: BackupOptions) -> None:
     folder, home, passphrase = options.folder, options.home, options.passphrase
     lock = lock_with(_secret(passphrase)) if passphrase else lock_for(options.recipient)
     if not home.is_dir():
-        raise StateUnusable(f"{home}: is no folder; name that of `hubbub up` or `hubbub init`")
+        raise StateUnusable(f"{home}: is not a folder; give that of `hubbub up` or `hubbub init`")
     urls = {role: _url(role, home) for role in ROLES}
     _make_empty(folder)
     try:
@@ -141,10 +141,10 @@ def _backup(options: BackupOptions) -> None:
     size = sum(path.stat().st_size for path in folder.iterdir())
     say(f"{folder}: {size:,} bytes, made {read_checked(folder).made}")
     if absent:
-        say(f"not in installation.age, as Redis' data, logs or secrets: {', '.join(absent)}")
+        say(f"left out of installation.age (Redis' data, logs, secrets): {', '.join(absent)}")
     for role in ROLES:
         say(f"{role}.rdb: {_needs(folder, role)}")
-    say("keep the passphrase or the private key elsewhere: without it no key comes back")
+    say("keep the passphrase or the private key elsewhere: without it the keys cannot be restored")
 
 
 @command(
@@ -164,7 +164,7 @@ def _verify(options: VerifyOptions) -> None:
         say(f"{role}.rdb: {number:,} keys, {_needs(folder, role)}")
     say(f"{folder}: whole, made {manifest.made} by hubbub {manifest.version}")
     if opener is None:
-        say("installation.age: as it was written; whether it opens, --passphrase or --identity say")
+        say("installation.age: unchanged; to check that it opens, give --passphrase or --identity")
 
 
 @command(
@@ -186,8 +186,8 @@ def _restore(options: RestoreOptions) -> None:
         _make_empty(home)
         unpack(folder / "installation.age", opener, home)
         if (home / "compose.yaml").exists() or (home / "redis").exists():
-            say(f"{home}: the files are back")
-            say(f"next: start both Redis of it, nothing else, and: hubbub restore {folder} --redis")
+            say(f"{home}: files restored")
+            say(f"next: start only its two Redis, then run: hubbub restore {folder} --redis")
             return
         with ExitStack() as stack:
             urls = {}
@@ -196,8 +196,8 @@ def _restore(options: RestoreOptions) -> None:
                 stack.callback(server.stop)
                 urls[role] = server.url
             _fill(urls, folder)
-    say(f"restored, as of {checked.made}; the services may start")
-    say("reports that were acknowledged since do not come again (docs/operate/restore.md)")
+    say(f"restored to {checked.made}; now start the services")
+    say("reports acknowledged after that are lost (docs/operate/restore.md)")
 
 
 def _fill(urls: dict[str, str], folder: Path) -> None:
@@ -283,8 +283,8 @@ def read_checked(folder: Path) -> Manifest:
     body = _read(folder / _NAME)
     if body.get("format") != _FORMAT:
         raise BackupUnusable(
-            f"{folder}: of a format that is new to this version; take the version of hubbub "
-            "that made it, or a newer one"
+            f"{folder}: its format is newer than this version; use the version of hubbub "
+            "that made it, or newer"
         )
     digest = body.pop("sha256", None)
     if digest != _of(body):
@@ -297,7 +297,7 @@ def read_checked(folder: Path) -> Manifest:
         size = path.stat().st_size
         if size != files[name]["bytes"]:
             written = files[name]["bytes"]
-            raise _broken(path, f"has {size:,} bytes where {written:,} were written")
+            raise _broken(path, f"has {size:,} bytes, but {written:,} were written")
         if _digest(path) != files[name]["sha256"]:
             raise _broken(path, "is damaged")
     return Manifest(made=body["made"], version=body["hubbub"])
@@ -308,7 +308,7 @@ def _read(path: Path) -> dict[str, Any]:
         body = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise BackupUnusable(
-            f"{path}: {error.strerror}; a backup that was not finished has none: make it again"
+            f"{path}: {error.strerror}; an unfinished backup lacks it: make the backup again"
         ) from error
     except ValueError:
         raise _broken(path, "is damaged") from None
@@ -318,7 +318,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _broken(path: Path, problem: str) -> BackupUnusable:
-    return BackupUnusable(f"{path}: {problem}; take another copy of this backup")
+    return BackupUnusable(f"{path}: {problem}; use another copy of this backup")
 
 
 def _of(body: Mapping[str, Any]) -> str:

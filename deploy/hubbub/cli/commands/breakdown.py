@@ -58,7 +58,7 @@ def show_breakdown(answer: Answer) -> None:
         table_rows[:_ROWS],
     )
     if len(every) > _ROWS:
-        explain(f"what differs most first; {len(every) - _ROWS:,} more: --format csv has them all")
+        explain(f"largest differences first; {len(every) - _ROWS:,} more: --format csv shows all")
     for part in answer["parts"]:
         for sentence in percentile_sentences({**answer, "percentiles": part["percentiles"]}):
             explain(f"{part['part']}: {sentence}")
@@ -68,5 +68,5 @@ def show_breakdown(answer: Answer) -> None:
                 f"{part['part']}: {several(part['reports'], 'report')}{withheld}; below the "
                 f"minimum batch of {answer['min_batch']:,}, so there is no answer"
             )
-    explain("differences are of the population that reports are from, shares of who reported")
+    explain("differences refer to the population, shares to those who reported")
     say_final(answer)

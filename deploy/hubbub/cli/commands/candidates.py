@@ -12,7 +12,7 @@ from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, options
 
 _LISTS: Final = "/v1/candidates"
-DESCRIPTION: Final = "What `query`, `top`, `compare`, `trend` and `export` take by --list NAME."
+DESCRIPTION: Final = "Lists of strings for --list of `query`, `top`, `compare`, `trend`, `export`."
 
 
 @options

@@ -76,7 +76,7 @@ def _check(options: CheckOptions) -> None:
             _say_promise(metric)
         if metric.candidates:
             explain(
-                f"{metric.name}: looks for {several(len(metric.candidates), 'string')} of its own"
+                f"{metric.name}: looks for {several(len(metric.candidates), 'candidate string')}"
             )
         if metric.discover:
             explain(_of_tree(metric))
@@ -84,7 +84,7 @@ def _check(options: CheckOptions) -> None:
             explain(f"{metric.name}: {metric.choice}")
         if metric.tiers:
             tiers = ", ".join(f"{epsilon:g}" for epsilon in metric.tiers)
-            explain(f"{metric.name}: a person may ask for epsilon {tiers} instead")
+            explain(f"{metric.name}: a person may choose epsilon {tiers} instead")
     say_expired(catalog)
     explain(year_of_reports(metrics))
     warnings = [*loud_reports(metrics), *_too_few_reports(metrics)]
@@ -101,7 +101,7 @@ def _too_few_reports(metrics: Sequence[Metric]) -> Iterator[str]:
             yield (
                 f"{metric.name}: {metric.choice.reports:,} expected reports in an epoch never "
                 f"leave the shuffler, which waits for {metric.fewest:,}: lower min_batch, or write "
-                "a longer epoch and the reports of it"
+                "a longer epoch and its number of reports"
             )
 
 
@@ -118,13 +118,13 @@ def _say_promise(metric: Metric) -> None:
 
     whole, lies = shuffled_of(metric), even_lies(metric.randomizer, metric.report_loss)
     explain(
-        f"{metric.name}: a whole epoch of {whole.reports:,} reports or more says epsilon "
+        f"{metric.name}: a whole epoch of {whole.reports:,} reports or more reveals epsilon "
         f"{whole.epsilon:.4g} at delta {whole.delta:g} of one person, {whole.assumption}"
     )
     if sentence := of_all_epochs(metric):
         explain(f"{metric.name}:{sentence}")
     if sentence := said_of_count(metric):
-        waits = f"It waits for {minimum(metric):,} of both."
+        waits = f"The shuffler waits for {minimum(metric):,} reports and dummies."
         explain(f"{metric.name}:{sentence} {waits}")
     if metric.central and (
         sentence := what_decides(
@@ -144,8 +144,8 @@ def _of_tree(metric: Metric) -> str:
     tree = finder_of(metric)
     whole = ceil(tree.fewest / metric.discover)
     return (
-        f"{metric.name}: {metric.discover:g} of its devices feed {tree.name}, which has "
-        f"a minimum batch of its own, {several(tree.fewest, 'report')}: some {whole:,} of all"
+        f"{metric.name}: {metric.discover:g} of its devices feed {tree.name}, whose own "
+        f"minimum batch is {several(tree.fewest, 'report')}, about {whole:,} of all reports"
     )
 
 

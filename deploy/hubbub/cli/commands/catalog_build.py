@@ -34,17 +34,17 @@ def build(options: BuildOptions) -> None:
     say(f"{options.out}: {metrics}, {keys}, for the apps")
     for metric in bundle.metrics.values():
         if metric.grown:
-            say(f"{metric.name}: asks for {len(metric.values or ())} values since {metric.stream}")
+            say(f"{metric.name}: has {len(metric.values or ())} values since {metric.stream}")
         if (chosen := catalog.metrics[metric.name].mechanism) != metric.mechanism:
             say(
-                f"{metric.name}: keeps {metric.mechanism}, as it was signed; under a new name auto "
+                f"{metric.name}: keeps {metric.mechanism}, as signed before; under a new name auto "
                 f"chooses {chosen}"
             )
-    over = f"; handed over so often: {len(bundle.handovers)}" if bundle.handovers else ""
+    over = f"; key handovers: {len(bundle.handovers)}" if bundle.handovers else ""
     say(f"{options.out}: serial {bundle.serial}, signed by {to_text(bundle.operator)}{over}")
     if bundle.log:
         folder = options.log or options.out.with_name(LOG)
-        say(f"{folder}: the log has it; serve the folder at https://{bundle.log.name}/")
+        say(f"{folder}: the log contains it; serve the folder at https://{bundle.log.name}/")
         audit = f"hubbub log audit https://{bundle.log.name}/ --bundle {options.out}"
         say(f"{folder}: check it with: {audit}")
     say(f"{operators}: the same with candidates and alerts, for the aggregator")

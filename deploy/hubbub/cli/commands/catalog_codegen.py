@@ -43,7 +43,7 @@ Writes a Python module with an object for each metric. An app reports with
 `metrics.theme.report("dark")` and has an arm by `metrics.arm_new_menu(client)`; mypy and pyright
 find wrong names and values. With --typescript it writes a module for pages and Node:
 `report(client, "theme", "dark")` and `arm(client, "new_menu")`. With --check it writes
-nothing, and the exit code says whether the file fits the catalog: a line for a test.
+nothing, and the exit code shows whether the file fits the catalog: use it in a test.
 """,
 )
 def _codegen(options: CodegenOptions) -> None:
@@ -60,7 +60,7 @@ def _codegen(options: CodegenOptions) -> None:
             raise BadParameter(f"{path}: was not made by codegen; give another file, or move it")
         if options.check and there != module_text:
             raise BadParameter(
-                f"{path}: is not what {options.catalog} says; run: hubbub catalog codegen "
+                f"{path}: does not match {options.catalog}; run: hubbub catalog codegen "
                 f"{options.catalog} {name} {path}"
             )
         if not options.check:

@@ -55,7 +55,7 @@ def _edges(text: str) -> str:
     if len(ends) == 1:
         return f"[{', '.join(repr(read_number(end)) for end in text.split(','))}]"
     if len(ends) != _ENDS_AND_PARTS:
-        raise argparse.ArgumentTypeError("write numbers with commas between, or LOW:HIGH:PARTS")
+        raise argparse.ArgumentTypeError("write numbers separated by commas, or LOW:HIGH:PARTS")
     low, high = map(read_number, ends[:2])
     return f"{{ from = {low!r}, to = {high!r}, parts = {read_whole_number(ends[2])} }}"
 
@@ -84,7 +84,7 @@ class NewOptions:
         read=read_named_path,
     )
     description: str = option(
-        "what the metric asks, in words for the people who are asked", default=""
+        "question of the metric, worded for the people who answer it", default=""
     )
     owner: str = option("who is responsible for the metric", default="")
     expires: date | None = option("last day on which devices report (in a year)")
@@ -110,7 +110,7 @@ class NewOptions:
         "for a funnel: its steps in order, separated by commas", default="", exclusive=_VALUES
     )
     rate: tuple[str, str] | None = option(
-        "for a rate: the event that is counted, and the event for each of which it may happen",
+        "for a rate: the event to count, and the event per which it is counted",
         metavar=("OF", "PER"),
         exclusive=_VALUES,
     )
@@ -121,7 +121,7 @@ class NewOptions:
     )
     activity: bool = option("for the active devices of a day, week and 28 days", exclusive=_VALUES)
     retention: int | None = option(
-        "for retention: how many weeks after the first are counted",
+        "for retention: number of weeks to count after the first",
         metavar="WEEKS",
         exclusive=_VALUES,
     )
@@ -151,8 +151,7 @@ class NewOptions:
         "experiment that the metric measures; it is added if the catalog lacks it", default=""
     )
     arms: str = option(
-        "arms of a new experiment with their weights, the one that others are compared with first "
-        "(%(default)s)",
+        "arms of a new experiment with their weights, the control arm first (%(default)s)",
         default=_TWO_ARMS,
         needs="experiment",
     )
@@ -183,11 +182,11 @@ def _new(options: NewOptions) -> None:
     before = _read(path)
     if before is not None and name in _tables(before, "metrics"):
         raise BadParameter(
-            f'{path}: there is a metric "{name}" already; nothing is overwritten: choose another '
-            "name, or change that one in the file"
+            f'{path}: already has a metric "{name}"; choose another name, or edit that '
+            "metric in the file"
         )
     if before is not None and options.shuffler:
-        raise BadParameter(f"--shuffler is for a new catalog, and {path} has one; leave it out")
+        raise BadParameter(f"--shuffler is only for a new catalog, and {path} exists; leave it out")
     _refuse_unused(options)
     entry = "\n".join([*_experiment(options, before or ""), *_lines(name, _fields(options))])
     if before is None:
@@ -242,8 +241,8 @@ def _experiment(options: NewOptions, before: str) -> Iterator[str]:
     if options.experiment in _tables(before, "experiments"):
         if options.arms != _TWO_ARMS:
             raise BadParameter(
-                f'--arms: the catalog has experiment "{options.experiment}" with its arms already; '
-                "leave --arms out, or name another experiment"
+                f'--arms: the catalog already has experiment "{options.experiment}" with '
+                "arms; leave --arms out, or name another experiment"
             )
         return
     if not FIELD.fullmatch(options.experiment):
@@ -261,8 +260,8 @@ def _fields(options: NewOptions) -> dict[str, str]:
     """Each field in TOML: from an option, an answer, or the default."""
     description, owner = options.description, options.owner
     try:
-        description = _asked(description, "What is asked, in a line?")
-        owner = _asked(owner, "Who answers for it (an address)?")
+        description = _asked(description, "What does the metric ask, in one line?")
+        owner = _asked(owner, "Who is responsible for it (an address)?")
         reported = _reported(options)
     except EOFError:
         raise BadParameter(_missing(options)) from None
@@ -293,9 +292,9 @@ def _missing(options: NewOptions) -> str:
     """The required options that are missing, a line for each, if no terminal can answer."""
     lines = ["there is no terminal to ask on, so these options are needed:"]
     if not options.description.strip():
-        lines.append("  --description is needed: what the metric asks, in a line")
+        lines.append("  --description is needed: what the metric asks, in one line")
     if not options.owner.strip():
-        lines.append("  --owner is needed: the address of who is responsible for the metric")
+        lines.append("  --owner is needed: the address of the person responsible for the metric")
     listed = options.boolean or options.values.strip() or _of_past(options)
     if not (listed or options.range or options.edges):
         lines.append(
@@ -362,13 +361,13 @@ def _reported(options: NewOptions) -> dict[str, str]:
     elif options.edges:
         number = {"edges": options.edges}
     else:
-        question = "What can be reported (values with commas between)?"
+        question = "Which values can be reported (separated by commas)?"
         values = _asked(options.values, question)
         return {"values": _values(values)} | ({"other": "true"} if options.other else {})
     unit = options.unit
     if unit is None and _is_terminal():
         with suppress(EOFError):
-            unit = input("What is it measured in, as ms (nothing: no unit)? ").strip()
+            unit = input("Which unit does it have, such as ms (empty: none)? ").strip()
     fields = {"kind": _quoted(options.kind), **number}
     if unit:
         fields["unit"] = _quoted(unit)
@@ -381,7 +380,7 @@ def _lines(name: str, fields: Mapping[str, str]) -> Iterator[str]:
     for field in fields_of(Metric):
         meanings |= {other: says.meaning for other, says in field.entry.others.items()}
     meanings["limits"] += (
-        f" As it stands here a device stops after {_LIFETIME_REPORTS} reports of its own."
+        f" With this value a device stops after {_LIFETIME_REPORTS} reports of its own."
     )
     yield f"[metrics.{_quoted(name) if '.' in name else name}]"
     for key, value in fields.items():
@@ -405,7 +404,7 @@ def _check(path: Path, text: str, name: str) -> None:
     except CatalogInvalid as error:
         place = rf'{re.escape(str(path))}:\d+: metric "{re.escape(name)}", field "(\w+)"'
         message = re.sub(place, _option_of, str(error).replace(temp_name, str(path)))
-        raise CatalogInvalid(f"{message}\nnothing was written; mend that first") from None
+        raise CatalogInvalid(f"{message}\nnothing was written; fix that first") from None
     finally:
         Path(temp_name).unlink()
 

@@ -113,6 +113,6 @@ def _list(heading: str, answer: Answer, cells: Sequence[Row]) -> None:
     """Prints a line per cell, those farthest from independence first."""
     table_rows = sorted(cells, key=lambda row: -abs(row["score"]))[:_CELLS]
     show_rows("cross", answer, heading, columns_of("cross", answer), table_rows)
-    explain("the farthest from what independent parts would have first")
+    explain("cells that differ most from independent parts come first")
     if len(cells) > len(table_rows):
         explain(f"... and {len(cells) - len(table_rows):,} more cells: --format csv shows them all")

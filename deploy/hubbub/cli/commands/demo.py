@@ -88,7 +88,7 @@ _POLL_SECONDS: Final = 0.25
 _DAY_SECONDS: Final = EPOCH_SECONDS["day"]
 # Of the estimate of how many reports were acknowledged: off by chance once in 500 million runs.
 _SIGMAS: Final = 6.0
-_LAW: Final = "Where every report is, as shuffler and aggregator count them when they move them:"
+_LAW: Final = "Where every report is, as counted by the shuffler and the aggregator:"
 
 
 @options
@@ -116,8 +116,8 @@ def _demo(options: DemoOptions) -> int:
     if options.keep:
         if options.keep.exists():
             raise BadParameter(
-                f"--keep {options.keep} is there already: delete it, or go on with it by: "
-                f"hubbub up --home {options.keep} --catalog {options.keep / 'metrics.toml'}"
+                f"--keep {options.keep} already exists: delete it, or continue with: hubbub "
+                f"up --home {options.keep} --catalog {options.keep / 'metrics.toml'}"
             )
         return _run(options.keep.absolute(), options.people, options.json, keep=True)
     keep = sys.stdout.isatty() and not options.no_keep
@@ -251,12 +251,12 @@ def _show_law(
     if stderr:
         say(
             f"The number acknowledged is an estimate, {terms['acknowledged']:,} ± {stderr:.0f} "
-            "(standard error): the shuffler tells nobody how many dummies it drew."
+            "(standard error): the shuffler keeps the number of dummies secret."
         )
     say("The law balances." if balanced else "THE LAW DOES NOT BALANCE.")
     say(
-        f"{seconds['total']:.0f} s in all; of the devices' processors {sent.randomize_seconds:.1f} "
-        f"s to randomize, {sent.send_seconds:.1f} s to seal and send.\n"
+        f"{seconds['total']:.0f} s in all; processor time: {sent.randomize_seconds:.1f} s "
+        f"to randomize, {sent.send_seconds:.1f} s to seal and send.\n"
     )
 
 

@@ -55,9 +55,8 @@ class DiscoverOptions:
 
 @command(
     "discover",
-    description=f'For a metric with mechanism "{FINDER}": the frequent strings, each '
-    "estimated from reports that had no part in finding it, and the number of reports with "
-    "other strings.",
+    description=f'For a metric with mechanism "{FINDER}": the frequent strings, each estimated '
+    "from reports that were not used to find it, and the number of reports with other strings.",
     epilog="""
 examples:
   hubbub discover plugins --last 7d
@@ -72,9 +71,8 @@ def _discover(options: DiscoverOptions) -> None:
         raise BadParameter("--append needs a file: name it with --as-candidates FILE")
     if path and path.exists() and not options.append:
         raise BadParameter(
-            f"--as-candidates {path}: is there already, and may be a list that "
-            "a catalog counts by, so it is not overwritten; add --append to write behind what it "
-            "holds, or name another file"
+            f"--as-candidates {path}: exists and may be a list of a catalog, so it is not "
+            "overwritten; add --append to extend it, or name another file"
         )
     terms = options.answer
     with terms.connection() as connection:
@@ -102,8 +100,8 @@ def _write(path: Path, estimates: Mapping[str, Any], *, append: bool) -> None:
     lines = [name for name in whole if name and name.splitlines() == [name]]
     if not lines:
         raise BadParameter(
-            f"--as-candidates {path}: no string was found whole, so nothing was written; "
-            "request more epochs; where only beginnings are found, raise `bits`, or list "
+            f"--as-candidates {path}: no complete string was found, so nothing was written; "
+            "request more epochs; if only beginnings are found, raise `bits`, or list "
             "them in `beginnings`"
         )
     before = read_candidates(path) if append and path.exists() else []
@@ -114,5 +112,5 @@ def _write(path: Path, estimates: Mapping[str, Any], *, append: bool) -> None:
     say(
         f"{path}: {several(len(before) + len(new), 'string')}"
         + (f", {len(new):,} of them new" if append else "")
-        + (f"; {rest_count:,} are no whole lines" if rest_count else "")
+        + (f"; {rest_count:,} are not whole lines" if rest_count else "")
     )

@@ -21,7 +21,7 @@ _SOON: Final = timedelta(days=30)
 @options
 class DoctorOptions:
     bundle: Path | None = option(
-        "the app's bundle (app.hubbub of --home, where it is; else as the app finds it)"
+        "the app's bundle (app.hubbub of --home, if it exists; else the one that the app uses)"
     )
     state_dir: Path | None = option("the app's state folder (all of this user's)")
     app: str | None = option("name of the app whose trust is examined (all)")
@@ -101,4 +101,4 @@ def _queues(service: ServiceOptions) -> Iterator[Finding]:
         text = f"{several(total['rejected'], 'report')} refused by the aggregator: hubbub status"
         yield Finding("refused", "note", text)
     if not law["balanced"]:
-        yield Finding("law", "fault", "reports are missing or too many: hubbub status --all")
+        yield Finding("law", "fault", "reports are lost or counted twice: hubbub status --all")

@@ -50,7 +50,7 @@ def show_experiment(answer: Mapping[str, Any]) -> None:
     """Shows the effects with intervals, the sizes of the arms, and the verdict."""
     say_notice(answer)
     if answer["values"]:
-        heading = f"{answer['experiment']}: effect beside {answer['control']}, {answer['dates']}"
+        heading = f"{answer['experiment']}: effect against {answer['control']}, {answer['dates']}"
         columns = columns_of("experiment", answer)
         show_rows("experiment", answer, heading, columns, rows("experiment", answer))
     explain(answer["sizes"])

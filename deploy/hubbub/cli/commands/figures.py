@@ -17,16 +17,16 @@ class FiguresOptions:
     by: str = option(
         "public field, for each value of which figures are shown", default="", metavar="FIELD"
     )
-    cohorts: bool = option("of a retention, the shares of each first week by itself")
+    cohorts: bool = option("for a retention: the shares of each first week separately")
     answer: AnswerOptions
 
 
 @command(
     "figures",
-    description="Shows what a metric is for whose value a device computes from its own past: "
-    "conversions between the steps of a funnel, a rate, the active devices of days, weeks and "
-    "28 days, or the share that came back in each week after the first. Of activity and "
-    "retention all epochs are meant unless you name some.",
+    description="Shows the figures of a metric whose values devices compute from their own past: "
+    "conversions between the steps of a funnel, a rate, the active devices of days, weeks "
+    "and 28 days, or the share that came back in each week after the first. For activity "
+    "and retention it uses all epochs unless you name some.",
     epilog="""
 examples:
   hubbub figures checkout --last 7d          conversions between the steps of a funnel

@@ -95,10 +95,10 @@ async def _lengths_of(
             return had
         if windows:
             raise UnknownMetric(
-                f'metric "{name}" is retired, and how long its epochs are is not remembered of '
-                "what an earlier version served; give a bundle that has it, with --bundle"
+                f'metric "{name}" is retired, and Redis does not have the length of its '
+                "epochs; give a bundle that contains it, with --bundle"
             ) from error
-        raise UnknownMetric(f"{error}; and no retired metric of this name is known") from error
+        raise UnknownMetric(f"{error}; and no retired metric has this name") from error
 
 
 def _why_none(lengths: Mapping[Window, str], before: float) -> str:
@@ -112,9 +112,9 @@ def _why_none(lengths: Mapping[Window, str], before: float) -> str:
         if epoch_start(window.epoch + 1, length) <= before
     ]
     if not closing_times:
-        return "nothing is held of epochs that were over then"
+        return "there are no totals of epochs that ended before that day"
     closes = datetime.fromtimestamp(min(closing_times), UTC)
     return (
-        "nothing was deleted: the epoch of what is held is not over, and takes reports until "
-        f"{closes:%Y-%m-%d %H:%M} UTC; ask again then"
+        "nothing was deleted: the epoch still accepts reports until "
+        f"{closes:%Y-%m-%d %H:%M} UTC; try again then"
     )

@@ -42,14 +42,14 @@ _CA: Final = "/etc/hubbub/tls/ca.pem"
 _WATCHING: Final = ("data/prometheus", "data/alertmanager", "data/grafana")
 _MADE: Final = (
     ("app.hubbub", "for the apps"),
-    ("operator.hubbub", "the same for the aggregator, with more"),
-    ("keys/operator.key", "signs bundles: keep it offline, and a copy"),
-    ("keys/opening.keys.json", "opens reports: for the aggregator alone"),
-    ("tls-authorities", "renews certificates: keep it offline, and a copy"),
-    ("access/access.toml", "who may see what; logins at your provider"),
-    ("passwords", "of Grafana, and tokens for the page and Prometheus"),
-    ("keys/tokens.key", "makes tokens: for the issuer, and who runs the shuffler"),
-    ("keys/tokens.pub", "its public half: for who builds bundles"),
+    ("operator.hubbub", "for the aggregator: app.hubbub, candidates and alerts"),
+    ("keys/operator.key", "signs bundles: keep it offline, with a copy"),
+    ("keys/opening.keys.json", "opens reports: only for the aggregator"),
+    ("tls-authorities", "renews certificates: keep it offline, with a copy"),
+    ("access/access.toml", "access rights, and logins at your provider"),
+    ("passwords", "password of Grafana, tokens for the page and Prometheus"),
+    ("keys/tokens.key", "makes tokens: for the issuer and the shuffler"),
+    ("keys/tokens.pub", "its public half: for the builder of bundles"),
 )
 _TOKEN_DAYS: Final = 365
 # User of the images; the key that signs bundles stays with its maker.
@@ -132,7 +132,7 @@ def _run(options: InitOptions) -> None:
             trust=options.trust,
         )
     if options.dev:
-        say(f"{PROTECTS_NOBODY} Its services are told so by HUBBUB_DEV=1 in their .env files.")
+        say(f"{PROTECTS_NOBODY} HUBBUB_DEV=1 in the .env files of its services marks it.")
     say(f"{folder}: ready to run")
     for name, meaning in _MADE:
         if (folder / name).exists():
@@ -140,7 +140,7 @@ def _run(options: InitOptions) -> None:
     if party == "issuer":
         say("next: a certificate, the stream table and accounts, as docs/operate/tokens.md says")
     elif party:
-        say(f"next: give {folder}/tls/ca.pem to the other party, and go on as")
+        say(f"next: give {folder}/tls/ca.pem to the other party, and continue as")
         say("docs/operate/two-parties.md says")
     file = f"{party or 'compose'}.yaml"
     if (folder / file).exists():
@@ -152,10 +152,7 @@ def _check_party(options: InitOptions) -> None:
     """Raises BadParameter if the options about two parties conflict."""
     party = options.party
     if party not in _BOTH and (options.peer or options.trust):
-        raise BadParameter(
-            "--peer and --trust are of the parties of shuffler and aggregator; say which with "
-            "--party"
-        )
+        raise BadParameter("--peer and --trust need --party shuffler or --party aggregator")
     if party in {"shuffler", "issuer"}:
         if options.tokens:
             raise BadParameter(
@@ -163,16 +160,16 @@ def _check_party(options: InitOptions) -> None:
             )
         if options.catalog:
             raise BadParameter(
-                f"--catalog is for who builds bundles, and the {party}'s party builds none: "
-                "leave it out"
+                f"--catalog is for the builder of bundles, and the {party}'s party builds "
+                "none: leave it out"
             )
         if options.dev:
-            raise BadParameter("--dev is for one party: it protects nobody")
+            raise BadParameter("--dev does not go with --party: it protects nobody")
     if party in _BOTH and not is_address(options.peer):
-        raise BadParameter("--party needs --peer HOST:PORT, where the other party's service is")
+        raise BadParameter("--party needs --peer HOST:PORT, the other party's service")
     if party == "aggregator" and options.trust is None:
         raise BadParameter(
-            "--party aggregator needs --trust CA.PEM: devices are told whose shuffler to believe; "
+            "--party aggregator needs --trust CA.PEM, so that devices trust the shuffler; "
             "the shuffler's party makes it first, with hubbub init --party shuffler"
         )
 
@@ -199,10 +196,10 @@ def initialise(
     _refuse_made(folder)
     if bool(catalog.tokens) is not bool(tokens):
         raise BadParameter(
-            "the catalog names no issuer, whose key --tokens is"
+            "--tokens is the key of an issuer, but the catalog names none; leave it out"
             if tokens
-            else "the catalog names an issuer of tokens: give its tokens.pub with --tokens FILE; "
-            "who runs it makes it, with: hubbub init FOLDER --party issuer"
+            else "the catalog names an issuer of tokens: give its tokens.pub with --tokens "
+            "FILE; the issuer's operator makes it, with: hubbub init FOLDER --party issuer"
         )
     names = names_by_role(hosts)
     names["shuffler"].append(

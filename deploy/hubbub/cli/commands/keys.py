@@ -148,7 +148,7 @@ def _new(options: NewOptions) -> None:
     )
     say(f"{options.folder}/operator.key: signs bundles; keep it offline")
     say(f"{options.folder}/operator.pub: its public half; apps pin it")
-    say(f"{options.folder}/opening.keys.json: opens reports; for the aggregator alone")
+    say(f"{options.folder}/opening.keys.json: opens reports; only for the aggregator")
     say(f"{options.folder}/opening.pub.json: goes into bundles")
 
 
@@ -160,13 +160,13 @@ def _rotate(options: RotateOptions) -> None:
     anew = first_second(options.anew_from) if options.anew_from else None
     if anew is not None and anew < now // _DAY * _DAY:
         raise BadParameter(
-            f"--anew-from {options.anew_from} is past: what is counted stays counted; name a "
-            "day from today (UTC) on"
+            f"--anew-from {options.anew_from} is past, and counted reports stay counted; "
+            "name today (UTC) or a later day"
         )
     if options.today and abs(first_second(options.today) + _DAY / 2 - now) > _DAY:
         raise BadParameter(
-            f"--today {options.today} is not what this machine's clock says, {day_of(int(now))}; "
-            "correct the wrong one"
+            f"--today {options.today} differs from this machine's clock, "
+            f"{day_of(int(now))}; correct the wrong one"
         )
     if anew is not None and anew > now + _MAX_DAYS * _DAY:
         raise BadParameter(f"--anew-from {options.anew_from} is more than {_MAX_DAYS} days ahead")
@@ -191,7 +191,7 @@ def _add_x_wing(options: FolderOptions) -> None:
     if not added:
         say(f"{options.folder}: every key has its X-Wing half")
         return
-    say(f"X-Wing halves made: of keys {', '.join(str(key.id) for key in added)}")
+    say(f"X-Wing halves made for keys {', '.join(str(key.id) for key in added)}")
     say("now: give aggregators the new opening.keys.json, then: hubbub catalog build")
 
 
@@ -202,7 +202,7 @@ def _add_x_wing(options: FolderOptions) -> None:
 def _make_gateway(options: FolderOptions) -> None:
     folder = options.folder
     keys = make_gateway_key(folder)
-    say(f"{folder}/{GATEWAY_KEY}: for the shuffler alone, --gateway-key; keys in it: {keys}")
+    say(f"{folder}/{GATEWAY_KEY}: only for the shuffler, --gateway-key; keys in it: {keys}")
     say(f"{folder}/gateway.pub: the newest one's public half, which catalog build signs")
     say("now: restart shufflers with it, then: hubbub catalog build; ship the bundle")
 
@@ -222,7 +222,7 @@ def _make_issuer(options: FolderOptions) -> None:
 )
 def _add_account(options: AccountOptions) -> None:
     key = add_account(options.file, options.name, vouches=options.backend)
-    say(f"{options.file}: has {options.name}, and of its key the hash; the key is")
+    say(f"{options.file}: has {options.name} and the hash of its key; the key is")
     say(key)
 
 
@@ -231,7 +231,7 @@ def _hand_over(options: FolderOptions) -> None:
     old_key, public = hand_over_to_new(options.folder)
     say(f"{options.folder}/operator.key: signs bundles from now on; its public half is")
     say(f"  {to_text(public)}")
-    say(f"{options.folder}/handovers.json: the old key's word for it; goes into bundles")
+    say(f"{options.folder}/handovers.json: the old key's signature for it; goes into bundles")
     say(f"{old_key}: the old key; destroy it once apps with the new bundle are out")
     say("now: hubbub catalog build; ship the bundle. Devices that took it refuse the old key")
 
@@ -244,7 +244,7 @@ def _make_witness(options: WitnessOptions) -> None:
     folder = options.folder
     witness = make_witness(folder, options.name)
     say(f"{folder}/{WITNESS_KEY}: cosigns logs, with: hubbub log cosign; keep it, and the folder")
-    say("who audits names its public half as --witness:")
+    say("auditors give its public half as --witness:")
     say(str(witness))
 
 
@@ -272,12 +272,12 @@ def _tls(options: TlsOptions) -> None:
         f"{folder}: ca.pem with an authority for each role, until {authorities_end}, and "
         f"certificates for shuffler, aggregator, redis and analyst, until {end}"
     )
-    say(f"{authorities}: the authorities' keys; who has them can pose as any role: keep it offline")
+    say(f"{authorities}: the authorities' keys; they can pose as any role: keep it offline")
 
 
 @command(
     "keys trust",
-    text="with two parties: trust the service of the other party, and none of its other services",
+    text="with two parties: trust the other party's service, and none of its others",
 )
 def _trust(options: TrustOptions) -> None:
     role = trust_other(options.folder, options.other)

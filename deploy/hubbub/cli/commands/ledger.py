@@ -62,7 +62,7 @@ def _trusted(trust: Trust, folder: str) -> Iterator[str]:
     for app, pin in trust.pins.items():
         if folder in {"", pin.folder}:
             who = f'the app "{app}"' if app else "this folder"
-            over = f"; handed over so often: {len(pin.before)}" if pin.before else ""
+            over = f"; key handovers: {len(pin.before)}" if pin.before else ""
             yield f"{who} trusts the operator {to_text(pin.operator)}{over}"
 
 

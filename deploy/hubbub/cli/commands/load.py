@@ -130,7 +130,7 @@ def _check_limits(bundle: Bundle, metrics: tuple[str, ...], options: LoadOptions
     needed = options.rate * options.seconds / len(metrics) / fewest
     if options.devices < needed:
         raise BadParameter(
-            f"{options.devices:,} devices may not report so often in one epoch (limits of the "
+            f"{options.devices:,} devices cannot report so often in one epoch (limits of the "
             f"metrics): give --devices {-int(-needed // 1):,}, or less --rate or --seconds"
         )
 

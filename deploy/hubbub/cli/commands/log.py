@@ -52,7 +52,7 @@ def _read_key(option: str, text: str, kind: bytes = ED25519) -> NoteKey:
         return NoteKey.read(text, kind)
     except BadParameter as error:
         maker = "hubbub log audit" if kind == ED25519 else "hubbub keys witness"
-        raise BadParameter(f"{option} is no NAME+ID+KEY as {maker} says it: {error}") from error
+        raise BadParameter(f"{option} is not NAME+ID+KEY as {maker} prints it: {error}") from error
 
 
 def _read_witnesses(option: str, texts: tuple[str, ...]) -> tuple[NoteKey, ...]:
@@ -161,7 +161,7 @@ def _audit(options: AuditOptions) -> int:
         say(f"PROBLEM: {problem}")
     if problems:
         return 1
-    say("every entry is there, is signed, and takes no more under a name than was promised before")
+    say("every entry is present and signed, and no metric takes more than was promised before")
     return 0
 
 
@@ -176,7 +176,7 @@ def _cosign(options: CosignOptions) -> None:
     checkpoint = cosign_newest(
         fetch, log, options.keys, state, first=options.first, now=time.time()
     )
-    grew = "taken as it was found" if options.first else "which grew from what was cosigned last"
+    grew = "accepted as it is" if options.first else "which grew from the last cosigned checkpoint"
     say(f"{options.where}: {_entries(checkpoint.size)}, {grew}")
     say(f"{state}: its checkpoint, cosigned; keep it here, and give the operator a copy, for:")
     say("  hubbub log publish")
@@ -188,7 +188,7 @@ def _cosign(options: CosignOptions) -> None:
 def _publish(options: PublishOptions) -> None:
     _, log = _origin(options)
     note = publish_cosigned(options.folder, log, options.cosigned)
-    say(f"{options.folder / CHECKPOINT}: has lines of {', '.join(signers(note))}")
+    say(f"{options.folder / CHECKPOINT}: signed by {', '.join(signers(note))}")
 
 
 def _entries(number: int) -> str:
@@ -201,7 +201,7 @@ def _refuse_absent(log: ReadLog, bundle: Bundle, path: Path) -> None:
         raise BundleRefused(f"{path}: it does not prove that it is in its log")
     checkpoint = bundle.proof.checkpoint
     log.refuse_other(checkpoint.size, checkpoint.root, str(path))
-    say(f"{path}: is entry {bundle.proof.index} of it, and the log grew from what it says")
+    say(f"{path}: is entry {bundle.proof.index}, and the log grew from the bundle's checkpoint")
 
 
 def _refuse_unknown(log: ReadLog, key: NoteKey, path: Path) -> None:
@@ -229,7 +229,7 @@ def _problems(log: ReadLog) -> Iterator[str]:
                 say(f"{name}: number {notice.number}, of {', '.join(notice.steps) or 'nothing'}")
             elif entry.kind == "keys":
                 read_json(content)
-                say(f"{name}: whose signature devices believe, and what they seal to")
+                say(f"{name}: keys whose signatures devices accept, and to which they seal")
             else:
                 bundle = open_bundle(content, name)
                 yield from (f"{name}: {misfit}" for misfit in _misfits(former, bundle, log))
@@ -252,13 +252,13 @@ def _gaps(log: ReadLog, bundle: Bundle, path: Path) -> Iterator[str]:
     shipped = bundle_sizes(log.entries[: bundle.proof.index])
     for size in sorted({*proofs, *shipped}):
         if size not in proofs:
-            yield f"{path}: it does not say how the log grew from {size} entries, a bundle's"
+            yield f"{path}: it has no proof that the log grew from {size} entries, of a bundle"
             continue
         try:
             before = size, tree_root(log.leaves[: max(size, 0)])
             refuse_inconsistent(before, (now.size, now.root), proofs[size])
         except BadParameter as error:
-            yield f"{path}: what it says of how the log grew from {size} entries is wrong: {error}"
+            yield f"{path}: its proof that the log grew from {size} entries is wrong: {error}"
 
 
 def _misfits(former: Bundle | None, bundle: Bundle, log: ReadLog) -> Iterator[str]:
@@ -267,7 +267,7 @@ def _misfits(former: Bundle | None, bundle: Bundle, log: ReadLog) -> Iterator[st
     if former is None:
         return
     if former.operator not in bundle.line:
-        yield "another operator signed it, to whom nobody handed over"
+        yield "another operator signed it, without a handover"
     if bundle.serial <= former.serial:
         yield f"two bundles at once: its serial {bundle.serial} is not above {former.serial}"
 

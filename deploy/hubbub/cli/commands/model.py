@@ -65,8 +65,8 @@ def _model(options: ModelOptions) -> None:
         answer = connection.model(options.model, confidence=options.confidence)
         if options.output.format in {"csv", "parquet"} and not answer:
             raise HubbubError(
-                f'model "{options.model}" has no coefficients to write yet: there are some once '
-                "two rounds are over; its rounds are in --format json"
+                f'model "{options.model}" has no coefficients yet: they exist after two '
+                "rounds; --format json shows its rounds"
             )
         options.output.write(answer, _show)
 
@@ -74,7 +74,7 @@ def _model(options: ModelOptions) -> None:
 def _publish(options: ModelOptions) -> None:
     out = options.output.out
     if out is None:
-        raise BadParameter("publish needs --out FILE, which the shuffler has as --models")
+        raise BadParameter("publish needs --out FILE, which the shuffler reads with --models")
     failing = ""
     while True:
         try:
@@ -124,13 +124,13 @@ def _show(document: Mapping[str, Any]) -> None:
         text_columns=3,
     )
     if not rows:
-        explain("There are coefficients once two rounds are over: of where columns lie, and one.")
+        explain("Coefficients exist after two rounds; the first one measures the columns.")
     if document.get("held_out"):
         _show_held_out(document["held_out"], level)
     explain(
-        "An interval is of the coins and of who took part. Few rounds leave coefficients too small,"
-        " which it does not tell. Noise is of a round's mean direction, of length 1 at most: models"
-        " are good below .2."
+        "An interval covers the coins and who took part; it does not show that few rounds leave "
+        "coefficients too small. Noise is that of a round's mean direction, of length 1 at most: "
+        "models are good below .2."
     )
     say(f"next state: {document['next']}" if document["next"] else "all rounds are over")
 
@@ -141,10 +141,10 @@ def _show_held_out(judgement: dict[str, Any], level: str) -> None:
     if not judgement["calibration"]:
         phrases = {
             "running": "judge the model now",
-            "finished": "judged it, too few to say anything",
+            "finished": "judged it, too few for a figure",
         }
         when = phrases.get(judgement["state"], "judge the finished model")
-        say(f"{share} teach nothing and {when}: round of {judgement['date']}")
+        say(f"{share} do not train it and {when}: round of {judgement['date']}")
         return
     show_calibration(
         f"calibration, as {judgement['reports']:,} devices tell it that taught nothing",

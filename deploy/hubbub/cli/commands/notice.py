@@ -104,25 +104,25 @@ def _make(options: MakeOptions) -> None:
         folder = options.log or path.with_name(LOG)
         refuse_lost_log(folder, bundle)
         add_to_log(folder, keys, bundle.log, [("notice", signed)])
-        say(f"{folder}: the log has it; serve it anew")
+        say(f"{folder}: the log contains it; serve the folder again")
     try:
         replace_file(out, signed)
     except OSError as error:
         raise BadParameter(f"--out {out}: {error.strerror}") from error
     _tell(out, notice)
     if home == Path():
-        say("now: give it to every shuffler (--notice FILE), which takes it anew within seconds")
+        say("now: give it to every shuffler (--notice FILE), which reads it within seconds")
     else:
-        say(f"what runs in {home} takes it within seconds")
+        say(f"the shuffler of {home} reads it within seconds")
     for name in sorted(bundle.experiments.keys() & {arm.partition(".")[0] for arm in notice.steps}):
         live = bundle.experiments[name].live_arms(notice.stopped(now))
         say(
-            f"{name}: devices get {' or '.join(live)} until {day_of(notice.until)}, then what the "
-            "bundle says; to end an arm for good give it a weight of 0 in the catalog"
+            f"{name}: devices get {' or '.join(live)} until {day_of(notice.until)}, then as "
+            "in the bundle; to end an arm for good give it a weight of 0 in the catalog"
         )
     if any(not step[-1][1] for step in notice.steps.values()):
         say(
-            "a device that has nothing else to report hears of no other notice before "
+            "a device that has nothing else to report receives no other notice before "
             f"{day_of(notice.until)}"
         )
 
@@ -157,11 +157,11 @@ def _chances(options: MakeOptions, bundle: Bundle) -> dict[str, float]:
     for name, chance in requests:
         own = 1.0 if name in arms else _sampling_of(bundle, name)
         if name in arms and 0 < chance < 1:
-            raise BadParameter(f"--sampling {name}: an arm goes on or is stopped; write --stop")
+            raise BadParameter(f"--sampling {name}: an arm can only be stopped; write --stop")
         if name not in options.lift and not chance < own:
             raise BadParameter(
-                f"--sampling {name}={chance:g}: its bundle has {own:g}, and a notice never raises; "
-                f"lift it with --lift {name}"
+                f"--sampling {name}={chance:g}: its bundle has {own:g}, and a notice never "
+                f"raises it; lift it with --lift {name}"
             )
     return chances
 
@@ -171,7 +171,7 @@ def _sampling_of(bundle: Bundle, name: str) -> float:
     experiment = bundle.experiments.get(name.partition(".")[0])
     if experiment and name not in bundle.metrics:
         arms = ", ".join(f"{experiment.name}.{arm}" for arm in experiment.arms)
-        raise UnknownMetric(f'"{name}" is no arm of an experiment; there are {arms}')
+        raise UnknownMetric(f'"{name}" is not an arm of an experiment; there are {arms}')
     return bundle.metric(name).sampling
 
 
@@ -214,7 +214,7 @@ def _until(day: date | None, now: int, former: Notice | None) -> int:
 def _tell(path: Path, notice: Notice) -> None:
     say(f"{path}: number {notice.number}, signed by {to_text(notice.operator)}")
     listing(
-        f"What is asked less, until {day_of(notice.until)}",
+        f"Reduced or stopped until {day_of(notice.until)}",
         [(name, *steps[-1]) for name, steps in sorted(notice.steps.items())],
         {
             "metric": lambda row: row[0],

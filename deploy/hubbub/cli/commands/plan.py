@@ -54,7 +54,7 @@ def plot(question: MetricDraft, rows: Sequence[Row], path: Path) -> None:
         BadParameter: matplotlib is missing, another kind of file, or it cannot be written.
     """
     if path.suffix not in {".png", ".svg"}:
-        raise BadParameter(f"--plot {path}: draws .png and .svg; name the file so")
+        raise BadParameter(f"--plot {path}: the name must end in .png or .svg")
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 an extra, and slow to load
     except ImportError as error:
@@ -120,7 +120,7 @@ class PlanOptions:
         exclusive=_GOAL,
     )
     percentile: float | None = option(
-        "percentile of a number with parts, whose error is shown",
+        "for a number with parts: percentile whose error is shown",
         metavar="P",
         parse=read_percentile,
     )
@@ -132,21 +132,21 @@ class PlanOptions:
         needs="percentile",
     )
     effect: float | None = option(
-        "difference of two arms of an experiment that a look should show with a chance of 80%%, "
-        "where intervals hold at every look: a share; of a mean, of the width of its range; with "
-        "--percentile, in rank. --reports are those of one arm",
+        "difference of two arms of an experiment that a look shows with a chance of 80%%, "
+        "with intervals that hold at every look: a share; for a mean, as a share of the "
+        "width of its range; with --percentile, in rank. --reports are those of one arm",
         metavar="SHARE",
         group=_FIGURES,
         exclusive=_GOAL,
     )
     ratio: tuple[float, float] | None = option(
-        "a conversion, a share that came back or a rate, whose standard error --error then is: the "
-        "shares of the reports in its numerator and denominator, such as 0.1 0.4; of --vector, "
-        "means as shares of LENGTH",
+        "for a conversion, a retention or a rate: shares of the reports in its numerator "
+        "and denominator, such as 0.1 0.4 (with --vector, means as shares of LENGTH); "
+        "--error is then the standard error of the ratio",
         metavar=("A", "B"),
     )
     apart: bool = option(
-        "numerator and denominator are of two epochs, as of a retention; --reports are of each",
+        "numerator and denominator come from two epochs, as for a retention; --reports are of each",
         needs="ratio",
     )
     whose: Whose = option(
@@ -195,8 +195,8 @@ def _plan(options: PlanOptions) -> None:
         show(question, rows, own, metric, ranks=ranks)
         if options.effect is not None:
             say(
-                "reports: of each arm, of people who report once; further metrics and arms of an "
-                "experiment widen the intervals of all"
+                "reports: for each arm, from people who report once; further metrics and "
+                "arms of an experiment widen the intervals of all"
             )
         if options.ratio is not None:
             say(
@@ -252,7 +252,7 @@ def _rows(options: PlanOptions, question: MetricDraft, metric: Metric | None) ->
             )
         raise BadParameter(
             "give two of --reports, --epsilon and --error, --detect, --within or --effect: the "
-            "third is worked out; for example: hubbub plan --values 9 --epsilon 1 --reports 100000"
+            "third is computed; for example: hubbub plan --values 9 --epsilon 1 --reports 100000"
         )
     tried = [
         epsilon_for(question, name, reports, target, goal)
@@ -261,7 +261,7 @@ def _rows(options: PlanOptions, question: MetricDraft, metric: Metric | None) ->
     rows = [item for item in tried if item is not None]
     if not rows:
         raise BadParameter(
-            f"{reports:,} reports are too few for that at any epsilon up to 16; "
+            f"{reports:,} reports are too few for this goal at any epsilon up to 16; "
             "accept a larger error, or gather more reports"
         )
     return ranked(rows, lambda item: item.epsilon)
@@ -272,10 +272,10 @@ def _check_percentile(options: PlanOptions, question: MetricDraft, metric: Metri
     numeric = question.kind == "ranges" or (metric is not None and metric.edges)
     other_goal = options.detect or options.within or options.effect or options.percentile
     if options.ratio is not None and other_goal:
-        raise BadParameter("--ratio goes with --error, its standard error: leave other goals out")
+        raise BadParameter("--ratio needs --error, its standard error: leave other goals out")
     if options.percentile is None:
         if numeric and options.effect is not None:
-            raise BadParameter("--effect of a number with parts is on a percentile: add one")
+            raise BadParameter("--effect for a number with parts needs a --percentile: add one")
         return
     if not numeric:
         raise BadParameter(
@@ -363,7 +363,7 @@ def people_a_report(metric: Metric) -> float:
 def _asked(question: MetricDraft) -> str:
     return {
         "values": f"{question.size:,} listed values",
-        "strings": f"any string, {question.size:,} of them looked for",
+        "strings": f"any string, with {question.size:,} candidates",
         "mean": f"the mean of a number in [{question.low:g}, {question.high:g}]",
         "ranges": f"{question.size:,} parts of [{question.low:g}, {question.high:g}]",
         "vector": f"the mean of {question.size:,} numbers, a vector up to {question.high:g} long",
@@ -435,7 +435,7 @@ def _say_columns(question: MetricDraft, best: Row) -> None:
     wide = f", {2 * question.high:g} wide" if question.kind == "vector" else ""
     unit = f"of the range{wide}" if mean else "of all reports"
     say(f"std. error: of one estimate, as a share {unit}")
-    say("of population: with who happens to report, for the population that reports are from")
+    say("of population: includes the choice of who reports from the population")
     if mean:
         say(f"95% interval: of the population's mean, as a share {unit}")
     else:
@@ -443,10 +443,10 @@ def _say_columns(question: MetricDraft, best: Row) -> None:
             "detects: the smallest share that stands out from zero with a chance of 95%, at "
             "5% corrected for the number of values"
         )
-    say("for life: what all reports of one unchanged value say, where that is bounded")
+    say("for life: privacy loss of all reports of one unchanged value, where it is bounded")
     if question.kind == "strings" and (share := found_unlisted(best)) is not None:
         say(
-            f"strings that nobody lists: {PrefixTree.NAME} finds one that {share:.3%} of "
+            f"unlisted strings: {PrefixTree.NAME} finds a string that {share:.3%} of "
             f"{best.reports:,.0f} reports at epsilon {best.epsilon:.3g} hold, 95 times in "
             "100; docs/discover.md"
         )

@@ -196,11 +196,9 @@ def _show(rows: list[dict[str, Any]], options: AttackOptions, models: bool) -> N
     )
     if sys.stdout.isatty():
         say("worth: how many reports of its targets one fake report counts as")
-        say(
-            "gain: what is added to the targets' share; 1% takes: fake reports that add one percent"
-        )
+        say("gain: increase of the targets' share; 1% takes: number of fake reports that add 1%")
         if models:
-            say("of a model: to the mean direction of a round that they are all in, of length 1")
+            say("of a model: added to the mean direction, of length 1, of a round with all of them")
 
 
 def _supposed(options: AttackOptions) -> str:

@@ -106,7 +106,7 @@ def _capacity(options: CapacityOptions) -> None:
     per_day, chosen = options.per_day, options.chosen
     if per_day is not None and chosen != MetricsOptions(metrics=()):
         raise BadParameter(
-            "--per-day says how often devices report, as a catalog and --metric do: leave one out"
+            "--per-day sets how often devices report, as a catalog and --metric do: leave one out"
         )
     supposed = per_day is None and not chosen.metrics and chosen.is_missing
     if supposed:
@@ -133,8 +133,8 @@ def _capacity(options: CapacityOptions) -> None:
     crowd = largest_crowd(traffic, machine, costs, aggregators, options.cluster_nodes)
     if crowd is None and options.cluster_nodes > 1:
         raise BadParameter(
-            "--cluster-nodes spreads an epoch that leaves whole, and no metric asked about has a "
-            "crowd: leave it out, or name a catalog that has one, without --per-day"
+            "--cluster-nodes spreads the epochs of crowds, and no chosen metric has a "
+            "crowd: leave it out, or name a catalog with one, without --per-day"
         )
     if options.format == "json":
         document = {
@@ -155,8 +155,8 @@ def _capacity(options: CapacityOptions) -> None:
             _show_crowd(crowd, options.machine_gb, options.cluster_nodes)
         if supposed:
             say(
-                f"supposed, as there is no {chosen.catalog} here: one report of a device a day; "
-                "name a catalog, or give --per-day"
+                f"{chosen.catalog} does not exist here, so one report per device and day is "
+                "assumed; name a catalog, or give --per-day"
             )
 
 
@@ -177,28 +177,28 @@ def _show(
     )
     say(
         f"in all {_all_machines(all_needs):,} machines of {options.machine_cores} cores and "
-        f"{options.machine_gb:g} GB, used to 60%: of each service one more than the table says, "
-        "so that one can restart, and of Redis a replica beside each master"
+        f"{options.machine_gb:g} GB, used to 60%: one more of each service than in the "
+        "table, so that one can restart, and a replica for each Redis master"
     )
     if sum(need.load for need in all_needs) <= 1:
         say(
-            "this load alone fits on one such machine; the others let one fail or restart, and "
-            "keep the roles apart"
+            "this load fits on one such machine; the others allow one to fail or restart, "
+            "and separate the roles"
         )
     say(f"bottleneck: {bottleneck.part}, by its {bottleneck.why}")
     say(
-        "devices come by "
+        "devices connect by "
         + ("HTTP" if options.door == "http" else "gRPC")
-        + f", with {options.per_visit:g} report{'' if options.per_visit == 1 else 's'} a visit "
-        f"on a fresh TLS connection: {costs.door_us(options.door, options.per_visit):,.0f} us "
-        "of the shuffler a report"
+        + f", with {options.per_visit:g} report{'' if options.per_visit == 1 else 's'} per fresh "
+        f"TLS connection: {costs.door_us(options.door, options.per_visit):,.0f} us of the "
+        "shuffler per report"
     )
-    whose = "measured now" if options.measure else "of benchmarks/RESULTS.md"
+    whose = "measured now" if options.measure else "from benchmarks/RESULTS.md"
     rest = costs.aggregator_us + costs.pool_us + costs.totals_us
     say(
-        f"behind it {costs.open_us:.0f} us of a processor to open one, {costs.x_wing_us:.0f} if it "
-        f"is sealed by X-Wing ({whose}), {rest:.0f} us besides, and {costs.tag_bytes:.0f} bytes of "
-        "the totals' Redis for three epochs and an hour"
+        f"then {costs.open_us:.0f} us of a processor to open it ({costs.x_wing_us:.0f} if sealed "
+        f"by X-Wing; {whose}), {rest:.0f} us for the rest, and {costs.tag_bytes:.0f} bytes of the "
+        "totals' Redis for three epochs and an hour"
     )
 
 
@@ -218,9 +218,9 @@ def _least(number: float) -> str:
 def _show_crowd(crowd: LargestCrowd, machine_gb: float, nodes: int) -> None:
     where = "the pool" if nodes == 1 else f"each of {nodes} nodes of the pool"
     say(
-        f"the largest epoch that leaves whole has {crowd.reports:,.0f} reports: {where} holds "
-        f"{crowd.gigabytes:,.1f} GB of it and the next; it is cut in "
-        f"{_minutes(crowd.cut_seconds)} and counted in {_minutes(crowd.count_seconds)} more"
+        f"the largest crowd has {crowd.reports:,.0f} reports: {where} holds "
+        f"{crowd.gigabytes:,.1f} GB of it and the next crowd; cutting takes "
+        f"{_minutes(crowd.cut_seconds)}, counting {_minutes(crowd.count_seconds)} more"
     )
     if not crowd.machine_fits:
         say(

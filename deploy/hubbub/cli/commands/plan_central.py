@@ -125,21 +125,20 @@ def _central(options: CentralOptions) -> None:
             f.name for f in fields(SubjectOptions) if getattr(options.subject, f.name) != f.default
         ]
         if others:
-            raise BadParameter(f"--model is a question of its own: leave out {', '.join(others)}")
+            raise BadParameter(f"--model goes alone: leave out {', '.join(others)}")
         if options.dummies:
-            raise BadParameter("--dummies are of listed values; leave them out with --model")
+            raise BadParameter("--dummies do not go with --model; leave them out")
         plan_rounds(options.model, options.features, options.classes, promise, as_json=as_json)
         return
     question, _ = draft_of(options.subject)
     if question.kind == "sets":
         raise BadParameter(
-            "a crowd is not asked for sets: plan them without central; each report keeps its own "
-            "epsilon"
+            "sets have no crowd: plan them without central; each report keeps its own epsilon"
         )
     noise = options.dummies if options.dummies in (AUTO, NOISE) else ""
     if options.dummies and question.kind != "values" and not (noise and question.kind == "mean"):
         raise BadParameter(
-            "--dummies go with listed values alone, and noise with a mean: leave them out"
+            "--dummies go only with listed values, noise also with a mean: leave them out"
         )
     if question.kind in ("mean", "ranges", "vector"):
         floors = [floor for floor in _FLOORS if promise.epsilon < floor < promise.max_local_epsilon]
@@ -326,11 +325,11 @@ def _show(promise: CentralPromise, question: MetricDraft, ways: Sequence[_Way]) 
     if len(question.parts) > 2:  # noqa: PLR2004 tables of three need as many
         more += "; for tables of 3 also ways = 3"
     if question.kind == "strings":
-        say("of strings held as by Zipf's law, a thousand of them: collisions are in the errors")
+        say("for a thousand strings whose frequencies follow Zipf's law; errors include collisions")
         local, share = _found_unlisted(promise)
         holders = f"what {share:.3g} of the reports, {share * promise.crowd:,.0f}, hold"
         say(
-            f'of strings that nobody listed mechanism = "tree" finds, at a local epsilon of '
+            f'among unlisted strings mechanism = "tree" finds at a local epsilon of '
             f"{local:.4g}, "
             + (f"{holders}, 95 times in 100" if share < 1 else "none in so few reports")
         )

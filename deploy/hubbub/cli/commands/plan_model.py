@@ -80,15 +80,14 @@ def _show(options: ModelOptions, rows: list[dict[str, Any]]) -> None:
             **({"noise": "{noise:.3f}"} if with_noise else {}),
         },
     )
-    say("error of one: mean squared length by which one person's gradient of length 1 is off")
+    say("error of one: mean squared error of one person's gradient of length 1")
     say(f"a round: people for a mean gradient with noise {_ENOUGH}; {_ROUNDS} rounds: in all")
-    say(f"fine: in all, for noise {_FINE}, where privacy is no longer what limits the model")
+    say(f"fine: people in all for noise {_FINE}, where privacy no longer limits the model")
     say(
-        f"shuffled: epsilon at delta {_DELTA:g} of a round of so many people ({_ROUNDS} rounds), "
-        "to who sees it mixed"
+        f"shuffled: epsilon at delta {_DELTA:g} of a shuffled round of that size ({_ROUNDS} rounds)"
     )
     if with_noise:
-        say(f"noise: of a round's mean direction with {options.reports:,} people in all")
+        say(f"noise: that of a round's mean direction with {options.reports:,} people in all")
     if with_noise and all(row["noise"] > _ENOUGH for row in rows):
         say(f"that is above {_ENOUGH}: more people, fewer columns or a larger epsilon are needed")
 

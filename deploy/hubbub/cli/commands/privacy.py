@@ -192,17 +192,17 @@ def _document(privacy_card: Card, name: str) -> Document:
         + ".",
         _picture(privacy_card),
         (
-            "Epsilons in nats, all upper bounds, of a person who takes part. Where an app's server "
+            "Epsilons are upper bounds in nats, for a person who takes part. Where an app's server "
             "reports for its visitors, the server sees their values before they are randomized."
         ),
-        Table("What each metric can say about one person", _COLUMNS, rows, text_columns=2),
+        Table("What each metric can reveal about one person", _COLUMNS, rows, text_columns=2),
         (
-            "shuffled: one report, as who sees shuffled batches alone can tell, as epsilon at "
-            f"delta {_deltas(privacy_card)}, in the smallest batch that is forwarded; "
+            "shuffled: epsilon of one report to an observer of shuffled batches only, at delta "
+            f"{_deltas(privacy_card)}, in the smallest batch that is forwarded; "
             f"{privacy_card.assumption}."
         ),
         Table(
-            "What all metrics together can say about one person",
+            "What all metrics together can reveal about one person",
             ("in a", "at most", "if no answer changes", "cap"),
             [
                 (
@@ -273,7 +273,7 @@ def _facts(privacy_card: Card) -> Table:
     for metric in privacy_card.metrics:
         texts = {fact.label: fact.text for fact in metric.facts}
         rows.append((metric.name, *(texts.get(label, "") for label in labels)))
-    return Table("What the catalog says", ("metric", *labels), rows, text_columns=1 + len(labels))
+    return Table("Figures of the catalog", ("metric", *labels), rows, text_columns=1 + len(labels))
 
 
 def amplified_json(guarantee: Amplified) -> dict[str, Any]:
@@ -303,8 +303,8 @@ def _amplify(options: AmplifyOptions) -> None:
     explain(f"{ASSUMPTION}.")
     if options.total_variation is None:
         explain(
-            "That holds whatever the mechanism is. A metric's own figure reckons with its "
-            "mechanism and is often smaller: that is what its card and its estimates show."
+            "This holds for every mechanism. The figure of a metric, on its card and with "
+            "its estimates, accounts for its mechanism and is often smaller."
         )
     explain(f"For a person: {meaning(guarantee.epsilon)}")
     if isfinite(guarantee.closed_form):

@@ -92,10 +92,10 @@ def _crowd(options: CrowdOptions) -> None:
     padded = options.dummies or options.dummies_each
     if options.hashes > 1 and (padded or options.values == 2):  # noqa: PLR2004 two
         raise BadParameter(
-            f"--hashes {options.hashes} goes with 3 --values or more, which are the buckets of "
-            "each, and with no --dummies"
+            f"--hashes {options.hashes} needs 3 or more --values, the buckets of each function, "
+            "and no --dummies"
         )
-    with said_if_long(lambda: "working out what the crowd hides, which may take half a minute"):
+    with said_if_long(lambda: "computing what the crowd hides; this may take half a minute"):
         crowd, central, together = _worked_out(options)
     local = crowd.epsilon_local
     if options.json:
@@ -127,12 +127,12 @@ def _check(options: CrowdOptions) -> None:
     both = options.local_epsilon is not None, options.central is not None
     if options.dummies != NOISE and all(both):
         raise BadParameter(
-            f"--central goes with --local-epsilon beside --dummies {NOISE} alone: leave one out"
+            f"--central and --local-epsilon go together only with --dummies {NOISE}: leave one out"
         )
     if options.dummies != NOISE and not any(both):
         raise BadParameter(
-            "one of --local-epsilon and --central is needed: what a report says, or what the whole "
-            "epoch may say"
+            "one of --local-epsilon and --central is needed: what a report reveals, or what the "
+            "whole epoch may reveal"
         )
     if options.dummies == NOISE and options.max_local is not None:
         raise BadParameter(
@@ -209,8 +209,8 @@ def _tell(options: CrowdOptions, crowd: ShuffledEpoch, central: float, together:
         explain(f"of {options.epochs:,} such epochs together, as values may change: {together:.6g}")
     explain(f"epsilon of one report, even if all servers collude: {local:.6g}")
     explain(
-        f"standard error of a rare value: {crowd.stderr(0.0):,.4g} reports; of one that a tenth "
-        f"holds: {crowd.stderr(0.1):,.4g}" + (", and collisions" if crowd.groups > 1 else "")
+        f"standard error of a rare value: {crowd.stderr(0.0):,.4g} reports; of a value held by a "
+        f"tenth: {crowd.stderr(0.1):,.4g}" + (", and collisions" if crowd.groups > 1 else "")
     )
     explain(
         f"For a person, to someone who sees the shuffled reports (except with probability "

@@ -101,7 +101,7 @@ def _query(options: QueryOptions) -> None:
             "--percentile and --below"
         )
     if options.question.candidates or options.question.lists:
-        raise BadParameter("--candidates and --list are of strings, which have no percentiles")
+        raise BadParameter("--candidates and --list are for strings, which have no percentiles")
     terms = {"percentiles": options.ranks.percentiles, "below": options.below}
     options.question.answer.ask(
         Connection.percentiles, show_percentiles, options.question.metric, **terms

@@ -104,9 +104,9 @@ def _summary(names: list[str], decoded: Decoded, reports: int, rate: float) -> N
             f"where 1 is expected (p {chance:.2g})"
         )
         if chance < _UNLIKELY:
-            first += ": something that is no candidate shares bits with them"
+            first += ": a string that is not a candidate shares bits with them"
     else:
-        first += "unknown, since candidates are too many for these bits to tell"
+        first += "unknown, since there are too many candidates for these bits"
     lines = [first] + [
         "set the same bits in every cohort, so each has the figures of all together: "
         + ", ".join(f'"{names[index]}"' for index in group)

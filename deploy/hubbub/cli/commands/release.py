@@ -101,12 +101,12 @@ def _show(release: Document) -> None:
     if release["promised"]:
         explain(
             f"published as it is, on {_day(release)}: nothing is charged. It keeps the promise "
-            "that each of its epochs was collected with, central epsilon "
+            "with which each of its epochs was collected, central epsilon "
             f"{release['promised']:g} at delta {release['promised_delta']:g}"
         )
         return
     again = "released before, on " if release["again"] else "released and paid for, on "
-    rest = "a rest that is shown to callers who see all metrics"
+    rest = "a rest that only callers with access to all metrics see"
     if release["epsilon_left"] is not None:
         epsilon, delta = release["epsilon_left"], release["delta_left"]
         rest = f"epsilon {epsilon:g} and delta {delta:g} left this year"
@@ -142,13 +142,13 @@ def _show_record(record: Document, options: ReleaseOptions) -> None:
     _show_budgets(record["purposes"])
     if record["unreadable"]:
         explain(
-            f"{record['unreadable']} entries of the record cannot be read as they stand; what they "
-            "may have spent is counted"
+            f"{record['unreadable']} entries of the record are unreadable; their largest "
+            "possible cost is counted"
         )
     if together is not None:
         explain(
-            f"All of it together says epsilon {together['best']:.4g} at most about one person, at "
-            f"delta {together['delta']:g}; the epsilons paid add up to "
+            f"All releases together reveal epsilon {together['best']:.4g} at most about one "
+            f"person, at delta {together['delta']:g}; the epsilons paid add up to "
             f"{sum(line['epsilon'] for line in record['records']):g}"
         )
 
@@ -170,7 +170,7 @@ def _show_budgets(purposes: Sequence[Document]) -> None:
             ],
         )
     else:
-        explain("the catalog has no [budget]: what leaves as a crowd is released as it is, no more")
+        explain("the catalog has no [budget]: only answers of crowds are released, as they are")
 
 
 def _left(budget: float | None) -> str:

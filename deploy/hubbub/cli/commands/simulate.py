@@ -53,7 +53,7 @@ def _simulate(options: SimulateOptions) -> None:
         simulate_model(options, planned)
         return
     if options.test:
-        raise BadParameter("--test is of a model, and this is a metric; leave it out")
+        raise BadParameter("--test is only for a model, and this is a metric; leave it out")
     started = time.monotonic()
     bundle = _bundle(options.catalog, options.metric)
     metric = bundle.metric(options.metric)
@@ -162,7 +162,7 @@ def _show(plan: Plan, last: Run, summary: Summary) -> None:
         ],
     )
     if len(rows) > _ROWS:
-        say(f"and {len(rows) - _ROWS:,} more: --json has them all")
+        say(f"and {len(rows) - _ROWS:,} more: --json shows them all")
     _show_crowds(plan, summary)
     if metric.report_on:
         days = len(days_of_period(metric.period, 0))
@@ -180,15 +180,15 @@ def _show(plan: Plan, last: Run, summary: Summary) -> None:
     _say_percentiles(metric, last, summary)
     _say_figures(last, summary)
     if mean:
-        say(f"intervals that hold the truth: {_percent(summary.coverage)}")
+        say(f"intervals that contain the truth: {_percent(summary.coverage)}")
     else:
         say(
-            f"intervals that hold the truth: {_percent(summary.coverage)} of all, "
+            f"intervals that contain the truth: {_percent(summary.coverage)} of all, "
             f"{_percent(summary.coverage_shown)} of those that a top list shows"
         )
         say(
-            f"flagged though nobody holds it: {summary.false_flags:.2g} values a run, "
-            f"{summary.false_share:.1%} of the flags"
+            f"detected although nobody holds it: {summary.false_flags:.2g} values a run, "
+            f"{summary.false_share:.1%} of all detected"
         )
     unit = "" if mean else " reports"
     say(f"error of an estimate (root of the mean square): {summary.rms_error:,.4g}{unit}")
@@ -199,12 +199,12 @@ def _say_recall(last: Run, summary: Summary) -> None:
     if summary.recall is not None:
         begun = summary.recall_begun
         more = f", {_percent(begun)} by its beginning at least" if begun != summary.recall else ""
-        text = f"found of the strings that are found 95 times in 100: {_percent(summary.recall)}"
+        text = f"strings found, of those detectable 95 times in 100: {_percent(summary.recall)}"
         say(f"{text} whole{more}" if more else text)
     if any(row.beginning for row in last.values):
         say(
-            "of strings that end in …, only the beginning is told apart: raise `bits`, or list "
-            "what they begin with in `beginnings`"
+            "strings that end in … are only known by their beginning: raise `bits`, or list their "
+            "beginnings in `beginnings`"
         )
 
 
@@ -254,19 +254,17 @@ def _say_beside(plan: Plan, last: Run, summary: Summary) -> None:
     """Says how associations, public fields and too large sets came out."""
     say_above_most(plan.metric, plan.truth.codes, plan.truth.counts)
     for association in last.associations:
-        value_text = (
-            "cannot be said" if association.cramers_v is None else f"{association.cramers_v:.3f}"
-        )
+        value_text = "unknown" if association.cramers_v is None else f"{association.cramers_v:.3f}"
         say(
             f"Cramer's V of {association.rows} and {association.columns}: true "
-            f"{association.true:.3f}, told {value_text}, {association.low:.3f} to "
+            f"{association.true:.3f}, estimated {value_text}, {association.low:.3f} to "
             f"{association.high:.3f}"
         )
     if last.associations:
         say(f"intervals of V that hold it: {_percent(summary.coverage_associations)}")
     if last.public:
         table(
-            "told apart by what is public",
+            "differences by public field",
             ("", "value", "true share", "share", "interval", ""),
             [
                 (
@@ -294,7 +292,7 @@ def _show_crowds(plan: Plan, summary: Summary) -> None:
     metric = plan.metric
     if guarantee := central_of_plan(plan):
         say(
-            f"to who sees the epochs shuffled: epsilon {guarantee.epoch:.4g} at delta "
+            f"to an observer of shuffled epochs: epsilon {guarantee.epoch:.4g} at delta "
             f"{guarantee.delta:g} of one person in one of {metric.crowd:,} reports, "
             f"{metric.honest:.0%} of them honest"
             + (f"; {guarantee.all_epochs:.4g} in all {plan.epochs:,}" if plan.epochs > 1 else "")

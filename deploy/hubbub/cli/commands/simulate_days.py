@@ -36,8 +36,8 @@ def simulate_days(options: SimulateOptions, bundle: Bundle) -> None:
     ):
         if value:
             raise BadParameter(
-                f"--{name} is of files without a column day, which says who is there when; leave "
-                "it out"
+                f"--{name} is only for files without a column day, which lists who is present "
+                "when; leave it out"
             )
     metric = bundle.metric(options.metric)
     days = read_days(options.values, metric)
@@ -123,7 +123,7 @@ def _show(metric: Metric, series: DaySeries) -> None:
 def _say(metric: Metric, last: DayRun, summary: DaySummary) -> None:
     """Summarises all runs."""
     if metric.report_on and last.missed:
-        say(f"{last.missed:,} times somebody was not there on the one day of their period")
+        say(f"{last.missed:,} times a person was absent on the one day of their period")
     if last.below:
         say(f"{last.below:,} days have no answer: fewer reports than min_batch, {metric.fewest:,}")
     digits = ".4%" if metric.values is not None else ",.5g"
@@ -133,7 +133,7 @@ def _say(metric: Metric, last: DayRun, summary: DaySummary) -> None:
     ):
         if hold is not None and error is not None:
             say(
-                f"{what}: off by {error:{digits}} (root of the mean square), intervals hold the "
+                f"{what}: off by {error:{digits}} (root of the mean square), intervals contain the "
                 f"truth {hold:.1%} of the time"
             )
     say(f"steps found: {summary.steps:.3g} a run")

@@ -41,18 +41,18 @@ def simulate_model(options: SimulateOptions, planned: Planned) -> None:
     """Rehearses a model, and shows the last run's coefficients and a summary of all runs."""
     started = time.monotonic()
     if options.epochs != 1 or options.candidates:
-        raise BadParameter("--epochs and --candidates are of metrics; a model has rounds")
+        raise BadParameter("--epochs and --candidates are for metrics; a model has rounds")
     check_confidence(options.confidence)
     model, people = read_people(options.values, planned)
     test = read_people(options.test, planned, "--test")[1] if options.test else people
     count = options.reports or len(people.labels)
     if count < _MIN_PEOPLE:
-        raise BadParameter(f"{count} people are below {_MIN_PEOPLE}: no model follows from them")
+        raise BadParameter(f"{count} people are too few for a model: give {_MIN_PEOPLE} or more")
     if model.kind in {"logistic", "softmax"} and people.labels.min() == people.labels.max():
-        look = "; look whether positive names a text as the file has it"
+        look = "; check that positive is a text of the file"
         raise BadParameter(
-            f'{options.values}: column "{planned.label}" says the same of everybody, so there is '
-            f"nothing to foretell{look if planned.positive else ''}"
+            f'{options.values}: column "{planned.label}" is the same for everybody, so there is '
+            f"nothing to predict{look if planned.positive else ''}"
         )
     _refuse_small_crowd(planned, model, count)
     runs = options.runs or _RUNS
@@ -167,7 +167,7 @@ def _show(document: dict[str, Any]) -> None:
         option="--json",
     )
     table(
-        "calibration of the last run: ten groups by what the model tells",
+        "calibration of the last run: ten groups by the model's prediction",
         ("group", "people", "foretold", "true"),
         [
             (str(place), f"{row['people']:,}", f"{row['foretold']:.3f}", f"{row['true']:.3f}")
@@ -197,8 +197,7 @@ def _show_told(judgement: dict[str, Any], confidence: float) -> None:
     """Shows what held-out devices would report about the last run's model."""
     level = f"{100 * confidence:g}%"
     show_calibration(
-        f"as {judgement['reports']:,} people held out tell it by randomized reports, in the last "
-        "run",
+        f"from the randomized reports of {judgement['reports']:,} people held out, in the last run",
         level,
         [
             (row["lowest"], row["highest"], row["people"], *row["true"].values())
@@ -208,6 +207,6 @@ def _show_told(judgement: dict[str, Any], confidence: float) -> None:
     for name in ("auc", "accuracy"):
         if share := judgement[name]:
             say(
-                f"{_FIGURES[name]} as they tell it: {share['estimate']:.4f}, {level} interval "
+                f"{_FIGURES[name]} by their reports: {share['estimate']:.4f}, {level} interval "
                 f"{share['low']:.4f} to {share['high']:.4f}"
             )

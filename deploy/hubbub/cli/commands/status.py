@@ -199,14 +199,14 @@ def show_pipeline(answer: Mapping[str, Any], *, whole: bool = False) -> None:
         _show_streams(answer, _by_stream(windows), total)
     if deleted := answer["total"]["deleted"]:
         explain(
-            f"of those counted, {several(deleted, 'report')} {'is' if deleted == 1 else 'are'} of "
-            "epochs whose totals were deleted since (keep of the catalog, or hubbub forget): no "
-            "answer has them"
+            f"of those counted, {several(deleted, 'report')} "
+            f"{'is' if deleted == 1 else 'are'} of epochs whose totals were deleted (keep "
+            "of the catalog, or hubbub forget): no answer contains them"
         )
     if not answer["complete"]:
         explain(
-            "the shuffler's terms are not known, so the law cannot be checked: start the "
-            "aggregator with --shuffler-status, and the shuffler"
+            "the shuffler's terms are missing, so the law cannot be checked: start the "
+            "shuffler, and the aggregator with --shuffler-status"
         )
 
 
@@ -224,11 +224,11 @@ def _show_streams(answer: Mapping[str, Any], streams: Sequence[Row], total: Row)
     show_rows("status", answer, _equation(answer, total), visible_columns, drawn)
     more = len(streams) - len(table_rows)
     if more:
-        explain(f"and {several(more, 'stream')} more, in which no more waits or was refused")
+        explain(f"and {several(more, 'stream')} more, without waiting or refused reports")
     if left_out:
         explain(f"0 in all of them: {', '.join(left_out)}")
     if answer["windows"]:
-        explain("every epoch by itself: hubbub status --all")
+        explain("single epochs: hubbub status --all")
 
 
 def _equation(answer: Mapping[str, Any], total: Row) -> str:

@@ -51,7 +51,7 @@ def _token(options: TokenOptions) -> None:
     if options.name is None:
         now = time.time()
         listing(
-            f"{options.file}: who may ask",
+            f"{options.file}: tokens",
             read_tokens(options.file),
             {
                 "name": "{name}",

@@ -24,7 +24,7 @@ from hubbub.runtime import Clocks, RedisServer
 
 # A disk synchronizes several files in the time of one, and an object store takes several at once.
 _METRICS_AT_ONCE: Final = 8
-DESCRIPTION: Final = "What `hubbub aggregator --totals PLACE` does by itself, once and by hand."
+DESCRIPTION: Final = "Does once, by hand, what `hubbub aggregator --totals PLACE` does by itself."
 
 
 @options
@@ -75,7 +75,7 @@ def _verify(options: TotalsOptions) -> int:
         if windows or whole or differences:
             say(
                 f"{options.place}: {several(windows, 'window')} of Redis compared, "
-                f"{several(whole, 'file')} whole"
+                f"{several(whole, 'file')} intact"
             )
         else:
             say(f"{options.place} has no totals; {await writer.first_closing()}")

@@ -64,7 +64,7 @@ def _up(options: UpOptions) -> None:
         for name, metric in run.bundle.metrics.items():
             if options.dev and metric.model:
                 say(f"  model {name}: {metric.model.last + 1} rounds, of a minute each")
-        say(f"  see what was found  {run.endpoints.page}")
+        say(f"  see the results      {run.endpoints.page}")
         say(f"  ask for estimates   hubbub query METRIC --home {options.home}")
         say(f"  see every report    hubbub status --home {options.home}")
         say(f"  logs                {options.home / 'log'}")
@@ -84,10 +84,10 @@ def _watching(path: Path, run: LocalRun) -> Callable[[], None]:
         try:
             run.take(read_aloud(path))
         except BundleRefused as error:
-            say(f"{path}: refused, the former goes on: {error}")
+            say(f"{path}: refused, the former stays in use: {error}")
             say(f"  or forget all that was counted: end this, delete {run.home}, start it again")
         except HubbubError as error:
-            say(f"{path}: refused, the former goes on: {error}")
+            say(f"{path}: refused, the former stays in use: {error}")
         else:
             metrics = several(len(run.bundle.metrics), "metric")
             say(f"{path}: taken, {metrics}; apps take the new bundle")

@@ -29,8 +29,8 @@ from hubbub.simulation.rehearsal import as_window
 DAYS: Final = 13
 """How many are drawn."""
 STORY: Final = (
-    "Made up in them, for you to find: fewer people on weekends; Bachelors were fewer, and became "
-    "more day by day; until a week ago many more had yahoo.com as their home page."
+    "Hidden in them, for you to find: fewer people on weekends; a share of Bachelors that grew day "
+    "by day; many more people with yahoo.com as their home page until a week ago."
 )
 _DAY_SECONDS: Final = EPOCH_SECONDS["day"]
 _WEEKEND: Final = 0.9
@@ -118,9 +118,9 @@ def drawn_notice(today: int) -> str:
     """A notice that says which days are drawn."""
     first, last = (epoch_date(today - ago, _DAY_SECONDS) for ago in (DAYS, 1))
     return (
-        f"{first} to {last} are drawn: nobody reported then. The totals of those {DAYS} days come "
-        "from the exact law of the same randomizers, so that there is a past to look at. Today is "
-        "real."
+        f"{first} to {last} are simulated: nobody reported then. The totals of those {DAYS} days "
+        "come from the exact law of the same randomizers, so that there is a past to look at. "
+        "Today is real."
     )
 
 

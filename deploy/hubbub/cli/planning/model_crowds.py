@@ -37,11 +37,11 @@ def plan_rounds(
         BadParameter: as dimensions_of_plan, or there are too few people for any crowd.
     """
     dimensions = dimensions_of_plan(kind, features, classes)
-    with said_if_long(lambda: "working out what rounds hide, which may take half a minute"):
+    with said_if_long(lambda: "computing what rounds hide; this may take half a minute"):
         rows = [row for way in _WAYS if (row := _row(promise, dimensions, *way)) is not None]
     if not rows:
         raise BadParameter(
-            f"--reports {promise.crowd}: no round of so few people keeps a central epsilon of "
+            f"--reports {promise.crowd}: so few people cannot keep a central epsilon of "
             f"{promise.epsilon:g}; gather more, or raise --epsilon"
         )
     if as_json:
@@ -57,8 +57,8 @@ def plan_rounds(
         )
         return
     listing(
-        f"a {kind} model of {promise.crowd:,} people, central epsilon "
-        f"{promise.epsilon:g} at delta {promise.delta:g} of all rounds that a person is in",
+        f"a {kind} model of {promise.crowd:,} people, central epsilon {promise.epsilon:g} at delta "
+        f"{promise.delta:g} for all rounds of a person",
         rows,
         {
             "rounds": "{rounds}",
@@ -71,8 +71,8 @@ def plan_rounds(
     )
     say("the central epsilon holds if the shuffler is honest and lets rounds leave whole; what")
     say("reports say by themselves, of all of them together, is left if it is not")
-    say("crowd: as many as are in each round but for a chance below one in a million")
-    say("noise: of a round's mean direction; where it is below .1 rounds are what is missing")
+    say("crowd: people in each round, except with a chance below one in a million")
+    say("noise: that of a round's mean direction; where it is below .1, add rounds, not people")
 
 
 def dimensions_of_plan(kind: str, features: int | None, classes: int | None) -> int:
@@ -82,9 +82,9 @@ def dimensions_of_plan(kind: str, features: int | None, classes: int | None) -> 
         BadParameter: features or classes are missing, or too many for gradients.
     """
     if features is None:
-        raise BadParameter("--model needs --features, how many columns it has; for example 64")
+        raise BadParameter("--model needs --features, its number of columns; for example 64")
     if kind == "softmax" and classes is None:
-        raise BadParameter("softmax needs --classes, how many a label may be of; as 5")
+        raise BadParameter("softmax needs --classes, its number of classes; for example 5")
     try:
         check_size(features, classes or 0, kind)
     except BadParameter as error:

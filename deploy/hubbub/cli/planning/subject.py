@@ -107,7 +107,7 @@ def draft_of(subject: SubjectOptions) -> tuple[MetricDraft, Metric | None]:
         chosen = MetricsOptions(catalog=subject.catalog, metrics=(subject.metric,))
         _, [metric] = chosen.read()
         if kinds and metric.randomizer.VALUES != "strings":
-            raise BadParameter(f'--strings goes with strings, which "{metric.name}" has not')
+            raise BadParameter(f'--strings is only for strings; "{metric.name}" has others')
         permanent = metric.lifetime_loss if metric.memoized else None
         size = subject.strings or _STRINGS
         return _draft_by(metric.randomizer, size=size, permanent_epsilon=permanent), metric
@@ -150,7 +150,7 @@ def _draft(kind: str, figures: Any) -> MetricDraft:  # noqa: PLR0911 one for eac
         case "set":
             size, most = figures
             if not 1 <= most <= _size(size, 2):
-                raise BadParameter(f"{most} of {size} values told are outside [1, {size}]")
+                raise BadParameter(f"{most} of {size} reported values are outside [1, {size}]")
             return MetricDraft(kind="sets", size=size, most=most)
         case "parts":
             return _draft_by(PairedParts(1.0, figures))

@@ -180,7 +180,7 @@ def _say_likely(likely: Sequence[Mapping[str, Any]]) -> None:
         return
     names = _names([row["value"] for row in likely], _ROWS)
     explain(
-        f"likely, too, the surest first, but {likely[-1]['doubt']:.0%} of these "
+        f"also likely, the surest first, but {likely[-1]['doubt']:.0%} of these "
         f"{several(len(likely), 'string')} may be held by nobody: {names}"
     )
 
@@ -218,8 +218,8 @@ def _order_said(answer: Answer) -> str:
     these, order = answer["set_confidence"], answer["order_confidence"]
     if these < _TELLING:
         return (
-            "of all these values together: which are the most frequent is too close to call, and "
-            'so is their order; "ahead" is of a value and the next one alone'
+            "for all these values together: both the set of the most frequent and its order are "
+            'too close to call; "ahead" compares a value only with the next'
         )
     text = f"these are the most frequent with a confidence of {at_least(these)} at least"
     if order < _TELLING:
@@ -245,7 +245,7 @@ def show_changes(answer: Answer) -> None:
     _say_lists(answer)
     say_whose(answer)
     explain(
-        "p is of each row alone; intervals and marks account for the selection of the surest rows"
+        "p is for a single row; intervals and marks account for the selection of the surest rows"
     )
     _say_more(len(changes))
 

@@ -39,8 +39,8 @@ def _said(path: Path) -> str:
     with suppress(OSError):  # the caller reports it
         if _CROWD in path.read_bytes():
             return (
-                "working out what crowds hide, which may take half a minute (large ones with "
-                'dummies = "auto" take longest)'
+                "computing what crowds hide; this may take half a minute (large ones with dummies "
+                '= "auto" take longest)'
             )
     return ""
 
@@ -73,9 +73,9 @@ def _unfinished(metric: Metric, now: datetime) -> str:
         )
     if epoch_start(first + 1, metric.epoch) <= now.timestamp():
         return (
-            f"its first round, of {_date(metric, first)}, is over: devices that learn of it only "
-            "now tell nothing of where its columns lie; unless it was out by then, let it begin "
-            "on a day to come"
+            f"its first round, of {_date(metric, first)}, is over: devices that receive it only "
+            "now do not help to measure its columns; unless it was shipped by then, set a later "
+            "begin"
         )
     return ""
 

@@ -13,7 +13,7 @@ def read_percentile(text: str) -> float:
         percentile = float(text.removeprefix("p"))
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text[:40]!a} is no percentile; write 50 or 95"
+            f"{text[:40]!a} is not a percentile; write 50 or 95"
         ) from None
     if 0 < percentile < 1:
         message = f"percentile {percentile:g} has {percentile:g}% of the numbers below it; "

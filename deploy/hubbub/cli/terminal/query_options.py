@@ -105,7 +105,7 @@ class OutputOptions:
         match self.format or (self.out and self._format_of(self.out)):
             case "table" | None:
                 if self.out:
-                    raise BadParameter("--out takes --format json, csv or parquet")
+                    raise BadParameter("--out needs --format json, csv or parquet")
                 show(answer.document)
                 return
             case "json":
@@ -183,7 +183,7 @@ class AnswerOptions:
                 yield connection
             return
         if self.service.url:
-            raise BadParameter("--totals is in place of a service: leave --url out")
+            raise BadParameter("--totals replaces a service: leave --url out")
         try:
             from hubbub.history import open_totals  # noqa: PLC0415 needs extras
         except ModuleNotFoundError as error:

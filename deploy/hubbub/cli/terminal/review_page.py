@@ -44,7 +44,7 @@ def leaflet_html(leaflet: Leaflet) -> str:
     """A self-contained A4 page that explains the metrics without nats."""
     rows = "\n".join(map(_row, leaflet.questions))
     more = (
-        f"<p>And {leaflet.more} more questions, none of which says more.</p>"
+        f"<p>And {leaflet.more} more questions; none of them reveals more.</p>"
         if leaflet.more
         else ""
     )
@@ -55,21 +55,21 @@ def leaflet_html(leaflet: Leaflet) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>What this app asks, and what it cannot learn</title><style>{_STYLE}</style>"
         "</head>\n<body>\n<h1>What this app asks, and what it cannot learn</h1>\n"
-        f'<div class="verdict"><strong>{escape(leaflet.year)}</strong>: of all that you answer '
+        f'<div class="verdict"><strong>{escape(leaflet.year)}</strong>: for all your answers '
         f"in a year. {_right(leaflet.year_right)}</div>\n{paragraphs}\n<table>\n<thead><tr>"
         "<th>What is asked</th>"
         '<th>How often</th><th>One answer is</th><th class="figure">Right at most</th>'
         f"<th>Until</th><th>Asked by</th></tr></thead>\n<tbody>\n{rows}\n</tbody></table>\n{more}\n"
-        f"<p>“{least} in 100” means: who does not know whether one thing or another is "
+        f"<p>“{least} in 100” means: someone who does not know which of two things is "
         f"true of you, and sees the answer, is right at most {least} times in 100. A guess is "
-        "right 50 times; 100 times would be knowing.</p>\n</body></html>\n"
+        "right 50 times, certainty 100 times.</p>\n</body></html>\n"
     )
 
 
 def _right(often: int) -> str:
     if often >= 100:  # noqa: PLR2004 certainty
-        return "Whoever could put all of your answers together might know them."
-    return f"Whoever could put all of your answers together is right at most {often} times in 100."
+        return "Whoever could link all your answers might know the truth."
+    return f"Whoever could link all your answers is right at most {often} times in 100."
 
 
 def _row(row: LeafletRow) -> str:

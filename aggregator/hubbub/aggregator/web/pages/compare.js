@@ -103,7 +103,7 @@ async function show(answer, order, sort) {
       `${several(answer.before_reports, "report")} before, ${count(answer.after_reports)} after: ` +
         `${verdict} beyond chance.` +
         " For the population: the intervals cover the randomization noise and the choice of who reported." +
-        " p is of each row alone; intervals and marks account for the selection of the surest rows." +
+        " p is for a single row; intervals and marks account for the selection of the surest rows." +
         (answer.chosen ? ` Chosen: ${printable(answer.chosen, 300)}.` : "") +
         (answer.final ? "" : " Not final: these epochs still accept reports.") +
         before(answer),

@@ -37,7 +37,7 @@ function rounds(steps) {
 const JUDGE = {
   "to come": "will judge the finished model",
   running: "judge the model now",
-  finished: "judged it, too few to say anything",
+  finished: "judged it, too few for a figure",
 };
 
 const WELL = { auc: "AUC", accuracy: "Accuracy" };

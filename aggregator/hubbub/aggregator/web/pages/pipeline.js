@@ -34,7 +34,7 @@ function showLaw(status) {
   if (note.textContent !== text) note.textContent = text;
   const { deleted } = status.total;
   $("deleted").textContent = deleted
-    ? `Of those counted, ${count(deleted)} are of epochs whose totals were deleted since (keep of the catalog, or hubbub forget): no answer has them.`
+    ? `Of those counted, ${count(deleted)} are of epochs whose totals were deleted (keep of the catalog, or hubbub forget): no answer contains them.`
     : "";
   note.className = `note ${status.complete ? (status.balanced ? "good" : "bad") : ""}`;
   const total = status.total;
