@@ -84,7 +84,7 @@ def test_kinds_are_written_as_the_check_takes_them(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("theme", *TOLD, "--values", "a,b"), "nothing is overwritten"),
+        (("theme", *TOLD, "--values", "a,b"), "already has a metric"),
         (("Theme", *TOLD, "--values", "a,b"), "choose another"),
         (("other", *TOLD, "--values", "a,a"), "holds a value twice"),
         (("other", *TOLD, "--values", "light"), "hubbub: --values has only one value; write two"),
