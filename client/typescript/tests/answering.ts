@@ -134,8 +134,8 @@ async function answer(question: Asked): Promise<unknown> {
         { ...question, public: question.publicValues, steps },
         new MemoryStorage(),
       );
-      const came = outcomes.map(({ outcome, kept }, at) => {
-        return steps[at]?.step === "flush" ? kept : (outcome ?? null);
+      const came = outcomes.map(({ outcome, kept }, index) => {
+        return steps[index]?.step === "flush" ? kept : (outcome ?? null);
       });
       const sums = (kind: "spent" | "central") =>
         Object.fromEntries(ledger.metrics.map((metric) => [metric.name, metric[kind]]));
@@ -216,8 +216,8 @@ async function answer(question: Asked): Promise<unknown> {
       });
     case "outputs":
       return orRefused(() => {
-        const inputs = question.inputs.map((input, at) => {
-          const [blind = "", element = ""] = [question.blinds[at], question.blinded[at]];
+        const inputs = question.inputs.map((input, index) => {
+          const [blind = "", element = ""] = [question.blinds[index], question.blinded[index]];
           return { input: bytesOf(input), blind: bytesOf(blind), element: bytesOf(element) };
         });
         const terms = [question.proof, question.public, question.info].map(bytesOf) as [

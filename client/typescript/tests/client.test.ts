@@ -70,9 +70,9 @@ function bundle(): Promise<Bundle> {
 
 async function lived(own: Life, storage: Storage): Promise<void> {
   const { results: steps, ledger } = await live(own, storage);
-  for (const [at, { outcome, payload, stream, kept }] of own.steps.entries()) {
-    const step = steps[at];
-    if (outcome) assert.equal(step?.outcome, outcome, String(at));
+  for (const [index, { outcome, payload, stream, kept }] of own.steps.entries()) {
+    const step = steps[index];
+    if (outcome) assert.equal(step?.outcome, outcome, String(index));
     if (payload) {
       assert.ok(step?.kept.some(([name, , bytes]) => name === stream && bytes === payload));
     }

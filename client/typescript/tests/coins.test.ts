@@ -25,8 +25,8 @@ const BOUNDS = new Map([
 
 function chiSquare(counts: readonly number[], chances: readonly number[]): number {
   const all = counts.reduce((sum, count) => sum + count, 0);
-  return counts.reduce((sum, count, at) => {
-    const expected = all * (chances[at] ?? 0);
+  return counts.reduce((sum, count, index) => {
+    const expected = all * (chances[index] ?? 0);
     return sum + (count - expected) ** 2 / expected;
   }, 0);
 }
@@ -76,7 +76,7 @@ test("payloads of grr come as often as its probabilities say", () => {
   const lie = 1 / (e + categories - 1);
   fits(
     counts,
-    counts.map((_, at) => (at === 2 ? e * lie : lie)),
+    counts.map((_, index) => (index === 2 ? e * lie : lie)),
   );
 });
 
@@ -120,16 +120,16 @@ test("words of a pool come as often as near and far ones should, of a vector hal
     const along = Array.from({ length: words }, (_, word) => {
       return product(direction, own.subarray(dimensions * word));
     });
-    const chance = (sign: number, at: number) => {
+    const chance = (sign: number, index: number) => {
       const ranked = along.map((number) => sign * number).sort((first, second) => second - first);
       const least = ranked[near - 1] ?? Infinity;
-      return sign * (along[at] ?? 0) >= least ? e * lie : lie;
+      return sign * (along[index] ?? 0) >= least ? e * lie : lie;
     };
-    return along.map((_, at) => (0.75 * chance(1, at) + 0.25 * chance(-1, at)) / books);
+    return along.map((_, index) => (0.75 * chance(1, index) + 0.25 * chance(-1, index)) / books);
   });
   fits(counts, chances);
 });
 
-function add(counts: number[], at: number): void {
-  if (at >= 0) counts[at] = (counts[at] ?? 0) + 1;
+function add(counts: number[], index: number): void {
+  if (index >= 0) counts[index] = (counts[index] ?? 0) + 1;
 }

@@ -24,7 +24,7 @@ const DEVICES = 60;
 const START = 20_000 * 86_400;
 
 function crowd(values: number, each: number) {
-  const listed = Array.from({ length: values }, (_, at) => String(at));
+  const listed = Array.from({ length: values }, (_, index) => String(index));
   return { mechanism: "grr", central_epsilon: 1, dummies_each: each, values: listed };
 }
 

@@ -2,7 +2,7 @@
 import { fromText, toText } from "../src/catalog/encoding.js";
 import { SystemBits } from "../src/mechanisms/bits.js";
 import type { Randomizer } from "../src/mechanisms/randomizer.js";
-import { gradient, toJudge, type Told } from "../src/mechanisms/gradient.js";
+import { gradient, toJudge, type LearnedExample } from "../src/mechanisms/gradient.js";
 import { KeyedBits } from "../src/mechanisms/keyed.js";
 import { seal, sealInfo } from "../src/transport/sealing.js";
 import { MECHANISMS } from "../src/vectors.js";
@@ -58,6 +58,6 @@ export function randomized(
 }
 
 /** What people tell models of themselves before it is randomized: a gradient, and who judges. */
-export function taught(people: readonly Told[]): unknown[] {
+export function taught(people: readonly LearnedExample[]): unknown[] {
   return people.map((person) => [gradient(person), toJudge(person)]);
 }

@@ -132,7 +132,8 @@ test("the state of models is asked for no longer than that, and what was drawn i
   let day = 1;
   const own = { holdSeconds: null, now: () => learning.start - 100 + day * DAY + 60 };
   const client = await Client.over(bundle, storage, await silent(), own);
-  const learn = () => [0, 1, 2, 3, 4, 5].map((at) => client.learn(`logistic${at}`, PERSON, "left"));
+  const learn = () =>
+    [0, 1, 2, 3, 4, 5].map((index) => client.learn(`logistic${index}`, PERSON, "left"));
   const drawn = learn().filter((outcome) => outcome === "queued").length;
   assert.ok(drawn > 0);
   day = 3;

@@ -88,9 +88,9 @@ export async function live(
       assert.ok((await client.flush()) || client.outcomes.awaits_state);
       const unmatched = [...before];
       result.kept = (await keptIn(storage)).filter((row) => {
-        const at = unmatched.indexOf(String(row));
-        if (at >= 0) unmatched.splice(at, 1);
-        return at < 0;
+        const index = unmatched.indexOf(String(row));
+        if (index >= 0) unmatched.splice(index, 1);
+        return index < 0;
       });
       before.push(...result.kept.map(String));
     }

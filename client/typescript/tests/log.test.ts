@@ -89,15 +89,15 @@ test("what waits outlives a bundle that was refused, and the ledger says who run
 test("every proof of small trees holds, and none of another place or tree", () => {
   const { leaves, roots, inclusion, consistency } = log.trees;
   const rootOf = (size: number) => bytesOf(roots[size - 1] ?? "");
-  for (const [at, size, hashes] of inclusion) {
+  for (const [index, size, hashes] of inclusion) {
     const proof = hashes.map(bytesOf);
-    const leaf = leafHash(bytesOf(leaves[at] ?? ""));
-    assert.equal(hexOf(provenRoot(leaf, at, size, proof)), roots[size - 1]);
-    assert.notEqual(hexOf(provenRoot(rootOf(8), at, size, proof)), roots[size - 1]);
-    assert.throws(() => provenRoot(leaf, at, size, [...proof, leaf]), BundleRefused);
+    const leaf = leafHash(bytesOf(leaves[index] ?? ""));
+    assert.equal(hexOf(provenRoot(leaf, index, size, proof)), roots[size - 1]);
+    assert.notEqual(hexOf(provenRoot(rootOf(8), index, size, proof)), roots[size - 1]);
+    assert.throws(() => provenRoot(leaf, index, size, [...proof, leaf]), BundleRefused);
     assert.throws(() => provenRoot(leaf, size, size, proof), BundleRefused);
     if (proof.length) {
-      assert.throws(() => provenRoot(leaf, at, size, proof.slice(1)), BundleRefused);
+      assert.throws(() => provenRoot(leaf, index, size, proof.slice(1)), BundleRefused);
     }
   }
   for (const [before, size, hashes] of consistency) {

@@ -7,10 +7,10 @@ import { SystemBits } from "../src/mechanisms/bits.js";
 import { KeyedBits } from "../src/mechanisms/keyed.js";
 import { exact, fraction, toNumber } from "../src/mechanisms/fraction.js";
 import { atLeast, atMost, expAtMost } from "../src/mechanisms/probability.js";
-import { gradient, place, toJudge, type Told } from "../src/mechanisms/gradient.js";
+import { gradient, place, toJudge, type LearnedExample } from "../src/mechanisms/gradient.js";
 import { indexIn, type Coded, type Randomizer } from "../src/mechanisms/randomizer.js";
 import { book, steps, topSums } from "../src/mechanisms/directions.js";
-import { above, density, falling, length, sum } from "../src/mechanisms/alike.js";
+import { survivalFunction, density, expNeg, length, sum } from "../src/mechanisms/alike.js";
 import { MECHANISMS } from "../src/vectors.js";
 import { bytesOf, hexOf, knownAnswer, knownMechanisms } from "./known.js";
 
@@ -23,7 +23,7 @@ interface Answers {
 }
 
 /** A person's columns and label, the state, and what is told of them. */
-interface Person extends Told {
+interface Person extends LearnedExample {
   place: number[];
   gradient: number[];
   to_judge: [number, number];
@@ -107,9 +107,9 @@ test("sums are rounded once, and lengths and chances are the last digit's", () =
   const { sums, floats, top } = knownAnswer("more/directions") as Directions;
   for (const { numbers, sum: right } of sums) assert.equal(sum(numbers), right);
   for (const { x, falling: fell, density: dense, above: chance, length: long } of floats) {
-    assert.equal(falling(x), fell);
+    assert.equal(expNeg(x), fell);
     assert.equal(density(x), dense);
-    assert.equal(above(x), chance);
+    assert.equal(survivalFunction(x), chance);
     assert.equal(length([x, 1 / 3, -x]), long);
   }
   const { sums: of, squares } = topSums(top.words);

@@ -150,7 +150,7 @@ test("whatever a relay says ends no report", async () => {
   assert.equal(await reason(postWith(200, sealed, "no answer that was sealed")), "no_gateway");
   const altered = gatewayOf(
     () => new Response(null, { status: 200 }),
-    (whole) => whole.map((byte, at) => (at === whole.length - 1 ? byte ^ 1 : byte)),
+    (whole) => whole.map((byte, index) => (index === whole.length - 1 ? byte ^ 1 : byte)),
   );
   assert.equal(await reason(altered), "no_gateway");
 });

@@ -105,13 +105,13 @@ function wantedIn(request: Uint8Array): [string, number, Bytes[]][] {
 function sentTo(shuffler: FakeShuffler): Sent[] {
   return shuffler.taken.flatMap((body) => {
     const own = fieldsIn(body);
-    return (own.get(1) ?? []).map((element, at) => {
+    return (own.get(1) ?? []).map((element, index) => {
       const report = fieldsIn(element as Bytes);
       return {
         stream: new TextDecoder().decode(report.get(1)?.[0] as Bytes),
         epoch: Number(report.get(2)?.[0]),
         sealed: report.get(4)?.[0] as Bytes,
-        token: (own.get(2)?.[at] ?? new Uint8Array()) as Bytes,
+        token: (own.get(2)?.[index] ?? new Uint8Array()) as Bytes,
       };
     });
   });
@@ -137,8 +137,8 @@ async function device(
 
 test("the RFC's inputs have the RFC's outputs, once the proof holds", () => {
   const [blinds, elements] = [bytes(rfc.blinds), bytes(rfc.blinded)];
-  const inputs = bytes(rfc.inputs).map((input, at) => {
-    return { input, blind: blinds[at] ?? input, element: elements[at] ?? input };
+  const inputs = bytes(rfc.inputs).map((input, index) => {
+    return { input, blind: blinds[index] ?? input, element: elements[index] ?? input };
   });
   for (const { input, blind, element } of inputs) {
     const DST = "HashToGroup-OPRFV1-\x02-ristretto255-SHA512";
@@ -154,7 +154,7 @@ test("the RFC's inputs have the RFC's outputs, once the proof holds", () => {
   ] as const;
   assert.deepEqual(outputsOf(ristretto255_oprf, inputs, ...right).map(hexOf), rfc.outputs);
   const [evaluated, proof, publicKey, info] = right;
-  const altered = Uint8Array.from(proof, (byte, at) => byte ^ Number(at === 63));
+  const altered = Uint8Array.from(proof, (byte, index) => byte ^ Number(index === 63));
   for (const [points, evidence, key, word] of [
     [[...evaluated].reverse(), proof, publicKey, info],
     [evaluated.slice(1), proof, publicKey, info],

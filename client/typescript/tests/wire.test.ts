@@ -66,7 +66,7 @@ test("nothing is sealed to a key that protects nothing", async () => {
 test("a platform that refuses a pair of keys is asked for another one", async (context) => {
   const refuse = (): Promise<never> => Promise.reject(new DOMException("", "OperationError"));
   const keys = context.mock.method(crypto.subtle, "generateKey");
-  for (const at of [0, 1, 3]) keys.mock.mockImplementationOnce(refuse, at);
+  for (const index of [0, 1, 3]) keys.mock.mockImplementationOnce(refuse, index);
   const answers = knownAnswer("wire/sealing") as Sealing;
   const info = sealInfo(answers.stream, answers.epoch);
   for (const calls of [3, 5]) {

@@ -89,8 +89,13 @@ for (const strict of [true, false]) {
       const client = await fresh(strict);
       const call = (client[method] as Loose).bind(client);
       for (const wrong of WRONG) {
-        for (let at = 0; at <= right.length; at += 1) {
-          const came = await tried(call, ...right.slice(0, at), wrong, ...right.slice(at + 1));
+        for (let index = 0; index <= right.length; index += 1) {
+          const came = await tried(
+            call,
+            ...right.slice(0, index),
+            wrong,
+            ...right.slice(index + 1),
+          );
           if (method === "report" && !strict) assert.equal(typeof came, "string");
         }
       }
@@ -249,7 +254,7 @@ test("what throws as it is looked at is no value, and its text is nobody's", asy
       const client = await memoryClient(content, options);
       const [, body = ""] = own.signed.split("\n");
       const { metrics } = JSON.parse(body) as { metrics: object };
-      for (const [at, value] of hostile().entries()) {
+      for (const [index, value] of hostile().entries()) {
         for (const name of [...Object.keys(metrics), value]) {
           for (const call of [
             () => (client.report as Loose).call(client, name, value),
@@ -258,7 +263,7 @@ test("what throws as it is looked at is no value, and its text is nobody's", asy
             const came = await tried(call);
             const outcome = came instanceof UnknownMetric || came instanceof ValueOutOfDomain;
             const mistake = came === "unknown_metric" || came === "not_a_value";
-            assert.ok(strict ? outcome : mistake, `${String(at)} ${String(came)}`);
+            assert.ok(strict ? outcome : mistake, `${String(index)} ${String(came)}`);
             assert.ok(!String(came).includes("secret"));
           }
         }

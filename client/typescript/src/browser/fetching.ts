@@ -6,7 +6,7 @@
  */
 import type { Post, Transport } from "../client/transport.js";
 import { BadParameter, tooLate, TryAgain } from "../errors.js";
-import { joined, type Bytes } from "../mechanisms/packing.js";
+import { concatenated, type Bytes } from "../mechanisms/packing.js";
 import { within } from "../within.js";
 import { PATH, TYPE, type Answer } from "../transport/submission.js";
 
@@ -16,7 +16,7 @@ const LARGEST_ANSWER_BYTES = 1 << 20;
 export const fetchPost: Post = async (url, type, body, signal, headers = {}) => {
   try {
     // Node's fetch may forget the signal once the headers are there.
-    const answer = fetch(url, { ...how(type, body, headers), signal }).then(answerOf);
+    const answer = fetch(url, { ...postOptions(type, body, headers), signal }).then(answerOf);
     return await within(signal, answer);
   } catch (error) {
     if (error instanceof TryAgain) throw error;
@@ -25,16 +25,16 @@ export const fetchPost: Post = async (url, type, body, signal, headers = {}) => 
 };
 
 /** All of a body of at most so many bytes; null for a longer one, or one without an end. */
-export async function bodyOf({ body }: Response, most: number): Promise<Bytes | null> {
+export async function bodyOf({ body }: Response, maxBytes: number): Promise<Bytes | null> {
   const reader = body?.getReader();
   const parts: Uint8Array[] = [];
   let size = 0;
   for (;;) {
     const part = await reader?.read();
-    if (!part?.value) return joined(...parts);
+    if (!part?.value) return concatenated(...parts);
     parts.push(part.value);
     size += part.value.length;
-    if (size > most) {
+    if (size > maxBytes) {
       void reader?.cancel();
       return null;
     }
@@ -54,16 +54,16 @@ export function fetchTransport(address: string): Transport {
   return {
     post: (body, signal) => fetchPost(url, TYPE, body, signal),
     last(body) {
-      void fetch(url, { ...how(TYPE, body), keepalive: true }).catch(() => undefined);
+      void fetch(url, { ...postOptions(TYPE, body), keepalive: true }).catch(() => undefined);
     },
   };
 }
 
-function how(type: string, body: Uint8Array<ArrayBuffer>, more = {}): RequestInit {
+function postOptions(type: string, body: Uint8Array<ArrayBuffer>, overrides = {}): RequestInit {
   return {
     method: "POST",
     body,
-    headers: { "content-type": type, ...more },
+    headers: { "content-type": type, ...overrides },
     credentials: "omit",
     referrerPolicy: "no-referrer",
     cache: "no-store",

@@ -57,24 +57,24 @@ export class BrowserStorage implements Storage {
   async #done<T>(work: (rows: Rows) => Promise<T>): Promise<T> {
     const limit = after(STEP_SECONDS);
     const database = await within(limit, this.#opened());
-    const own = database.transaction(STORES, "readwrite", { durability: "strict" });
-    const done = new Promise<void>((resolve, reject) => {
-      own.oncomplete = () => {
+    const transaction = database.transaction(STORES, "readwrite", { durability: "strict" });
+    const completion = new Promise<void>((resolve, reject) => {
+      transaction.oncomplete = () => {
         resolve();
       };
-      own.onabort = () => {
-        reject(faultOf(own));
+      transaction.onabort = () => {
+        reject(faultOf(transaction));
       };
     });
     try {
-      const result = await within(limit, work(rowsOf(own)));
-      await within(limit, done);
+      const result = await within(limit, work(rowsOf(transaction)));
+      await within(limit, completion);
       return result;
     } catch (error) {
       // It may be over already, as when the disk is full; then it has kept nothing.
-      done.catch(() => undefined);
+      completion.catch(() => undefined);
       try {
-        own.abort();
+        transaction.abort();
       } catch {
         // It is over.
       }
@@ -105,23 +105,23 @@ export class BrowserStorage implements Storage {
     };
     const signal = after(insists ? INSISTS_SECONDS : LOCK_SECONDS);
     // The lock's own refusal is a fault of the place; what the work throws is the work's.
-    const came = await this.#tried(() =>
+    const outcome = await this.#tried(() =>
       navigator.locks.request(this.#name, { signal }, run).catch((error: unknown) => {
         // A transaction is whole without the lock, too: what may be late is the witness.
         if (insists) return run();
         throw error;
       }),
     );
-    if ("error" in came) throw came.error;
-    return came.result;
+    if ("error" in outcome) throw outcome.error;
+    return outcome.result;
   }
 
   close(): void {
     const database = this.#database;
     this.#database = undefined;
     database?.then(
-      (own) => {
-        own.close();
+      (connection) => {
+        connection.close();
       },
       () => undefined,
     );
@@ -142,7 +142,7 @@ export class BrowserStorage implements Storage {
       database.createObjectStore("waiting", { keyPath: "id", autoIncrement: true });
       database.createObjectStore("past", { autoIncrement: true });
     };
-    const database = await came(request);
+    const database = await resultOf(request);
     database.onversionchange = () => {
       this.close(); // a later version of hubbub, or who clears the storage
     };
@@ -181,7 +181,7 @@ export async function isPrivate(): Promise<boolean> {
 }
 
 /** What a request comes to; the transaction stays open for who awaits it. */
-function came<T>(request: IDBRequest<T>): Promise<T> {
+function resultOf<T>(request: IDBRequest<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     request.onsuccess = () => {
       resolve(request.result);
@@ -204,25 +204,25 @@ function rowsOf(own: IDBTransaction): Rows {
     own.objectStore("past"),
   ];
   return {
-    device: () => came<unknown>(devices.get(THE_DEVICE)),
+    device: () => resultOf<unknown>(devices.get(THE_DEVICE)),
     async keepDevice(document) {
-      await came(devices.put(document, THE_DEVICE));
+      await resultOf(devices.put(document, THE_DEVICE));
     },
-    waiting: () => came(waiting.getAll() as IDBRequest<StoredReport[]>),
+    waiting: () => resultOf(waiting.getAll() as IDBRequest<StoredReport[]>),
     async keep(report) {
-      await came(waiting.put(report));
+      await resultOf(waiting.put(report));
     },
-    remove: (id) => came(waiting.delete(id)),
-    past: () => came(past.getAll() as IDBRequest<PastReport[]>),
+    remove: (id) => resultOf(waiting.delete(id)),
+    past: () => resultOf(past.getAll() as IDBRequest<PastReport[]>),
     async remember(report) {
-      await came(past.put(report));
-      if ((await came(past.count())) <= HISTORY) return;
-      const oldest = await came(past.openCursor());
-      if (oldest) await came(oldest.delete());
+      await resultOf(past.put(report));
+      if ((await resultOf(past.count())) <= HISTORY) return;
+      const oldest = await resultOf(past.openCursor());
+      if (oldest) await resultOf(oldest.delete());
     },
     async clear() {
-      await came(waiting.clear());
-      await came(past.clear());
+      await resultOf(waiting.clear());
+      await resultOf(past.clear());
     },
   };
 }

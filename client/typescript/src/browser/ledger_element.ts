@@ -185,12 +185,12 @@ export function defineLedger(name = "hubbub-ledger"): void {
       }
 
       /** Does what the person said, and shows what holds then. */
-      async #change(work: (client: Client) => Promise<void>, done?: string): Promise<void> {
+      async #change(work: (client: Client) => Promise<void>, confirmation?: string): Promise<void> {
         const [parts, client] = [this.#parts, this.#client];
         if (!parts || !client) return;
         try {
           await work(client);
-          show(parts, await client.ledger(), this.#words, languageOf(this), done);
+          show(parts, await client.ledger(), this.#words, languageOf(this), confirmation);
         } catch (error) {
           if (!(error instanceof StateUnusable)) throw error;
           parts.toggle.checked = false;
@@ -255,7 +255,7 @@ function show(
   ledger: LedgerView,
   words: LedgerWords,
   language: string | undefined,
-  done: string | undefined,
+  confirmation: string | undefined,
 ): void {
   const say = saying(language);
   parts.region.setAttribute("aria-label", words.title);
@@ -295,20 +295,22 @@ function show(
   parts.summary.textContent = words.payloads;
   const last = ledger.payloads.slice(-MOST_PAYLOADS).reverse();
   parts.payloads.replaceChildren(...last.map((payload) => line(payload, say)));
-  const status = done ?? (ledger.on ? (ledger.local ? words.onLocal : words.on) : words.off);
+  const status =
+    confirmation ?? (ledger.on ? (ledger.local ? words.onLocal : words.on) : words.off);
   // Said again only if it is something else: readers speak every change aloud.
   if (parts.status.textContent !== status) parts.status.textContent = status;
 }
 
 function row(metric: MetricView, words: LedgerWords, say: Saying): HTMLElement {
   const { epsilon, spent, lifetimeEpsilon, central, lifetimeCentralEpsilon, sampling } = metric;
-  const promised = promise(metric, words, say);
-  const of = (some: number, most: number) => filled(words.of, say.number(some), say.number(most));
-  const own = of(spent, lifetimeEpsilon);
-  const used =
+  const promiseText = promise(metric, words, say);
+  const amountOfLimit = (amount: number, limit: number) =>
+    filled(words.of, say.number(amount), say.number(limit));
+  const localAmount = amountOfLimit(spent, lifetimeEpsilon);
+  const amounts =
     lifetimeCentralEpsilon === null
-      ? own
-      : filled(words.ofBoth, own, of(central, lifetimeCentralEpsilon));
+      ? localAmount
+      : filled(words.ofBoth, localAmount, amountOfLimit(central, lifetimeCentralEpsilon));
   const meter = createElement("meter", { "aria-label": words.spent });
   meter.max = lifetimeEpsilon;
   meter.value = spent;
@@ -317,8 +319,8 @@ function row(metric: MetricView, words: LedgerWords, say: Saying): HTMLElement {
     "tr",
     {},
     createElement("th", { scope: "row" }, metric.description),
-    createElement("td", {}, epsilon && sampling ? promised : words.notAsked),
-    createElement("td", {}, meter, used),
+    createElement("td", {}, epsilon && sampling ? promiseText : words.notAsked),
+    createElement("td", {}, meter, amounts),
     createElement("td", {}, reports),
   );
 }
@@ -351,9 +353,9 @@ function countedRows(
 /** What a report says about a person: to whoever looks, and to an observer of whole crowds. */
 function promise(metric: MetricView, words: LedgerWords, say: Saying): string {
   const { epsilon, centralEpsilon, delta, centralDays } = metric;
-  const own = say.number(epsilon);
-  if (centralEpsilon === null || delta === null) return own;
-  const figures = [own, say.number(centralEpsilon), say.chance(delta)];
+  const localEpsilon = say.number(epsilon);
+  if (centralEpsilon === null || delta === null) return localEpsilon;
+  const figures = [localEpsilon, say.number(centralEpsilon), say.chance(delta)];
   if (centralDays === null) return filled(words.crowd, ...figures);
   if (centralDays === Infinity) return filled(words.crowdForLife, ...figures);
   return filled(words.crowdOfDays, ...figures, say.number(centralDays));
@@ -389,7 +391,7 @@ function createElement<Name extends keyof HTMLElementTagNameMap>(
 }
 
 function filled(words: string, ...figures: string[]): string {
-  return words.replace(/\{(\d)\}/g, (_place, at: string) => figures[Number(at)] ?? "");
+  return words.replace(/\{(\d)\}/g, (_place, index: string) => figures[Number(index)] ?? "");
 }
 
 /** Numbers and moments (seconds since 1970) as a language has them. */

@@ -41,17 +41,17 @@ export async function open(options: BrowserOptions): Promise<Client> {
   // Neither is a bundle fetched: as a page is rendered on a server its address is none there.
   if (!canKeep()) return (await load("more")).clientOfNobody(options);
   // Where it is kept is opened while the bundle comes.
-  const [own, forgets] = [new BrowserStorage(app), isPrivate()];
-  own.begin();
+  const [storage, forgets] = [new BrowserStorage(app), isPrivate()];
+  storage.begin();
   const bundle = await openBundle(await contentOf(options.bundle), operator);
   if (await forgets) return (await load("more")).clientOfNobody(options, true);
   const isPlain = options.relay === undefined && !bundle.tokens;
-  const ways = isPlain ? null : (await load("more")).waysOf(bundle, options, fetchPost);
+  const connections = isPlain ? null : (await load("more")).waysOf(bundle, options, fetchPost);
   const client = await Client.over(
     bundle,
-    own,
-    ways?.transport ?? fetchTransport(options.shuffler ?? bundle.shuffler),
-    { ...options, ...ways, operatorNamed: operator !== null },
+    storage,
+    connections?.transport ?? fetchTransport(options.shuffler ?? bundle.shuffler),
+    { ...options, ...connections, operatorNamed: operator !== null },
   );
   // A worker has no pagehide; it ends with its page.
   globalThis.addEventListener("pagehide", () => {
@@ -78,6 +78,6 @@ async function contentOf(bundle: string | URL | Bytes): Promise<Bytes> {
 
 /** Whether this is a place where anything can be kept, as far as can be seen at once. */
 function canKeep(): boolean {
-  const has = "indexedDB" in globalThis && "caches" in globalThis && "locks" in navigator;
-  return has && isSecureContext && origin !== "null";
+  const hasStorage = "indexedDB" in globalThis && "caches" in globalThis && "locks" in navigator;
+  return hasStorage && isSecureContext && origin !== "null";
 }

@@ -4,7 +4,7 @@
  */
 import { BadParameter, UnknownMetric } from "../errors.js";
 import { pick } from "../mechanisms/bits.js";
-import { joined, packed } from "../mechanisms/packing.js";
+import { concatenated, packed } from "../mechanisms/packing.js";
 import { purpose } from "../mechanisms/permanent.js";
 import type { Memo } from "../mechanisms/randomizer.js";
 import { DAY_SECONDS, epochAt, epochStart } from "./epochs.js";
@@ -30,9 +30,9 @@ export function periodOf({ period, report_on: on, epoch }: Table): Period | null
     days,
     isOwn(day, memo: Memo) {
       // PRIVACY: of the secret and the calendar alone.
-      const [first, after] = days(day);
+      const [first, end] = days(day);
       const bytes = packed(BigInt(first), DAY_BYTES).reverse();
-      return first + pick(memo.coins(joined(purpose("period"), bytes)), after - first) === day;
+      return first + pick(memo.coins(concatenated(purpose("period"), bytes)), end - first) === day;
     },
   };
 }
@@ -49,9 +49,9 @@ export function centralDaysOf({ central_period: span }: Table): number | null {
 /** The days of a span at most. */
 function daysOf(span: unknown): number {
   if (span === MONTH) return MONTH_DAYS;
-  const [, many, unit] = SPAN.exec(text(span)) ?? [];
-  if (!many) throw unknown();
-  return Number(many) * (unit === "w" ? 7 : 1);
+  const [, number, unit] = SPAN.exec(text(span)) ?? [];
+  if (!number) throw unknown();
+  return Number(number) * (unit === "w" ? 7 : 1);
 }
 
 function unknown(): UnknownMetric {
@@ -63,19 +63,19 @@ export function breakdownOf({ breakdown }: Table): Breakdown | null {
   if (breakdown === undefined) return null;
   const rules = listed(breakdown).map((rule) => {
     const [field, values] = listed(rule);
-    const fieldRules = listed(values).map((own) => {
-      const [value, patterns] = listed(own);
+    const fieldRules = listed(values).map((rule) => {
+      const [value, patterns] = listed(rule);
       return [text(value), listed(patterns).map((pattern) => patternOf(text(pattern)))] as const;
     });
     return [text(field), fieldRules] as const;
   });
   return {
     fields: rules.map(([field]) => field),
-    cells: rules.reduce<string[]>((before, [field, fieldRules]) => {
-      const own = fieldRules.map(([value]) => `${field}=${value}`);
-      return before.length
-        ? before.flatMap((cell) => own.map((nextCell) => `${cell},${nextCell}`))
-        : own.map((nextCell) => `@${nextCell}`);
+    cells: rules.reduce<string[]>((cells, [field, fieldRules]) => {
+      const fieldCells = fieldRules.map(([value]) => `${field}=${value}`);
+      return cells.length
+        ? cells.flatMap((cell) => fieldCells.map((nextCell) => `${cell},${nextCell}`))
+        : fieldCells.map((nextCell) => `@${nextCell}`);
     }, []),
     cell(publicValues) {
       const parts: string[] = [];

@@ -88,11 +88,12 @@ export interface Bundle {
  * @throws BundleRefused malformed, altered, or another operator's.
  * @throws NotLoaded what it needs cannot be loaded.
  */
-export async function openBundle(signed: Bytes, operator: string | null): Promise<Bundle> {
+export async function openBundle(bundleBytes: Bytes, operator: string | null): Promise<Bundle> {
   try {
-    if (signed.length > MAX_BYTES) throw new BundleRefused(`larger than ${MAX_BYTES >> 20} MiB`);
-    const [head, body, proof, ...rest] = linesOf(signed);
-    if (!head || !body || rest.length) throw new BundleRefused("not two or three lines");
+    if (bundleBytes.length > MAX_BYTES)
+      throw new BundleRefused(`larger than ${MAX_BYTES >> 20} MiB`);
+    const [head, body, proof, ...extraLines] = linesOf(bundleBytes);
+    if (!head || !body || extraLines.length) throw new BundleRefused("not two or three lines");
     const { body: document, line } = await signedLines("hubbub/1 bundle\n", head, body);
     if (operator !== null && !line.includes(operator)) {
       throw new BundleRefused("of another operator");
@@ -103,16 +104,16 @@ export async function openBundle(signed: Bytes, operator: string | null): Promis
     if (!proof && !log) return bundle;
     if (!proof || !log) throw new BundleRefused("its log or proof is missing");
     const { openProof } = await load("more");
-    const content = signed.slice(0, head.length + body.length + 2);
+    const content = bundleBytes.slice(0, head.length + body.length + 2);
     return { ...bundle, proof: await openProof(proof, content, log) };
   } catch (error) {
     if (error instanceof NotLoaded) throw error;
     // Everybody has the bundle, so what it made a parser throw hides nothing.
-    const why =
+    const reason =
       error instanceof BundleRefused
         ? error.message
         : `not one, or of a newer version (${String(error)})`;
-    throw new BundleRefused(`the bundle is refused: ${why}; ship it as the operator built it`, {
+    throw new BundleRefused(`the bundle is refused: ${reason}; ship it as the operator built it`, {
       cause: error,
     });
   }
@@ -152,7 +153,7 @@ export function halfOf(key: OpeningKey | undefined, kem: Kem): Bytes | undefined
   return kem === "x-wing" ? key?.xWing : key?.publicKey;
 }
 
-async function bundleOf(body: Table, spelled: Table, line: readonly string[]): Promise<Bundle> {
+async function bundleOf(body: Table, pythonBody: Table, line: readonly string[]): Promise<Bundle> {
   // 2: some list of values has grown.
   const { version } = body;
   // 3: its reports go with tokens.
@@ -165,7 +166,7 @@ async function bundleOf(body: Table, spelled: Table, line: readonly string[]): P
   if (development && !(keys.length && keys.every(({ id }) => id >= DEVELOPMENT_IDS)))
     throw new BundleRefused("of development, with keys of production");
   const history = table(body["history"]);
-  const spellings = table(spelled["metrics"]);
+  const spellings = table(pythonBody["metrics"]);
   const metrics = new Map<string, Metric>();
   const unknown = new Map<string, UnknownMetric>();
   for (const [name, entry] of Object.entries(table(body["metrics"]))) {

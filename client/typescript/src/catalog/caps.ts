@@ -37,8 +37,8 @@ const FIELDS = new Set([
   ...["central_epsilon_per_year", "central_delta_per_year", "central_mu"],
 ]);
 /** The caps that a bundle's table says. @throws TypeError it says what this version does not know. */
-export async function capsOf(thing: unknown): Promise<Caps> {
-  const cap = table(thing ?? {});
+export async function capsOf(value: unknown): Promise<Caps> {
+  const cap = table(value ?? {});
   if (Object.keys(cap).some((field) => !FIELDS.has(field))) throw new TypeError("a cap is new");
   const bySpan = new Map<number, number>();
   for (const [field, days] of SPANS) {

@@ -21,8 +21,8 @@ export function coderOf(entry: Table, ofParts: boolean, randomizer: Randomizer):
     if (ofParts) {
       const partValues = partsOf(values);
       const ranges = Object.entries(table(entry["ranges"] ?? {})).map(
-        ([part, own]) =>
-          [part, rangesOf(table(own), partValues.get(part) ?? [], "number")] as const,
+        ([part, values]) =>
+          [part, rangesOf(table(values), partValues.get(part) ?? [], "number")] as const,
       );
       const parts = { values: partValues, ranges: new Map(ranges) };
       return (value) => partedValue(parts, value);
@@ -43,18 +43,22 @@ export function coderOf(entry: Table, ofParts: boolean, randomizer: Randomizer):
 }
 
 /** @throws TypeError its edges do not ascend, or the values differ from the names of the ranges. */
-function rangesOf(entry: Table, values: readonly string[], otherwise: string): Ranges {
-  const kind = text(entry["kind"] ?? otherwise);
+function rangesOf(entry: Table, values: readonly string[], outside: string): Ranges {
+  const kind = text(entry["kind"] ?? outside);
   const edges = listed(entry["edges"]).map(number);
   const ranges = { kind, edges, clamps: clamps(entry, kind) };
-  const fit = edges.every((edge, at) => {
-    return !(edge <= (edges[at - 1] ?? -Infinity)) && (kind !== "count" || Number.isInteger(edge));
+  const fit = edges.every((edge, index) => {
+    return (
+      !(edge <= (edges[index - 1] ?? -Infinity)) && (kind !== "count" || Number.isInteger(edge))
+    );
   });
   // What a default adds stands behind them: that there is no number.
   const escape = typeof entry["default"] === "string" ? [entry["default"]] : [];
   const labels = labelsOf(ranges, text(entry["unit"] ?? ""));
-  const own = String(values.length === edges.length - 1 ? labels : [...labels, ...escape]);
-  if (!fit || edges.length < 3 || edges.length > MOST_EDGES || own !== String(values)) {
+  const expectedLabels = String(
+    values.length === edges.length - 1 ? labels : [...labels, ...escape],
+  );
+  if (!fit || edges.length < 3 || edges.length > MOST_EDGES || expectedLabels !== String(values)) {
     throw new TypeError("the values differ from the names of the ranges");
   }
   return ranges;
@@ -62,16 +66,16 @@ function rangesOf(entry: Table, values: readonly string[], otherwise: string): R
 
 /** What the parts between edges are called: as labels() of client/hubbub/catalog. */
 function labelsOf({ kind, edges, clamps }: Ranges, unit: string): string[] {
-  const after = unit && ` ${unit}`;
+  const unitSuffix = unit && ` ${unit}`;
   const last = edges.at(-1);
-  const labels = edges.slice(1).map((high, at) => {
-    const low = edges[at] ?? NaN;
+  const labels = edges.slice(1).map((high, index) => {
+    const low = edges[index] ?? NaN;
     const top = kind === "count" && high !== last ? high - 1 : high;
-    const alone = top === low && high !== last;
-    return `${general(low, LABEL_DIGITS)}${alone ? "" : ` to ${general(top, LABEL_DIGITS)}`}${after}`;
+    const isSingle = top === low && high !== last;
+    return `${general(low, LABEL_DIGITS)}${isSingle ? "" : ` to ${general(top, LABEL_DIGITS)}`}${unitSuffix}`;
   });
   if (!clamps) return labels;
-  const edge = (at: number) => general(edges.at(at) ?? NaN, LABEL_DIGITS) + after;
+  const edge = (index: number) => general(edges.at(index) ?? NaN, LABEL_DIGITS) + unitSuffix;
   const isOpen = kind === "number" || (edges[0] ?? 0) > 0;
   return [
     isOpen ? `below ${edge(1)}` : (labels[0] ?? ""),

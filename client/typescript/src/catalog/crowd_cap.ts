@@ -13,10 +13,10 @@ export function crowdCapOf(cap: Table): CrowdCap {
   const epsilon = number(cap["central_epsilon_per_year"]);
   const delta = number(cap["central_delta_per_year"] ?? DELTA);
   const room = muWithin(epsilon, OF_GAUSSIANS * delta) ** 2;
-  const least = (room * LEFT_OUT) / ((1 - OF_GAUSSIANS) * delta);
+  const minReports = (room * LEFT_OUT) / ((1 - OF_GAUSSIANS) * delta);
   const costs = new Map(
     Object.entries(table(cap["central_mu"] ?? {})).map(([name, mu]) => {
-      return [name, Math.max(number(mu) ** 2, least)];
+      return [name, Math.max(number(mu) ** 2, minReports)];
     }),
   );
   const epsilonSpent = (cost: number) =>

@@ -40,13 +40,13 @@ export function isWhole(spelling: unknown): boolean {
 export async function digestsOf(
   name: string,
   entry: Table,
-  spelled: Table,
+  pythonEntry: Table,
 ): Promise<ReadonlyMap<string, string>> {
-  const definition = definitionOf(entry, spelled);
+  const definition = definitionOf(entry, pythonEntry);
   const values = entry["values"] === null ? null : listed(entry["values"]);
-  const grown = listed(entry["grown"] ?? []).map(number);
-  const digests = [...grown, values?.length ?? 0].map(async (size, at) => {
-    const stream = at ? `${name}/v${size}` : name;
+  const earlierSizes = listed(entry["grown"] ?? []).map(number);
+  const digests = [...earlierSizes, values?.length ?? 0].map(async (size, index) => {
+    const stream = index ? `${name}/v${size}` : name;
     const meant = { ...definition, values: values?.slice(0, size) ?? null };
     const bytes = new TextEncoder().encode(canonical(meant));
     const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
@@ -57,39 +57,39 @@ export async function digestsOf(
 }
 
 /** As Metric.definition() of client/hubbub/catalog/metric.py. */
-function definitionOf(entry: Table, spelled: Table): Table {
+function definitionOf(entry: Table, pythonEntry: Table): Table {
   const { breakdown, discover, model, ranges } = entry;
-  const more: Record<string, unknown> = { version: number(entry["version"]) };
+  const fields: Record<string, unknown> = { version: number(entry["version"]) };
   // Of whose values, and of how many devices, there may be more one day.
-  if (breakdown !== undefined) more["breakdown"] = listed(breakdown).map(fieldOf).sort();
-  if (discover) more["discover"] = 1;
+  if (breakdown !== undefined) fields["breakdown"] = listed(breakdown).map(fieldOf).sort();
+  if (discover) fields["discover"] = 1;
   if (model !== undefined) {
-    const learning = defining("model", table(model), table(spelled["model"]));
+    const learning = defining("model", table(model), table(pythonEntry["model"]));
     const { range } = learning;
-    more["model"] = range ? { ...learning, range: rangeOf(table(model)) } : learning;
+    fields["model"] = range ? { ...learning, range: rangeOf(table(model)) } : learning;
   }
   if (ranges !== undefined && Object.keys(table(ranges)).length) {
     const parts = Object.entries(table(ranges)).map(([part, range]) => {
-      const spelling = own(table(spelled["ranges"]), part);
+      const spelling = own(table(pythonEntry["ranges"]), part);
       return [part, defining("ranges", table(range), table(spelling))] as const;
     });
-    more["ranges"] = Object.fromEntries(parts);
+    fields["ranges"] = Object.fromEntries(parts);
   }
-  return { ...defining("metric", entry, spelled), ...more };
+  return { ...defining("metric", entry, pythonEntry), ...fields };
 }
 
 const fieldOf = (rule: unknown) => text(listed(rule)[0]);
 const rangeOf = ({ range }: Table) => listed(range).map((end) => real(number(end)));
 
 /** The fields that define something and are not what they are by default. */
-function defining(of: keyof typeof DEFINITION, entry: Table, spelled: Table): Table {
-  const fields = Object.entries(DEFINITION[of]).filter(([field, usual]) => {
-    const thing = own(entry, field);
-    const isUsual = usual.length && JSON.stringify(thing) === JSON.stringify(usual[0]);
-    return thing !== undefined && !isUsual;
+function defining(section: keyof typeof DEFINITION, entry: Table, pythonEntry: Table): Table {
+  const fields = Object.entries(DEFINITION[section]).filter(([field, usual]) => {
+    const content = own(entry, field);
+    const isUsual = usual.length && JSON.stringify(content) === JSON.stringify(usual[0]);
+    return content !== undefined && !isUsual;
   });
   return Object.fromEntries(
-    fields.map(([field, [, whole]]) => [field, (whole ? entry : spelled)[field]]),
+    fields.map(([field, [, isWhole]]) => [field, (isWhole ? entry : pythonEntry)[field]]),
   );
 }
 
@@ -100,20 +100,22 @@ function real(number: number): string {
   const sign = Object.is(number, -0) ? "-" : "";
   if (size >= LEAST_EXPONENT && size <= LARGEST_EXPONENT)
     return `${SPELLED}${sign}${number}${Number.isInteger(number) ? ".0" : ""}`;
-  const spelled = `${Math.abs(size)}`.padStart(2, "0");
-  return `${SPELLED}${digits}e${size < 0 ? "-" : "+"}${spelled}`;
+  const exponentDigits = `${Math.abs(size)}`.padStart(2, "0");
+  return `${SPELLED}${digits}e${size < 0 ? "-" : "+"}${exponentDigits}`;
 }
 
 /** JSON as json.dumps() of Python writes it, without blanks and with names in order. */
-function canonical(thing: unknown): string {
-  if (Array.isArray(thing)) return `[${thing.map(canonical).join(",")}]`;
-  if (typeof thing === "object" && thing !== null) {
-    const fields = Object.entries(thing).map(([name, own]) => [orderOf(name), name, own] as const);
+function canonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
+  if (typeof value === "object" && value !== null) {
+    const fields = Object.entries(value).map(
+      ([name, content]) => [orderOf(name), name, content] as const,
+    );
     fields.sort(([first], [second]) => (first < second ? -1 : 1));
     return `{${fields.map(([, name, own]) => `${canonical(name)}:${canonical(own)}`).join(",")}}`;
   }
-  if (typeof thing === "string" && thing.startsWith(SPELLED)) return thing.slice(SPELLED.length);
-  return JSON.stringify(thing).replace(/[\x7f-\uffff]/g, (half) => `\\u${hex(half, 4)}`);
+  if (typeof value === "string" && value.startsWith(SPELLED)) return value.slice(SPELLED.length);
+  return JSON.stringify(value).replace(/[\x7f-\uffff]/g, (half) => `\\u${hex(half, 4)}`);
 }
 
 /** Where Python sorts a name: by its letters' numbers, not by halves of letters. */

@@ -5,8 +5,8 @@
  */
 import { UnknownMetric, ValueOutOfDomain } from "../errors.js";
 import { exact } from "../mechanisms/fraction.js";
-import { encoded } from "../mechanisms/hashing.js";
-import { joined, packed } from "../mechanisms/packing.js";
+import { utf8Bytes } from "../mechanisms/hashing.js";
+import { concatenated, packed } from "../mechanisms/packing.js";
 import { purpose } from "../mechanisms/permanent.js";
 import { atMost } from "../mechanisms/probability.js";
 import { prefixTree } from "../mechanisms/tree.js";
@@ -43,12 +43,12 @@ export function finderOf(name: string, entry: Table, own: Randomizer): Finder | 
     looks(first, memo) {
       // PRIVACY: of the secret and the calendar alone.
       const bytes = packed(BigInt(first), EPOCH_BYTES).reverse();
-      return memo.coins(joined(purpose("discover"), bytes)).chance(chance);
+      return memo.coins(concatenated(purpose("discover"), bytes)).chance(chance);
     },
     spoken(value) {
       try {
         const text = String(value);
-        encoded(text);
+        utf8Bytes(text);
         return text;
       } catch (error) {
         throw new ValueOutOfDomain(`metric "${name}": ${readable(error)}`);

@@ -27,11 +27,11 @@ export function dummiesOf(entry: Table): Dummies | null {
   const values = listed(entry["values"]).length;
   const ofOne = entry["mechanism"] === "grr" && entry["central_epsilon"] !== undefined;
   if (!(ofOne && each >= 0 && each <= MOST_EACH)) throw new TypeError("dummies of no crowd");
-  const whole = Math.floor(each);
-  const oneMore = atMost(exact(each - whole));
+  const floor = Math.floor(each);
+  const oneMore = atMost(exact(each - floor));
   // PRIVACY: neither how many they are nor what they name depends on the value.
   return (coins) => {
-    const length = whole + Number(coins.chance(oneMore));
+    const length = floor + Number(coins.chance(oneMore));
     return Array.from({ length }, () => index(pick(coins, values), values));
   };
 }

@@ -9,8 +9,8 @@ import type { Notice } from "./sampling.js";
 /** The experiment that a metric measures, if it does. */
 export function experimentOf({ experiment }: Table): Experiment | null {
   if (experiment === undefined) return null;
-  const { name: named, arms: pairs } = table(experiment);
-  const name = text(named);
+  const { name: experimentName, arms: pairs } = table(experiment);
+  const name = text(experimentName);
   const arms = listed(pairs).map((pair) => {
     const [arm, weight] = listed(pair);
     return [text(arm), number(weight)] as const;
@@ -21,9 +21,9 @@ export function experimentOf({ experiment }: Table): Experiment | null {
     name,
     definition,
     live(notice, now) {
-      const some = arms.filter(([, weight]) => weight).map(([arm]) => arm);
-      const going = some.filter((arm) => !isStopped(`${name}.${arm}`, notice, now));
-      return going.length ? going : some.slice(0, 1);
+      const liveArms = arms.filter(([, weight]) => weight).map(([arm]) => arm);
+      const going = liveArms.filter((arm) => !isStopped(`${name}.${arm}`, notice, now));
+      return going.length ? going : liveArms.slice(0, 1);
     },
     isOver(notice, now) {
       return this.live(notice, now).length < arms.length;

@@ -34,8 +34,10 @@ export function epsilonOf(mu: number, delta: number): number {
 
 /** The delta of Gaussians mu apart at an epsilon, rounded up. */
 function deltaOf(mu: number, epsilon: number): number {
-  const [near, far] = [tail(epsilon / mu - mu / 2), tail(epsilon / mu + mu / 2)];
-  return near - (far > 0 ? Math.exp(epsilon + Math.log(far)) : 0) + ROUNDING * near;
+  const [lowerTail, upperTail] = [tail(epsilon / mu - mu / 2), tail(epsilon / mu + mu / 2)];
+  return (
+    lowerTail - (upperTail > 0 ? Math.exp(epsilon + Math.log(upperTail)) : 0) + ROUNDING * lowerTail
+  );
 }
 
 /** The chance of a standard Gaussian above x: by its series, far out by its continued fraction. */

@@ -1,6 +1,6 @@
 /** Handovers: how an operator's earlier keys led to the one that signs. Loaded where there are any. */
 import { BundleRefused } from "../errors.js";
-import { joined } from "../mechanisms/packing.js";
+import { concatenated } from "../mechanisms/packing.js";
 import { fromText } from "./encoding.js";
 import { text, type Table } from "./json.js";
 import { isSigned } from "./signatures.js";
@@ -17,12 +17,12 @@ const MAX_HANDOVERS = 16;
 export async function lineOf(handovers: readonly Table[], signer: string): Promise<string[]> {
   if (handovers.length > MAX_HANDOVERS) throw new BundleRefused("it has too many handovers");
   const line = [...handovers.map((handover) => text(handover["old"])), signer];
-  for (const [at, handover] of handovers.entries()) {
-    const [old, next] = [keyFrom(text(handover["old"])), text(handover["new"])];
+  for (const [index, handover] of handovers.entries()) {
+    const [previous, next] = [keyFrom(text(handover["old"])), text(handover["new"])];
     const signature = fromText(text(handover["signature"]));
     if (
-      next !== line[at + 1] ||
-      !(await isSigned(old, signature, joined(HANDOVER, old, keyFrom(next))))
+      next !== line[index + 1] ||
+      !(await isSigned(previous, signature, concatenated(HANDOVER, previous, keyFrom(next))))
     ) {
       throw new BundleRefused("its handovers do not lead step by step to the key that signed");
     }

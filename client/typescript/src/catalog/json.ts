@@ -4,9 +4,9 @@
 export type Table = Readonly<Record<string, unknown>>;
 
 /** An object. */
-export function table(thing: unknown): Table {
-  holds(typeof thing === "object" && thing !== null && !Array.isArray(thing));
-  return thing as Table;
+export function table(value: unknown): Table {
+  holds(typeof value === "object" && value !== null && !Array.isArray(value));
+  return value as Table;
 }
 
 /** What stands under a name: a metric may be called "constructor", which every object inherits. */
@@ -15,27 +15,27 @@ export function own<T>(record: Readonly<Record<string, T>>, name: string): T | u
 }
 
 /** A list. */
-export function listed(thing: unknown): readonly unknown[] {
-  holds(Array.isArray(thing));
-  return thing as unknown[];
+export function listed(value: unknown): readonly unknown[] {
+  holds(Array.isArray(value));
+  return value as unknown[];
 }
 
 /** A string. */
-export function text(thing: unknown): string {
-  holds(typeof thing === "string");
-  return thing as string;
+export function text(value: unknown): string {
+  holds(typeof value === "string");
+  return value as string;
 }
 
 /** A finite number. */
-export function number(thing: unknown): number {
-  holds(Number.isFinite(thing));
-  return thing as number;
+export function number(value: unknown): number {
+  holds(Number.isFinite(value));
+  return value as number;
 }
 
 /** A whole number. */
-export function whole(thing: unknown): number {
-  holds(Number.isSafeInteger(thing));
-  return thing as number;
+export function whole(value: unknown): number {
+  holds(Number.isSafeInteger(value));
+  return value as number;
 }
 
 function holds(truth: boolean): void {

@@ -202,13 +202,15 @@ export async function metricFrom(
   name: string,
   entry: Table,
   development: boolean,
-  spelled = entry,
+  pythonEntry = entry,
 ): Promise<Metric> {
-  const more = Object.keys(entry).find((field) => !KNOWN.has(field));
-  if (more !== undefined)
-    throw new UnknownMetric(`metric "${name}" has ${more}: upgrade hubbub, or leave it out`);
+  const unknownField = Object.keys(entry).find((field) => !KNOWN.has(field));
+  if (unknownField !== undefined)
+    throw new UnknownMetric(
+      `metric "${name}" has ${unknownField}: upgrade hubbub, or leave it out`,
+    );
   const { digestsOf, refuseLargeBatch, refuseMetric } = await load("checks");
-  refuseMetric(name, entry, spelled);
+  refuseMetric(name, entry, pythonEntry);
   await refuseKind(name, entry);
   const model = entry["model"] !== undefined ? (await load("vectors")).modelOf(name, entry) : null;
   const streams = await streamsOf(name, entry, model?.judgingLoss);
@@ -219,7 +221,7 @@ export async function metricFrom(
   if (entry["default"] !== undefined && Number.isFinite(streams[0].randomizer.permanentLoss))
     throw new UnknownMetric(`metric "${name}" answers for life, and has a default`);
   const code = await coder(name, entry, streams[0].randomizer);
-  const digests = await digestsOf(name, entry, spelled);
+  const digests = await digestsOf(name, entry, pythonEntry);
   const isPast = PAST.test(text(entry["kind"] ?? ""));
   const asking = isPast || ASKING.some((field) => field in entry) ? await load("more") : null;
   const promise = optional(entry["central_epsilon"]);
@@ -267,19 +269,19 @@ async function streamsOf(
     await randomizerOf(name, { ...entry, values: listed(entry["values"]).slice(0, size) }, epsilon);
   // PRIVACY: a device of a model tells one of both.
   const privacyLoss = Math.max(randomizer.privacyLoss, judgingLoss);
-  const own = {
+  const mainStream = {
     ...{ name: stream, tier: "", epsilon },
     randomizer: judgingLoss ? { ...randomizer, privacyLoss } : randomizer,
   };
   const tiers = listed(entry["tiers"] ?? []).map(number);
-  if (!tiers.length) return [own];
+  if (!tiers.length) return [mainStream];
   const { general } = await load("more");
   const scaled = tiers.map(async (tier): Promise<Stream> => {
     const called = general(tier);
     const randomizer = await randomizerOf(name, entry, tier);
     return { name: `${stream}/${called}`, tier: called, epsilon: tier, randomizer };
   });
-  return [own, ...(await Promise.all(scaled))];
+  return [mainStream, ...(await Promise.all(scaled))];
 }
 
 async function randomizerOf(name: string, entry: Table, epsilon: number): Promise<Randomizer> {
@@ -295,7 +297,7 @@ async function randomizerOf(name: string, entry: Table, epsilon: number): Promis
   );
   const values = entry["values"] === null ? [] : listed(entry["values"]).map(text);
   const parts = mechanism.values === "parts" ? (await load("more")).partsOf(values) : null;
-  const sizes = [...(parts?.values() ?? [])].map((own) => own.length);
+  const sizes = [...(parts?.values() ?? [])].map((values) => values.length);
   const randomizer = mechanism.build({
     epsilon,
     categories: values.length,
@@ -351,6 +353,6 @@ function kemOf(name: string, kem: unknown): Kem {
   throw new UnknownMetric(`metric "${name}" has an unknown kem; upgrade hubbub`);
 }
 
-function optional(thing: unknown): number | null {
-  return thing === undefined || thing === null ? null : number(thing);
+function optional(value: unknown): number | null {
+  return value === undefined || value === null ? null : number(value);
 }

@@ -30,9 +30,9 @@ export class NoticeRefused extends HubbubError {
  *
  * @throws NoticeRefused malformed, altered, another operator's, or it says what is not known here.
  */
-export async function openNotice(signed: Bytes, operator: string): Promise<Notice> {
+export async function openNotice(noticeBytes: Bytes, operator: string): Promise<Notice> {
   try {
-    return await opened(signed, operator);
+    return await parseNotice(noticeBytes, operator);
   } catch (error) {
     if (error instanceof NotLoaded) throw error;
     throw new NoticeRefused("it is none, was altered, or is another operator's", { cause: error });
@@ -40,14 +40,16 @@ export async function openNotice(signed: Bytes, operator: string): Promise<Notic
 }
 
 /** Whether a notice takes the place of another: a higher number, or of the key that came after. */
-export function follows(notice: Notice, former: Notice): boolean {
-  const [signer, before] = [notice.line.at(-1) ?? "", former.line.at(-1) ?? ""];
-  return signer === before ? notice.number > former.number : notice.line.includes(before);
+export function follows(notice: Notice, previous: Notice): boolean {
+  const [signer, previousSigner] = [notice.line.at(-1) ?? "", previous.line.at(-1) ?? ""];
+  return signer === previousSigner
+    ? notice.number > previous.number
+    : notice.line.includes(previousSigner);
 }
 
-async function opened(signed: Bytes, operator: string): Promise<Notice> {
-  const [head, body, ...rest] = linesOf(signed);
-  if (signed.length > LARGEST_BYTES || !head || !body || rest.length) {
+async function parseNotice(noticeBytes: Bytes, operator: string): Promise<Notice> {
+  const [head, body, ...extraLines] = linesOf(noticeBytes);
+  if (noticeBytes.length > LARGEST_BYTES || !head || !body || extraLines.length) {
     throw new NoticeRefused("not two lines");
   }
   const { body: notice, line } = await signedLines("hubbub/1 notice\n", head, body);
@@ -55,33 +57,33 @@ async function opened(signed: Bytes, operator: string): Promise<Notice> {
   if (notice["version"] !== 1 || unknown !== undefined)
     throw new NoticeRefused("of a later version");
   if (!line.includes(operator)) throw new NoticeRefused("another operator's");
-  const steps = Object.entries(table(notice["sampling"])).map(([name, own]) => {
+  const steps = Object.entries(table(notice["sampling"])).map(([name, steps]) => {
     if (!NAME.test(name)) throw new NoticeRefused("it names what is no metric");
-    return [name, stepsOf(own)] as const;
+    return [name, stepsOf(steps)] as const;
   });
   const [first, until] = [moment(notice["number"]), moment(notice["until"])];
   if (!first) throw new NoticeRefused("it has no number");
   return { number: first, until, line, steps: Object.fromEntries(steps) };
 }
 
-function stepsOf(thing: unknown): Step[] {
-  const steps = listed(thing).map((step): Step => {
-    const [since, chance, ...rest] = listed(step);
+function stepsOf(value: unknown): Step[] {
+  const steps = listed(value).map((step): Step => {
+    const [since, chance, ...extra] = listed(step);
     const share = number(chance);
-    if (rest.length || !(share === 0 || (share >= LEAST && share <= 1))) {
+    if (extra.length || !(share === 0 || (share >= LEAST && share <= 1))) {
       throw new NoticeRefused("a chance to take part is 0 or at most 1");
     }
     return [moment(since), share];
   });
-  const ascend = steps.every(([since], at) => since > (steps[at - 1]?.[0] ?? -1));
+  const ascend = steps.every(([since], index) => since > (steps[index - 1]?.[0] ?? -1));
   if (!steps.length || steps.length > MOST_STEPS || !ascend) {
     throw new NoticeRefused("its steps do not ascend, or are too many");
   }
   return steps;
 }
 
-function moment(thing: unknown): number {
-  const seconds = number(thing);
+function moment(value: unknown): number {
+  const seconds = number(value);
   if (!Number.isSafeInteger(seconds) || seconds < 0) throw new NoticeRefused("no moment");
   return seconds;
 }

@@ -12,9 +12,9 @@ export interface Parts {
 /** Values that were listed as PART=VALUE, part by part. */
 export function partsOf(values: readonly string[]): ReadonlyMap<string, readonly string[]> {
   const parts = new Map<string, string[]>();
-  for (const listed of values) {
-    const equals = listed.indexOf("=");
-    const [part, value] = [listed.slice(0, equals), listed.slice(equals + 1)];
+  for (const entry of values) {
+    const equals = entry.indexOf("=");
+    const [part, value] = [entry.slice(0, equals), entry.slice(equals + 1)];
     if (equals < 1 || !value) throw new TypeError("values of parts are PART=VALUE");
     parts.set(part, [...(parts.get(part) ?? []), value]);
   }
@@ -33,16 +33,19 @@ export function partedValue({ values, ranges }: Parts, value: unknown): number {
     );
   }
   const partValues = new Map(Object.entries(value));
-  const missing = [...values.keys()].filter((part) => !partValues.has(part));
-  if (missing.length) throw new ValueOutOfDomain(`part ${missing.join(", ")} is missing`);
+  const missingParts = [...values.keys()].filter((part) => !partValues.has(part));
+  if (missingParts.length) throw new ValueOutOfDomain(`part ${missingParts.join(", ")} is missing`);
   if (partValues.size > values.size) throw new ValueOutOfDomain("a part is not one of the metric");
-  const places = [...values].map(([part, own]) => {
+  const places = [...values].map(([part, listedValues]) => {
     try {
-      return rangedPlace(own, partValues.get(part), { ranges: ranges.get(part) });
+      return rangedPlace(listedValues, partValues.get(part), { ranges: ranges.get(part) });
     } catch (error) {
       throw new ValueOutOfDomain(`part ${part}: ${readable(error)}`);
     }
   });
   // The places in its parts as one number, the last counting fastest.
-  return [...values.values()].reduce((sum, own, at) => sum * own.length + (places[at] ?? 0), 0);
+  return [...values.values()].reduce(
+    (sum, options, index) => sum * options.length + (places[index] ?? 0),
+    0,
+  );
 }

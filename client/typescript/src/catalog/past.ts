@@ -24,8 +24,8 @@ export function pastOf(entry: Table, code: Metric["code"]): Past {
     },
     computed(epoch, events, reported) {
       if (kind === "rate") {
-        const most = number(table(rate)["most"]);
-        return code(values.map((event) => Math.min(events[event] ?? 0, most)));
+        const max = number(table(rate)["most"]);
+        return code(values.map((event) => Math.min(events[event] ?? 0, max)));
       }
       if (kind === "funnel")
         return Math.max(...Object.keys(events).map((event) => values.indexOf(event)));

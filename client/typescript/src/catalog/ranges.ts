@@ -49,6 +49,6 @@ function rangePlace({ kind, edges, clamps }: Ranges, value: unknown): number {
   if (!clamps && !(first <= number && number <= last)) {
     throw new ValueOutOfDomain(`value is not a number in [${first}, ${last}]`);
   }
-  const above = edges.filter((edge) => edge <= number).length - 1;
-  return Math.min(Math.max(above, 0), edges.length - 2);
+  const place = edges.filter((edge) => edge <= number).length - 1;
+  return Math.min(Math.max(place, 0), edges.length - 2);
 }

@@ -1,7 +1,7 @@
 /** Two lines that an operator signed, and by which of its keys. */
 import { BundleRefused } from "../errors.js";
 import { load } from "../loading.js";
-import { joined, type Bytes } from "../mechanisms/packing.js";
+import { concatenated, type Bytes } from "../mechanisms/packing.js";
 import { fromText, parsed } from "./encoding.js";
 import { listed, table, text, type Table } from "./json.js";
 import { isSigned } from "./signatures.js";
@@ -23,7 +23,7 @@ export interface Signed {
 export async function signedLines(context: string, head: Bytes, body: Bytes): Promise<Signed> {
   const seal = parsed(head);
   const signer = text(seal["operator"]);
-  const message = joined(new TextEncoder().encode(context), body);
+  const message = concatenated(new TextEncoder().encode(context), body);
   if (!(await isSigned(keyFrom(signer), fromText(text(seal["signature"])), message))) {
     throw new BundleRefused("altered after signing");
   }

@@ -10,9 +10,13 @@ export function metricNameOf(stream: string): string {
  * The stream of the largest epsilon that a person allows, as promised and locally; none if all are
  * above it.
  */
-export function streamWithin(metric: Metric, most: number, local: number): Stream | undefined {
-  const [own, ...tiers] = metric.streams;
-  const promised = Math.min(metric.central?.epsilon ?? own.epsilon, own.epsilon);
-  if (promised <= most && own.epsilon <= local) return own;
-  return tiers.filter((tier) => tier.epsilon <= Math.min(most, local)).pop();
+export function streamWithin(
+  metric: Metric,
+  maxEpsilon: number,
+  maxLocal: number,
+): Stream | undefined {
+  const [first, ...tiers] = metric.streams;
+  const promisedEpsilon = Math.min(metric.central?.epsilon ?? first.epsilon, first.epsilon);
+  if (promisedEpsilon <= maxEpsilon && first.epsilon <= maxLocal) return first;
+  return tiers.filter((tier) => tier.epsilon <= Math.min(maxEpsilon, maxLocal)).pop();
 }

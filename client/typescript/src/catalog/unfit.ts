@@ -79,15 +79,15 @@ const SPACES = /^[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u2
  *
  * @throws TypeError it is what no builder signs.
  */
-export function refuseMetric(name: string, entry: Table, spelled: Table): void {
+export function refuseMetric(name: string, entry: Table, pythonEntry: Table): void {
   if (!NAME.test(name)) throw new TypeError("no name of a metric");
   refuseUnfit(entry, METRIC);
   refuseConflicts(entry);
   refuseNull({ ...entry, values: entry["values"] ?? "" });
-  const named = own(PARAMETERS, text(entry["mechanism"]));
-  for (const [parameter, spelling] of Object.entries(table(spelled["parameters"]))) {
+  const parameters = own(PARAMETERS, text(entry["mechanism"]));
+  for (const [parameter, spelling] of Object.entries(table(pythonEntry["parameters"]))) {
     const fit = REAL_PARAMETERS.includes(parameter) || isWhole(spelling);
-    if (named && !(named.includes(parameter) && fit))
+    if (parameters && !(parameters.includes(parameter) && fit))
       throw new TypeError("a parameter is none of its mechanism");
   }
   refuseNoDay(entry["expires"]);
@@ -95,20 +95,20 @@ export function refuseMetric(name: string, entry: Table, spelled: Table): void {
   if (values !== null) refuseTexts(listed(values));
   refuseTexts(listed(entry["beginnings"] ?? []));
   refuseBreakdown(entry["breakdown"]);
-  refuseExperiment(entry, spelled);
+  refuseExperiment(entry, pythonEntry);
   refuseRanges(entry);
   const tiers = ascending(
     listed(entry["tiers"] === undefined ? [] : entry["tiers"]),
     METRIC["epsilon"]?.[0] ?? "text",
   );
-  const grown = ascending(listed(entry["grown"] ?? []), ["integer", 1, 1 << 24]);
+  const earlierSizes = ascending(listed(entry["grown"] ?? []), ["integer", 1, 1 << 24]);
   const size = values === null ? 0 : listed(values).length;
   if (
     (tiers.at(-1) ?? 0) >= Number(entry["epsilon"]) ||
-    grown.length > MOST_LISTS ||
-    !listed(spelled["grown"] ?? []).every(isWhole) ||
-    (entry["kind"] === "rate" && !isWhole(table(spelled["rate"])["most"])) ||
-    (grown.at(-1) ?? -1) >= size
+    earlierSizes.length > MOST_LISTS ||
+    !listed(pythonEntry["grown"] ?? []).every(isWhole) ||
+    (entry["kind"] === "rate" && !isWhole(table(pythonEntry["rate"])["most"])) ||
+    (earlierSizes.at(-1) ?? -1) >= size
   )
     throw new TypeError("its tiers or lists are none of it");
 }
@@ -152,10 +152,10 @@ export function refuseRest(body: Table): void {
   for (const key of keys) refuseUnfit(key, KEY);
   const spans = keys.map(({ start, end }) => [Number(start), Number(end)] as const);
   const inOrder = spans.sort(([first], [second]) => first - second);
-  const apart = inOrder.every(
-    ([start, end], at) => start < end && start >= (inOrder[at - 1]?.[1] ?? -Infinity),
+  const areDisjoint = inOrder.every(
+    ([start, end], index) => start < end && start >= (inOrder[index - 1]?.[1] ?? -Infinity),
   );
-  if (!apart || new Set(keys.map(({ id }) => id)).size !== keys.length)
+  if (!areDisjoint || new Set(keys.map(({ id }) => id)).size !== keys.length)
     throw new TypeError("opening keys share an id or an epoch");
 }
 
@@ -201,9 +201,9 @@ function refuseUnfit(record: Table, fields: Fields): void {
 }
 
 /** @throws TypeError something within is null, which is of no field but `values`. */
-function refuseNull(thing: unknown): void {
-  if (thing === null) throw new TypeError("null is not a value");
-  if (typeof thing === "object") Object.values(thing).forEach(refuseNull);
+function refuseNull(value: unknown): void {
+  if (value === null) throw new TypeError("null is not a value");
+  if (typeof value === "object") Object.values(value).forEach(refuseNull);
 }
 
 /** @throws TypeError the list holds what is no text of some length, or one twice. */
@@ -262,18 +262,18 @@ function fitsPast(entry: Table, takes: Mechanism["values"] | undefined): boolean
     !entry["report_on"];
   if (rate !== undefined && kind !== "rate") return false;
   if (kind === "rate") {
-    const { of, per, most, ...rest } = table(rate);
+    const { of, per, most: maxPerEpoch, ...extra } = table(rate);
     return (
       isAlone &&
       isInArms &&
       takes === "vectors" &&
-      !Object.keys(rest).length &&
+      !Object.keys(extra).length &&
       fits("text", of) &&
       fits("text", per) &&
       of !== per &&
-      fits(["integer", 1, 1_000_000], most) &&
+      fits(["integer", 1, 1_000_000], maxPerEpoch) &&
       isOf([text(of), text(per)]) &&
-      table(parameters)["max_length"] === Math.SQRT2 * Number(most)
+      table(parameters)["max_length"] === Math.SQRT2 * Number(maxPerEpoch)
     );
   }
   const isListed = isAlone && takes === "categories";
@@ -311,41 +311,43 @@ function refuseRanges({ ranges = {}, mechanism }: Table): void {
 }
 
 /** @throws TypeError it is not by fields, each of values with what counts as each. */
-function refuseBreakdown(thing: unknown): void {
-  if (thing === undefined) return;
-  const fields = listed(thing).map(listed);
-  const fit = fields.every(([field, values, ...more]) => {
-    const own = listed(values).map(listed);
-    const named = own.every(([name, patterns, ...rest]) => {
+function refuseBreakdown(value: unknown): void {
+  if (value === undefined) return;
+  const fields = listed(value).map(listed);
+  const isFit = fields.every(([field, values, ...extraFields]) => {
+    const groups = listed(values).map(listed);
+    const areNamed = groups.every(([name, patterns, ...extra]) => {
       const texts = listed(patterns);
       return (
-        !more.length &&
-        !rest.length &&
+        !extraFields.length &&
+        !extra.length &&
         CELL.test(text(name)) &&
         texts.length &&
         texts.every((pattern) => isPattern(text(pattern)))
       );
     });
-    return FIELD.test(text(field)) && own.length && named && isOnce(own.map(([name]) => name));
+    return (
+      FIELD.test(text(field)) && groups.length && areNamed && isOnce(groups.map(([name]) => name))
+    );
   });
-  if (!fit || !fields.length || !isOnce(fields.map(([field]) => field)))
+  if (!isFit || !fields.length || !isOnce(fields.map(([field]) => field)))
     throw new TypeError("a breakdown is of what it may not be");
 }
 
 /** @throws TypeError it is none, or the breakdown does not tell its arms apart. */
-function refuseExperiment(entry: Table, spelled: Table): void {
+function refuseExperiment(entry: Table, pythonEntry: Table): void {
   if (entry["experiment"] === undefined) return;
-  const { name, arms: pairs, ...rest } = table(entry["experiment"]);
+  const { name, arms: pairs, ...extra } = table(entry["experiment"]);
   const arms = listed(pairs).map(listed);
   const names = arms.map(([arm]) => text(arm));
   const weights = arms.map(([, weight]) => whole(weight));
   const rules = listed(entry["breakdown"]).map(listed);
   const values = rules.find(([field]) => field === name)?.[1];
   const fit =
-    !Object.keys(rest).length &&
+    !Object.keys(extra).length &&
     FIELD.test(text(name)) &&
     arms.every((pair) => pair.length === 2) &&
-    listed(table(spelled["experiment"])["arms"]).every((pair) => isWhole(listed(pair)[1])) &&
+    listed(table(pythonEntry["experiment"])["arms"]).every((pair) => isWhole(listed(pair)[1])) &&
     names.every((arm) => ARM.test(arm)) &&
     isOnce(names) &&
     names.length >= LEAST_ARMS &&
@@ -399,10 +401,10 @@ export function refuseNoDay(day: unknown): void {
 }
 
 /** The numbers of a list, each above the one before and by its field's rule. @throws TypeError */
-function ascending(thing: readonly unknown[], rule: Rule): readonly number[] {
-  const numbers = thing as readonly number[];
+function ascending(value: readonly unknown[], rule: Rule): readonly number[] {
+  const numbers = value as readonly number[];
   const fit = numbers.every(
-    (number, at) => fits(rule, number) && !(number <= (numbers[at - 1] ?? -1)),
+    (number, index) => fits(rule, number) && !(number <= (numbers[index - 1] ?? -1)),
   );
   if (!fit) throw new TypeError("a list does not ascend");
   return numbers;
@@ -445,8 +447,8 @@ function fits(rule: Rule, value: unknown): boolean {
   if (kind !== "integer" && kind !== "number") return rule.includes(value as never);
   if (typeof value !== "number" || !Number.isFinite(value)) return false;
   if (kind === "integer" && !Number.isSafeInteger(value)) return false;
-  const [least, most] = [Number(low ?? -Infinity), Number(high ?? Infinity)];
-  return (above ? value > least : value >= least) && (below ? value < most : value <= most);
+  const [min, max] = [Number(low ?? -Infinity), Number(high ?? Infinity)];
+  return (above ? value > min : value >= min) && (below ? value < max : value <= max);
 }
 
 /**
@@ -461,31 +463,36 @@ function refuseConflicts(entry: Table): void {
   };
   const figure = (name: string) => (own(entry, name) ?? METRIC[name]?.[1] ?? null) as number | null;
   const [crowd, central] = [figure("crowd"), figure("central_epsilon")];
-  const [epsilon, most] = [Number(figure("epsilon")), figure("lifetime_central_epsilon")];
-  const alone = crowd === null || central === null;
+  const [epsilon, lifetimeCentral] = [
+    Number(figure("epsilon")),
+    figure("lifetime_central_epsilon"),
+  ];
+  const hasNoPromise = crowd === null || central === null;
   const tiers = own(entry, "tiers") as readonly unknown[] | undefined;
   const mechanism = String(entry["mechanism"]);
   const isListed = mechanism === "grr";
   const kinds = [isSet("dummies"), isSet("dummies_each"), isSet("dummies_scale")];
   const several = kinds.filter((kind) => kind).length;
-  const counted = isSet("count_epsilon");
-  const hidden = counted
+  const isCountNoised = isSet("count_epsilon");
+  const hidden = isCountNoised
     ? mostDummies(Number(figure("count_epsilon")), Number(figure("delta")))
     : 0;
-  const ofEpochs = kinds[1] || kinds[2] || counted;
+  const ofEpochs = kinds[1] || kinds[2] || isCountNoised;
   const { steps = 1 } = table(entry["parameters"]);
   const size = entry["values"] === null ? 1 + Number(steps) : listed(entry["values"]).length;
   // As central_conflicts(), noise_conflicts() and count_conflicts().
-  const fit = alone
-    ? most === null &&
+  const fit = hasNoPromise
+    ? lifetimeCentral === null &&
       !OF_CROWDS.some(isSet) &&
       !(mechanism === "pairs" && Number(table(entry["parameters"])["ways"] ?? 2) > 2)
     : CROWD_MECHANISMS.includes(mechanism) &&
-      (isListed || !(several || counted) || (kinds[2] && /^mean/.test(mechanism) && !counted)) &&
+      (isListed ||
+        !(several || isCountNoised) ||
+        (kinds[2] && /^mean/.test(mechanism) && !isCountNoised)) &&
       several <= 1 &&
       !(ofEpochs && isSet("rolling")) &&
-      !((kinds[2] || counted) && own(entry, "breakdown")) &&
-      !(counted && kinds[1]) &&
+      !((kinds[2] || isCountNoised) && own(entry, "breakdown")) &&
+      !(isCountNoised && kinds[1]) &&
       crowd + hidden <= MAX_MINIMUM &&
       !(isSet("central_period") && isSet("report_on")) &&
       isSet("dummies_scale") === isSet("dummies_shift") &&
@@ -495,7 +502,7 @@ function refuseConflicts(entry: Table): void {
       !tiers?.length &&
       own(entry, "release") === undefined &&
       epsilon <= Number(figure("max_local_epsilon")) &&
-      central <= (most ?? Infinity);
+      central <= (lifetimeCentral ?? Infinity);
   const often =
     figure("report_on") !== null && isSet("report_on") && figure("reports_per_epoch") !== 1;
   // As cover_conflicts(): how many reports there are would say whether there was something to say.
@@ -516,13 +523,13 @@ function refuseConflicts(entry: Table): void {
  * CountNoise.least() of proto/hubbub/sealing/count_noise.py.
  */
 function mostDummies(epsilon: number, delta: number): number {
-  const [odds, most] = [expAtMost(epsilon), exact(delta)];
+  const [odds, maxDelta] = [expAtMost(epsilon), exact(delta)];
   const times = (odds.above << 32n) / odds.below;
   const end = 1n << 32n;
   let [weight, side] = [end, 0n];
   for (let reach = 1; ; reach += 1) {
     side += weight;
     weight = (weight * times) >> 32n;
-    if (end * most.below <= most.above * (2n * side + weight)) return 2 * reach;
+    if (end * maxDelta.below <= maxDelta.above * (2n * side + weight)) return 2 * reach;
   }
 }

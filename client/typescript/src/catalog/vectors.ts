@@ -1,7 +1,7 @@
 /** Vectors, as `vector.codes` takes them: as client/hubbub/catalog/values/vectors.py. */
 import { ValueOutOfDomain } from "../errors.js";
 import { length } from "../mechanisms/alike.js";
-import { apart } from "../mechanisms/vector_codes.js";
+import { scaleOut } from "../mechanisms/vector_codes.js";
 import { listed, number, table, text, type Table } from "./json.js";
 import type { Metric } from "./metric.js";
 
@@ -13,8 +13,8 @@ export function coderOfVectors(entry: Table): Metric["code"] {
     };
   }
   const coordinates = listed(entry["values"]).map(text);
-  const most = number(table(entry["parameters"])["max_length"] ?? 1);
-  return (value) => vectorCode(coordinates, most, value);
+  const maxLength = number(table(entry["parameters"])["max_length"] ?? 1);
+  return (value) => vectorCode(coordinates, maxLength, value);
 }
 
 /**
@@ -24,7 +24,7 @@ export function coderOfVectors(entry: Table): Metric["code"] {
  */
 function vectorCode(
   coordinates: readonly string[],
-  most: number,
+  maxLength: number,
   vector: unknown,
 ): readonly number[] {
   const dimensions = coordinates.length;
@@ -44,8 +44,8 @@ function vectorCode(
   if (wrong >= 0) {
     throw new ValueOutOfDomain(`coordinate "${coordinates[wrong]}" is not a finite number`);
   }
-  const [largest, scaled] = apart(numbers as number[]);
+  const [largest, scaled] = scaleOut(numbers as number[]);
   const long = length(scaled);
-  const shorter = Math.min(largest * long, most) / Math.max(long, 1);
+  const shorter = Math.min(largest * long, maxLength) / Math.max(long, 1);
   return scaled.map((x) => shorter * x);
 }

@@ -45,9 +45,13 @@ export function accountOf(accounts: Accounts, { name }: Metric): Account {
 /** The account in which every epoch up to this one counts as reported. */
 export function closed(account: Account, epoch: number): Account {
   if (epoch <= account.floor) return account;
-  const above = (numbers: Numbers) => filtered(numbers, (at) => at > epoch);
+  const laterThan = (numbers: Numbers) => filtered(numbers, (key) => key > epoch);
   const { epochs, losses, filled } = account;
-  const laterSums = { epochs: above(epochs), losses: above(losses), filled: above(filled) };
+  const laterSums = {
+    epochs: laterThan(epochs),
+    losses: laterThan(losses),
+    filled: laterThan(filled),
+  };
   return { ...account, floor: epoch, ...laterSums };
 }
 
@@ -59,8 +63,8 @@ export function opened({ accounts, consent }: Device, metric: Metric) {
 }
 
 /** With so much more under a key. */
-export function raised(numbers: Numbers, key: string | number, by: number): Numbers {
-  return { ...numbers, [key]: (own(numbers, String(key)) ?? 0) + by };
+export function raised(numbers: Numbers, key: string | number, amount: number): Numbers {
+  return { ...numbers, [key]: (own(numbers, String(key)) ?? 0) + amount };
 }
 
 /** Those under keys that hold. */

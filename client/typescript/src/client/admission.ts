@@ -17,7 +17,7 @@ export function admitted(
   byWord: boolean,
 ): { trust: Trust; another: boolean } {
   const operator = signerOf(bundle);
-  const before = bundle.line.slice(0, -1);
+  const previousKeys = bundle.line.slice(0, -1);
   const follows = trust !== null && bundle.line.includes(trust.operator);
   const another = trust !== null && !follows;
   if (trust?.before.includes(operator)) {
@@ -39,21 +39,21 @@ export function admitted(
   }
   const log = bundle.proof?.after(tree) ?? null;
   const promises = promisesAfter(another ? {} : (trust?.promises ?? {}), bundle);
-  const led = [...(another ? [] : (trust?.before ?? [])), ...before];
-  const taken = { operator, before: [...new Set(led)], serial: bundle.serial, promises, log };
-  return { trust: { ...(another ? {} : trust), ...taken }, another };
+  const led = [...(another ? [] : (trust?.before ?? [])), ...previousKeys];
+  const update = { operator, before: [...new Set(led)], serial: bundle.serial, promises, log };
+  return { trust: { ...(another ? {} : trust), ...update }, another };
 }
 
 /** All promises, old and new. */
-function promisesAfter(former: Trust["promises"], bundle: Bundle): Trust["promises"] {
-  const promises = new Map(Object.entries(former));
+function promisesAfter(earlierPromises: Trust["promises"], bundle: Bundle): Trust["promises"] {
+  const promises = new Map(Object.entries(earlierPromises));
   const broken: string[] = [];
   for (const name of new Set([...Object.keys(bundle.history), ...bundle.metrics.keys()])) {
     const promise = promisedBy(bundle, name);
-    const before = promises.get(name);
-    const how = before ? breaks(before, promise) : "";
-    if (how) broken.push(`metric "${name}": ${how}`);
-    promises.set(name, before ? both(before, promise) : promise);
+    const earlier = promises.get(name);
+    const violation = earlier ? breaks(earlier, promise) : "";
+    if (violation) broken.push(`metric "${name}": ${violation}`);
+    promises.set(name, earlier ? combined(earlier, promise) : promise);
   }
   if (broken.length) {
     throw new BundleRefused(
@@ -79,34 +79,35 @@ function promisedBy({ history, promised, metrics }: Bundle, name: string): Promi
 }
 
 /** How a later promise of the same name says more than one before; "" if it does not. */
-function breaks(before: Promised, now: Promised): string {
+function breaks(earlier: Promised, later: Promised): string {
   for (const figure of ["epsilon", "reports", "lifetime"] as const) {
-    const [was, is] = [before[figure], now[figure]];
-    if (was !== null && is !== null && is > was) return `${figure} raised from ${was} to ${is}`;
+    const [earlierLimit, laterLimit] = [earlier[figure], later[figure]];
+    if (earlierLimit !== null && laterLimit !== null && laterLimit > earlierLimit)
+      return `${figure} raised from ${earlierLimit} to ${laterLimit}`;
   }
   if (
-    before.central !== null &&
-    now.epsilon !== null &&
-    !((now.central ?? Infinity) <= before.central)
+    earlier.central !== null &&
+    later.epsilon !== null &&
+    !((later.central ?? Infinity) <= earlier.central)
   ) {
     return "lifetime_central_epsilon raised or taken away";
   }
-  const differs = before.digest && now.digest && before.digest !== now.digest;
+  const differs = earlier.digest && later.digest && earlier.digest !== later.digest;
   return differs ? "its definition changed" : "";
 }
 
 /** Both, where neither breaks the other: the smaller limits. */
-function both(first: Promised, second: Promised): Promised {
-  const least = (figure: "epsilon" | "reports" | "lifetime" | "central") => {
+function combined(first: Promised, second: Promised): Promised {
+  const smallerLimit = (figure: "epsilon" | "reports" | "lifetime" | "central") => {
     const smaller = Math.min(first[figure] ?? Infinity, second[figure] ?? Infinity);
     return smaller === Infinity ? null : smaller;
   };
   return {
     ...first,
     digest: first.digest || second.digest,
-    epsilon: least("epsilon"),
-    reports: least("reports"),
-    lifetime: least("lifetime"),
-    central: least("central"),
+    epsilon: smallerLimit("epsilon"),
+    reports: smallerLimit("reports"),
+    lifetime: smallerLimit("lifetime"),
+    central: smallerLimit("central"),
   };
 }

@@ -17,8 +17,8 @@ export function arm(reporter: Reporter, name: string): string {
   const live = experiment.live(reporter.notice, reporter.now());
   // PRIVACY: of the secret alone, and of none of its other coins.
   const memo = memoOf(reporter.device.secret, `experiment/${name}`);
-  const own = reporter.isOn ? experiment.drawn(memo) : "";
-  return live.includes(own) ? own : (live[0] ?? "");
+  const armName = reporter.isOn ? experiment.drawn(memo) : "";
+  return live.includes(armName) ? armName : (live[0] ?? "");
 }
 
 /** What the public field of an experiment says: nothing once that is over. */

@@ -85,8 +85,8 @@ export class Background {
     const { waits } = this;
     if (!waits || this.#ended || this.sender.secondsToTokens() === Infinity) return;
     this.sender.fetchTokens().then(
-      (came) => {
-        if (came) this.#sendIn(waits.beforeSending(false));
+      (hasTokens) => {
+        if (hasTokens) this.#sendIn(waits.beforeSending(false));
         this.#look();
       },
       (error: unknown) => {
@@ -111,10 +111,10 @@ export class Background {
 
   async #send(waits: Waits): Promise<void> {
     try {
-      const came = await this.sender.attempt();
-      if (came === "sent") this.#sendIn(0);
-      else if (came !== "empty") {
-        this.#sendIn(waits.beforeTryingAgain(this.sender.failures, came.afterSeconds));
+      const outcome = await this.sender.attempt();
+      if (outcome === "sent") this.#sendIn(0);
+      else if (outcome !== "empty") {
+        this.#sendIn(waits.beforeTryingAgain(this.sender.failures, outcome.afterSeconds));
       }
     } catch (error) {
       this.failed(error);

@@ -107,16 +107,16 @@ export class Client {
     const fields = [...bundle.metrics.values()].flatMap(({ breakdown, experiment }) =>
       (breakdown?.fields ?? []).filter((field) => field !== experiment?.name),
     );
-    const missing = fields.find((field) => !Object.hasOwn(publicValues, field));
-    if (missing) {
-      const remedy = `metrics need it: pass public: { ${missing}: ... }`;
+    const missingField = fields.find((field) => !Object.hasOwn(publicValues, field));
+    if (missingField) {
+      const remedy = `metrics need it: pass public: { ${missingField}: ... }`;
       if (this.#strict) throw new BadParameter(remedy);
       this.#diagnostics.warnOnce("public", remedy);
     }
     const allowed = [maxEpsilon, publicValues, this.#diagnostics] as const;
     this.#reporter = new Reporter(bundle, device, coins, state.now, ...allowed);
-    const own = [this.#reporter, state, bundle, transport, this.#diagnostics] as const;
-    this.#sender = new Sender(...own, purse?.(this.#diagnostics) ?? null);
+    const parts = [this.#reporter, state, bundle, transport, this.#diagnostics] as const;
+    this.#sender = new Sender(...parts, purse?.(this.#diagnostics) ?? null);
     const waits = holdSeconds === null ? null : new Waits(bundle, holdSeconds);
     this.#background = new Background(this.#sender, waits, this.#diagnostics, () => {
       this.#reporter.cannotKeep();
@@ -162,8 +162,10 @@ export class Client {
       const { tokens } = bundle;
       const { ask } = options;
       const isLocal = options.local ?? false;
-      const more = isLocal || (tokens && ask) ? await load("more") : null;
-      const purse = isLocal ? null : tokens && ask && more?.purseOf(bundle, tokens, state, ask);
+      const moreParts = isLocal || (tokens && ask) ? await load("more") : null;
+      const purse = isLocal
+        ? null
+        : tokens && ask && moreParts?.purseOf(bundle, tokens, state, ask);
       const client = new Client(
         bundle,
         state,
@@ -173,7 +175,7 @@ export class Client {
         hinted,
         purse ?? undefined,
       );
-      if (isLocal && more) client.#reporter.local = new more.Local(client.#reporter);
+      if (isLocal && moreParts) client.#reporter.local = new moreParts.Local(client.#reporter);
       await client.#reporter.ready(device);
       await client.#sender.ready();
       if (Math.min(client.#reporter.secondsToCover(), client.#sender.secondsToTokens()) < Infinity)
@@ -258,12 +260,12 @@ export class Client {
   }
 
   async #close(timeoutSeconds: number): Promise<boolean> {
-    const sent = await this.#flush(timeoutSeconds, false);
+    const isEmpty = await this.#flush(timeoutSeconds, false);
     this.#background.end();
     await within(after(STOP_SECONDS), this.#sender.stop()).catch(() => undefined);
     this.#drop("awaits_state", this.#reporter.learner?.forget());
     this.#state.storage.close();
-    return sent;
+    return isEmpty;
   }
 
   /** patient: try again after a server could not be reached. */
@@ -271,10 +273,15 @@ export class Client {
     if (this.#isNobodys) return true;
     let timer: ReturnType<typeof setTimeout> | undefined;
     try {
-      const most = Math.min(1000 * timeoutSeconds, LONGEST_TIMER);
+      const milliseconds = Math.min(1000 * timeoutSeconds, LONGEST_TIMER);
       // The one timer that keeps a program of Node's alive: its caller waits.
-      const late = new Promise<false>((resolve) => (timer = setTimeout(resolve, most, false)));
-      return await Promise.race([this.#sendUntil(performance.now() + most, patient), late]);
+      const timeUp = new Promise<false>(
+        (resolve) => (timer = setTimeout(resolve, milliseconds, false)),
+      );
+      return await Promise.race([
+        this.#sendUntil(performance.now() + milliseconds, patient),
+        timeUp,
+      ]);
     } catch (error) {
       this.#diagnostics.warnOnce("flush", `sending failed: ${readable(error)}`);
       return false;
@@ -296,7 +303,7 @@ export class Client {
    *
    * @throws StateUnusable this page has stopped, but that could not be written down.
    */
-  async disable(how?: { readonly forget?: boolean }): Promise<void> {
+  async disable(options?: { readonly forget?: boolean }): Promise<void> {
     void this.#halt();
     await this.#consents(async () => {
       await this.#halt(); // an enable() may have ended since
@@ -308,12 +315,12 @@ export class Client {
       });
       // The no first: forgetting needs a part that a page may fail to load.
       const device = await this.#state.change(
-        (own) => ({ ...own, consent: off(own.consent), events: null }),
+        (device) => ({ ...device, consent: off(device.consent), events: null }),
         {
           insists: true,
         },
       );
-      const forget = how?.forget ? (await load("more")).forget : () => device;
+      const forget = options?.forget ? (await load("more")).forget : () => device;
       await this.#reporter.stand(await forget(this.#state));
     });
   }
@@ -321,9 +328,9 @@ export class Client {
   /** Reports again. What was reported while off is not sent. @throws StateUnusable it stays off. */
   enable(): Promise<void> {
     return this.#consents(async () => {
-      const device = await this.#state.change((own) => {
-        const generation = turned(own.consent.generation, true);
-        return { ...own, consent: { ...own.consent, generation } };
+      const device = await this.#state.change((previous) => {
+        const generation = turned(previous.consent.generation, true);
+        return { ...previous, consent: { ...previous.consent, generation } };
       });
       await this.#reporter.stand(device);
       this.#reporter.switch(true);
@@ -343,10 +350,10 @@ export class Client {
    */
   async prefer(
     maxEpsilon: number | null,
-    how?: { readonly maxLocal?: number | null },
+    options?: { readonly maxLocal?: number | null },
   ): Promise<void> {
     const { preferring } = await load("more");
-    const device = await this.#state.change(preferring(maxEpsilon, how?.maxLocal), {
+    const device = await this.#state.change(preferring(maxEpsilon, options?.maxLocal), {
       insists: true,
     });
     await this.#reporter.stand(device);
@@ -416,8 +423,8 @@ export class Client {
     let hasFetched = false;
     for (;;) {
       if (!patient && sender.reason === UNREACHABLE) return false;
-      const came = await sender.attempt(until);
-      if (came === "empty" && !(performance.now() >= until)) {
+      const outcome = await sender.attempt(until);
+      if (outcome === "empty" && !(performance.now() >= until)) {
         // What is there is sent first: an issuer that cannot be reached keeps back what needs it alone.
         if (sender.purse && !hasFetched) {
           hasFetched = true;
@@ -431,25 +438,25 @@ export class Client {
         if (!others) return !remaining.length && !this.#reporter.learner?.awaits;
       }
       const seconds =
-        came instanceof TryAgain ? soon(sender.failures, came.afterSeconds) : LOOK_SECONDS;
-      const wait = came === "sent" ? 0 : 1000 * seconds;
+        outcome instanceof TryAgain ? soon(sender.failures, outcome.afterSeconds) : LOOK_SECONDS;
+      const wait = outcome === "sent" ? 0 : 1000 * seconds;
       if (!(performance.now() + wait < until)) return false;
       await new Promise((resolve) => setTimeout(resolve, wait));
       hasFetched = false;
     }
   }
 
-  #outcomeOf(call: string, metric: string, tell: () => Outcome, value?: Value): Outcome {
+  #outcomeOf(call: string, metric: string, attempt: () => Outcome, value?: Value): Outcome {
     if (this.#closing) return "closed";
     if (this.#isNobodys) return this.#diagnostics.count("no_state");
-    const outcome = this.#diagnostics.count(this.#checked(call, metric, tell, value));
+    const outcome = this.#diagnostics.count(this.#checked(call, metric, attempt, value));
     if (["queued", "awaits_state", "counted", "noted"].includes(outcome)) this.#background.wake();
     return outcome;
   }
 
-  #checked(call: string, metric: string, tell: () => Outcome, value?: Value): Outcome {
+  #checked(call: string, metric: string, attempt: () => Outcome, value?: Value): Outcome {
     try {
-      return tell();
+      return attempt();
     } catch (error) {
       const mistake =
         error instanceof UnknownMetric
@@ -471,8 +478,8 @@ export class Client {
   }
 }
 
-function refuseOutside(name: string, number: number, most: number): void {
-  if (!(number >= 0 && number <= most)) {
-    throw new BadParameter(`${name} ${number} is outside [0, ${most}]`);
+function refuseOutside(name: string, value: number, max: number): void {
+  if (!(value >= 0 && value <= max)) {
+    throw new BadParameter(`${name} ${value} is outside [0, ${max}]`);
   }
 }

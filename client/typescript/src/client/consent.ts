@@ -26,6 +26,6 @@ export function isOn(generation: number): boolean {
 }
 
 /** The number once reporting is switched; the same if it was so before. */
-export function turned(generation: number, on: boolean): number {
-  return generation + Number(on !== isOn(generation));
+export function turned(generation: number, isEnabled: boolean): number {
+  return generation + Number(isEnabled !== isOn(generation));
 }

@@ -7,7 +7,7 @@ import { epochAt, epochStart, graceSeconds } from "../catalog/epochs.js";
 import { streamWithin } from "../catalog/tiers.js";
 import { accountOf, opened, type Account } from "./account.js";
 import type { Device } from "./device.js";
-import { bounded } from "./ledger.js";
+import { withBoundedEpochs } from "./ledger.js";
 import type { Outcome } from "./outcome.js";
 import { keeping, reportPast } from "./past.js";
 import type { Reporter } from "./reporter.js";
@@ -22,12 +22,12 @@ const OF_THE_DEVICE: ReadonlySet<Outcome> = new Set([
  * if there is nothing to keep.
  */
 export function running(reporter: Reporter): ((device: Device) => Device) | null {
-  const changes = [ran(reporter), keeping(reporter)].filter((change) => change !== null);
+  const changes = [coverChanges(reporter), keeping(reporter)].filter((change) => change !== null);
   if (!changes.length) return null;
-  return (device) => changes.reduce((own, change) => change(own), device);
+  return (device) => changes.reduce((result, change) => change(result), device);
 }
 
-function ran(reporter: Reporter): ((device: Device) => Device) | null {
+function coverChanges(reporter: Reporter): ((device: Device) => Device) | null {
   const now = reporter.now();
   const untouched = covered(reporter).filter((metric) => isUntouched(reporter.device, metric, now));
   if (!untouched.length) return null;
@@ -38,7 +38,7 @@ function ran(reporter: Reporter): ((device: Device) => Device) | null {
       accounts = opened({ ...device, accounts }, metric);
       const account = accountOf(accounts, metric);
       const epochs = { ...account.epochs, [epochAt(now, metric.epoch)]: 0 };
-      accounts = { ...accounts, [metric.name]: bounded({ ...account, epochs }) };
+      accounts = { ...accounts, [metric.name]: withBoundedEpochs({ ...account, epochs }) };
     }
     return { ...device, accounts };
   };

@@ -51,8 +51,8 @@ export function newDevice(): Device {
 }
 
 /** The device that a document told. @throws TypeError it is none. */
-export function loadDevice(thing: unknown): Device {
-  const document = table(thing);
+export function loadDevice(value: unknown): Device {
+  const document = table(value);
   if (!SECRET.test(text(document["secret"]))) throw new TypeError("no secret");
   return {
     ...(document as object), // what a newer version keeps beside it is not this one's to lose
@@ -73,25 +73,25 @@ export function loadDevice(thing: unknown): Device {
 /** What a witness is to know of it: neither the secret nor tags. */
 export function witnessed({ state, commits, consent, accounts, trust }: Device): string {
   const plain: Accounts = Object.fromEntries(
-    Object.entries(accounts).map(([name, own]) => [name, { ...own, responses: {} }]),
+    Object.entries(accounts).map(([name, account]) => [name, { ...account, responses: {} }]),
   );
   return JSON.stringify({ state, commits, consent, accounts: plain, trust });
 }
 
 /** The counts with each of these once more. */
-export function counted(counts: Device["counts"], names: readonly string[]): Device["counts"] {
+export function withCounts(counts: Device["counts"], names: readonly string[]): Device["counts"] {
   return names.reduce((sum, name) => ({ ...sum, [name]: (sum[name] ?? 0) + 1 }), counts);
 }
 
 /** So many random bytes, in hexadecimal. */
 export function randomHex(bytes: number): string {
-  const drawn = crypto.getRandomValues(new Uint8Array(bytes));
-  return Array.from(drawn, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  const bytesDrawn = crypto.getRandomValues(new Uint8Array(bytes));
+  return Array.from(bytesDrawn, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-function loadNotice(thing: unknown): Notice | null {
-  if (thing === null) return null;
-  const document = table(thing);
+function loadNotice(value: unknown): Notice | null {
+  if (value === null) return null;
+  const document = table(value);
   return {
     ...{ number: number(document["number"]), until: number(document["until"]) },
     line: listed(document["line"]).map(text),
@@ -101,12 +101,12 @@ function loadNotice(thing: unknown): Notice | null {
 
 /** The consent that a document told. @throws TypeError it is none. */
 export function loadConsent(consent: Table): Consent {
-  const least = (thing: unknown) => (thing === null ? null : number(thing));
+  const limitOf = (value: unknown) => (value === null ? null : number(value));
   return {
     ...(consent as object),
     generation: number(consent["generation"]),
-    preference: least(consent["preference"]),
-    maxLocal: least(consent["maxLocal"]),
+    preference: limitOf(consent["preference"]),
+    maxLocal: limitOf(consent["maxLocal"]),
     since: number(consent["since"]),
   };
 }

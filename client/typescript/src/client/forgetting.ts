@@ -13,14 +13,14 @@ import { OPENED, raised, type Accounts, type Numbers } from "./account.js";
 export async function forget(state: State): Promise<Device> {
   const now = state.now();
   const { device, result: dropped } = await state.step(
-    async (rows, own) => {
+    async (rows, device) => {
       const waiting = await rows.waiting();
       await rows.clear();
-      const { commits, trust, notice } = own;
-      const accounts = forgotten(own.accounts, now);
-      const lasting = { state: own.state, commits, trust, notice, accounts };
-      const after = { ...newDevice(), ...lasting, consent: { ...own.consent, since: now } };
-      return [after, waiting.map(({ stream }) => ({ stream, reason: DISABLED }))];
+      const { commits, trust, notice } = device;
+      const accounts = withoutHistory(device.accounts, now);
+      const lasting = { state: device.state, commits, trust, notice, accounts };
+      const fresh = { ...newDevice(), ...lasting, consent: { ...device.consent, since: now } };
+      return [fresh, waiting.map(({ stream }) => ({ stream, reason: DISABLED }))];
     },
     { insists: true },
   );
@@ -36,7 +36,7 @@ const SPANS = [0, 1, 31, YEAR_DAYS];
  * PRIVACY: what was sent stays known to whoever kept it, so what it may have said stays spent. now: in
  * seconds.
  */
-function forgotten(accounts: Accounts, now: number): Accounts {
+function withoutHistory(accounts: Accounts, now: number): Accounts {
   const charged = Object.entries(accounts).filter(([, account]) => account.spent);
   return Object.fromEntries(
     charged.map(([name, { spent, central, days, crowds }]) => {

@@ -8,19 +8,19 @@ import type { Sender } from "./sender.js";
 /** Keeps a notice, and stands by it; whether that is done with, be it that it is refused. */
 export async function hear(
   { bundle, state, reporter, diagnostics }: Sender,
-  signed: Bytes,
+  noticeBytes: Bytes,
 ): Promise<boolean> {
   try {
-    const notice = await openNotice(signed, signerOf(bundle));
-    const device = await state.change((own) => {
-      return own.notice && !follows(notice, own.notice) ? own : { ...own, notice };
+    const notice = await openNotice(noticeBytes, signerOf(bundle));
+    const device = await state.change((device) => {
+      return device.notice && !follows(notice, device.notice) ? device : { ...device, notice };
     });
     await reporter.stand(device);
     return true;
   } catch (error) {
-    const refused = error instanceof NoticeRefused;
-    if (!refused && !(error instanceof StateUnusable)) throw error;
+    const isRefused = error instanceof NoticeRefused;
+    if (!isRefused && !(error instanceof StateUnusable)) throw error;
     diagnostics.warnOnce("notice", `a notice is refused: ${error.message}`);
-    return refused;
+    return isRefused;
   }
 }

@@ -24,10 +24,10 @@ export const hinted: Hinted = (error, metric, value) => {
     return error;
   const names = values as readonly string[];
   const listing = names.slice(0, SHOWN).map((name) => `"${name}"`);
-  const rest = names.length - SHOWN;
-  const more = rest > 0 ? ` and ${rest} more` : "";
+  const hiddenCount = names.length - SHOWN;
+  const suffix = hiddenCount > 0 ? ` and ${hiddenCount} more` : "";
   return new ValueOutOfDomain(
-    `${error.message}: ${listing.join(", ")}${more}${meant(names, value)}`,
+    `${error.message}: ${listing.join(", ")}${suffix}${meant(names, value)}`,
   );
 };
 
@@ -35,13 +35,13 @@ export const hinted: Hinted = (error, metric, value) => {
 export function meant(names: readonly string[], name: unknown): string {
   if (typeof name !== "string") return "";
   const letters = lettersOf(name.slice(0, LONGEST));
-  let [near, most] = ["", 0];
+  let [nearest, maxRatio] = ["", 0];
   for (const other of names) {
-    const own = lettersOf(other);
-    const ratio = (2 * common(own, letters)) / (own.length + letters.length || 1);
-    if (ratio >= ALIKE && ratio > most) [near, most] = [other, ratio];
+    const otherLetters = lettersOf(other);
+    const ratio = (2 * common(otherLetters, letters)) / (otherLetters.length + letters.length || 1);
+    if (ratio >= ALIKE && ratio > maxRatio) [nearest, maxRatio] = [other, ratio];
   }
-  return near && `; did you mean "${near}"?`;
+  return nearest && `; did you mean "${nearest}"?`;
 }
 
 function lettersOf(text: string): string[] {
@@ -50,19 +50,22 @@ function lettersOf(text: string): string[] {
 
 /** Letters that two texts share in blocks, the longest first: Ratcliff and Obershelp, as difflib. */
 function common(first: readonly string[], second: readonly string[]): number {
-  let [start, other, most] = [0, 0, 0];
+  let [start, secondStart, longest] = [0, 0, 0];
   let lengths: readonly number[] = [];
-  for (const [at, letter] of first.entries()) {
-    const before = lengths;
-    lengths = second.map((own, place) => (own === letter ? (before[place - 1] ?? 0) + 1 : 0));
+  for (const [index, letter] of first.entries()) {
+    const previousLengths = lengths;
+    lengths = second.map((other, place) =>
+      other === letter ? (previousLengths[place - 1] ?? 0) + 1 : 0,
+    );
     for (const [place, length] of lengths.entries()) {
-      if (length > most) [start, other, most] = [at - length + 1, place - length + 1, length];
+      if (length > longest)
+        [start, secondStart, longest] = [index - length + 1, place - length + 1, length];
     }
   }
-  if (!most) return 0;
+  if (!longest) return 0;
   return (
-    most +
-    common(first.slice(0, start), second.slice(0, other)) +
-    common(first.slice(start + most), second.slice(other + most))
+    longest +
+    common(first.slice(0, start), second.slice(0, secondStart)) +
+    common(first.slice(start + longest), second.slice(secondStart + longest))
   );
 }

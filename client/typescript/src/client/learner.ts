@@ -50,12 +50,12 @@ export class Learner {
    * for it: the example itself if it has awaited its state and is refused now.
    */
   settle(name: string, example: Example, outcome: Outcome): void {
-    const former = this.#awaited.get(name);
+    const previous = this.#awaited.get(name);
     this.#awaited.delete(name);
     if (outcome === "awaits_state") this.#awaited.set(name, example);
-    const goesOn = former === example && ["awaits_state", "queued"].includes(outcome);
-    if (!former || goesOn) return;
-    const reason = former === example ? outcome : "replaced";
+    const goesOn = previous === example && ["awaits_state", "queued"].includes(outcome);
+    if (!previous || goesOn) return;
+    const reason = previous === example ? outcome : "replaced";
     this.diagnostics.drop([{ stream: name, reason }]);
   }
 
@@ -121,10 +121,10 @@ export class Learner {
     }
   }
 
-  async #hear(signed: Uint8Array<ArrayBuffer>): Promise<void> {
+  async #hear(stateBytes: Uint8Array<ArrayBuffer>): Promise<void> {
     const { bundle } = this.reporter;
     try {
-      const states = await openModels(signed, signerOf(bundle));
+      const states = await openModels(stateBytes, signerOf(bundle));
       const wrong = [...states].flatMap(([name, state]) => this.#wrong(name, state) ?? []);
       if (wrong.length) {
         throw new ModelsRefused(
@@ -141,13 +141,13 @@ export class Learner {
 
   /** Takes a state, or says what is wrong with it. */
   #wrong(name: string, state: ModelState): string | null {
-    const former = this.#states.get(name);
+    const previous = this.#states.get(name);
     const model = this.reporter.bundle.metrics.get(name)?.model;
     const [columns, weights] = [state.centre.length, state.weights.length];
-    if (former && state.number < former.number) {
-      return `"${name}" is of round ${state.number}, older than ${former.number}`;
+    if (previous && state.number < previous.number) {
+      return `"${name}" is of round ${state.number}, older than ${previous.number}`;
     }
-    if (former?.number === state.number && JSON.stringify(state) !== JSON.stringify(former)) {
+    if (previous?.number === state.number && JSON.stringify(state) !== JSON.stringify(previous)) {
       return `"${name}" has two different states of round ${state.number}; a server may be tracking devices`;
     }
     if (model && (columns !== model.columns || weights !== model.weights)) {

@@ -38,9 +38,9 @@ const ROUNDING = 1e-9; // of sums of costs, in nats
 const FIELDS = ["epochs", "losses", "responses", "days", "crowds", "filled"] as const;
 
 /** The accounts that a document told. @throws TypeError it is none. */
-export function loadAccounts(thing: unknown): Accounts {
+export function loadAccounts(value: unknown): Accounts {
   return Object.fromEntries(
-    Object.entries(table(thing)).map(([name, entry]) => [name, load(entry)]),
+    Object.entries(table(value)).map(([name, entry]) => [name, load(entry)]),
   );
 }
 
@@ -50,8 +50,8 @@ export function charged(accounts: Accounts, charge: Charge, caps: Caps): Account
   const account = accountOf(accounts, metric);
   const { limits } = metric;
   if (charge.filler) {
-    const reported = epoch <= account.floor || account.filled[epoch] || account.epochs[epoch];
-    return reported ? "already_reported" : entered(accounts, charge, caps);
+    const isReported = epoch <= account.floor || account.filled[epoch] || account.epochs[epoch];
+    return isReported ? "already_reported" : entered(accounts, charge, caps);
   }
   if (account.filled[epoch] || reportedOf(account, metric, epoch) >= limits.reportsPerEpoch) {
     return "already_reported";
@@ -69,9 +69,13 @@ export function charged(accounts: Accounts, charge: Charge, caps: Caps): Account
  * it; Infinity if that is no longer known.
  */
 export function reportedOf(account: Account, { period }: Metric, epoch: number): number {
-  const [first, after] = period?.days(epoch) ?? [epoch, epoch + 1];
+  const [first, end] = period?.days(epoch) ?? [epoch, epoch + 1];
   if (account.floor >= first) return Infinity;
-  return sumOf(Object.values(filtered(account.epochs, (own) => own >= first && own < after)));
+  return sumOf(
+    Object.values(
+      filtered(account.epochs, (epochNumber) => epochNumber >= first && epochNumber < end),
+    ),
+  );
 }
 
 /** The accounts with one report entered, whatever the limits say. */
@@ -79,17 +83,17 @@ export function entered(accounts: Accounts, charge: Charge, caps: Caps): Account
   const { metric, stream, epoch, tag } = charge;
   const account = accountOf(accounts, metric);
   if (charge.filler) {
-    const own = {
+    const entry = {
       epochs: raised(account.epochs, epoch, 0),
       filled: { ...account.filled, [epoch]: 1 },
     };
-    return { ...accounts, [metric.name]: bounded({ ...account, ...own }) };
+    return { ...accounts, [metric.name]: withBoundedEpochs({ ...account, ...entry }) };
   }
   const cost = costOf(account, stream, tag);
   const day = lastDay(epoch, metric.epoch);
   const response = `${stream.tier}:${tag}`;
   const crowd = caps.crowds?.costs.get(metric.name);
-  const after: Account = {
+  const updated: Account = {
     ...account,
     spent: account.spent + cost,
     central: account.central + centralCost(account, metric, epoch, cost),
@@ -99,7 +103,7 @@ export function entered(accounts: Accounts, charge: Charge, caps: Caps): Account
     days: recent(raised(account.days, day, cost)),
     crowds: crowd ? recent(raised(account.crowds, day, crowd)) : account.crowds,
   };
-  return { ...accounts, [metric.name]: bounded(after) };
+  return { ...accounts, [metric.name]: withBoundedEpochs(updated) };
 }
 
 /** What crowds have said after a day, those to come among it, as the sum of mu squared. */
@@ -107,8 +111,8 @@ export function crowdsSince(accounts: Accounts, day: number): number {
   return sumOf(Object.values(accounts).map((account) => sumAfter(account.crowds, day)));
 }
 
-function load(thing: unknown): Account {
-  const entry = table(thing);
+function load(value: unknown): Account {
+  const entry = table(value);
   const account: Table = { ...entry, filled: entry["filled"] ?? {} }; // versions of before wrote none
   const numbers = (field: string) => {
     const own: Table = table(account[field]);
@@ -126,18 +130,18 @@ function load(thing: unknown): Account {
   };
 }
 
-function nats(thing: unknown): number {
-  const amount = number(thing);
+function nats(value: unknown): number {
+  const amount = number(value);
   if (amount < 0) throw new TypeError("a sum is below 0");
   return amount;
 }
 
 function costOf(account: Account, { tier, randomizer }: Stream, tag: string): number {
   if (!tag) return randomizer.privacyLoss;
-  const before = account.responses[`${tier}:${tag}`] ?? 0;
+  const responseLoss = account.responses[`${tier}:${tag}`] ?? 0;
   const epsilonAfter = (reports: number) =>
     Math.min(reports * randomizer.privacyLoss, randomizer.permanentLoss);
-  return epsilonAfter(before + 1) - epsilonAfter(before);
+  return epsilonAfter(responseLoss + 1) - epsilonAfter(responseLoss);
 }
 
 /**
@@ -150,11 +154,11 @@ function costOf(account: Account, { tier, randomizer }: Stream, tag: string): nu
 function centralCost(account: Account, metric: Metric, charged: number, cost: number): number {
   const { central, epoch: length } = metric;
   if (!central) return cost;
-  const { epsilon: most, days } = central;
+  const { epsilon: limit, days } = central;
   const span = (epoch: number) => Math.floor(lastDay(epoch, length) / (days ?? 1));
-  const own = days ? filtered(account.losses, (epoch) => span(epoch) === span(charged)) : {};
-  const before = days === Infinity ? account.spent : sumOf(Object.values(own));
-  return Math.min(most, before + cost) - Math.min(most, before);
+  const spanLosses = days ? filtered(account.losses, (epoch) => span(epoch) === span(charged)) : {};
+  const spentBefore = days === Infinity ? account.spent : sumOf(Object.values(spanLosses));
+  return Math.min(limit, spentBefore + cost) - Math.min(limit, spentBefore);
 }
 
 /**
@@ -180,26 +184,26 @@ function isWithinCaps(
 }
 
 /** The account, of which epochs of long ago count as reported once there are too many. */
-export function bounded(account: Account): Account {
+export function withBoundedEpochs(account: Account): Account {
   const epochs = Object.keys(account.epochs).map(Number);
-  const over = epochs.length - EPOCHS;
-  if (over <= 0) return account;
-  const oldest = epochs.sort((first, second) => first - second)[over - 1];
+  const excess = epochs.length - EPOCHS;
+  if (excess <= 0) return account;
+  const oldest = epochs.sort((first, second) => first - second)[excess - 1];
   return oldest === undefined ? account : closed(account, oldest);
 }
 
 /** The days, of which the oldest go together once there are too many. */
 function recent(days: Numbers): Numbers {
-  const [oldest, after, ...more] = Object.keys(days).sort(
+  const [oldest, secondOldest, ...extra] = Object.keys(days).sort(
     (first, second) => Number(first) - Number(second),
   );
-  if (oldest === undefined || after === undefined || more.length + 2 <= DAYS) return days;
-  const { [oldest]: gone = 0, ...rest } = days;
-  return recent(raised(rest, after, gone));
+  if (oldest === undefined || secondOldest === undefined || extra.length + 2 <= DAYS) return days;
+  const { [oldest]: oldestAmount = 0, ...rest } = days;
+  return recent(raised(rest, secondOldest, oldestAmount));
 }
 
 function sumAfter(numbers: Numbers, day: number): number {
-  return sumOf(Object.values(filtered(numbers, (own) => own > day)));
+  return sumOf(Object.values(filtered(numbers, (number) => number > day)));
 }
 
 function sumOf(numbers: readonly number[]): number {

@@ -6,7 +6,7 @@ import { isOfVectors, type Metric } from "../catalog/metric.js";
 import { general } from "../catalog/general.js";
 import { listed, number, own, table, text } from "../catalog/json.js";
 import { partsOf } from "../catalog/parts.js";
-import { counted, type Device } from "./device.js";
+import { withCounts, type Device } from "./device.js";
 import type { Outcome } from "./outcome.js";
 import type { Reporter } from "./reporter.js";
 import type { State } from "./state.js";
@@ -46,7 +46,7 @@ export class Local {
   async keep(state: State): Promise<Device> {
     const names = this.#counted;
     const device = await state.change((device) =>
-      names.length ? { ...device, counts: bounded(counted(device.counts, names)) } : device,
+      names.length ? { ...device, counts: mostFrequent(withCounts(device.counts, names)) } : device,
     );
     this.#counted = this.#counted.slice(names.length);
     return device;
@@ -58,11 +58,14 @@ export function ownCountsOf(counts: Device["counts"]) {
   const others: [string, number][] = [];
   const metrics = new Map<string, [string, number][]>();
   for (const [name, times] of Object.entries(counts)) {
-    const at = name.indexOf(MARK);
-    if (at < 0) others.push([name, times]);
+    const position = name.indexOf(MARK);
+    if (position < 0) others.push([name, times]);
     else {
-      const metric = name.slice(0, at);
-      metrics.set(metric, [...(metrics.get(metric) ?? []), [name.slice(at + MARK.length), times]]);
+      const metric = name.slice(0, position);
+      metrics.set(metric, [
+        ...(metrics.get(metric) ?? []),
+        [name.slice(position + MARK.length), times],
+      ]);
     }
   }
   const ownCounts = [...metrics].map(
@@ -72,7 +75,7 @@ export function ownCountsOf(counts: Device["counts"]) {
 }
 
 /** Of too many values the most frequent. */
-function bounded(counts: Device["counts"]): Device["counts"] {
+function mostFrequent(counts: Device["counts"]): Device["counts"] {
   const entries = Object.entries(counts);
   const values = entries.filter(([name]) => name.includes(MARK));
   if (values.length <= MOST) return counts;
@@ -89,14 +92,14 @@ function labelOf(entry: Metric["entry"], code: unknown): string {
     return typeof code === "number" ? sliceOf(entry, code) : String(code);
   const values = listed(entry["values"]).map(text);
   if (typeof code === "bigint") {
-    return values.filter((_, at) => (code >> BigInt(at)) & 1n).join(", ") || "none";
+    return values.filter((_, index) => (code >> BigInt(index)) & 1n).join(", ") || "none";
   }
   if (entry["mechanism"] !== "pairs") return values[Number(code)] ?? "";
-  let rest = Number(code);
-  const parts = [...partsOf(values)].reverse().map(([part, own]) => {
-    const place = rest % own.length;
-    rest = (rest - place) / own.length;
-    return `${part}=${own[place] ?? ""}`;
+  let remainder = Number(code);
+  const parts = [...partsOf(values)].reverse().map(([part, options]) => {
+    const place = remainder % options.length;
+    remainder = (remainder - place) / options.length;
+    return `${part}=${options[place] ?? ""}`;
   });
   return parts.reverse().join(", ");
 }
@@ -106,7 +109,7 @@ function sliceOf(entry: Metric["entry"], code: number): string {
   const parameters = table(entry["parameters"]);
   const [low, high] = [number(parameters["low"]), number(parameters["high"])];
   const slices = number(own(parameters, "buckets") ?? SLICES);
-  const edge = (at: number) => low + ((high - low) * at) / slices;
+  const edge = (index: number) => low + ((high - low) * index) / slices;
   let place = slices - 1;
   while (place > 0 && edge(place) > code) place -= 1;
   return `${general(edge(place), LABEL_DIGITS)} to ${general(edge(place + 1), LABEL_DIGITS)}`;

@@ -4,7 +4,7 @@ import { sha256 } from "@noble/hashes/sha2.js";
 
 import type { BitSource } from "../mechanisms/bits.js";
 import { KeyedBits } from "../mechanisms/keyed.js";
-import { joined } from "../mechanisms/packing.js";
+import { concatenated } from "../mechanisms/packing.js";
 import type { Memo } from "../mechanisms/randomizer.js";
 
 const TEXT = new TextEncoder();
@@ -34,8 +34,8 @@ export class DeviceMemo implements Memo {
 
   #key(use: string, purpose: Uint8Array): Uint8Array {
     // The purpose is hashed so that parts of any content cannot run into each other.
-    const before = TEXT.encode(`hubbub/1|${use}|${this.stream}|`);
-    return hmac(sha256, this.secret, joined(before, sha256(purpose)));
+    const prefix = TEXT.encode(`hubbub/1|${use}|${this.stream}|`);
+    return hmac(sha256, this.secret, concatenated(prefix, sha256(purpose)));
   }
 }
 

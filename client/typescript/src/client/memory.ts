@@ -11,7 +11,7 @@ export interface Held {
 }
 
 /** Rows of nobody. */
-export function nothing(): Held {
+export function emptyRows(): Held {
   return { device: undefined, waiting: [], past: [], last: 0 };
 }
 
@@ -50,7 +50,7 @@ export function rowsOf(contents: Held): Rows {
 
 /** Keeps everything in memory. */
 export class MemoryStorage implements Storage {
-  #contents = nothing();
+  #contents = emptyRows();
   #witness: string | null = null;
   readonly alone = turns();
 

@@ -24,24 +24,24 @@ const SHARED: Allowed = {
  *
  * @throws BadParameter one is not; the message says which, and never what it held.
  */
-export function checked<T>(options: T, needed: Allowed, more: Allowed = {}): T {
+export function checked<T>(options: T, required: Allowed, optional: Allowed = {}): T {
   const entries = new Map<string, unknown>(Object.entries(Object(options) as object));
-  const allowed = new Map(Object.entries({ ...SHARED, ...needed, ...more }));
-  for (const name of new Set([...Object.keys(needed), ...entries.keys()])) {
-    const [own, types] = [entries.get(name), allowed.get(name)];
-    const type = own === null ? "null" : typeof own;
+  const allowed = new Map(Object.entries({ ...SHARED, ...required, ...optional }));
+  for (const name of new Set([...Object.keys(required), ...entries.keys()])) {
+    const [value, types] = [entries.get(name), allowed.get(name)];
+    const type = value === null ? "null" : typeof value;
     if (!types) {
       const names = [...allowed.keys()].sort();
       const remedy = `there are ${names.join(", ")}${meant(names, name)}`;
       throw new BadParameter(`open() has no option ${name}; ${remedy}`);
     }
-    if (!types.includes(type) && (own !== undefined || name in needed)) {
+    if (!types.includes(type) && (value !== undefined || name in required)) {
       throw new BadParameter(`open(): ${name} is ${type}; give ${types}`);
     }
   }
   const bundle = entries.get("bundle");
   if (typeof bundle === "object" && !(bundle instanceof URL || bundle instanceof Uint8Array)) {
-    throw new BadParameter(`open(): bundle is an object; give ${needed["bundle"]}`);
+    throw new BadParameter(`open(): bundle is an object; give ${required["bundle"]}`);
   }
   return options;
 }

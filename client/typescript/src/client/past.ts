@@ -13,7 +13,7 @@ import type { Outcome } from "./outcome.js";
 import type { Reporter } from "./reporter.js";
 
 // By client: what was counted and is not kept yet, oldest first; and how much of it is being kept.
-const noted = new WeakMap<Reporter, { events: Noted[]; keeping: number }>();
+const notedEvents = new WeakMap<Reporter, { events: Noted[]; keeping: number }>();
 const MOST_HELD = 10_000;
 const NONE: Events = { generation: -1, counts: [] };
 
@@ -49,28 +49,28 @@ export function note(
   // PRIVACY: nothing is remembered that is not going to be asked.
   const outcome = reporter.say(metric, 0, "", null);
   if (outcome !== "awaits_state") return outcome;
-  const own = noted.get(reporter) ?? { events: [], keeping: 0 };
-  if (own.events.length >= MOST_HELD) return "overflowed";
+  const buffer = notedEvents.get(reporter) ?? { events: [], keeping: 0 };
+  if (buffer.events.length >= MOST_HELD) return "overflowed";
   const epoch = epochAt(reporter.now(), metric.epoch);
   const { generation } = reporter.device.consent;
-  own.events.push({ generation, metric: metric.name, epoch, event });
-  noted.set(reporter, own);
+  buffer.events.push({ generation, metric: metric.name, epoch, event });
+  notedEvents.set(reporter, buffer);
   return "noted";
 }
 
 /** What moves noted events into the device's document, and forgets those that are of no more use. */
 export function keeping(reporter: Reporter): ((device: Device) => Device) | null {
   if (![...reporter.bundle.metrics.values()].some(({ past }) => past)) return null;
-  const own = noted.get(reporter) ?? { events: [], keeping: 0 };
-  own.keeping = own.events.length;
-  const fresh = own.events.slice();
+  const buffer = notedEvents.get(reporter) ?? { events: [], keeping: 0 };
+  buffer.keeping = buffer.events.length;
+  const fresh = buffer.events.slice();
   return (device) => {
     const { generation } = device.consent;
-    const before = eventsOf(device);
-    let { counts } = before;
+    const stored = eventsOf(device);
+    let { counts } = stored;
     for (const event of fresh) if (event.generation === generation) counts = added(counts, event);
     counts = counts.filter(([name, epoch]) => isUseful(reporter, device, name, epoch));
-    const isSame = !fresh.length && counts.length === before.counts.length;
+    const isSame = !fresh.length && counts.length === stored.counts.length;
     return isSame ? device : { ...device, events: { generation, counts } };
   };
 }
@@ -78,8 +78,8 @@ export function keeping(reporter: Reporter): ((device: Device) => Device) | null
 /** Reports what follows from remembered events, once those that were noted are among them. */
 export function reportPast(reporter: Reporter): void {
   const { device } = reporter;
-  const own = noted.get(reporter);
-  own?.events.splice(0, own.keeping);
+  const buffer = notedEvents.get(reporter);
+  buffer?.events.splice(0, buffer.keeping);
   const epochs = new Map<string, [Metric, number, Record<string, number>]>();
   for (const [name, epoch, event, times] of eventsOf(device).counts) {
     const metric = reporter.bundle.metrics.get(name);
@@ -88,15 +88,18 @@ export function reportPast(reporter: Reporter): void {
     epochs.set(`${epoch} ${name}`, [metric, epoch, { ...events, [event]: times }]);
   }
   const inOrder = [...epochs.values()].sort(
-    ([first, own], [second, other]) => own - other || (first.name < second.name ? -1 : 1),
+    ([first, firstEpoch], [second, secondEpoch]) =>
+      firstEpoch - secondEpoch || (first.name < second.name ? -1 : 1),
   );
   for (const [metric, epoch, events] of inOrder) {
     const { past } = metric;
     if (!past || (past.counts && epoch >= epochAt(reporter.now(), metric.epoch))) continue;
     const [first = ""] = Object.keys(events);
     const account = accountOf(opened(reporter.device, metric), metric);
-    const reported = Object.entries(account.epochs).filter(([, reports]) => reports);
-    const others = reported.map(([other]) => Number(other)).filter((other) => other !== epoch);
+    const reportedEpochs = Object.entries(account.epochs).filter(([, reports]) => reports);
+    const others = reportedEpochs
+      .map(([other]) => Number(other))
+      .filter((other) => other !== epoch);
     const { breakdown, experiment } = metric;
     const armCell = experiment && breakdown?.cell(publicArm(reporter, experiment));
     const cell = past.counts ? (armCell ?? "") : first;
@@ -114,14 +117,14 @@ function added(counts: Events["counts"], { metric, epoch, event }: Noted): Event
   const isIt = (own: Events["counts"][number]) =>
     own[0] === metric && own[1] === epoch && own[2] === event;
   const times = counts.find(isIt)?.[3] ?? 0;
-  return [...counts.filter((own) => !isIt(own)), [metric, epoch, event, times + 1]];
+  return [...counts.filter((count) => !isIt(count)), [metric, epoch, event, times + 1]];
 }
 
 /** Whether a report may still follow: the metric is asked, the epoch neither late nor reported. */
 function isUseful(reporter: Reporter, device: Device, name: string, epoch: number): boolean {
   const metric = reporter.bundle.metrics.get(name);
   if (!metric?.past) return false;
-  const late = epochStart(epoch + 1, metric.epoch) + graceSeconds(metric.epoch);
+  const deadline = epochStart(epoch + 1, metric.epoch) + graceSeconds(metric.epoch);
   const account = accountOf(opened(device, metric), metric);
-  return reporter.now() < late && epoch > account.floor && !account.epochs[epoch];
+  return reporter.now() < deadline && epoch > account.floor && !account.epochs[epoch];
 }

@@ -12,8 +12,8 @@ export function preferring(
   preference: number | null,
   maxLocal: number | null = preference,
 ): (device: Device) => Device {
-  for (const most of [preference, maxLocal]) {
-    if (most !== null && !(Number.isFinite(most) && most >= 0)) {
+  for (const epsilon of [preference, maxLocal]) {
+    if (epsilon !== null && !(Number.isFinite(epsilon) && epsilon >= 0)) {
       throw new BadParameter("prefer(): give 0 or more, in nats, or null for any");
     }
   }

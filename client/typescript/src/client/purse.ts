@@ -75,23 +75,27 @@ export class Purse {
    *
    * Of the state's own step: nothing is awaited.
    */
-  give(device: Device, reports: readonly StoredReport[], most: number): [Device, StoredReport[]] {
+  give(
+    device: Device,
+    reports: readonly StoredReport[],
+    maxReports: number,
+  ): [Device, StoredReport[]] {
     const wallet = this.#open(device.wallet ?? EMPTY);
     const free: Record<string, readonly Token[]> = { ...wallet.free };
-    const going: StoredReport[] = [];
+    const ready: StoredReport[] = [];
     for (const report of reports) {
-      if (going.length === most) break;
+      if (ready.length === maxReports) break;
       const kind = this.#kindOf(periodOf(report.stream, report.epoch));
-      const own = this.#isOurs(report.token) ? report.token : null;
-      const [token, ...rest] = own ? [own] : (free[kind] ?? []);
+      const boundToken = this.#isOurs(report.token) ? report.token : null;
+      const [token, ...remaining] = boundToken ? [boundToken] : (free[kind] ?? []);
       if (!token) {
         this.needs(report);
         continue;
       }
-      if (!own) free[kind] = rest;
-      going.push({ ...report, token });
+      if (!boundToken) free[kind] = remaining;
+      ready.push({ ...report, token });
     }
-    return [{ ...device, wallet: { ...wallet, free } }, going];
+    return [{ ...device, wallet: { ...wallet, free } }, ready];
   }
 
   /** A report as it travels, with its token. */
@@ -129,19 +133,19 @@ export class Purse {
     const due = this.#lengths
       .map((length): Due => [length, epochAt(now, length) + 1])
       .filter((due) => now >= this.#moment(secret, due));
-    const all = new Map([...due, ...this.#wanted()].map((stream) => [keyOf(stream), stream]));
-    let came = false;
-    let failed = false;
+    const requests = new Map([...due, ...this.#wanted()].map((stream) => [keyOf(stream), stream]));
+    let hasNew = false;
+    let hasFailed = false;
     // What is wrong with those of a day is nothing to those of an hour.
-    for (const [key, wanted] of all) {
-      if (this.#answered.has(key) || now >= closingTime(wanted)) continue;
-      if (await this.#isFetched(wanted, until)) came = true;
-      else failed = true;
+    for (const [key, request] of requests) {
+      if (this.#answered.has(key) || now >= closingTime(request)) continue;
+      if (await this.#isFetched(request, until)) hasNew = true;
+      else hasFailed = true;
       if (this.reason === UNREACHABLE) break;
     }
-    this.#failures = failed ? this.#failures + 1 : 0;
-    if (failed) this.#notBefore = now + Math.min(soon(this.#failures), APART_SECONDS);
-    return came;
+    this.#failures = hasFailed ? this.#failures + 1 : 0;
+    if (hasFailed) this.#notBefore = now + Math.min(soon(this.#failures), APART_SECONDS);
+    return hasNew;
   }
 
   get #lengths(): string[] {
@@ -170,8 +174,8 @@ export class Purse {
    */
   #moment(secret: string, [length, epoch]: Due): number {
     const step = pick(memoOf(secret, "tokens").coins(TEXT.encode(`${length}|${epoch}`)), STEPS);
-    const [before, after] = [epochStart(epoch - 1, length), epochStart(epoch, length)];
-    return before + ((after - before) * step) / STEPS;
+    const [previousStart, start] = [epochStart(epoch - 1, length), epochStart(epoch, length)];
+    return previousStart + ((start - previousStart) * step) / STEPS;
   }
 
   async #isFetched(due: Due, until: number): Promise<boolean> {
@@ -195,33 +199,33 @@ export class Purse {
     const { ristretto255_oprf: oprf } = await load("curve");
     const [length, epoch] = due;
     const { publicKey } = this.issuer;
-    const before = (await this.state.device()).wallet ?? EMPTY;
-    const drawn: Record<string, Wallet["pending"][string]> = {};
+    const stored = (await this.state.device()).wallet ?? EMPTY;
+    const newPending: Record<string, Wallet["pending"][string]> = {};
     const streams = this.#streams(length);
-    for (const [stream, most] of streams) {
+    for (const [stream, tokenCount] of streams) {
       const period = periodOf(stream, epoch);
-      if (before.pending[period] || before.free[this.#kindOf(period)]) continue;
-      const own: Blinded[] = [];
-      for (let number = 0; number < most; number += 1) {
+      if (stored.pending[period] || stored.free[this.#kindOf(period)]) continue;
+      const blindedTokens: Blinded[] = [];
+      for (let number = 0; number < tokenCount; number += 1) {
         await nextTask(); // some milliseconds each
         const nonce = crypto.getRandomValues(new Uint8Array(NONCE_BYTES));
-        own.push(blinded(oprf, nonce, publicKey, tokenInfo(stream, epoch)));
+        blindedTokens.push(blinded(oprf, nonce, publicKey, tokenInfo(stream, epoch)));
       }
-      drawn[period] = own.map((token) => [
+      newPending[period] = blindedTokens.map((token) => [
         toText(token.input),
         toText(token.blind),
         toText(token.element),
       ]);
     }
     // Kept before it is asked: after a kill the same is asked again, and answered again.
-    const { wallet, trust } = await this.state.change((own) => {
-      if (this.#isFormer(own)) return own;
-      const { pending, free } = this.#open(own.wallet ?? EMPTY);
-      const fresh = Object.entries(drawn).filter(([period]) => !free[this.#kindOf(period)]);
-      return { ...own, wallet: { pending: { ...Object.fromEntries(fresh), ...pending }, free } };
+    const { wallet, trust } = await this.state.change((device) => {
+      if (this.#isFormer(device)) return device;
+      const { pending, free } = this.#open(device.wallet ?? EMPTY);
+      const fresh = Object.entries(newPending).filter(([period]) => !free[this.#kindOf(period)]);
+      return { ...device, wallet: { pending: { ...Object.fromEntries(fresh), ...pending }, free } };
     });
-    const former = this.#isFormer({ trust });
-    const wanted = (former ? [] : streams).flatMap(([stream]) => {
+    const isFormer = this.#isFormer({ trust });
+    const requests = (isFormer ? [] : streams).flatMap(([stream]) => {
       const period = periodOf(stream, epoch);
       if (wallet?.free[this.#kindOf(period)]) return [];
       const inputs = wallet?.pending[period]?.map(([input, blind, element]): Blinded => {
@@ -231,15 +235,15 @@ export class Purse {
         ? [{ stream, epoch, inputs, elements: inputs.map((input) => input.element) }]
         : [];
     });
-    if (wanted.length) {
+    if (requests.length) {
       const seconds = Math.max(0, until - performance.now()) / 1000;
       const limit = after(Math.min(CALL_SECONDS, seconds));
-      const answer = await within(limit, this.ask(tokenRequest(wanted), limit), tooLate);
-      const issued = issuedIn(answer, wanted.length);
+      const answer = await within(limit, this.ask(tokenRequest(requests), limit), tooLate);
+      const results = issuedIn(answer, requests.length);
       const minted: Record<string, Token[]> = {};
-      let wrong: BadParameter | null = null;
-      for (const [at, { stream, inputs }] of wanted.entries()) {
-        const result = issued[at];
+      let failure: BadParameter | null = null;
+      for (const [index, { stream, inputs }] of requests.entries()) {
+        const result = results[index];
         if (!result) {
           const none = "the issuer gives no tokens for";
           this.diagnostics.warnOnce("tokens_not_given", `${none} "${stream}": its reports wait`);
@@ -251,7 +255,7 @@ export class Purse {
         }
         await nextTask();
         // An issuer with another stream table gives fewer: the first of them.
-        const of = inputs.slice(0, result.evaluated.length);
+        const evaluatedInputs = inputs.slice(0, result.evaluated.length);
         const evaluation = [
           result.evaluated,
           result.proof,
@@ -259,24 +263,26 @@ export class Purse {
           tokenInfo(stream, epoch),
         ] as const;
         try {
-          const outputs = of.length ? outputsOf(oprf, of, ...evaluation) : [];
+          const outputs = evaluatedInputs.length
+            ? outputsOf(oprf, evaluatedInputs, ...evaluation)
+            : [];
           minted[periodOf(stream, epoch)] = outputs.map((output, place) => {
-            return [toText(of[place]?.input ?? output), toText(output), this.#key];
+            return [toText(evaluatedInputs[place]?.input ?? output), toText(output), this.#key];
           });
         } catch (error) {
           if (!(error instanceof BadParameter)) throw error;
-          wrong = error; // of this stream alone; the same is asked again
+          failure = error; // of this stream alone; the same is asked again
         }
       }
       // PRIVACY: nothing is left by which they were blinded.
-      await this.state.change((own) => {
-        const { pending, free } = own.wallet ?? EMPTY;
+      await this.state.change((device) => {
+        const { pending, free } = device.wallet ?? EMPTY;
         const fresh = Object.entries(minted)
           .filter(([period]) => pending[period])
           .map(([period, tokens]) => [this.#kindOf(period), tokens] as const);
         const unminted = Object.entries(pending).filter(([period]) => !minted[period]);
         return {
-          ...own,
+          ...device,
           wallet: {
             pending: Object.fromEntries(unminted),
             free: { ...free, ...Object.fromEntries(fresh) },
@@ -284,7 +290,7 @@ export class Purse {
         };
       });
       for (const period of Object.keys(minted)) this.#lacking.delete(period);
-      if (wrong) throw wrong;
+      if (failure) throw failure;
     }
     this.#answered.add(keyOf(due));
     for (const [period, lacking] of this.#lacking) {

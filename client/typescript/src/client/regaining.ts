@@ -5,7 +5,7 @@
 import { number, own, table, text } from "../catalog/json.js";
 import { closed, OPENED, type Account, type Accounts, type Numbers } from "./account.js";
 import { isOn, turned, type Consent } from "./consent.js";
-import { counted, loadConsent, type Device } from "./device.js";
+import { withCounts, loadConsent, type Device } from "./device.js";
 import { loadAccounts } from "./ledger.js";
 import { loadTrust } from "./trust.js";
 
@@ -20,7 +20,7 @@ export function heeded(device: Device, witness: string): Device {
   try {
     return withWhatIsKnown(device, witness);
   } catch {
-    return { ...device, counts: counted(device.counts, ["witness_damaged"]) };
+    return { ...device, counts: withCounts(device.counts, ["witness_damaged"]) };
   }
 }
 
@@ -35,16 +35,16 @@ function withWhatIsKnown(device: Device, witness: string): Device {
     ...device,
     state,
     commits: Math.max(commits, device.commits),
-    consent: isNew ? consent : agreed(device.consent, consent, state === device.state),
-    accounts: merged(device.accounts, loadAccounts(document["accounts"])),
+    consent: isNew ? consent : mergeConsent(device.consent, consent, state === device.state),
+    accounts: mergeAccounts(device.accounts, loadAccounts(document["accounts"])),
     // Of one history the witness is the later: it has seen newer bundles, and more of their log.
     trust: state === device.state ? (trust ?? device.trust) : (device.trust ?? trust),
-    counts: counted(device.counts, ["state_lost"]),
+    counts: withCounts(device.counts, ["state_lost"]),
   };
 }
 
 /** Accounts that allow no more than either's, with the responses of the first. */
-function merged(first: Accounts, second: Accounts): Accounts {
+function mergeAccounts(first: Accounts, second: Accounts): Accounts {
   const names = new Set([...Object.keys(first), ...Object.keys(second)]);
   return Object.fromEntries(
     [...names].map((name) => [
@@ -72,8 +72,8 @@ function stricter(first: Account, second: Account): Account {
 }
 
 function larger(first: Numbers, second: Numbers): Numbers {
-  const all = Object.keys({ ...first, ...second });
-  return Object.fromEntries(all.map((key) => [key, Math.max(first[key] ?? 0, second[key] ?? 0)]));
+  const names = Object.keys({ ...first, ...second });
+  return Object.fromEntries(names.map((key) => [key, Math.max(first[key] ?? 0, second[key] ?? 0)]));
 }
 
 /**
@@ -82,20 +82,20 @@ function larger(first: Numbers, second: Numbers): Numbers {
  * ordered: one is known to be the later, of one history: then the last word holds. Otherwise nobody
  * knows which was said last, and the more careful one does.
  */
-function agreed(earlier: Consent, later: Consent, ordered: boolean): Consent {
+function mergeConsent(earlier: Consent, later: Consent, ordered: boolean): Consent {
   const generation = Math.max(earlier.generation, later.generation);
   const since = Math.max(earlier.since, later.since);
   if (ordered) return { ...later, generation, since };
-  const on = isOn(earlier.generation) && isOn(later.generation);
+  const isEnabled = isOn(earlier.generation) && isOn(later.generation);
   return {
-    generation: turned(generation, on),
-    preference: least(earlier.preference, later.preference),
-    maxLocal: least(earlier.maxLocal, later.maxLocal),
+    generation: turned(generation, isEnabled),
+    preference: smallerLimit(earlier.preference, later.preference),
+    maxLocal: smallerLimit(earlier.maxLocal, later.maxLocal),
     since,
   };
 }
 
-function least(first: number | null, second: number | null): number | null {
+function smallerLimit(first: number | null, second: number | null): number | null {
   const smaller = Math.min(first ?? Infinity, second ?? Infinity);
   return smaller === Infinity ? null : smaller;
 }

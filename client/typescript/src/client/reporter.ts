@@ -8,7 +8,7 @@ import { UnknownMetric } from "../errors.js";
 import { load } from "../loading.js";
 import type { BitSource } from "../mechanisms/bits.js";
 import { exact } from "../mechanisms/fraction.js";
-import { joined, packed } from "../mechanisms/packing.js";
+import { concatenated, packed } from "../mechanisms/packing.js";
 import { purpose } from "../mechanisms/permanent.js";
 import { atMost } from "../mechanisms/probability.js";
 import type { Bytes } from "../mechanisms/packing.js";
@@ -180,13 +180,13 @@ export class Reporter {
   }
 
   /** Stops or goes on. */
-  switch(on: boolean): void {
-    this.#off = !on;
+  switch(isEnabled: boolean): void {
+    this.#off = !isEnabled;
   }
 
   /** Lets go of what was drawn and not entered; says of which streams. */
   forget(): string[] {
-    const streams = this.#drawn.map(({ named }) => named);
+    const streams = this.#drawn.map(({ named: streamName }) => streamName);
     this.#drawn = [];
     this.local?.forget();
     return streams;
@@ -204,9 +204,9 @@ export class Reporter {
       metric.breakdown?.cell({ ...this.publicValues, ...this.#armOf(metric) }) ?? "";
     if (metric.past && this.#more) return this.#more.note(this, metric, value, cell);
     const code = metric.code(value);
-    const spoken = metric.finder?.spoken(value);
-    if (this.local) return this.local.count(metric, spoken ?? code);
-    return this.say(metric, code, cell(), undefined, spoken);
+    const text = metric.finder?.spoken(value);
+    if (this.local) return this.local.count(metric, text ?? code);
+    return this.say(metric, code, cell(), undefined, text);
   }
 
   /**
@@ -251,7 +251,7 @@ export class Reporter {
     code: Coded | Example,
     cell: string,
     past?: number | null,
-    spoken?: string,
+    text?: string,
   ): Outcome {
     if (this.#off || !isOn(this.#device.consent.generation)) return "disabled";
     const stream = streamWithin(metric, ...this.allowed);
@@ -259,7 +259,7 @@ export class Reporter {
     const epoch = past ?? epochAt(this.now(), metric.epoch);
     return (
       this.#obstacle(metric, epoch, past ?? undefined) ??
-      this.#draw(metric, stream, cell, epoch, past === null ? null : code, spoken)
+      this.#draw(metric, stream, cell, epoch, past === null ? null : code, text)
     );
   }
 
@@ -288,47 +288,55 @@ export class Reporter {
     cell: string,
     epoch: number,
     code: Coded | Example | null,
-    spoken?: string,
+    text?: string,
   ): Outcome {
     const { secret } = this.#device;
     const { period, finder, model } = metric;
     const memo = this.#more?.memoOf(secret, listedStream.name);
-    const own = this.#more?.memoOf(secret, metric.name);
-    if (own && period?.isOwn(epoch, own) === false) return "not_its_day";
-    const round = own && model ? model.round(epoch, own) : null;
+    const deviceMemo = this.#more?.memoOf(secret, metric.name);
+    if (deviceMemo && period?.isOwn(epoch, deviceMemo) === false) return "not_its_day";
+    const round = deviceMemo && model ? model.round(epoch, deviceMemo) : null;
     if (model && round === null) return "not_its_round";
     const chance = samplingOf(metric, epoch, this.notice);
     if (!chance) return "stopped";
     if (chance < 1) {
       // A coin of the device's own, whatever the value, and the same whatever the chance.
       const epochBytes = packed(BigInt(epoch), EPOCH_BYTES).reverse();
-      const coins = memo?.coins(joined(purpose("sampling"), epochBytes));
+      const coins = memo?.coins(concatenated(purpose("sampling"), epochBytes));
       if (!coins?.chance(atMost(exact(chance)))) return "not_sampled";
     }
-    const finds = own && finder?.looks(period?.days(epoch)[0] ?? epoch, own) ? finder : null;
-    const [stream, content] = finds ? [finds.stream, spoken ?? ""] : [listedStream, code];
+    const finds =
+      deviceMemo && finder?.looks(period?.days(epoch)[0] ?? epoch, deviceMemo) ? finder : null;
+    const [stream, content] = finds ? [finds.stream, text ?? ""] : [listedStream, code];
     const { randomizer } = stream;
-    let tell: Tell | null = (coins) => randomizer.randomize(content as Coded, coins, memo);
-    if (round !== null) tell = this.learner?.teller(metric, round, code as Example) ?? null;
-    if (code === null) tell = null;
-    const key = memo && tell && randomizer.permanentKey?.(content as Coded, memo);
+    let randomize: Tell | null = (coins) => randomizer.randomize(content as Coded, coins, memo);
+    if (round !== null) randomize = this.learner?.teller(metric, round, code as Example) ?? null;
+    if (code === null) randomize = null;
+    const key = memo && randomize && randomizer.permanentKey?.(content as Coded, memo);
     const tag = (key && memo.tag(key)) ?? "";
-    const named = metric.name + cell + stream.name.slice(metric.name.length);
+    const streamName = metric.name + cell + stream.name.slice(metric.name.length);
     const charge = { metric, stream, epoch, tag, filler: false };
-    return this.#hold(charge, named, tell);
+    return this.#hold(charge, streamName, randomize);
   }
 
-  #hold(charge: Charge & { filler: boolean }, named: string, tell: Tell | null): Outcome {
+  #hold(charge: Charge & { filler: boolean }, streamName: string, randomize: Tell | null): Outcome {
     const { metric, epoch } = charge;
     // PRIVACY: the ledger is asked before any coin is drawn.
     const accounts = charged(opened(this.#device, metric), charge, this.bundle.caps);
     if (typeof accounts === "string") return accounts;
-    if (!tell) return "awaits_state";
+    if (!randomize) return "awaits_state";
     this.#device = { ...this.#device, accounts };
-    const late = epochStart(epoch + 1, metric.epoch) + graceSeconds(metric.epoch);
+    const deadline = epochStart(epoch + 1, metric.epoch) + graceSeconds(metric.epoch);
     const { generation } = this.#device.consent;
-    const payload = tell(this.coins);
-    this.#drawn.push({ ...charge, named, generation, payload, made: this.now(), late });
+    const payload = randomize(this.coins);
+    this.#drawn.push({
+      ...charge,
+      named: streamName,
+      generation,
+      payload,
+      made: this.now(),
+      late: deadline,
+    });
     return "queued";
   }
 

@@ -12,7 +12,7 @@ import { GivenUp, NotLoaded, tooLate, TryAgain } from "../errors.js";
 import { load } from "../loading.js";
 import { later, within } from "../within.js";
 import { SystemBits } from "../mechanisms/bits.js";
-import { joined, type Bytes } from "../mechanisms/packing.js";
+import { concatenated, type Bytes } from "../mechanisms/packing.js";
 import { seal, sealInfo } from "../transport/sealing.js";
 import { meaningOf, noticeIn, requestOf, type Answer } from "../transport/submission.js";
 import type { Diagnostics } from "./diagnostics.js";
@@ -76,26 +76,29 @@ export class Sender {
         return;
       }
       // Kept before anything that the device says can leave.
-      const ran = this.reporter.running();
-      if (ran) await this.reporter.stand(await this.state.change(ran));
+      const changeDevice = this.reporter.running();
+      if (changeDevice) await this.reporter.stand(await this.state.change(changeDevice));
       this.reporter.cover();
       const payloads = [...this.reporter.drawn];
       if (!payloads.length) return;
-      const drawn: Drawn[] = [];
+      const sealedPayloads: Drawn[] = [];
       const lost: Dropped[] = [];
-      for (const [at, payload] of payloads.entries()) {
+      for (const [index, payload] of payloads.entries()) {
         // Many are not even begun in the task that reported them: what a page does there is its own.
-        if (at % AT_ONCE === 0 && payloads.length > AT_ONCE) await nextTask();
-        const sealed = await this.#sealed(payload);
-        if (sealed) drawn.push(sealed);
+        if (index % AT_ONCE === 0 && payloads.length > AT_ONCE) await nextTask();
+        const sealedPayload = await this.#sealed(payload);
+        if (sealedPayload) sealedPayloads.push(sealedPayload);
         else lost.push({ stream: payload.named, reason: "no_key" });
       }
       // Who stops reporting in the meantime takes what was drawn along.
       if (this.reporter.isOff) return;
-      const { device, dropped } = await this.state.enter(drawn);
+      const { device, dropped } = await this.state.enter(sealedPayloads);
       await this.reporter.entered(payloads.length, device);
       this.diagnostics.drop(lost);
-      for (const stored of drawn.flatMap(({ report, beside }) => [report, ...beside])) {
+      for (const stored of sealedPayloads.flatMap(({ report, beside: dummies }) => [
+        report,
+        ...dummies,
+      ])) {
         this.purse?.needs(stored);
         if (!dropped.length) this.#unheard.set(keyOf(stored), stored);
       }
@@ -154,7 +157,7 @@ export class Sender {
       framed.push(request);
     }
     // Requests one after another are one request of all their reports.
-    if (framed.length) this.transport.last(joined(...framed));
+    if (framed.length) this.transport.last(concatenated(...framed));
   }
 
   /** Asks for the state of models, by a submission without a report, where examples wait for it. */
@@ -173,9 +176,9 @@ export class Sender {
   /** Asks for the tokens that are due; whether any came. @throws StateUnusable they cannot be kept. */
   async fetchTokens(until = Infinity): Promise<boolean> {
     if (!this.purse || this.#isOver(until) || !this.reporter.isOn) return false;
-    const came = await this.purse.fetch(this.reporter.device.secret, until);
+    const hasNew = await this.purse.fetch(this.reporter.device.secret, until);
     this.reason ||= this.purse.reason;
-    return came;
+    return hasNew;
   }
 
   /** How long until tokens are due, in seconds; Infinity where reports go without. */
@@ -194,9 +197,9 @@ export class Sender {
     this.#stopped = true;
     this.#call?.abort();
     this.#unheard.clear();
-    const nothing = () => Promise.resolve();
-    await this.#sends(nothing);
-    await this.#enters(nothing);
+    const doNothing = () => Promise.resolve();
+    await this.#sends(doNothing);
+    await this.#enters(doNothing);
   }
 
   /** Lets go of what was drawn and is not entered, and says of what: nothing of it is being entered. */
@@ -209,8 +212,8 @@ export class Sender {
     this.#stopped = false;
   }
 
-  async #sealed(drawn: Payload): Promise<Drawn | null> {
-    const { metric, stream, named, epoch, payload, made, late } = drawn;
+  async #sealed(pending: Payload): Promise<Drawn | null> {
+    const { metric, stream, named, epoch, payload, made, late } = pending;
     const key = keyAt(this.bundle.keys, epochStart(epoch, metric.epoch));
     const half = halfOf(key, metric.kem);
     if (!key || !half) return null;
@@ -218,16 +221,25 @@ export class Sender {
       // A filler is as long as a report: who has no opening key cannot tell the one from the other.
       const plain = encoded.length ? encoded : new Uint8Array(own.randomizer.payloadBytes);
       const info = sealInfo(name, epoch, encoded.length ? "report" : "filler");
-      const sealed = await seal(plain, half, info, metric.kem);
-      return { stream: name, epoch, keyId: key.id, sealed, payload: copy, made, late, claimed: 0 };
+      const sealedBytes = await seal(plain, half, info, metric.kem);
+      return {
+        stream: name,
+        epoch,
+        keyId: key.id,
+        sealed: sealedBytes,
+        payload: copy,
+        made,
+        late,
+        claimed: 0,
+      };
     };
     const { cover, development } = this.bundle;
-    const others = cover && !development ? metric.streams.filter((own) => own !== stream) : [];
+    const others = cover && !development ? metric.streams.filter((other) => other !== stream) : [];
     return {
-      ...drawn,
+      ...pending,
       report: await entry(stream, named, payload),
       beside: await Promise.all([
-        ...others.map((own) => entry(own, own.name, NOTHING)),
+        ...others.map((other) => entry(other, other.name, NOTHING)),
         // A dummy is kept as a filler is: the device, too, knows no more which of them it was.
         ...(metric.dummies?.(new SystemBits()) ?? []).map((dummy) =>
           entry(stream, named, dummy, NOTHING),
@@ -244,7 +256,7 @@ export class Sender {
   async #submit(reports: readonly StoredReport[], until: number) {
     const fates = new Map<number, string | null>();
     const parts: (readonly StoredReport[])[] = reports.length ? [reports] : [];
-    let refused: string | undefined;
+    let reason: string | undefined;
     for (let part = parts.pop(); part; part = parts.pop()) {
       if (this.#stopped) return { fates, failure: new TryAgain("stopped") };
       try {
@@ -255,8 +267,8 @@ export class Sender {
         );
         await this.#hear(noticeIn(answer));
         const results = meaningOf(answer, part.length);
-        for (const [at, { id }] of part.entries()) fates.set(id ?? NaN, results[at] ?? SENT);
-        refused ??= results.find((result) => result !== null && isFree(result)) ?? undefined;
+        for (const [index, { id }] of part.entries()) fates.set(id ?? NaN, results[index] ?? SENT);
+        reason ??= results.find((result) => result !== null && isFree(result)) ?? undefined;
       } catch (error) {
         if (error instanceof TryAgain) return { fates, failure: error };
         if (!(error instanceof GivenUp)) throw error;
@@ -265,7 +277,7 @@ export class Sender {
         else fates.set(part[0]?.id ?? NaN, `rejected_${error.reason}`);
       }
     }
-    return { fates, failure: refused === undefined ? null : new TryAgain(refused) };
+    return { fates, failure: reason === undefined ? null : new TryAgain(reason) };
   }
 
   #isOver(until: number): boolean {
@@ -292,12 +304,12 @@ export class Sender {
   }
 
   /** Keeps what the operator lets everybody know; what cannot be kept is heard again. */
-  async #hear(signed: Bytes): Promise<void> {
-    const text = toText(signed);
+  async #hear(noticeBytes: Bytes): Promise<void> {
+    const text = toText(noticeBytes);
     if (!text || text === this.#lastNotice) return;
     try {
       const { hear } = await load("more");
-      if (await hear(this, signed)) this.#lastNotice = text;
+      if (await hear(this, noticeBytes)) this.#lastNotice = text;
     } catch (error) {
       if (!(error instanceof NotLoaded)) throw error;
       this.diagnostics.warnOnce("notice", `a notice is refused: ${error.message}`);

@@ -10,7 +10,7 @@ import type { Metric, Stream } from "../catalog/metric.js";
 import { StateUnusable } from "../errors.js";
 import { load } from "../loading.js";
 import { isOn } from "./consent.js";
-import { counted, loadDevice, newDevice, witnessed, type Device } from "./device.js";
+import { withCounts, loadDevice, newDevice, witnessed, type Device } from "./device.js";
 import type { Diagnostics } from "./diagnostics.js";
 import { opened } from "./account.js";
 import { charged } from "./ledger.js";
@@ -88,16 +88,16 @@ export class State {
    * `Storage.alone`.
    */
   async change(
-    how: (device: Device) => Device,
+    changeDevice: (device: Device) => Device,
     { reason = DISABLED, insists = false } = {},
   ): Promise<Device> {
     const { device, result: dropped } = await this.step(
-      async (rows, own) => {
-        const after = how(own);
-        if (after === own) return [own, []];
-        const gone = after.consent.generation !== own.consent.generation;
-        const purged = gone ? await purge(rows, reason) : [];
-        return [{ ...after, counts: counted(after.counts, purged.map(reasonOf)) }, purged];
+      async (rows, device) => {
+        const changed = changeDevice(device);
+        if (changed === device) return [device, []];
+        const isRevoked = changed.consent.generation !== device.consent.generation;
+        const purged = isRevoked ? await purge(rows, reason) : [];
+        return [{ ...changed, counts: withCounts(changed.counts, purged.map(reasonOf)) }, purged];
       },
       { insists },
     );
@@ -113,11 +113,11 @@ export class State {
    */
   async enter(drawn: readonly Drawn[]): Promise<{ device: Device; dropped: Dropped[] }> {
     const { device, result: unsent } = await this.step(
-      async (rows, own) => {
-        let { accounts } = own;
+      async (rows, device) => {
+        let { accounts } = device;
         const dropped: Dropped[] = [];
         for (const drawing of drawn) {
-          const fate = this.#admit(drawing, { ...own, accounts });
+          const fate = this.#admit(drawing, { ...device, accounts });
           if (typeof fate === "string") {
             dropped.push({ stream: drawing.report.stream, reason: fate });
           } else {
@@ -126,7 +126,10 @@ export class State {
           }
         }
         dropped.push(...(await overflow(rows)));
-        return [{ ...own, accounts, counts: counted(own.counts, dropped.map(reasonOf)) }, dropped];
+        return [
+          { ...device, accounts, counts: withCounts(device.counts, dropped.map(reasonOf)) },
+          dropped,
+        ];
       },
       { strict: false },
     );
@@ -141,7 +144,7 @@ export class State {
    * PRIVACY: the witness knows what was spent on them before this returns.
    */
   async take(
-    most: number,
+    maxReports: number,
     maxBytes: number,
     isHeld: (report: StoredReport) => boolean,
     give?: Purse["give"],
@@ -151,19 +154,22 @@ export class State {
       // PRIVACY: reports that another operator's bundle asked for are sent by its pages alone.
       const isOurs = isOn(device.consent.generation) && isTrusted(device, this.operator);
       const waiting = isOurs ? await rows.waiting() : [];
-      const late = waiting.filter((report) => report.late <= now);
-      for (const report of late) await settle(rows, report, "expired");
+      const expired = waiting.filter((report) => report.late <= now);
+      for (const report of expired) await settle(rows, report, "expired");
       const free = waiting.filter(
         (report) => report.late > now && !isClaimed(report, now) && !isHeld(report),
       );
-      const mixed = fitting(shuffled(free), maxBytes);
-      const [own, reports] = give?.(device, mixed, most) ?? [device, mixed.slice(0, most)];
+      const candidates = fitting(shuffled(free), maxBytes);
+      const [updated, reports] = give?.(device, candidates, maxReports) ?? [
+        device,
+        candidates.slice(0, maxReports),
+      ];
       for (const report of reports) await rows.keep({ ...report, claimed: now + CLAIMED_SECONDS });
-      const dropped = givenUp(late, "expired");
-      if (!dropped.length) return [own, { reports, dropped }];
-      const counts = counted(own.counts, dropped.map(reasonOf));
+      const dropped = givenUp(expired, "expired");
+      if (!dropped.length) return [updated, { reports, dropped }];
+      const counts = withCounts(updated.counts, dropped.map(reasonOf));
       return [
-        { ...own, counts },
+        { ...updated, counts },
         { reports, dropped },
       ];
     });
@@ -188,7 +194,7 @@ export class State {
           if (fate !== SENT) dropped.push({ stream: report.stream, reason: fate });
         }
         if (!dropped.length) return [device, dropped];
-        return [{ ...device, counts: counted(device.counts, dropped.map(reasonOf)) }, dropped];
+        return [{ ...device, counts: withCounts(device.counts, dropped.map(reasonOf)) }, dropped];
       },
       { strict: false },
     );
@@ -197,16 +203,16 @@ export class State {
 
   /** The device, what waits to be sent, and what has met its fate. */
   async all(): Promise<{ device: Device; waiting: StoredReport[]; past: PastReport[] }> {
-    const { device, result } = await this.step(async (rows, own) => {
-      return [own, { waiting: await rows.waiting(), past: await rows.past() }];
+    const { device, result } = await this.step(async (rows, device) => {
+      return [device, { waiting: await rows.waiting(), past: await rows.past() }];
     });
     return { device, ...result };
   }
 
-  #admit(drawn: Drawn, device: Device) {
-    if (drawn.generation !== device.consent.generation) return DISABLED;
+  #admit(payload: Drawn, device: Device) {
+    if (payload.generation !== device.consent.generation) return DISABLED;
     if (!isTrusted(device, this.operator)) return OPERATOR_CHANGED;
-    return charged(opened(device, drawn.metric), drawn, this.caps);
+    return charged(opened(device, payload.metric), payload, this.caps);
   }
 
   /**
@@ -219,13 +225,13 @@ export class State {
   ): Promise<{ device: Device; result: T }> {
     return this.storage.alone(async () => {
       const witness = await this.storage.readWitness();
-      let done = await this.#changed(work, witness);
-      if (!done) {
+      let result = await this.#changed(work, witness);
+      if (!result) {
         this.#heeded = (await load("more")).heeded;
-        done = await this.#changed(work, witness);
+        result = await this.#changed(work, witness);
       }
-      if (!done) throw new StateUnusable("the state of this device cannot be read");
-      const current = witnessed(done.device);
+      if (!result) throw new StateUnusable("the state of this device cannot be read");
+      const current = witnessed(result.device);
       if (current !== witness) {
         try {
           await this.storage.writeWitness(current);
@@ -233,7 +239,7 @@ export class State {
           if (strict) throw error;
         }
       }
-      return done;
+      return result;
     }, insists);
   }
 
@@ -244,17 +250,17 @@ export class State {
   ): Promise<{ device: Device; result: T } | null> {
     return this.storage.transaction(async (rows) => {
       const document = await rows.device();
-      const stored = loaded(document);
-      let before = stored;
-      if (isAhead(witness, stored)) {
+      const storedDevice = loaded(document);
+      let currentDevice = storedDevice;
+      if (isAhead(witness, storedDevice)) {
         if (!this.#heeded) return null;
-        before = this.#heeded(stored, witness);
+        currentDevice = this.#heeded(storedDevice, witness);
       }
-      const [after, result] = await work(rows, before);
-      if (after === stored && document !== undefined && stored.commits) {
-        return { device: after, result };
+      const [changed, result] = await work(rows, currentDevice);
+      if (changed === storedDevice && document !== undefined && storedDevice.commits) {
+        return { device: changed, result };
       }
-      const device = { ...after, commits: after.commits + 1 };
+      const device = { ...changed, commits: changed.commits + 1 };
       await rows.keepDevice(device);
       return { device, result };
     });
@@ -316,8 +322,8 @@ async function overflow(rows: Rows): Promise<Dropped[]> {
   const waiting = await rows.waiting();
   let size = waiting.reduce((sum, report) => sum + report.sealed.length, 0);
   const dropped: Dropped[] = [];
-  for (const [at, report] of waiting.entries()) {
-    if (waiting.length - at <= MAX_REPORTS && size <= MAX_BYTES) break;
+  for (const [index, report] of waiting.entries()) {
+    if (waiting.length - index <= MAX_REPORTS && size <= MAX_BYTES) break;
     size -= report.sealed.length;
     await settle(rows, report, "outbox_full");
     dropped.push({ stream: report.stream, reason: "outbox_full" });
@@ -328,15 +334,15 @@ async function overflow(rows: Rows): Promise<Dropped[]> {
 /** As many of the first as fit one message; a long one goes alone. */
 function fitting(reports: StoredReport[], maxBytes: number): StoredReport[] {
   let size = 0;
-  const most = reports.findIndex((report) => (size += report.sealed.length) > maxBytes);
-  return most < 0 ? reports : reports.slice(0, Math.max(1, most));
+  const end = reports.findIndex((report) => (size += report.sealed.length) > maxBytes);
+  return end < 0 ? reports : reports.slice(0, Math.max(1, end));
 }
 
 /** The same in an order that says nothing: Fisher and Yates, by the system's coins. */
 export function shuffled<T>(things: readonly T[]): T[] {
   const order = crypto.getRandomValues(new Uint32Array(things.length));
   return things
-    .map((thing, at) => [order[at] ?? 0, thing] as const)
+    .map((value, index) => [order[index] ?? 0, value] as const)
     .sort(([first], [second]) => first - second)
-    .map(([, thing]) => thing);
+    .map(([, value]) => value);
 }

@@ -35,8 +35,8 @@ export function isTrusted({ trust }: { readonly trust: Trust | null }, operator:
 }
 
 /** The trust that a document told. @throws TypeError it is none. */
-export function loadTrust(thing: unknown): Trust {
-  const trust = table(thing);
+export function loadTrust(value: unknown): Trust {
+  const trust = table(value);
   const promises = Object.entries(table(trust["promises"])).map(([name, promise]) => {
     const record = table(promise);
     const figure = (field: string) => (record[field] === null ? null : number(record[field]));

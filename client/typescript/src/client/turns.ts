@@ -7,8 +7,8 @@ export type Turns = <T>(work: () => Promise<T>) => Promise<T>;
 export function turns(): Turns {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {
-    const own = last.then(work);
-    last = own.catch(() => undefined);
-    return own;
+    const turn = last.then(work);
+    last = turn.catch(() => undefined);
+    return turn;
   };
 }

@@ -100,20 +100,24 @@ export function view(
   const metrics = [...bundle.metrics.values()].map((metric): MetricView => {
     const account = accountOf(opened(device, metric), metric);
     const epoch = epochAt(now, metric.epoch);
-    const reported = reportedOf(account, metric, epoch);
+    const count = reportedOf(account, metric, epoch);
     const { reportsPerEpoch, lifetimeEpsilon } = metric.limits;
     const { central: promise } = metric;
     const sampling = samplingOf(metric, epoch, notice);
-    const own = streamWithin(metric, consent.preference ?? Infinity, consent.maxLocal ?? Infinity);
+    const stream = streamWithin(
+      metric,
+      consent.preference ?? Infinity,
+      consent.maxLocal ?? Infinity,
+    );
     return {
       name: metric.name,
       description: metric.description,
       // PRIVACY: a device tells one of both.
       epsilon: Math.max(
-        own?.randomizer.privacyLoss ?? 0,
-        (own && metric.finder?.stream.randomizer.privacyLoss) ?? 0,
+        stream?.randomizer.privacyLoss ?? 0,
+        (stream && metric.finder?.stream.randomizer.privacyLoss) ?? 0,
       ),
-      reports: reported === Infinity ? reportsPerEpoch : reported,
+      reports: count === Infinity ? reportsPerEpoch : count,
       reportsPerEpoch,
       public: metric.breakdown?.fields ?? [],
       spentInEpoch: inPeriod(metric, epoch).reduce(
@@ -148,6 +152,6 @@ export function view(
 /** The epoch, or the days of its period where it asks once in one. */
 function inPeriod({ period }: Metric, epoch: number): number[] {
   if (!period) return [epoch];
-  const [first, after] = period.days(epoch);
-  return Array.from({ length: after - first }, (_, at) => first + at);
+  const [first, end] = period.days(epoch);
+  return Array.from({ length: end - first }, (_, index) => first + index);
 }

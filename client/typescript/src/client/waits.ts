@@ -65,6 +65,6 @@ export function soon(failures: number, hint?: number): number {
 
 /** A random number from 0 to `longest`. */
 export function uniform(longest: number): number {
-  const [drawn = 0] = crypto.getRandomValues(new Uint32Array(1));
-  return (longest * drawn) / 2 ** 32;
+  const [random = 0] = crypto.getRandomValues(new Uint32Array(1));
+  return (longest * random) / 2 ** 32;
 }

@@ -20,19 +20,19 @@ const FRACTIONS = 60;
  */
 export function sum(numbers: ArrayLike<number>): number {
   const parts: number[] = [];
-  for (let at = 0; at < numbers.length; at += 1) {
-    let total = numbers[at] ?? 0;
-    let many = 0;
+  for (let index = 0; index < numbers.length; index += 1) {
+    let total = numbers[index] ?? 0;
+    let partCount = 0;
     // By index, and swapped by hand: a vector of a thousand numbers is added up a thousand times.
     for (let part = 0; part < parts.length; part += 1) {
       const other = parts[part] ?? 0;
       const high = total + other;
       const low =
         Math.abs(total) < Math.abs(other) ? total - (high - other) : other - (high - total);
-      if (low) parts[many++] = low;
+      if (low) parts[partCount++] = low;
       total = high;
     }
-    parts.length = many;
+    parts.length = partCount;
     parts.push(total);
   }
   let [high, low] = [parts.pop() ?? 0, 0];
@@ -54,8 +54,8 @@ export function sum(numbers: ArrayLike<number>): number {
 /** The sum of the products of two vectors' numbers, of as many. */
 export function product(first: ArrayLike<number>, second: ArrayLike<number>): number {
   const products = new Float64Array(first.length);
-  for (let at = 0; at < products.length; at += 1)
-    products[at] = (first[at] ?? 0) * (second[at] ?? 0);
+  for (let index = 0; index < products.length; index += 1)
+    products[index] = (first[index] ?? 0) * (second[index] ?? 0);
   return sum(products);
 }
 
@@ -65,22 +65,22 @@ export function length(numbers: readonly number[]): number {
 }
 
 /** exp(-x), for x in [0, 64]. */
-export function falling(x: number): number {
+export function expNeg(x: number): number {
   const part = Math.min(x, MOST) / 2 ** SQUARINGS;
   let quotient = 1;
   for (let term = TERMS; term > 0; term -= 1) quotient = 1 - (part * quotient) / term;
-  for (let again = 0; again < SQUARINGS; again += 1) quotient *= quotient;
+  for (let squaring = 0; squaring < SQUARINGS; squaring += 1) quotient *= quotient;
   return quotient;
 }
 
 /** Of a standard normal number, at z in [-11, 11]. */
 export function density(z: number): number {
-  return falling((z * z) / 2) / Math.sqrt(2 * Math.PI);
+  return expNeg((z * z) / 2) / Math.sqrt(2 * Math.PI);
 }
 
 /** The chance that a standard normal number is above z in [-11, 11]. */
-export function above(z: number): number {
-  if (z < 0) return 1 - above(-z);
+export function survivalFunction(z: number): number {
+  if (z < 0) return 1 - survivalFunction(-z);
   if (z < OUTER) {
     let [term, sum] = [z, z];
     for (let odd = 3; term > sum * 2 ** -60; odd += 2) {
@@ -90,7 +90,7 @@ export function above(z: number): number {
     return 0.5 - density(z) * sum;
   }
   let under = z;
-  for (let many = FRACTIONS; many > 0; many -= 1) under = z + many / under;
+  for (let term = FRACTIONS; term > 0; term -= 1) under = z + term / under;
   return density(z) / under;
 }
 
@@ -98,18 +98,18 @@ export function above(z: number): number {
 export function binomial(trials: number, yes: number, no: number): Float64Array {
   const middle = Math.min(Math.floor((trials + 1) * yes), trials);
   const chances = new Float64Array(trials + 1);
-  let [likelihood, whole] = [1, 1];
+  let [likelihood, total] = [1, 1];
   chances[middle] = 1;
-  for (let many = middle; many < trials; many += 1) {
-    likelihood *= ((trials - many) / (many + 1)) * (yes / no);
-    chances[many + 1] = likelihood;
-    whole += likelihood;
+  for (let successes = middle; successes < trials; successes += 1) {
+    likelihood *= ((trials - successes) / (successes + 1)) * (yes / no);
+    chances[successes + 1] = likelihood;
+    total += likelihood;
   }
   likelihood = 1;
-  for (let many = middle; many > 0; many -= 1) {
-    likelihood *= (many / (trials - many + 1)) * (no / yes);
-    chances[many - 1] = likelihood;
-    whole += likelihood;
+  for (let successes = middle; successes > 0; successes -= 1) {
+    likelihood *= (successes / (trials - successes + 1)) * (no / yes);
+    chances[successes - 1] = likelihood;
+    total += likelihood;
   }
-  return chances.map((chance) => chance / whole);
+  return chances.map((chance) => chance / total);
 }

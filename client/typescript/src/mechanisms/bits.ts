@@ -48,8 +48,8 @@ export function pick(source: BitSource, limit: number): number {
 
 function system(bits: number): bigint {
   const bytes = new Uint8Array(Math.ceil(bits / 8));
-  for (let at = 0; at < bytes.length; at += BYTES_A_CALL) {
-    crypto.getRandomValues(bytes.subarray(at, at + BYTES_A_CALL));
+  for (let index = 0; index < bytes.length; index += BYTES_A_CALL) {
+    crypto.getRandomValues(bytes.subarray(index, index + BYTES_A_CALL));
   }
   return BigInt.asUintN(bits, unpacked(bytes));
 }

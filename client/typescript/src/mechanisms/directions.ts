@@ -5,7 +5,7 @@
  */
 import { shake128 } from "@noble/hashes/sha3.js";
 
-import { above, binomial, density } from "./alike.js";
+import { survivalFunction, binomial, density } from "./alike.js";
 
 const UNIT = 4096; // what a step of 1, a standard deviation, is written as
 const STEPS = 4096;
@@ -33,10 +33,10 @@ export function steps(): Int16Array {
 /** The words of one book: so many whole coordinates each, in 1/4,096, word after word. */
 export function book(seed: string, number: number, words: number, dimensions: number): Int16Array {
   const name = `hubbub directions 1 ${seed} ${dimensions} ${words} ${number}`;
-  const drawn = shake128(TEXT.encode(name), { dkLen: 2 * words * dimensions });
+  const randomBytes = shake128(TEXT.encode(name), { dkLen: 2 * words * dimensions });
   const every = steps();
-  return Int16Array.from({ length: words * dimensions }, (_, at) => {
-    const place = (drawn[2 * at] ?? 0) | ((drawn[2 * at + 1] ?? 0) << 8);
+  return Int16Array.from({ length: words * dimensions }, (_, index) => {
+    const place = (randomBytes[2 * index] ?? 0) | ((randomBytes[2 * index + 1] ?? 0) << 8);
     return every[place % STEPS] ?? 0;
   });
 }
@@ -54,13 +54,13 @@ function topSumsAnew(words: number): TopSums {
   for (let place = 0; place <= GRID; place += 1) {
     const z = -FAR + place * width;
     const share = words * density(z) * width;
-    const chances = binomial(words - 1, above(z), above(-z));
+    const chances = binomial(words - 1, survivalFunction(z), survivalFunction(-z));
     let fewer = 0;
-    for (let many = 0; many < words - 1; many += 1) {
-      fewer += chances[many] ?? 0;
+    for (let number = 0; number < words - 1; number += 1) {
+      fewer += chances[number] ?? 0;
       const part = share * fewer;
-      sums[many] = (sums[many] ?? 0) + z * part;
-      squares[many] = (squares[many] ?? 0) + z * z * part;
+      sums[number] = (sums[number] ?? 0) + z * part;
+      squares[number] = (squares[number] ?? 0) + z * z * part;
     }
   }
   return { sums, squares };
@@ -74,7 +74,8 @@ function stepsAnew(): Int16Array {
   for (let part = 1; part < HALF; part += 1) {
     const chance = (HALF - part) / STEPS;
     // From below, where the chance bends upwards, Newton's steps never go too far.
-    for (let step = 1; Math.abs(step) > CLOSE; z += step) step = (above(z) - chance) / density(z);
+    for (let step = 1; Math.abs(step) > CLOSE; z += step)
+      step = (survivalFunction(z) - chance) / density(z);
     edges.push(density(z));
   }
   const means = edges.map((edge, part) => STEPS * (edge - (edges[part + 1] ?? 0)));

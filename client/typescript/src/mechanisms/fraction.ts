@@ -7,8 +7,10 @@ export interface Fraction {
 }
 
 /** above / below. */
-export function fraction(above: bigint, below = 1n): Fraction {
-  return below < 0n ? { above: -above, below: -below } : { above, below };
+export function fraction(numerator: bigint, denominator = 1n): Fraction {
+  return denominator < 0n
+    ? { above: -numerator, below: -denominator }
+    : { above: numerator, below: denominator };
 }
 
 /** a + b. */
@@ -33,9 +35,9 @@ export function over(a: Fraction, b: Fraction): Fraction {
 
 /** A finite double as it is. */
 export function exact(number: number): Fraction {
-  let [above, below] = [number, 1n];
-  while (!Number.isInteger(above)) [above, below] = [2 * above, 2n * below];
-  return fraction(BigInt(above), below);
+  let [numerator, denominator] = [number, 1n];
+  while (!Number.isInteger(numerator)) [numerator, denominator] = [2 * numerator, 2n * denominator];
+  return fraction(BigInt(numerator), denominator);
 }
 
 /** The nearest double. */
@@ -53,8 +55,8 @@ export function toNumber({ above, below }: Fraction): number {
 /** The nearest integer; of two the even one, as Python rounds. */
 export function rounded({ above, below }: Fraction): bigint {
   const floor = above / below;
-  const rest = 2n * (above - floor * below);
-  return rest > below || (rest === below && floor & 1n) ? floor + 1n : floor;
+  const remainder = 2n * (above - floor * below);
+  return remainder > below || (remainder === below && floor & 1n) ? floor + 1n : floor;
 }
 
 /** The nearest whole number to a double that is not below 0; of two the even one. */

@@ -42,9 +42,9 @@ export class Geometry {
       point -= size;
       size /= this.prime;
     }
-    const vector = Array.from({ length: this.dimensions }, (_, at) => Number(at === zeros));
-    for (let at = this.dimensions - 1; at > zeros; at -= 1) {
-      vector[at] = point % this.prime;
+    const vector = Array.from({ length: this.dimensions }, (_, index) => Number(index === zeros));
+    for (let index = this.dimensions - 1; index > zeros; index -= 1) {
+      vector[index] = point % this.prime;
       point = Math.floor(point / this.prime);
     }
     return vector;

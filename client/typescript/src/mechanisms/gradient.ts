@@ -3,7 +3,7 @@
  *
  * As client/hubbub/mechanisms/gradient.py, to the last digit of every number (./alike.ts).
  */
-import { falling, length, product, sum } from "./alike.js";
+import { expNeg, length, product, sum } from "./alike.js";
 
 /** What a model is. */
 export type ModelKind = "logistic" | "linear" | "ridge" | "softmax";
@@ -14,7 +14,7 @@ const LONGEST = 2.7; // of columns in the first round
 const MAX_SCORE = 40;
 
 /** A person's columns and label in [0, 1], of softmax the place of the class; and the state. */
-export interface Told {
+export interface LearnedExample {
   readonly kind: ModelKind;
   readonly columns: readonly number[];
   readonly label: number;
@@ -29,7 +29,7 @@ export function place(columns: readonly number[]): number[] {
 }
 
 /** A person's gradient over the clip: of length 1 at most, as many numbers as weights. */
-export function gradient({ kind, columns, label, centre, weights }: Told): number[] {
+export function gradient({ kind, columns, label, centre, weights }: LearnedExample): number[] {
   const about = aboutOf(columns, centre);
   const long = length(about);
   return residuals(kind, about, label, weights).flatMap((r) => about.map((x) => (r * x) / long));
@@ -39,22 +39,22 @@ export function gradient({ kind, columns, label, centre, weights }: Told): numbe
  * What a model's weights come to for a person, and the label; of softmax the chance of the likeliest
  * class, and 1 where that is the person's, or else 0.
  */
-export function toJudge(state: Told): [score: number, label: number] {
+export function toJudge(state: LearnedExample): [score: number, label: number] {
   const { kind, columns, label, centre, weights } = state;
   const about = aboutOf(columns, centre);
   if (kind !== "softmax") return [scores(about, weights)[0] ?? 0, label];
   const confidences = chances(softmax(classScores(about, weights)));
-  const most = Math.max(...confidences);
-  return [most, Number(confidences.indexOf(most) === label)];
+  const maxConfidence = Math.max(...confidences);
+  return [maxConfidence, Number(confidences.indexOf(maxConfidence) === label)];
 }
 
 /** Rows of unit length, at right angles to each other and to ones: one fewer than classes. */
 function contrasts(classes: number): number[][] {
-  return Array.from({ length: classes - 1 }, (_, before) => {
-    const at = before + 1;
-    const unit = Math.sqrt(at * (at + 1));
+  return Array.from({ length: classes - 1 }, (_, row) => {
+    const rank = row + 1;
+    const unit = Math.sqrt(rank * (rank + 1));
     return Array.from({ length: classes }, (_own, place) => {
-      return place < at ? 1 / unit : place === at ? -at / unit : 0;
+      return place < rank ? 1 / unit : place === rank ? -rank / unit : 0;
     });
   });
 }
@@ -74,8 +74,8 @@ function residuals(
   }
   let [foretold = 0] = scores(about, weights);
   if (kind === "logistic") {
-    const rest = falling(Math.min(Math.abs(foretold), MAX_SCORE));
-    foretold = (foretold >= 0 ? 1 : rest) / (1 + rest);
+    const expTerm = expNeg(Math.min(Math.abs(foretold), MAX_SCORE));
+    foretold = (foretold >= 0 ? 1 : expTerm) / (1 + expTerm);
   }
   return [Math.min(Math.max((foretold - label) / CLIP[kind], -1), 1)];
 }
@@ -87,8 +87,8 @@ function chances(probabilities: readonly number[]): number[] {
     const r = Math.sqrt(Math.max(square - 2 * s + 1, 0));
     return s * Math.max(r / CLIP.softmax, 1);
   });
-  const whole = sum(parts);
-  return parts.map((part) => part / whole);
+  const total = sum(parts);
+  return parts.map((part) => part / total);
 }
 
 /** A score for each row of weights. */
@@ -102,21 +102,21 @@ function scores(about: readonly number[], weights: readonly number[]): number[] 
 function classScores(about: readonly number[], weights: readonly number[]): number[] {
   const perClass = scores(about, weights);
   const rows = contrasts(perClass.length + 1);
-  return Array.from({ length: perClass.length + 1 }, (_, own) => {
+  return Array.from({ length: perClass.length + 1 }, (_, classNumber) => {
     return product(
       perClass,
-      rows.map((row) => row[own] ?? 0),
+      rows.map((row) => row[classNumber] ?? 0),
     );
   });
 }
 
-function softmax(raw: readonly number[]): number[] {
-  const largest = Math.max(...raw);
-  const parts = raw.map((score) => falling(Math.min(largest - score, MAX_SCORE)));
-  const whole = sum(parts);
-  return parts.map((part) => part / whole);
+function softmax(scores: readonly number[]): number[] {
+  const largest = Math.max(...scores);
+  const parts = scores.map((score) => expNeg(Math.min(largest - score, MAX_SCORE)));
+  const total = sum(parts);
+  return parts.map((part) => part / total);
 }
 
 function aboutOf(columns: readonly number[], centre: readonly number[]): number[] {
-  return [...columns.map((x, at) => x - (centre[at] ?? 0)), 1];
+  return [...columns.map((x, index) => x - (centre[index] ?? 0)), 1];
 }

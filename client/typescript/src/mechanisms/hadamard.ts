@@ -21,12 +21,12 @@ export function hadamardResponse(settings: Arguments): Randomizer {
     check: (value) => void indexIn(categories, value),
     randomize(value, source) {
       const row = indexIn(categories, value) + 1; // row 0 is +1 everywhere and tells nothing
-      const truly = source.chance(keep);
+      const isTrue = source.chance(keep);
       // All bits of the column but one are free; the one settles on which half it falls.
       const last = row & -row;
       const free = pick(source, size / 2);
       const column = ((free & -last) << 1) | (free & (last - 1));
-      return index(isNegative(row, column) === truly ? column ^ last : column, size);
+      return index(isNegative(row, column) === isTrue ? column ^ last : column, size);
     },
   };
 }
@@ -34,6 +34,6 @@ export function hadamardResponse(settings: Arguments): Randomizer {
 /** Whether the entry of the Hadamard matrix is -1: row and column share an odd number of ones. */
 export function isNegative(row: number, column: number): boolean {
   let odd = false;
-  for (let shared = row & column; shared; shared &= shared - 1) odd = !odd;
+  for (let remaining = row & column; remaining; remaining &= remaining - 1) odd = !odd;
   return odd;
 }

@@ -18,7 +18,7 @@ const TEXT = new TextEncoder();
  *
  * @throws ValueOutOfDomain it is none, or too long; the message never shows it.
  */
-export function encoded(value: unknown): Bytes {
+export function utf8Bytes(value: unknown): Bytes {
   if (typeof value !== "string") throw new ValueOutOfDomain("value is not a string");
   if (/\p{Surrogate}/u.test(value)) throw new ValueOutOfDomain("value is not encodable as UTF-8");
   const string = TEXT.encode(value);
@@ -36,14 +36,14 @@ export function position(string: Uint8Array, seed: number, size: number): number
 /** `hashes` positions in [0, size), perhaps one twice: words of the seeds 2 cohort, 2 cohort + 1. */
 export function positions(string: Uint8Array, cohort: number, hashes: number, size: number) {
   const blocks = [digest(string, 2 * cohort), digest(string, 2 * cohort + 1)] as const;
-  return Array.from({ length: hashes }, (_, at) => {
-    return word(at < WORDS ? blocks[0] : blocks[1], at % WORDS) % size;
+  return Array.from({ length: hashes }, (_, index) => {
+    return word(index < WORDS ? blocks[0] : blocks[1], index % WORDS) % size;
   });
 }
 
 /** One of the four words of 32 bits. */
-export function word(digest: readonly [bigint, bigint], at: number): number {
-  return Number(((at < 2 ? digest[0] : digest[1]) >> (at & 1 ? 32n : 0n)) & 0xffffffffn);
+export function word(digest: readonly [bigint, bigint], index: number): number {
+  return Number(((index < 2 ? digest[0] : digest[1]) >> (index & 1 ? 32n : 0n)) & 0xffffffffn);
 }
 
 /** Of a string and a seed two words of 64 bits, as good as independent. */
@@ -52,15 +52,15 @@ export function digest(string: Uint8Array, seed: number): readonly [bigint, bigi
   let [first, two] = [BigInt(seed), BigInt(seed)];
   const blocks = Math.floor(string.length / BLOCK_BYTES);
   for (let block = 0; block < blocks; block += 1) {
-    first ^= mixed(view.getBigUint64(BLOCK_BYTES * block, true), 31n, C1, C2);
-    first = wrapped((turned(first, 27n) + two) * 5n + 0x52dce729n);
-    two ^= mixed(view.getBigUint64(BLOCK_BYTES * block + 8, true), 33n, C2, C1);
-    two = wrapped((turned(two, 31n) + first) * 5n + 0x38495ab5n);
+    first ^= mixBlock(view.getBigUint64(BLOCK_BYTES * block, true), 31n, C1, C2);
+    first = wrapped((rotateLeft(first, 27n) + two) * 5n + 0x52dce729n);
+    two ^= mixBlock(view.getBigUint64(BLOCK_BYTES * block + 8, true), 33n, C2, C1);
+    two = wrapped((rotateLeft(two, 31n) + first) * 5n + 0x38495ab5n);
   }
   const tail = new DataView(new ArrayBuffer(BLOCK_BYTES));
   new Uint8Array(tail.buffer).set(string.subarray(BLOCK_BYTES * blocks));
-  two ^= mixed(tail.getBigUint64(8, true), 33n, C2, C1);
-  first ^= mixed(tail.getBigUint64(0, true), 31n, C1, C2);
+  two ^= mixBlock(tail.getBigUint64(8, true), 33n, C2, C1);
+  first ^= mixBlock(tail.getBigUint64(0, true), 31n, C1, C2);
   first ^= BigInt(string.length);
   two ^= BigInt(string.length);
   first = wrapped(first + two);
@@ -70,8 +70,8 @@ export function digest(string: Uint8Array, seed: number): readonly [bigint, bigi
   return [first, wrapped(two + first)];
 }
 
-function mixed(block: bigint, turns: bigint, first: bigint, then: bigint): bigint {
-  return wrapped(turned(wrapped(block * first), turns) * then);
+function mixBlock(block: bigint, turns: bigint, first: bigint, second: bigint): bigint {
+  return wrapped(rotateLeft(wrapped(block * first), turns) * second);
 }
 
 function scattered(k: bigint): bigint {
@@ -80,8 +80,8 @@ function scattered(k: bigint): bigint {
   return k ^ (k >> 33n);
 }
 
-function turned(k: bigint, by: bigint): bigint {
-  return wrapped(k << by) | (k >> (64n - by));
+function rotateLeft(k: bigint, count: bigint): bigint {
+  return wrapped(k << count) | (k >> (64n - count));
 }
 
 function wrapped(k: bigint): bigint {

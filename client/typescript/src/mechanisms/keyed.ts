@@ -4,7 +4,7 @@ import { sha256 } from "@noble/hashes/sha2.js";
 
 import { BadParameter } from "../errors.js";
 import { drawBelow, drawMask, type BitSource, type Draw } from "./bits.js";
-import { joined, unpacked } from "./packing.js";
+import { concatenated, unpacked } from "./packing.js";
 
 const BLOCK_BYTES = 32; // one HMAC-SHA256
 
@@ -43,15 +43,15 @@ export class KeyedBits implements BitSource {
 
   #drawn(bits: number): bigint {
     const blocks: Uint8Array[] = [];
-    let more = 0;
-    for (; this.#leftBits + more < bits; more += 8 * BLOCK_BYTES) {
+    let extra = 0;
+    for (; this.#leftBits + extra < bits; extra += 8 * BLOCK_BYTES) {
       const counter = new DataView(new ArrayBuffer(8));
       counter.setBigUint64(0, this.#counter);
       blocks.push(hmac(sha256, this.key, new Uint8Array(counter.buffer)));
       this.#counter += 1n;
     }
-    this.#rest |= unpacked(joined(...blocks)) << BigInt(this.#leftBits);
-    this.#leftBits += more - bits;
+    this.#rest |= unpacked(concatenated(...blocks)) << BigInt(this.#leftBits);
+    this.#leftBits += extra - bits;
     const answer = BigInt.asUintN(bits, this.#rest);
     this.#rest >>= BigInt(bits);
     return answer;

@@ -21,8 +21,8 @@ export function grr(settings: Arguments): Randomizer {
     permanentLoss: Infinity,
     check: (value) => void indexIn(categories, value),
     randomize(value, source) {
-      const own = indexIn(categories, value);
-      return index(respond(own, keep, categories, source), categories);
+      const place = indexIn(categories, value);
+      return index(respond(place, keep, categories, source), categories);
     },
   };
 }

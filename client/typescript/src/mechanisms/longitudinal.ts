@@ -47,10 +47,10 @@ export function longHash(settings: Arguments): Randomizer & Permanent {
   const { space, chain } = poolOf(settings, categories);
   const { points, prime } = space;
   const hashed = (value: unknown, memo: Memo): [number, number] => {
-    const own = indexIn(categories, value);
+    const category = indexIn(categories, value);
     // PRIVACY: one function for life, drawn without a look at the value.
-    const drawn = pick(memo.coins(purpose("function")), points);
-    return [drawn, space.bucket(own, drawn)];
+    const pointNumber = pick(memo.coins(purpose("function")), points);
+    return [pointNumber, space.bucket(category, pointNumber)];
   };
   return {
     payloadBytes: indexBytes(points * prime),
@@ -59,21 +59,23 @@ export function longHash(settings: Arguments): Randomizer & Permanent {
     check: (value) => void indexIn(categories, value),
     permanentKey: (value, memo) => packedIndex(hashed(value, memo)[1]),
     randomize(value, source, memo = forgetful(source)) {
-      const [own, bucket] = hashed(value, memo);
-      return index(own * prime + chain.respond(bucket, memo, source), points * prime);
+      const [hashFunction, bucket] = hashed(value, memo);
+      return index(hashFunction * prime + chain.respond(bucket, memo, source), points * prime);
     },
   };
 }
 
 /** The pool of least variance within so many functions; if there is none, the smallest one. */
 function poolOf(settings: Arguments, categories: number): { space: Geometry; chain: Chained } {
-  const most = wholeOf(settings, "functions", 3, 4096, 64);
-  const spaces = primes(Math.max(most, 2 * Math.floor(Math.sqrt(categories)) + 3)).map((prime) => {
-    let dimensions = 2;
-    while (prime ** dimensions < categories) dimensions += 1;
-    return new Geometry(prime, dimensions);
-  });
-  const allowed = Math.max(most, Math.min(...spaces.map(({ points }) => points)));
+  const maxFunctions = wholeOf(settings, "functions", 3, 4096, 64);
+  const spaces = primes(Math.max(maxFunctions, 2 * Math.floor(Math.sqrt(categories)) + 3)).map(
+    (prime) => {
+      let dimensions = 2;
+      while (prime ** dimensions < categories) dimensions += 1;
+      return new Geometry(prime, dimensions);
+    },
+  );
+  const allowed = Math.max(maxFunctions, Math.min(...spaces.map(({ points }) => points)));
   const candidates = spaces
     .filter(({ points }) => points <= allowed)
     .map((space) => {
@@ -108,15 +110,15 @@ function chained(settings: Arguments, categories: number): Chained {
   const lied = over(chanceOf(ONE - lasting), others);
   // The chances of the true value and of another one after both steps are linear in the chance that
   // the second one keeps; the latter is taken where their ratio is `report` exactly.
-  const [truthSlope, least] = [minus(truthChance, lied), lied];
+  const [truthSlope, lieOffset] = [minus(truthChance, lied), lied];
   const lieSlope = over(minus(lied, truthChance), others);
-  const most = over(plus(truthChance, times(minus(others, fraction(1n)), lied)), others);
+  const lieLimit = over(plus(truthChance, times(minus(others, fraction(1n)), lied)), others);
   // PRIVACY: down, to uniform.
   const fresh = atMost(
-    over(minus(times(report, most), least), minus(truthSlope, times(report, lieSlope))),
+    over(minus(times(report, lieLimit), lieOffset), minus(truthSlope, times(report, lieSlope))),
   );
-  const truth = plus(least, times(chanceOf(fresh), truthSlope));
-  const lie = plus(most, times(chanceOf(fresh), lieSlope));
+  const truth = plus(lieOffset, times(chanceOf(fresh), truthSlope));
+  const lie = plus(lieLimit, times(chanceOf(fresh), lieSlope));
   return {
     truth,
     lie,
@@ -125,8 +127,8 @@ function chained(settings: Arguments, categories: number): Chained {
     respond(value, memo, source) {
       // PRIVACY: one permanent value per value, for as long as the device keeps its secret.
       const coins = memo.coins(permanent(packedIndex(value)));
-      const once = respond(value, lasting, categories, coins);
-      return respond(once, fresh, categories, source);
+      const permanentValue = respond(value, lasting, categories, coins);
+      return respond(permanentValue, fresh, categories, source);
     },
   };
 }
@@ -137,21 +139,26 @@ export function longUnary(settings: Arguments): Randomizer & Permanent {
   const [report, forever] = odds(settings);
   const rare = atLeast(over(fraction(1n), plus(forever, fraction(1n))));
   const lit = chanceOf(rare);
-  const rest = minus(fraction(1n), times(fraction(2n), lit));
+  const slope = minus(fraction(1n), times(fraction(2n), lit));
   // PRIVACY: up; then a true 0 is sent as 1 with a chance of 1 / (report + 1) at least.
-  const flip = atLeast(over(minus(over(fraction(1n), plus(report, fraction(1n))), lit), rest));
-  const both = plus(lit, times(chanceOf(flip), rest));
+  const flip = atLeast(over(minus(over(fraction(1n), plus(report, fraction(1n))), lit), slope));
+  const oneChance = plus(lit, times(chanceOf(flip), slope));
   const key = (value: unknown) => packedIndex(indexIn(categories, value));
   return {
     ...vector(categories),
-    privacyLoss: logAtLeast(over(minus(fraction(1n), both), both)),
+    privacyLoss: logAtLeast(over(minus(fraction(1n), oneChance), oneChance)),
     permanentLoss: logAtLeast(fraction(ONE - rare, rare)),
     permanentKey: key,
     randomize(value, source, memo = forgetful(source)) {
-      const own = indexIn(categories, value);
+      const category = indexIn(categories, value);
       // PRIVACY: one permanent vector per value, for as long as the device keeps its secret.
-      const once = fairAt(own, rare, categories, memo.coins(permanent(key(own))));
-      return packed(once ^ source.mask(flip, categories), vectorBytes(categories));
+      const permanentBits = fairAt(
+        category,
+        rare,
+        categories,
+        memo.coins(permanent(key(category))),
+      );
+      return packed(permanentBits ^ source.mask(flip, categories), vectorBytes(categories));
     },
   };
 }

@@ -75,24 +75,24 @@ export function tableMean(parameters: Arguments): Randomizer {
 /** Width, steps, and the output of each outcome: whole numbers, the same on every machine. */
 function tableOf(epsilon: number) {
   const nearest = Math.max(epsilon, ROWS[0]?.[0] ?? 0);
-  const at = Math.min(ROWS.filter(([from]) => from <= nearest).length, ROWS.length - 1);
-  const [low, width, fewest, ...first] = ROWS[at - 1] ?? NONE;
-  const [high, , most, ...last] = ROWS[at] ?? NONE;
-  const up = new Range(low, high).scaled(nearest, UNITS);
-  const between = (a: number, b = 0) => BigInt(a) * (UNITS - up) + BigInt(b) * up;
-  const steps = Number((between(fewest, most) + UNITS / 2n) / UNITS); // the nearest
+  const row = Math.min(ROWS.filter(([from]) => from <= nearest).length, ROWS.length - 1);
+  const [low, width, fewest, ...first] = ROWS[row - 1] ?? NONE;
+  const [high, , slope, ...last] = ROWS[row] ?? NONE;
+  const position = new Range(low, high).scaled(nearest, UNITS);
+  const between = (a: number, b = 0) => BigInt(a) * (UNITS - position) + BigInt(b) * position;
+  const steps = Number((between(fewest, slope) + UNITS / 2n) / UNITS); // the nearest
   const [jump = 0n, ...odd] = first.map((coefficient, power) => between(coefficient, last[power]));
   const end = BigInt(steps + width - 1);
   const below = UNITS * end ** 7n;
   const upper: bigint[] = [];
   for (let place = 2n - (end % 2n); place <= end; place += 2n) {
     // t = place / end
-    const above = odd.reduce(
-      (total, coefficient, at) =>
-        total + coefficient * place ** BigInt(2 * at + 1) * end ** BigInt(6 - 2 * at),
+    const sumAbove = odd.reduce(
+      (total, coefficient, index) =>
+        total + coefficient * place ** BigInt(2 * index + 1) * end ** BigInt(6 - 2 * index),
       jump * end ** 7n,
     );
-    upper.push(above / below - (above % below < 0n ? 1n : 0n)); // rounded down
+    upper.push(sumAbove / below - (sumAbove % below < 0n ? 1n : 0n)); // rounded down
   }
   const lower = upper.map((output) => -output).reverse();
   return { width, steps, outputs: [...lower, ...(end % 2n ? [] : [0n]), ...upper] };

@@ -7,7 +7,7 @@
 import { pick, type BitSource } from "./bits.js";
 import { fraction, nearest, over, plus, rounded, times, toNumber } from "./fraction.js";
 import { index, keepChance, loss } from "./listed.js";
-import { indexBytes, joined, packed } from "./packing.js";
+import { indexBytes, concatenated, packed } from "./packing.js";
 import { permanent, purpose, type Permanent } from "./permanent.js";
 import { atMost, DIGITS, expAtMost, logAtLeast, ONE } from "./probability.js";
 import { forgetful, wholeOf, type Arguments, type Randomizer } from "./randomizer.js";
@@ -80,27 +80,27 @@ export function bucketFlips(settings: Arguments): Randomizer & Permanent {
   const buckets = wholeOf(settings, "buckets", 2, MAX_BUCKETS);
   const sampled = wholeOf(settings, "sampled", 2, buckets);
   const lie = flipped(settings.epsilon);
-  const most = logAtLeast(fraction(ONE - lie, lie), 2);
+  const loss = logAtLeast(fraction(ONE - lie, lie), 2);
   const key = (value: unknown) => packed(BigInt(range.bucket(value, buckets)), 2).reverse();
   const bytes = indexBytes(2 * buckets);
   return {
     payloadBytes: sampled * bytes,
-    privacyLoss: most,
-    permanentLoss: most,
+    privacyLoss: loss,
+    permanentLoss: loss,
     check: (value) => {
       range.check(value);
     },
     permanentKey: key,
     randomize(value, source, memo = forgetful(source)) {
-      const own = range.bucket(value, buckets);
+      const trueBucket = range.bucket(value, buckets);
       const sampledBuckets = members(choose(buckets, sampled, memo.coins(purpose("buckets"))));
       // PRIVACY: one answer per own bucket, for as long as the device keeps its secret.
       const lies = memo.coins(permanent(key(value))).mask(lie, sampled);
-      const answers = sampledBuckets.map((bucket, at) => {
-        const yes = (bucket === own) !== (((lies >> BigInt(at)) & 1n) === 1n);
+      const answers = sampledBuckets.map((bucket, index) => {
+        const yes = (bucket === trueBucket) !== (((lies >> BigInt(index)) & 1n) === 1n);
         return packed(BigInt(2 * bucket + Number(yes)), bytes);
       });
-      return joined(...answers);
+      return concatenated(...answers);
     },
   };
 }
@@ -111,17 +111,17 @@ export function bucketFlips(settings: Arguments): Randomizer & Permanent {
  * it begins one further.
  */
 export function windowOf(epsilon: number, starts: number, width: number) {
-  const near = times(expAtMost(epsilon), fraction(BigInt(width)));
+  const insideWeight = times(expAtMost(epsilon), fraction(BigInt(width)));
   const others = BigInt(starts - 1);
-  const inside = atMost(over(near, plus(near, fraction(others)))); // PRIVACY: down, to uniform
+  const inside = atMost(over(insideWeight, plus(insideWeight, fraction(others)))); // PRIVACY: down, to uniform
   const size = starts + width - 1;
   return {
     payloadBytes: indexBytes(size),
     privacyLoss: logAtLeast(fraction(inside * others, BigInt(width) * (ONE - inside))),
     isUneven: width > 1,
     permanentLoss: Infinity,
-    draw(from: number, source: BitSource, up = 0n) {
-      const start = from + (up ? Number(source.chance(up)) : 0);
+    draw(from: number, source: BitSource, extraChance = 0n) {
+      const start = from + (extraChance ? Number(source.chance(extraChance)) : 0);
       if (source.chance(inside)) return index(start + pick(source, width), size);
       const other = pick(source, starts - 1); // skips the window
       return index(other + (other >= start ? width : 0), size);

@@ -6,8 +6,8 @@ export type Bytes = Uint8Array<ArrayBuffer>;
 /** A number in so many bytes, the lowest first. */
 export function packed(number: bigint, bytes: number): Bytes {
   const hex = number.toString(16).padStart(2 * bytes, "0");
-  return Uint8Array.from({ length: bytes }, (_, at) => {
-    const end = hex.length - 2 * at;
+  return Uint8Array.from({ length: bytes }, (_, index) => {
+    const end = hex.length - 2 * index;
     return parseInt(hex.slice(end - 2, end), 16);
   });
 }
@@ -15,8 +15,8 @@ export function packed(number: bigint, bytes: number): Bytes {
 /** The number that such bytes are. */
 export function unpacked(bytes: Uint8Array): bigint {
   let hex = "0x0";
-  for (let at = bytes.length - 1; at >= 0; at -= 1) {
-    hex += (bytes[at] ?? 0).toString(16).padStart(2, "0");
+  for (let index = bytes.length - 1; index >= 0; index -= 1) {
+    hex += (bytes[index] ?? 0).toString(16).padStart(2, "0");
   }
   return BigInt(hex);
 }
@@ -37,12 +37,12 @@ export function bitLength(number: number | bigint): number {
 }
 
 /** Some bytes after others. */
-export function joined(...parts: readonly Uint8Array[]): Bytes {
-  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
+export function concatenated(...parts: readonly Uint8Array[]): Bytes {
+  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let offset = 0;
   for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
+    bytes.set(part, offset);
+    offset += part.length;
   }
-  return whole;
+  return bytes;
 }

@@ -18,24 +18,24 @@ const MAX_TABLE = 2 ** 16;
 /** `pairs`: one random pair of parts of so many values each, or triple. */
 export function pairedParts(settings: Arguments): Randomizer {
   const { epsilon, sizes } = settings;
-  const ways = wholeOf(settings, "ways", 2, 3, 2);
+  const width = wholeOf(settings, "ways", 2, 3, 2);
   const descending = [...sizes].sort((first, second) => second - first);
-  const largest = descending.slice(0, ways).reduce((product, size) => product * size, 1);
-  const whole = sizes.every((size) => Number.isInteger(size) && size >= 2);
-  if (!(whole && sizes.length >= ways && sizes.length <= MAX_PARTS && largest <= MAX_TABLE)) {
+  const largest = descending.slice(0, width).reduce((product, size) => product * size, 1);
+  const areWhole = sizes.every((size) => Number.isInteger(size) && size >= 2);
+  if (!(areWhole && sizes.length >= width && sizes.length <= MAX_PARTS && largest <= MAX_TABLE)) {
     throw new BadParameter("parts are too few, too many, or too large");
   }
-  const tables = tablesOf(sizes.length, ways);
+  const tables = tablesOf(sizes.length, width);
   const response = responseOver(epsilon, largest);
   const cells = tables.length * response.points;
-  const all = sizes.reduce((product, size) => product * size, 1);
+  const total = sizes.reduce((product, size) => product * size, 1);
   return {
     payloadBytes: indexBytes(cells),
     privacyLoss: response.privacyLoss,
     permanentLoss: Infinity,
-    check: (value) => void indexIn(all, value),
+    check: (value) => void indexIn(total, value),
     randomize(value, source) {
-      const places = placesOf(indexIn(all, value), sizes);
+      const places = placesOf(indexIn(total, value), sizes);
       const group = pick(source, tables.length); // PRIVACY: drawn without a look at the value
       const table = tables[group] ?? [];
       const cell = table.reduce((sum, part) => sum * (sizes[part] ?? 0) + (places[part] ?? 0), 0);
@@ -45,18 +45,18 @@ export function pairedParts(settings: Arguments): Randomizer {
 }
 
 /** Every `ways` of so many parts, from one on, ascending. */
-function tablesOf(parts: number, ways: number, first = 0): number[][] {
-  if (!ways) return [[]];
-  return Array.from({ length: parts - first }, (_, at) => first + at).flatMap((part) =>
-    tablesOf(parts, ways - 1, part + 1).map((others) => [part, ...others]),
+function tablesOf(parts: number, width: number, first = 0): number[][] {
+  if (!width) return [[]];
+  return Array.from({ length: parts - first }, (_, index) => first + index).flatMap((part) =>
+    tablesOf(parts, width - 1, part + 1).map((others) => [part, ...others]),
   );
 }
 
 function placesOf(value: number, sizes: readonly number[]): number[] {
-  let rest = value;
+  let remainder = value;
   const places = [...sizes].reverse().map((size) => {
-    const place = rest % size;
-    rest = Math.floor(rest / size);
+    const place = remainder % size;
+    remainder = Math.floor(remainder / size);
     return place;
   });
   return places.reverse();

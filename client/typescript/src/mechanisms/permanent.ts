@@ -1,5 +1,5 @@
 /** The permanent step of memoized mechanisms: drawn once per device and value, and kept by a secret. */
-import { joined, packed, type Bytes } from "./packing.js";
+import { concatenated, packed, type Bytes } from "./packing.js";
 import type { Coded, Memo } from "./randomizer.js";
 
 /** A randomizer with a permanent step. */
@@ -16,7 +16,7 @@ export function purpose(name: string): Bytes {
 
 /** The purpose of a value's permanent coins. */
 export function permanent(key: Uint8Array): Bytes {
-  return joined(purpose("permanent"), key);
+  return concatenated(purpose("permanent"), key);
 }
 
 /** What a permanent response to a category depends on. */

@@ -10,7 +10,7 @@ import { fraction, minus, over, plus, times, toNumber } from "./fraction.js";
 import { packed, vectorBytes } from "./packing.js";
 import { atMost, expAtMost, logAtLeast, ONE } from "./probability.js";
 import { categoriesOf, wholeOf, type Arguments, type Randomizer } from "./randomizer.js";
-import { members, numbered, ways } from "./subsets.js";
+import { members, numbered, binomial } from "./subsets.js";
 
 const MAX_CATEGORIES = 2 ** 12;
 const MAX_MEMBERS = 64;
@@ -21,79 +21,87 @@ export function privSet(settings: Arguments): Randomizer {
   if (categories > MAX_CATEGORIES) {
     throw new BadParameter(`categories ${categories} is outside [2, ${MAX_CATEGORIES}] of sets`);
   }
-  const most = wholeOf(settings, "most", 1, Math.min(MAX_MEMBERS, categories));
+  const maxMembers = wholeOf(settings, "most", 1, Math.min(MAX_MEMBERS, categories));
   const odds = expAtMost(settings.epsilon);
-  const every = categories + most;
-  const sent = choiceOf(categories, most, toNumber(odds));
+  const total = categories + maxMembers;
+  const sentCount = choiceOf(categories, maxMembers, toNumber(odds));
   // Of all choices those that have none of a set.
-  let missing = fraction(1n);
-  for (let shared = 0; shared < most; shared += 1) {
-    missing = times(missing, fraction(BigInt(every - sent - shared), BigInt(every - shared)));
+  let missChance = fraction(1n);
+  for (let number = 0; number < maxMembers; number += 1) {
+    missChance = times(
+      missChance,
+      fraction(BigInt(total - sentCount - number), BigInt(total - number)),
+    );
   }
-  const meeting = minus(fraction(1n), missing);
-  const meetingOdds = times(odds, meeting);
-  const meet = atMost(over(meetingOdds, plus(meetingOdds, missing))); // PRIVACY: down, to uniform
-  const choices = choicesOf(categories, most, sent);
+  const meetChance = minus(fraction(1n), missChance);
+  const meetWeight = times(odds, meetChance);
+  const meet = atMost(over(meetWeight, plus(meetWeight, missChance))); // PRIVACY: down, to uniform
+  const choices = choicesOf(categories, maxMembers, sentCount);
   return {
-    payloadBytes: vectorBytes(every),
-    privacyLoss: logAtLeast(over(times(missing, fraction(meet, ONE - meet)), meeting)),
+    payloadBytes: vectorBytes(total),
+    privacyLoss: logAtLeast(over(times(missChance, fraction(meet, ONE - meet)), meetChance)),
     permanentLoss: Infinity,
     check: (value) => void setIn(categories, value),
     randomize(value, source) {
-      const padded = filled(members(setIn(categories, value)), categories, most, source);
+      const padded = filled(members(setIn(categories, value)), categories, maxMembers, source);
       // PRIVACY: the one coin that looks at epsilon; what follows is all such choices alike.
       const meets = source.chance(meet);
-      const [some, number] = meets ? choices.meeting(source) : choices.missing(source);
-      const apart = choices.apart(some);
-      const mine = members(numbered(most, some, number / apart));
-      const theirs = members(numbered(categories, sent - some, number % apart));
-      const others = Array.from({ length: every }, (_, place) => place).filter(
+      const [commonCount, number] = meets ? choices.meeting(source) : choices.missing(source);
+      const otherChoices = choices.apart(commonCount);
+      const mine = members(numbered(maxMembers, commonCount, number / otherChoices));
+      const theirs = members(numbered(categories, sentCount - commonCount, number % otherChoices));
+      const others = Array.from({ length: total }, (_, place) => place).filter(
         (place) => !padded.includes(place),
       );
-      const picked = [...mine.map((at) => padded[at]), ...theirs.map((at) => others[at])];
+      const picked = [
+        ...mine.map((index) => padded[index]),
+        ...theirs.map((index) => others[index]),
+      ];
       const bits = picked.reduce((sum, place = 0) => sum | (1n << BigInt(place)), 0n);
-      return packed(bits, vectorBytes(every));
+      return packed(bits, vectorBytes(total));
     },
   };
 }
 
 /** A set of [0, categories), as bits. @throws ValueOutOfDomain it is none. */
 function setIn(categories: number, value: unknown): bigint {
-  const whole = typeof value === "bigint" || Number.isSafeInteger(value);
-  const set = whole ? BigInt(value as bigint | number) : -1n;
+  const isWhole = typeof value === "bigint" || Number.isSafeInteger(value);
+  const set = isWhole ? BigInt(value as bigint | number) : -1n;
   if (set >= 0n && set >> BigInt(categories) === 0n) return set;
   throw new ValueOutOfDomain(`a member of the set is outside [0, ${categories})`);
 }
 
 /** So many members: filled up with those of nobody, or drawn of more. */
-function filled(own: readonly number[], categories: number, most: number, source: BitSource) {
-  if (own.length <= most) {
-    const nobodys = Array.from({ length: most - own.length }, (_, at) => categories + at);
-    return [...own, ...nobodys];
+function filled(values: readonly number[], categories: number, count: number, source: BitSource) {
+  if (values.length <= count) {
+    const padding = Array.from({ length: count - values.length }, (_, index) => categories + index);
+    return [...values, ...padding];
   }
-  const drawn = numbered(own.length, most, source.below(ways(own.length, most)));
-  return members(drawn).map((at) => own[at] ?? 0);
+  const chosenBits = numbered(values.length, count, source.below(binomial(values.length, count)));
+  return members(chosenBits).map((index) => values[index] ?? 0);
 }
 
 /** The numbers of all choices: of how many of the set each is, and which of those. */
-function choicesOf(categories: number, most: number, sent: number) {
+function choicesOf(categories: number, maxMembers: number, sentCount: number) {
   // By how many of the set: in how many ways the others are chosen.
-  const others = [ways(categories, sent)];
+  const others = [binomial(categories, sentCount)];
   const upTo = [0n];
-  for (let some = 1; some <= Math.min(most, sent); some += 1) {
-    const before = others[some - 1] ?? 0n;
-    const now = (before * BigInt(sent - some + 1)) / BigInt(categories - sent + some);
-    others.push(now);
-    upTo.push((upTo[some - 1] ?? 0n) + ways(most, some) * now);
+  for (let commonCount = 1; commonCount <= Math.min(maxMembers, sentCount); commonCount += 1) {
+    const previous = others[commonCount - 1] ?? 0n;
+    const current =
+      (previous * BigInt(sentCount - commonCount + 1)) /
+      BigInt(categories - sentCount + commonCount);
+    others.push(current);
+    upTo.push((upTo[commonCount - 1] ?? 0n) + binomial(maxMembers, commonCount) * current);
   }
-  const apart = (some: number) => others[some] ?? 1n;
+  const apart = (commonCount: number) => others[commonCount] ?? 1n;
   return {
     apart,
     missing: (source: BitSource): [number, bigint] => [0, source.below(apart(0))],
     meeting(source: BitSource): [number, bigint] {
       const number = source.below(upTo[upTo.length - 1] ?? 1n);
-      const some = upTo.findIndex((upto) => number < upto);
-      return [some, number - (upTo[some - 1] ?? 0n)];
+      const commonCount = upTo.findIndex((upto) => number < upto);
+      return [commonCount, number - (upTo[commonCount - 1] ?? 0n)];
     },
   };
 }
@@ -103,18 +111,19 @@ function choicesOf(categories: number, most: number, sent: number) {
  *
  * In sums, products and quotients alone, which every machine rounds alike: in Python's order.
  */
-function choiceOf(categories: number, most: number, odds: number): number {
-  const every = categories + most;
-  let missing = 1;
-  let [best, least] = [1, Infinity];
+function choiceOf(categories: number, maxMembers: number, odds: number): number {
+  const total = categories + maxMembers;
+  let missChance = 1;
+  let [best, minVariance] = [1, Infinity];
   for (let k = 1; k <= categories; k += 1) {
-    missing *= (categories - k + 1) / (every - k + 1);
-    const whole = odds * (1 - missing) + missing;
-    const p = (odds * k) / every / whole;
+    missChance *= (categories - k + 1) / (total - k + 1);
+    const normalizer = odds * (1 - missChance) + missChance;
+    const p = (odds * k) / total / normalizer;
     const q =
-      (odds * (k / every - (missing * k) / categories) + (missing * k) / categories) / whole;
+      (odds * (k / total - (missChance * k) / categories) + (missChance * k) / categories) /
+      normalizer;
     const variance = p > q ? (q * (1 - q)) / ((p - q) * (p - q)) : Infinity;
-    if (variance < least) [best, least] = [k, variance];
+    if (variance < minVariance) [best, minVariance] = [k, variance];
   }
   return best;
 }

@@ -43,8 +43,8 @@ export function atMost(probability: Fraction): bigint {
 
 /** The smallest multiple of 2**-64 that is not below a fraction in [0, 1], as its threshold. */
 export function atLeast(probability: Fraction): bigint {
-  const above = probability.above << DIGITS;
-  return checked((above + probability.below - 1n) / probability.below, probability);
+  const numerator = probability.above << DIGITS;
+  return checked((numerator + probability.below - 1n) / probability.below, probability);
 }
 
 /** What a threshold stands for. */

@@ -52,20 +52,20 @@ export function responseOver(epsilon: number, categories: number): Response {
       // All coordinates but one are free; that one, where the plane has its 1, sets the inner
       // product: 0 for a point on the plane, and then they are not all 0; anything else off it.
       let [free, product] = [0, 0];
-      const all = prime ** (dimensions - 1);
+      const points = prime ** (dimensions - 1);
       if (source.chance(keep)) {
-        free = 1 + pick(source, all - 1);
+        free = 1 + pick(source, points - 1);
       } else {
-        const drawn = pick(source, all * (prime - 1));
-        free = Math.floor(drawn / (prime - 1));
-        product = 1 + (drawn % (prime - 1));
+        const number = pick(source, points * (prime - 1));
+        free = Math.floor(number / (prime - 1));
+        product = 1 + (number % (prime - 1));
       }
       const pivot = plane.indexOf(1);
-      const vector = plane.map((own, at) => {
-        if (at === pivot) return 0;
+      const vector = plane.map((planeCoordinate, index) => {
+        if (index === pivot) return 0;
         const coordinate = free % prime;
         free = Math.floor(free / prime);
-        product -= own * coordinate;
+        product -= planeCoordinate * coordinate;
         return coordinate;
       });
       vector[pivot] = ((product % prime) + prime) % prime;
@@ -76,20 +76,20 @@ export function responseOver(epsilon: number, categories: number): Response {
 
 /** PRIVACY: down, towards uniform. */
 function keptIn(odds: Fraction, { points, onOne }: Geometry): bigint {
-  const near = times(odds, fraction(BigInt(onOne)));
-  return atMost(over(near, plus(near, fraction(BigInt(points - onOne)))));
+  const onePlaneWeight = times(odds, fraction(BigInt(onOne)));
+  return atMost(over(onePlaneWeight, plus(onePlaneWeight, fraction(BigInt(points - onOne)))));
 }
 
 /** The geometry of least variance that numbers all categories; of equal ones the smallest prime's. */
 function best(odds: Fraction, categories: number): Geometry {
-  let [smallest, least]: [Geometry | undefined, number] = [undefined, Infinity];
+  let [smallest, minVariance]: [Geometry | undefined, number] = [undefined, Infinity];
   for (const prime of primes(MAX_PRIME)) {
     let dimensions = 2;
     while ((prime ** dimensions - 1) / (prime - 1) < categories) dimensions += 1;
     const space = new Geometry(prime, dimensions);
     if (space.points > MAX_POINTS || space.points * prime * dimensions > MAX_WORK) continue;
     const spread = varianceIn(odds, space);
-    if (spread < least) [smallest, least] = [space, spread];
+    if (spread < minVariance) [smallest, minVariance] = [space, spread];
   }
   if (!smallest) throw new RangeError("no geometry numbers so many values");
   return smallest;
@@ -99,12 +99,12 @@ function best(odds: Fraction, categories: number): Geometry {
 function varianceIn(odds: Fraction, space: Geometry): number {
   const { points, onOne, onTwo } = space;
   const keep = keptIn(odds, space);
-  const truly = times(chanceOf(keep), fraction(BigInt(onTwo), BigInt(onOne)));
+  const truthWeight = times(chanceOf(keep), fraction(BigInt(onTwo), BigInt(onOne)));
   const falsely = times(
     chanceOf(ONE - keep),
     fraction(BigInt(onOne - onTwo), BigInt(points - onOne)),
   );
-  const q = plus(truly, falsely);
+  const q = plus(truthWeight, falsely);
   const gap = minus(chanceOf(keep), q);
   return toNumber(over(times(q, minus(fraction(1n), q)), times(gap, gap)));
 }

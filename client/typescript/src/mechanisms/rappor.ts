@@ -9,8 +9,8 @@
 import { BadParameter } from "../errors.js";
 import { pick, type BitSource } from "./bits.js";
 import { exact, fraction, minus, over, plus, times } from "./fraction.js";
-import { encoded, positions } from "./hashing.js";
-import { joined, packed, vectorBytes } from "./packing.js";
+import { utf8Bytes, positions } from "./hashing.js";
+import { concatenated, packed, vectorBytes } from "./packing.js";
 import { packedIndex, permanent, purpose, type Permanent } from "./permanent.js";
 import { atLeast, atMost, chanceOf, logAtLeast, ONE } from "./probability.js";
 import {
@@ -36,8 +36,8 @@ export function basicRappor(settings: Arguments): Randomizer & Permanent {
     check: (value) => void indexIn(categories, value),
     permanentKey: key,
     randomize(value, source, memo = forgetful(source)) {
-      const own = 1n << BigInt(indexIn(categories, value));
-      const bits = chain.respond(own, categories, permanent(key(value)), source, memo);
+      const trueBit = 1n << BigInt(indexIn(categories, value));
+      const bits = chain.respond(trueBit, categories, permanent(key(value)), source, memo);
       return packed(bits, vectorBytes(categories));
     },
   };
@@ -53,18 +53,18 @@ export function rappor(settings: Arguments): Randomizer & Permanent {
     payloadBytes: 2 + vectorBytes(bits),
     privacyLoss: chain.loss,
     permanentLoss: chain.permanentLoss,
-    check: (value) => void encoded(value),
-    permanentKey: encoded,
+    check: (value) => void utf8Bytes(value),
+    permanentKey: utf8Bytes,
     randomize(value, source, memo = forgetful(source)) {
-      const string = encoded(value);
+      const string = utf8Bytes(value);
       const cohort = pick(memo.coins(purpose("cohort")), cohorts);
       const bloom = positions(string, cohort, hashes, bits).reduce(
         (sum, position) => sum | (1n << BigInt(position)),
         0n,
       );
       // PRIVACY: one permanent response per string, for as long as the device keeps its secret.
-      const sent = chain.respond(bloom, bits, permanent(string), source, memo);
-      return joined(packed(BigInt(cohort), 2), packed(sent, vectorBytes(bits)));
+      const reportBits = chain.respond(bloom, bits, permanent(string), source, memo);
+      return concatenated(packed(BigInt(cohort), 2), packed(reportBits, vectorBytes(bits)));
     },
   };
 }
@@ -99,8 +99,8 @@ function chainOf(settings: Arguments, hashes: number): Chain {
   return {
     loss: logAtLeast(ratio, hashes),
     permanentLoss: logAtLeast(fraction(ONE - flip, flip), 2 * hashes),
-    respond(bits, width, own, source, memo) {
-      const permanent = bits ^ memo.coins(own).mask(flip, width);
+    respond(bits, width, permanentCoins, source, memo) {
+      const permanent = bits ^ memo.coins(permanentCoins).mask(flip, width);
       const ones = source.mask(oneAfterOne, width);
       const zeros = source.mask(oneAfterZero, width);
       return (permanent & ones) | (~permanent & zeros);

@@ -7,9 +7,9 @@ import { BadParameter } from "../errors.js";
 import { pick } from "./bits.js";
 import { fraction } from "./fraction.js";
 import { isNegative } from "./hadamard.js";
-import { encoded, position } from "./hashing.js";
+import { utf8Bytes, position } from "./hashing.js";
 import { index, keepChance, loss, respond } from "./listed.js";
-import { indexBytes, joined, packed, vectorBytes } from "./packing.js";
+import { indexBytes, concatenated, packed, vectorBytes } from "./packing.js";
 import { expAtMost, logAtLeast, ONE } from "./probability.js";
 import { wholeOf, type Arguments, type Randomizer } from "./randomizer.js";
 import { flipped } from "./unary.js";
@@ -25,11 +25,11 @@ export function countMeanSketch(settings: Arguments): Randomizer {
     payloadBytes: 2 + vectorBytes(width),
     privacyLoss: logAtLeast(fraction(ONE - lie, lie), 2),
     randomize(value, source) {
-      const string = encoded(value);
+      const string = utf8Bytes(value);
       const hash = pick(source, hashes);
       const bucket = 1n << BigInt(position(string, hash, width));
       const bits = source.mask(lie, width) ^ bucket;
-      return joined(packed(BigInt(hash), 2), packed(bits, vectorBytes(width)));
+      return concatenated(packed(BigInt(hash), 2), packed(bits, vectorBytes(width)));
     },
   };
 }
@@ -44,12 +44,12 @@ export function hadamardSketch(settings: Arguments): Randomizer {
     payloadBytes: indexBytes(2 * hashes * width),
     privacyLoss: loss(keep, 2),
     randomize(value, source) {
-      const string = encoded(value);
+      const string = utf8Bytes(value);
       const hash = pick(source, hashes);
       const entry = pick(source, width);
       const minus = isNegative(position(string, hash, width), entry);
-      const sent = source.chance(keep) ? minus : !minus;
-      return index(2 * (hash * width + entry) + Number(sent), 2 * hashes * width);
+      const isMinus = source.chance(keep) ? minus : !minus;
+      return index(2 * (hash * width + entry) + Number(isMinus), 2 * hashes * width);
     },
   };
 }
@@ -63,7 +63,7 @@ export function localHashing(settings: Arguments): Randomizer {
     payloadBytes: indexBytes(hashes * width),
     privacyLoss: loss(keep, width),
     randomize(value, source) {
-      const string = encoded(value);
+      const string = utf8Bytes(value);
       const hash = pick(source, hashes);
       const bucket = respond(position(string, hash, width), keep, width, source);
       return index(hash * width + bucket, hashes * width);
@@ -74,7 +74,7 @@ export function localHashing(settings: Arguments): Randomizer {
 /** What all mechanisms over strings without a permanent step are. */
 export const strings = {
   permanentLoss: Infinity,
-  check: (value: unknown) => void encoded(value),
+  check: (value: unknown) => void utf8Bytes(value),
 };
 
 function sizes(settings: Arguments): { hashes: number; width: number } {

@@ -57,43 +57,43 @@ let names: readonly Named[] | undefined;
 export function spell(text: string, size: number): bigint {
   const letters = Array.from(text);
   const { name, alphabet } = fullest(letters, size);
-  let [bits, used] = name;
-  if (used >= size) return bits >> BigInt(used - size);
-  for (const [at, letter] of [...letters, ""].entries()) {
-    const before = letters[at - 1] ?? "";
-    const [code, many] = alphabet.code(before, letter);
-    if (used + many > size) {
-      return (bits << BigInt(size - used)) | noMore(alphabet, before, size - used);
+  let [bits, bitCount] = name;
+  if (bitCount >= size) return bits >> BigInt(bitCount - size);
+  for (const [index, letter] of [...letters, ""].entries()) {
+    const previous = letters[index - 1] ?? "";
+    const [code, codeSize] = alphabet.code(previous, letter);
+    if (bitCount + codeSize > size) {
+      return (bits << BigInt(size - bitCount)) | codeBeginning(alphabet, previous, size - bitCount);
     }
-    [bits, used] = [(bits << BigInt(many)) | code, used + many];
+    [bits, bitCount] = [(bits << BigInt(codeSize)) | code, bitCount + codeSize];
   }
-  return bits << BigInt(size - used);
+  return bits << BigInt(size - bitCount);
 }
 
 /** The bits that are left where a letter does not fit: how the longest code begins. */
-function noMore(alphabet: Alphabet, before: string, room: number): bigint {
-  const [code, many] = alphabet.code(before, LAST_CHARACTER);
-  return code >> BigInt(many - room);
+function codeBeginning(alphabet: Alphabet, previous: string, room: number): bigint {
+  const [code, codeSize] = alphabet.code(previous, LAST_CHARACTER);
+  return code >> BigInt(codeSize - room);
 }
 
 /** The alphabet that tells most letters, the end one of them, in the fewest bits; the first. */
 function fullest(letters: readonly string[], size: number): Named {
-  const all = alphabets();
-  let [best, most, least] = [all[0], -1, size];
-  for (const named of all) {
-    const { name, alphabet } = named;
-    let [spelled, needed] = [0, name[1]];
-    for (const [at, letter] of [...letters, ""].entries()) {
-      const [, many] = alphabet.code(letters[at - 1] ?? "", letter);
-      if (needed + many > size) {
+  const candidates = alphabets();
+  let [best, maxLetters, minBits] = [candidates[0], -1, size];
+  for (const candidate of candidates) {
+    const { name, alphabet } = candidate;
+    let [letterCount, bitCount] = [0, name[1]];
+    for (const [index, letter] of [...letters, ""].entries()) {
+      const [, codeSize] = alphabet.code(letters[index - 1] ?? "", letter);
+      if (bitCount + codeSize > size) {
         // Where not even the first letter fits, the alphabet alone is told.
-        needed += spelled ? 0 : many;
+        bitCount += letterCount ? 0 : codeSize;
         break;
       }
-      [spelled, needed] = [spelled + 1, needed + many];
+      [letterCount, bitCount] = [letterCount + 1, bitCount + codeSize];
     }
-    if (spelled > most || (spelled === most && needed < least)) {
-      [best, most, least] = [named, spelled, needed];
+    if (letterCount > maxLetters || (letterCount === maxLetters && bitCount < minBits)) {
+      [best, maxLetters, minBits] = [candidate, letterCount, bitCount];
     }
   }
   if (!best) throw new RangeError("there is no alphabet");
@@ -122,15 +122,15 @@ function paired(letters: string, rare: string, lengths: readonly string[]): Alph
   );
   return {
     least: 1,
-    code(before, letter) {
-      const own = codes[places.get(before) ?? places.size] ?? [];
+    code(previous, letter) {
+      const row = codes[places.get(previous) ?? places.size] ?? [];
       const place = places.get(letter);
-      const [bits, size] = own[place ?? own.length - 1] ?? [0n, 0];
+      const [bits, size] = row[place ?? row.length - 1] ?? [0n, 0];
       if (place !== undefined) return [bits, size];
-      const among = rares.indexOf(letter) + 1;
-      const marked = (bits << BigInt(RARE_BITS)) | BigInt(among);
-      if (among) return [marked, size + RARE_BITS];
-      const escaped = (marked << BigInt(ESCAPED_BITS)) | point(letter);
+      const rareNumber = rares.indexOf(letter) + 1;
+      const rareCode = (bits << BigInt(RARE_BITS)) | BigInt(rareNumber);
+      if (rareNumber) return [rareCode, size + RARE_BITS];
+      const escaped = (rareCode << BigInt(ESCAPED_BITS)) | point(letter);
       return [escaped, size + RARE_BITS + ESCAPED_BITS];
     },
   };
@@ -147,15 +147,15 @@ function flat(spans: readonly string[]): Alphabet {
     const letters = Array.from(span);
     return [point(letters[0] ?? ""), point(letters[letters.length - 1] ?? "")] as const;
   });
-  const many = ends.reduce((sum, [first, last]) => sum + Number(last - first) + 1, 2);
-  const plain = bitLength(many - 1);
-  const marked = plain >= MARKED_BITS;
-  const size = plain + Number(marked);
-  const mark = marked ? 1n << BigInt(plain) : 0n;
+  const codeCount = ends.reduce((sum, [first, last]) => sum + Number(last - first) + 1, 2);
+  const plain = bitLength(codeCount - 1);
+  const hasMark = plain >= MARKED_BITS;
+  const size = plain + Number(hasMark);
+  const mark = hasMark ? 1n << BigInt(plain) : 0n;
   return {
     least: size,
     code(_before, letter) {
-      if (!letter) return [0n, marked ? 1 : size];
+      if (!letter) return [0n, hasMark ? 1 : size];
       let place = 2n;
       for (const [first, last] of ends) {
         if (first <= point(letter) && point(letter) <= last) {
@@ -172,11 +172,13 @@ function flat(spans: readonly string[]): Alphabet {
 function canonical(lengths: readonly number[]): Code[] {
   const codes: Code[] = [];
   let [code, size] = [0n, 0];
-  const order = lengths.map((many, place) => [many, place] as const);
-  order.sort(([first, at], [second, after]) => first - second || at - after);
-  for (const [many, place] of order) {
-    code <<= BigInt(many - size);
-    size = many;
+  const order = lengths.map((length, place) => [length, place] as const);
+  order.sort(
+    ([first, firstPlace], [second, secondPlace]) => first - second || firstPlace - secondPlace,
+  );
+  for (const [length, place] of order) {
+    code <<= BigInt(length - size);
+    size = length;
     codes[place] = [code, size];
     code += 1n;
   }

@@ -13,8 +13,8 @@ import { choose } from "./subsets.js";
 export function subsetSelection(settings: Arguments): Randomizer {
   const categories = categoriesOf(settings);
   const odds = expAtMost(settings.epsilon);
-  const all = fraction(BigInt(categories));
-  const ones = Math.max(1, Number(rounded(over(all, plus(odds, fraction(1n))))));
+  const categoryCount = fraction(BigInt(categories));
+  const ones = Math.max(1, Number(rounded(over(categoryCount, plus(odds, fraction(1n))))));
   const truth = times(fraction(BigInt(ones)), odds);
   const others = BigInt(categories - ones);
   // PRIVACY: down, to uniform.
@@ -25,12 +25,12 @@ export function subsetSelection(settings: Arguments): Randomizer {
     permanentLoss: Infinity,
     check: (value) => void indexIn(categories, value),
     randomize(value, source) {
-      const own = BigInt(indexIn(categories, value));
+      const category = BigInt(indexIn(categories, value));
       const included = source.chance(include);
       const chosen = choose(categories - 1, ones - Number(included), source);
       // The others are numbered without the value itself: make room for its bit.
-      const below = chosen & ((1n << own) - 1n);
-      const bit = BigInt(included) << own;
+      const below = chosen & ((1n << category) - 1n);
+      const bit = BigInt(included) << category;
       return packed(((chosen - below) << 1n) | bit | below, vectorBytes(categories));
     },
   };

@@ -12,16 +12,16 @@ import { atMost } from "./probability.js";
 export function choose(size: number, count: number, source: BitSource): bigint {
   const chosen = source.mask(atMost(fraction(BigInt(count), BigInt(size))), size);
   const ones = members(chosen).length;
-  if (ones > count) return without(chosen, ones - count, source);
+  if (ones > count) return dropOnes(chosen, ones - count, source);
   const everywhere = (1n << BigInt(size)) - 1n;
-  return everywhere ^ without(everywhere ^ chosen, count - ones, source);
+  return everywhere ^ dropOnes(everywhere ^ chosen, count - ones, source);
 }
 
 /** In how many ways `count` of `size` positions can be chosen. */
-export function ways(size: number, count: number): bigint {
+export function binomial(size: number, count: number): bigint {
   let product = 1n;
-  for (let drawn = 0; drawn < count; drawn += 1) {
-    product = (product * BigInt(size - drawn)) / BigInt(drawn + 1);
+  for (let step = 0; step < count; step += 1) {
+    product = (product * BigInt(size - step)) / BigInt(step + 1);
   }
   return product;
 }
@@ -32,16 +32,16 @@ export function ways(size: number, count: number): bigint {
  * A uniform number is a uniform subset. Lehmer (1964): those without the last position come first.
  */
 export function numbered(size: number, count: number, number: bigint): bigint {
-  let [chosen, rest] = [0n, ways(size, count)];
+  let [chosen, remaining] = [0n, binomial(size, count)];
   for (let position = size - 1; position >= 0; position -= 1) {
-    const without = (rest * BigInt(position + 1 - count)) / BigInt(position + 1);
-    if (number >= without) {
-      number -= without;
+    const subsetsWithout = (remaining * BigInt(position + 1 - count)) / BigInt(position + 1);
+    if (number >= subsetsWithout) {
+      number -= subsetsWithout;
       chosen |= 1n << BigInt(position);
-      rest -= without;
+      remaining -= subsetsWithout;
       count -= 1;
     } else {
-      rest = without;
+      remaining = subsetsWithout;
     }
   }
   return chosen;
@@ -51,24 +51,24 @@ export function numbered(size: number, count: number, number: bigint): bigint {
 export function members(subset: bigint): number[] {
   const digits = subset.toString(2);
   const positions: number[] = [];
-  for (let at = digits.length - 1; at >= 0; at -= 1) {
-    if (digits[at] === "1") positions.push(digits.length - 1 - at);
+  for (let index = digits.length - 1; index >= 0; index -= 1) {
+    if (digits[index] === "1") positions.push(digits.length - 1 - index);
   }
   return positions;
 }
 
 /** `bits` less `drop` of its ones, picked uniformly. */
-function without(bits: bigint, drop: number, source: BitSource): bigint {
-  const rest = members(bits);
+function dropOnes(bits: bigint, drop: number, source: BitSource): bigint {
+  const ones = members(bits);
   let orders = 1n;
-  for (let drawn = 0; drawn < drop; drawn += 1) orders *= BigInt(rest.length - drawn);
+  for (let step = 0; step < drop; step += 1) orders *= BigInt(ones.length - step);
   // One number for all picks, as Python draws it.
   let picks = source.below(orders);
   for (let draws = 0; draws < drop; draws += 1) {
-    const among = BigInt(rest.length);
-    const [gone] = rest.splice(Number(picks % among), 1);
-    picks /= among;
-    bits ^= 1n << BigInt(gone ?? 0);
+    const remaining = BigInt(ones.length);
+    const [position] = ones.splice(Number(picks % remaining), 1);
+    picks /= remaining;
+    bits ^= 1n << BigInt(position ?? 0);
   }
   return bits;
 }

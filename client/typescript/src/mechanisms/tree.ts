@@ -5,7 +5,7 @@
  */
 import { BadParameter } from "../errors.js";
 import { pick } from "./bits.js";
-import { digest, encoded, word } from "./hashing.js";
+import { digest, utf8Bytes, word } from "./hashing.js";
 import { index } from "./listed.js";
 import { bitLength, indexBytes, packed } from "./packing.js";
 import { responseOver } from "./projective.js";
@@ -28,35 +28,35 @@ export function prefixTree(settings: Arguments): Randomizer {
   const spellTail = speller(settings.beginnings ?? [], size, ends[0] ?? 0);
   const response = responseOver(settings.epsilon, cells);
   const groups = (ends.length + 1) * hashes;
-  const all = groups * response.points;
-  if (all > MAX_CELLS) throw new BadParameter("bits, cells and hashes are too large together");
+  const outcomes = groups * response.points;
+  if (outcomes > MAX_CELLS) throw new BadParameter("bits, cells and hashes are too large together");
 
   /** Which of a group's places a string with these bits has. */
-  function place(spelled: bigint, group: number): number {
+  function place(bitString: bigint, group: number): number {
     const job = Math.floor(group / hashes);
     const [end, begin] = [ends[job], ends[job - 1] ?? 0];
     if (end === undefined) {
-      return Number(digest(bigEndian(spelled, size), group)[0] % BigInt(cells));
+      return Number(digest(bigEndian(bitString, size), group)[0] % BigInt(cells));
     }
-    const own = BigInt(end - begin);
-    const here = spelled >> BigInt(size - end);
-    const words = digest(bigEndian(here >> own, begin), group);
-    const row = word(words, 0) % (cells >> Number(own));
-    const mask = (1n << own) - 1n;
-    return Number((BigInt(row) << own) + ((here & mask) ^ (BigInt(word(words, 1)) & mask)));
+    const width = BigInt(end - begin);
+    const prefix = bitString >> BigInt(size - end);
+    const words = digest(bigEndian(prefix >> width, begin), group);
+    const row = word(words, 0) % (cells >> Number(width));
+    const mask = (1n << width) - 1n;
+    return Number((BigInt(row) << width) + ((prefix & mask) ^ (BigInt(word(words, 1)) & mask)));
   }
 
   return {
     ...strings,
-    payloadBytes: indexBytes(all),
+    payloadBytes: indexBytes(outcomes),
     privacyLoss: response.privacyLoss,
     randomize(value, source) {
-      encoded(value);
-      const spelled = spellTail(String(value));
+      utf8Bytes(value);
+      const bitString = spellTail(String(value));
       // PRIVACY: the job and its hash function are drawn without a look at the value.
       const group = pick(source, groups);
-      const sent = response.respond(place(spelled, group), source);
-      return index(group * response.points + sent, all);
+      const cell = response.respond(place(bitString, group), source);
+      return index(group * response.points + cell, outcomes);
     },
   };
 }
@@ -67,17 +67,17 @@ function speller(
   size: number,
   first: number,
 ): (text: string) => bigint {
-  const numbered = beginnings.length ? bitLength(beginnings.length) : 0;
-  if (beginnings.length > MAX_BEGINNINGS || numbered >= first || beginnings.includes("")) {
+  const numberBits = beginnings.length ? bitLength(beginnings.length) : 0;
+  if (beginnings.length > MAX_BEGINNINGS || numberBits >= first || beginnings.includes("")) {
     throw new BadParameter("beginnings are too many, or one is empty");
   }
   return (text) => {
     let [number, longest] = [0, ""];
-    for (const [at, beginning] of beginnings.entries()) {
+    for (const [index, beginning] of beginnings.entries()) {
       if (text.startsWith(beginning) && beginning.length > longest.length)
-        [number, longest] = [at + 1, beginning];
+        [number, longest] = [index + 1, beginning];
     }
-    const room = size - numbered;
+    const room = size - numberBits;
     return (BigInt(number) << BigInt(room)) | spell(text.slice(longest.length), room);
   };
 }
@@ -87,8 +87,8 @@ function endsOf(bits: number, cells: number): number[] {
   const first = bitLength(cells) - 1;
   if (bits < first) throw new BadParameter(`bits ${bits} are below those of ${cells} cells`);
   const step = Math.max(1, first - ROW_BITS);
-  const more = Math.ceil((bits - first) / step);
-  return Array.from({ length: more + 1 }, (_, level) => first + step * level);
+  const levels = Math.ceil((bits - first) / step);
+  return Array.from({ length: levels + 1 }, (_, level) => first + step * level);
 }
 
 function bigEndian(number: bigint, bits: number): Uint8Array {

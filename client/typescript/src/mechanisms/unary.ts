@@ -18,8 +18,8 @@ export function symmetricUnary(settings: Arguments): Randomizer {
     privacyLoss: logAtLeast(fraction(ONE - lie, lie), 2),
     permanentLoss: Infinity,
     randomize(value, source) {
-      const own = 1n << BigInt(indexIn(categories, value));
-      return packed(source.mask(lie, categories) ^ own, vectorBytes(categories));
+      const trueBit = 1n << BigInt(indexIn(categories, value));
+      return packed(source.mask(lie, categories) ^ trueBit, vectorBytes(categories));
     },
   };
 }
@@ -34,8 +34,8 @@ export function optimizedUnary(settings: Arguments): Randomizer {
     privacyLoss: logAtLeast(fraction(ONE - lie, lie)),
     permanentLoss: Infinity,
     randomize(value, source) {
-      const own = indexIn(categories, value);
-      return packed(fairAt(own, lie, categories, source), vectorBytes(categories));
+      const category = indexIn(categories, value);
+      return packed(fairAt(category, lie, categories, source), vectorBytes(categories));
     },
   };
 }
@@ -56,6 +56,6 @@ export function vector(categories: number) {
 /** A vector of lies whose bit of the value itself is a fair coin. */
 export function fairAt(own: number, lie: bigint, categories: number, source: BitSource): bigint {
   const [bits, bit] = [source.mask(lie, categories), BigInt(own)];
-  const is = ((bits >> bit) & 1n) === 1n;
-  return is === source.chance(HALF) ? bits : bits ^ (1n << bit);
+  const isSet = ((bits >> bit) & 1n) === 1n;
+  return isSet === source.chance(HALF) ? bits : bits ^ (1n << bit);
 }

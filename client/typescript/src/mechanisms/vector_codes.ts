@@ -32,31 +32,31 @@ export function vectorCodes(settings: Arguments): Randomizer {
   const dimensions = wholeOf(settings, "dimensions", 2, MAX_DIMENSIONS, categories);
   const words = wholeOf(settings, "words", 2, 1 << 10, 64);
   const books = wholeOf(settings, "books", 1, 1 << 16, 1 << 14);
-  const most = "max_length" in settings.parameters ? numberOf(settings, "max_length") : 1;
-  if (!(most > 0 && most <= MAX_LENGTH)) {
-    throw new BadParameter(`max_length ${most} is outside (0, ${MAX_LENGTH}]`);
+  const maxLength = "max_length" in settings.parameters ? numberOf(settings, "max_length") : 1;
+  if (!(maxLength > 0 && maxLength <= MAX_LENGTH)) {
+    throw new BadParameter(`max_length ${maxLength} is outside (0, ${MAX_LENGTH}]`);
   }
   if (words * books > MAX_CELLS) throw new BadParameter("words and books are too large together");
   const odds = expAtMost(epsilon);
-  const near = nearest(toNumber(odds), words, dimensions);
-  const others = words - near;
-  const within = times(fraction(BigInt(near)), odds);
-  const keep = atMost(over(within, plus(within, fraction(BigInt(others))))); // PRIVACY: down
+  const nearCount = nearest(toNumber(odds), words, dimensions);
+  const others = words - nearCount;
+  const nearWeight = times(fraction(BigInt(nearCount)), odds);
+  const keep = atMost(over(nearWeight, plus(nearWeight, fraction(BigInt(others))))); // PRIVACY: down
   const size = words * books;
   return {
     payloadBytes: indexBytes(size),
-    privacyLoss: logAtLeast(fraction(keep * BigInt(others), (ONE - keep) * BigInt(near))),
-    isUneven: 2 * near >= words,
+    privacyLoss: logAtLeast(fraction(keep * BigInt(others), (ONE - keep) * BigInt(nearCount))),
+    isUneven: 2 * nearCount >= words,
     permanentLoss: Infinity,
-    check: (value) => void vectorIn(dimensions, most, value),
+    check: (value) => void vectorIn(dimensions, maxLength, value),
     randomize(value, source) {
-      const { numbers, turning } = directionOf(vectorIn(dimensions, most, value), most);
+      const { numbers, turning } = directionOf(vectorIn(dimensions, maxLength, value), maxLength);
       const sign = turning !== null && source.chance(turning) ? -1 : 1;
       const number = pick(source, books);
       const direction = numbers.map((x) => sign * x);
       const order = ordered(book(seed, number, words, dimensions), direction);
       // PRIVACY: the one coin that looks at epsilon; which words are near is the device's affair.
-      const place = placeOf(source, keep, near, others);
+      const place = placeOf(source, keep, nearCount, others);
       return index(number * words + (order[place] ?? 0), size);
     },
   };
@@ -67,59 +67,61 @@ export function vectorCodes(settings: Arguments): Randomizer {
  *
  * Squares of what is tiny are 0, and of what is huge no float: so lengths are of the latter.
  */
-export function apart(vector: readonly number[]): [largest: number, scaled: readonly number[]] {
-  const largest = vector.reduce((most, x) => Math.max(most, Math.abs(x)), 0);
+export function scaleOut(vector: readonly number[]): [largest: number, scaled: readonly number[]] {
+  const largest = vector.reduce((max, x) => Math.max(max, Math.abs(x)), 0);
   return [largest, vector.map((x) => (largest ? x / largest : 0))];
 }
 
-function placeOf(source: BitSource, keep: bigint, near: number, others: number): number {
-  return source.chance(keep) ? pick(source, near) : near + pick(source, others);
+function placeOf(source: BitSource, keep: bigint, nearCount: number, others: number): number {
+  return source.chance(keep) ? pick(source, nearCount) : nearCount + pick(source, others);
 }
 
 /** @throws ValueOutOfDomain it is none. */
-function vectorIn(dimensions: number, most: number, value: unknown): readonly number[] {
+function vectorIn(dimensions: number, maxLength: number, value: unknown): readonly number[] {
   const numbers: readonly unknown[] = Array.isArray(value) ? [...(value as unknown[])] : [];
   if (numbers.length === dimensions && numbers.every((number) => Number.isFinite(number))) {
-    const [largest, scaled] = apart(numbers as readonly number[]);
-    if (largest * length(scaled) <= most * (1 + CLOSE)) return numbers as readonly number[];
+    const [largest, scaled] = scaleOut(numbers as readonly number[]);
+    if (largest * length(scaled) <= maxLength * (1 + CLOSE)) return numbers as readonly number[];
   }
   throw new ValueOutOfDomain(
-    `value is not a vector of ${dimensions} numbers of length ${most} or less`,
+    `value is not a vector of ${dimensions} numbers of length ${maxLength} or less`,
   );
 }
 
-function directionOf(vector: readonly number[], most: number): Direction {
-  const [largest, whole] = apart(vector);
+function directionOf(vector: readonly number[], maxLength: number): Direction {
+  const [largest, quotient] = scaleOut(vector);
   // Nothing has no direction: any will do, turned every second time.
-  const scaled = largest ? whole : vector.map((_, at) => (at ? 0 : 1));
-  const long = length(scaled);
-  const short = 1 - long * (largest / most);
-  const turning = short > CLOSE ? atMost(exact(short / 2)) : null;
-  return { numbers: scaled.map((x) => x / long), turning };
+  const scaled = largest ? quotient : vector.map((_, index) => (index ? 0 : 1));
+  const scaledLength = length(scaled);
+  const shortfall = 1 - scaledLength * (largest / maxLength);
+  const turning = shortfall > CLOSE ? atMost(exact(shortfall / 2)) : null;
+  return { numbers: scaled.map((x) => x / scaledLength), turning };
 }
 
 /** The words of a book, the nearest to a direction first; of equals the earlier. */
 function ordered(words: Int16Array, direction: readonly number[]): readonly number[] {
   const dimensions = direction.length;
-  const along = Array.from({ length: words.length / dimensions }, (_, word) => {
+  const products = Array.from({ length: words.length / dimensions }, (_, word) => {
     return product(direction, words.subarray(word * dimensions, (word + 1) * dimensions));
   });
-  return [...along.keys()].sort((first, second) => (along[second] ?? 0) - (along[first] ?? 0));
+  return [...products.keys()].sort(
+    (first, second) => (products[second] ?? 0) - (products[first] ?? 0),
+  );
 }
 
 /** How many words are near: of the least squared error. */
 function nearest(odds: number, words: number, dimensions: number): number {
   const { sums, squares } = topSums(words);
-  let [best, least] = [1, Infinity];
-  for (const [at, top] of sums.entries()) {
-    const w = at + 1;
-    const square = squares[at] ?? 0;
+  let [best, minError] = [1, Infinity];
+  for (const [index, top] of sums.entries()) {
+    const w = index + 1;
+    const square = squares[index] ?? 0;
     const p = odds / (w * odds + words - w);
     const q = 1 / (w * odds + words - w);
     const m = ((p - q) * top) / Math.sqrt(dimensions);
-    const along = p * square + q * (words - square);
-    const error = (dimensions - 1 + along) / (dimensions * m * m) - 1;
-    if (error < least) [best, least] = [w, error];
+    const spread = p * square + q * (words - square);
+    const error = (dimensions - 1 + spread) / (dimensions * m * m) - 1;
+    if (error < minError) [best, minError] = [w, error];
   }
   return best;
 }

@@ -11,7 +11,7 @@ import { basename, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { listed, number, table } from "../catalog/json.js";
-import { nothing, rowsOf, type Held } from "../client/memory.js";
+import { emptyRows, rowsOf, type Held } from "../client/memory.js";
 import type { PastReport, Rows, Storage, StoredReport } from "../client/storage.js";
 import { turns } from "../client/turns.js";
 import { StateUnusable } from "../errors.js";
@@ -39,12 +39,12 @@ export class FolderStorage implements Storage {
     return this.#tried(async (limit) => {
       for (let tries = 0; tries < MOST_TRIES; tries += 1) {
         const { last, steps, contents } = await this.#load();
-        const before = bodyOf(contents);
+        const previousBody = bodyOf(contents);
         const result = await work(rowsOf(contents));
         const body = bodyOf(contents);
         // Whoever waited was told that nothing is written.
         limit.throwIfAborted();
-        if (body === before || (await this.#committed(last, steps, body))) return result;
+        if (body === previousBody || (await this.#committed(last, steps, body))) return result;
         await sleep(randomInt(LONGEST_PAUSE_MS));
       }
       throw new StateUnusable(`${this.folder}: others write all the time; try again`);
@@ -90,7 +90,7 @@ export class FolderStorage implements Storage {
   async #load(): Promise<{ last: number; steps: readonly string[]; contents: Held }> {
     for (;;) {
       const last = (await numbered(this.folder, STATE)).pop();
-      if (last === undefined) return { last: 0, steps: [], contents: nothing() };
+      if (last === undefined) return { last: 0, steps: [], contents: emptyRows() };
       const path = join(this.folder, `${STATE}${last}`);
       const content = await readIfThere(path);
       if (content === null) continue; // a newer one came meanwhile
@@ -117,8 +117,8 @@ export class FolderStorage implements Storage {
     }
     await synced(this.folder);
     const numbers = await numbered(this.folder, STATE);
-    for (const old of numbers.slice(0, -1)) {
-      await rm(join(this.folder, `${STATE}${old}`), { force: true });
+    for (const stale of numbers.slice(0, -1)) {
+      await rm(join(this.folder, `${STATE}${stale}`), { force: true });
     }
     if (numbers[numbers.length - 1] === next) return true;
     // Others are past it: because they went on from it, or because the name was free again.
@@ -128,10 +128,10 @@ export class FolderStorage implements Storage {
   async #tried<T>(work: (limit: AbortSignal) => Promise<T>): Promise<T> {
     try {
       const limit = after(STEP_SECONDS);
-      const done = mkdir(this.folder, { recursive: true, mode: OWNERS_FOLDER }).then(() =>
+      const creation = mkdir(this.folder, { recursive: true, mode: OWNERS_FOLDER }).then(() =>
         work(limit),
       );
-      return await within(limit, done, () => {
+      return await within(limit, creation, () => {
         return new StateUnusable(
           `${this.folder}: no answer in ${STEP_SECONDS} s; is its disk there?`,
         );
@@ -202,15 +202,15 @@ function bodyOf({ device, waiting, past, last }: Held): string {
 
 /** A state: a sum that shows damage, the last steps that led to it, and all rows. */
 function stated(steps: readonly string[], body: string): string {
-  const rest = `${steps.slice(-STEPS).join(" ")}\n${body}`;
-  return `${sum(rest)}\n${rest}`;
+  const content = `${steps.slice(-STEPS).join(" ")}\n${body}`;
+  return `${sum(content)}\n${content}`;
 }
 
 function stateIn(content: string): { steps: readonly string[]; contents: Held } {
   const [checksum = "", steps = "", body = ""] = content.split("\n");
   if (checksum !== sum(`${steps}\n${body}`)) throw new TypeError("the checksum does not match");
   const { device, waiting, past, last } = table(JSON.parse(body));
-  const rows = (things: unknown) => listed(things).map((thing) => table(thing));
+  const rows = (things: unknown) => listed(things).map((value) => table(value));
   const contents = {
     device,
     last: number(last),

@@ -53,28 +53,28 @@ export function httpsPost(roots: string | readonly string[] | null): Post {
       maxCachedSessions: 0,
       ...(roots ? { ca: [roots].flat() } : {}),
     });
-    const how = {
+    const requestOptions = {
       headers: { ...headers, "content-type": type, "content-length": body.length },
       ...{ method: "POST", signal, maxHeaderSize: LARGEST_HEAD_BYTES },
     };
-    const sent = isPlain
-      ? plainly(address, { ...how, agent: false })
-      : request(address, { ...how, agent });
+    const outgoing = isPlain
+      ? plainly(address, { ...requestOptions, agent: false })
+      : request(address, { ...requestOptions, agent });
     let reason: string = UNREACHABLE;
     const timer = later(seconds, () => {
       // A program that was busy for so long first hears of what came meanwhile.
       setImmediate(() => {
         if (reason !== UNREACHABLE) return;
         seconds *= 2;
-        sent.destroy();
+        outgoing.destroy();
       });
     });
     let hints = 0;
-    sent.on("information", () => {
+    outgoing.on("information", () => {
       hints += 1;
-      if (hints > MOST_EARLY_HINTS) sent.destroy();
+      if (hints > MOST_EARLY_HINTS) outgoing.destroy();
     });
-    sent.on("socket", (socket) => {
+    outgoing.on("socket", (socket) => {
       // A program that ends waits for no answer, unless it waits for flush() or close().
       socket.unref().once(isPlain ? "connect" : "secureConnect", () => {
         reason = "unavailable";
@@ -83,7 +83,7 @@ export function httpsPost(roots: string | readonly string[] | null): Post {
     });
     try {
       const message = await new Promise<IncomingMessage>((resolve, reject) => {
-        sent.on("response", resolve).on("error", reject).end(body);
+        outgoing.on("response", resolve).on("error", reject).end(body);
       });
       return {
         status: message.statusCode ?? 0,

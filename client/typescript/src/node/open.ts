@@ -45,12 +45,12 @@ export async function open(options: NodeOptions): Promise<Client> {
   // It would be whatever folder the program runs in.
   if (!options.folder) throw new BadParameter("open(): folder has no name; give string");
   const bundle = await openBundle(await contentOf(options.bundle), operator);
-  const ways = waysOf(bundle, options, httpsPost(withSystems(bundle.roots)));
+  const connections = waysOf(bundle, options, httpsPost(withSystems(bundle.roots)));
   return Client.over(
     bundle,
     new FolderStorage(resolve(options.folder)),
-    ways.transport ?? httpsTransport(options.shuffler ?? bundle.shuffler, bundle.roots),
-    { ...options, ...ways, operatorNamed: operator !== null },
+    connections.transport ?? httpsTransport(options.shuffler ?? bundle.shuffler, bundle.roots),
+    { ...options, ...connections, operatorNamed: operator !== null },
   );
 }
 

@@ -25,9 +25,9 @@ export interface Captured {
 
 /** A strict client without storage or network; flush() sends to a FakeShuffler. */
 export async function memoryClient(bundle: Bytes, options: Options = {}): Promise<Client> {
-  const opened = await openBundle(bundle, null);
+  const bundleContent = await openBundle(bundle, null);
   const complete = { strict: true, holdSeconds: null, ...options };
-  return Client.over(opened, new MemoryStorage(), new FakeShuffler(), complete);
+  return Client.over(bundleContent, new MemoryStorage(), new FakeShuffler(), complete);
 }
 
 /** While it lasts, all that clients report is captured. Give the app a memoryClient. */

@@ -1,7 +1,7 @@
 /** A shuffler that is none: it takes what it is sent, and can be told to fail. */
 import type { Transport } from "../client/transport.js";
 import { TryAgain } from "../errors.js";
-import { joined } from "../mechanisms/packing.js";
+import { concatenated } from "../mechanisms/packing.js";
 import { bytesField, fieldsOf } from "../transport/protobuf.js";
 import { TYPE, type Answer } from "../transport/submission.js";
 
@@ -30,7 +30,7 @@ export class FakeShuffler implements Transport {
     return Promise.resolve({
       status: 200,
       headers,
-      body: joined(
+      body: concatenated(
         bytesField(2, this.notice),
         body.length ? new Uint8Array() : bytesField(3, this.models),
       ),

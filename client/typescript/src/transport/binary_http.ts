@@ -1,6 +1,6 @@
 /** A request and a response of HTTP as bytes (RFC 9292), of known length; no trailer of ours has anything. */
 import { TryAgain } from "../errors.js";
-import { joined, type Bytes } from "../mechanisms/packing.js";
+import { concatenated, type Bytes } from "../mechanisms/packing.js";
 import type { Answer } from "./submission.js";
 
 const [REQUEST, RESPONSE] = [0, 1];
@@ -16,27 +16,27 @@ export function writePost(
   step: number,
 ): Bytes {
   const control = ["POST", "https", authority, path].map((part) => lengthy(TEXT.encode(part)));
-  const headers = joined(lengthy(TEXT.encode("content-type")), lengthy(TEXT.encode(type)));
+  const headers = concatenated(lengthy(TEXT.encode("content-type")), lengthy(TEXT.encode(type)));
   const parts = [varint(REQUEST), ...control, lengthy(headers), lengthy(content), varint(0)];
   const size = parts.reduce((sum, part) => sum + part.length, 0);
-  return joined(...parts, new Uint8Array((step - (size % step)) % step));
+  return concatenated(...parts, new Uint8Array((step - (size % step)) % step));
 }
 
 /** The final response in some bytes. @throws TryAgain they are none: a gateway would answer otherwise. */
 export function readAnswer(message: Uint8Array): Answer {
-  let at = 0;
+  let offset = 0;
   const number = (): number => {
-    const size = 2 ** ((message[at] ?? 0) >> 6);
+    const size = 2 ** ((message[offset] ?? 0) >> 6);
     return take(size).reduce((sum, byte, place) => sum * 256 + (place ? byte : byte & 0x3f), 0);
   };
   const take = (size: number): Uint8Array => {
-    if (!(at + size <= message.length)) throw new TryAgain("no_gateway");
-    at += size;
-    return message.subarray(at - size, at);
+    if (!(offset + size <= message.length)) throw new TryAgain("no_gateway");
+    offset += size;
+    return message.subarray(offset - size, offset);
   };
   const headers: Record<string, string> = {};
   const fields = (end: number, isHeader: boolean): void => {
-    while (at < end) {
+    while (offset < end) {
       const [name, value] = [take(number()), take(number())];
       if (isHeader) headers[new TextDecoder().decode(name)] = new TextDecoder().decode(value);
     }
@@ -44,15 +44,15 @@ export function readAnswer(message: Uint8Array): Answer {
   if (number() !== RESPONSE) throw new TryAgain("no_gateway");
   for (;;) {
     const status = number();
-    const size = at < message.length ? number() : 0;
-    fields(at + size, status >= FINAL);
+    const size = offset < message.length ? number() : 0;
+    fields(offset + size, status >= FINAL);
     if (status < FINAL) continue;
-    return { status, headers, body: at < message.length ? take(number()) : new Uint8Array() };
+    return { status, headers, body: offset < message.length ? take(number()) : new Uint8Array() };
   }
 }
 
 function lengthy(bytes: Uint8Array): Bytes {
-  return joined(varint(bytes.length), bytes);
+  return concatenated(varint(bytes.length), bytes);
 }
 
 /** A whole number below 2**30 (RFC 9000, section 16). */
@@ -60,10 +60,10 @@ function varint(number: number): Bytes {
   if (number < 2 ** 6) return Uint8Array.of(number);
   const [size, bits] = number < 2 ** 14 ? [2, 1] : [4, 2];
   const bytes = new Uint8Array(size);
-  let rest = number;
+  let remainder = number;
   for (let place = size - 1; place >= 0; place -= 1) {
-    bytes[place] = rest % 256;
-    rest = Math.floor(rest / 256);
+    bytes[place] = remainder % 256;
+    remainder = Math.floor(remainder / 256);
   }
   bytes[0] = (bytes[0] ?? 0) | (bits << 6);
   return bytes;

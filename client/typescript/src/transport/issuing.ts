@@ -5,7 +5,7 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import type { Post } from "../client/transport.js";
 import { BadParameter, tooLate, TryAgain } from "../errors.js";
 import { within } from "../within.js";
-import { joined, type Bytes } from "../mechanisms/packing.js";
+import { concatenated, type Bytes } from "../mechanisms/packing.js";
 import { bytesField, fieldsOf, numberField } from "./protobuf.js";
 import { TYPE, typeOf } from "./submission.js";
 
@@ -45,14 +45,14 @@ export function tokenInfo(stream: string, epoch: number): Bytes {
 }
 
 /** A token: its nonce, and what only who knows the output can write of this report. */
-export function tokenOf(nonce: Bytes, output: Bytes, sealed: Bytes): Bytes {
-  return joined(nonce, hmac(sha256, output, sealed).slice(0, MARK_BYTES));
+export function tokenOf(nonce: Bytes, output: Bytes, sealedBytes: Bytes): Bytes {
+  return concatenated(nonce, hmac(sha256, output, sealedBytes).slice(0, MARK_BYTES));
 }
 
 /** The bytes of a TokenRequest. */
-export function tokenRequest(wanted: readonly Wanted[]): Bytes {
-  return joined(
-    ...wanted.map(({ stream, epoch, elements }) =>
+export function tokenRequest(requests: readonly Wanted[]): Bytes {
+  return concatenated(
+    ...requests.map(({ stream, epoch, elements }) =>
       bytesField(
         1,
         bytesField(1, TEXT.encode(stream)),
@@ -68,19 +68,19 @@ export function tokenRequest(wanted: readonly Wanted[]): Bytes {
  *
  * @throws TryAgain it is no answer of an issuer.
  */
-export function issuedIn(answer: Uint8Array, wanted: number): Issued[] {
+export function issuedIn(answer: Uint8Array, count: number): Issued[] {
   try {
-    const issued = [...fieldsOf(answer)].map(([field, content]) => {
+    const results = [...fieldsOf(answer)].map(([field, content]) => {
       if (field !== 1 || typeof content === "number") throw new RangeError("another message");
       const evaluationFields = [...fieldsOf(content)];
-      const bytes = (of: number) =>
+      const bytes = (fieldNumber: number) =>
         evaluationFields.flatMap(([name, element]) =>
-          name === of && typeof element === "object" ? [Uint8Array.from(element)] : [],
+          name === fieldNumber && typeof element === "object" ? [Uint8Array.from(element)] : [],
         );
       if (evaluationFields.some(([name, element]) => name === 3 && element)) return null;
       return { evaluated: bytes(1), proof: bytes(2)[0] ?? new Uint8Array() };
     });
-    if (issued.length === wanted) return issued;
+    if (results.length === count) return results;
   } catch {
     // as below
   }

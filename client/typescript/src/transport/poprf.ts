@@ -45,8 +45,8 @@ export function outputsOf(
   info: Bytes,
 ): Bytes[] {
   const suite = oprf.poprf(info);
-  const items = inputs.map(({ input, blind, element }, at) => {
-    return { input, blind, blinded: element, evaluated: evaluated[at] ?? new Uint8Array() };
+  const items = inputs.map(({ input, blind, element }, index) => {
+    return { input, blind, blinded: element, evaluated: evaluated[index] ?? new Uint8Array() };
   });
   try {
     const { tweakedKey } = suite.blind(new Uint8Array(1), publicKey);

@@ -3,7 +3,7 @@
  *
  * What is zero or empty is not there (proto3). A library for it is larger than all mechanisms.
  */
-import { joined, type Bytes } from "../mechanisms/packing.js";
+import { concatenated, type Bytes } from "../mechanisms/packing.js";
 
 const [VARINT, DELIMITED] = [0, 2];
 const FIXED = new Map([
@@ -19,32 +19,35 @@ export function numberField(field: number, value: number): Bytes {
 
 /** A field that holds bytes, a text, or a message of these fields. */
 export function bytesField(field: number, ...parts: readonly Uint8Array[]): Bytes {
-  const value = joined(...parts);
+  const value = concatenated(...parts);
   const { length } = value;
   if (!length) return value;
-  return joined(Uint8Array.from([...varint(field * 8 + DELIMITED), ...varint(length)]), value);
+  return concatenated(
+    Uint8Array.from([...varint(field * 8 + DELIMITED), ...varint(length)]),
+    value,
+  );
 }
 
 /** The fields of a message, in their order: numbers and bytes. @throws RangeError it is none. */
 export function* fieldsOf(message: Uint8Array): Generator<[number, number | Uint8Array]> {
-  let at = 0;
+  let offset = 0;
   const varint = (): number => {
     let value = 0;
     for (let byte = 0; byte < MOST_VARINT_BYTES; byte += 1) {
-      const digits = message[at];
+      const digits = message[offset];
       if (digits === undefined) throw new RangeError("a message ends too soon");
-      at += 1;
+      offset += 1;
       value += (digits & 0x7f) * 2 ** (7 * byte);
       if (digits < 0x80) return value;
     }
     throw new RangeError("a number is too long");
   };
   const take = (size: number): Uint8Array => {
-    if (at + size > message.length) throw new RangeError("a message ends too soon");
-    at += size;
-    return message.subarray(at - size, at);
+    if (offset + size > message.length) throw new RangeError("a message ends too soon");
+    offset += size;
+    return message.subarray(offset - size, offset);
   };
-  while (at < message.length) {
+  while (offset < message.length) {
     const tag = varint();
     const [field, type] = [Math.floor(tag / 8), tag % 8];
     if (!field) throw new RangeError("a field has no number");

@@ -7,7 +7,7 @@ import { sha256 } from "@noble/hashes/sha2.js";
 
 import type { Post, Transport } from "../client/transport.js";
 import { BadParameter, GivenUp, TryAgain } from "../errors.js";
-import { joined, type Bytes } from "../mechanisms/packing.js";
+import { concatenated, type Bytes } from "../mechanisms/packing.js";
 import { readAnswer, writePost } from "./binary_http.js";
 import { suiteOf } from "./sealing.js";
 import { meaningOf, PATH, TYPE, typeOf } from "./submission.js";
@@ -69,24 +69,24 @@ export async function encapsulated(
 ): Promise<[Bytes, Opened]> {
   const suite = await suiteOf("x25519");
   const head = Uint8Array.of(number, KEM >> 8, KEM & 0xff, 0, KDF, 0, AEAD);
-  const info = joined(TEXT.encode("message/bhttp request\0"), head);
+  const info = concatenated(TEXT.encode("message/bhttp request\0"), head);
   const key = await suite.DeserializePublicKey(publicKey);
   const { encapsulatedSecret: enc, ctx } = await suite.SetupSender(key, { info });
-  const message = joined(head, enc, await ctx.Seal(request));
+  const message = concatenated(head, enc, await ctx.Seal(request));
   return [
     message,
     async (answer) => {
       const nonce = answer.slice(0, KEY_BYTES);
       const secret = await ctx.Export(TEXT.encode("message/bhttp response"), KEY_BYTES);
-      const prk = extract(sha256, secret, joined(enc, nonce));
-      const [raw, iv] = [
+      const prk = extract(sha256, secret, concatenated(enc, nonce));
+      const [keyBytes, iv] = [
         expand(sha256, prk, TEXT.encode("key"), KEY_BYTES),
         expand(sha256, prk, TEXT.encode("nonce"), NONCE_BYTES),
       ];
       try {
-        const aes = await crypto.subtle.importKey("raw", raw, "AES-GCM", false, ["decrypt"]);
-        const how = { name: "AES-GCM", iv };
-        return new Uint8Array(await crypto.subtle.decrypt(how, aes, answer.slice(KEY_BYTES)));
+        const aes = await crypto.subtle.importKey("raw", keyBytes, "AES-GCM", false, ["decrypt"]);
+        const algorithm = { name: "AES-GCM", iv };
+        return new Uint8Array(await crypto.subtle.decrypt(algorithm, aes, answer.slice(KEY_BYTES)));
       } catch {
         throw new TryAgain("no_gateway");
       }
@@ -100,8 +100,8 @@ export function configOf(config: Bytes): [number, Bytes] {
   const sized = config.length >= CONFIG_BYTES && view.getUint16(1) === KEM;
   const size = sized ? view.getUint16(CONFIG_BYTES - 2) : 0;
   let supported = false;
-  for (let at = CONFIG_BYTES; at + PAIR_BYTES <= config.length; at += PAIR_BYTES) {
-    supported ||= view.getUint16(at) === KDF && view.getUint16(at + 2) === AEAD;
+  for (let offset = CONFIG_BYTES; offset + PAIR_BYTES <= config.length; offset += PAIR_BYTES) {
+    supported ||= view.getUint16(offset) === KDF && view.getUint16(offset + 2) === AEAD;
   }
   if (!sized || !supported || config.length !== CONFIG_BYTES + size) {
     throw new BadParameter("the gateway's key is of an unknown kind; upgrade hubbub");

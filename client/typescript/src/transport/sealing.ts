@@ -15,7 +15,7 @@ import {
 
 import { BadParameter } from "../errors.js";
 import { load } from "../loading.js";
-import { joined, type Bytes } from "../mechanisms/packing.js";
+import { concatenated, type Bytes } from "../mechanisms/packing.js";
 
 /** What sealing adds to a payload: the encapsulated key in front, the authentication tag behind. */
 export const SEAL_BYTES = { x25519: 32 + 16, "x-wing": 1088 + 32 + 16 } as const;
@@ -54,7 +54,7 @@ export async function seal(
   try {
     const key = await suite.DeserializePublicKey(publicKey);
     const { encapsulatedSecret, ciphertext } = await suite.Seal(key, payload, { info });
-    return joined(encapsulatedSecret, ciphertext);
+    return concatenated(encapsulatedSecret, ciphertext);
   } catch (error) {
     throw new BadParameter("an opening key is none worth sealing to", { cause: error });
   }
@@ -74,13 +74,13 @@ async function kemOf(kem: Kem): Promise<KEMFactory> {
 
 /** The platform's X25519; where it refuses to make a pair of keys, it is asked for another one. */
 function x25519(): KEM<CryptoKey> {
-  const own = KEM_DHKEM_X25519_HKDF_SHA256();
+  const kem = KEM_DHKEM_X25519_HKDF_SHA256();
   return {
-    ...own,
+    ...kem,
     async GenerateKeyPair(extractable) {
       for (let tries = TRIES - 1; ; tries -= 1) {
         try {
-          return await own.GenerateKeyPair(extractable);
+          return await kem.GenerateKeyPair(extractable);
         } catch (error) {
           if (!tries) throw error;
         }

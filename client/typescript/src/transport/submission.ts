@@ -1,7 +1,7 @@
 /** A submission and its answer: SubmitRequest and SubmitResponse of services.proto, and HTTP's words. */
 import { GivenUp, TryAgain } from "../errors.js";
 import { fromText } from "../catalog/encoding.js";
-import { joined, type Bytes } from "../mechanisms/packing.js";
+import { concatenated, type Bytes } from "../mechanisms/packing.js";
 import { bytesField, fieldsOf, numberField } from "./protobuf.js";
 
 /** Where a shuffler takes submissions, after its address. */
@@ -70,7 +70,7 @@ export function requestOf(reports: readonly (SealedReport | TokenedReport)[]): B
   const tokens = reports.map((report) =>
     "marked" in report ? bytesField(2, report.marked) : NOTHING,
   );
-  return joined(...fields, ...tokens);
+  return concatenated(...fields, ...tokens);
 }
 
 /**

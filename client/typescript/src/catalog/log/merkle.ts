@@ -7,7 +7,7 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 
 import { BundleRefused } from "../../errors.js";
-import { joined, type Bytes } from "../../mechanisms/packing.js";
+import { concatenated, type Bytes } from "../../mechanisms/packing.js";
 import { toText } from "../encoding.js";
 
 /** How long a hash is. */
@@ -21,7 +21,7 @@ export interface Tree {
 
 /** The hash of an entry: its first byte tells it from a node's. */
 export function leafHash(entry: Bytes): Bytes {
-  return sha256(joined(Uint8Array.of(0), entry));
+  return sha256(concatenated(Uint8Array.of(0), entry));
 }
 
 /**
@@ -46,23 +46,23 @@ export function provenRoot(
  *
  * @throws BundleRefused it did not, or the proof is of other sizes.
  */
-export function refuseInconsistent(before: Tree, after: Tree, proof: readonly Bytes[]): void {
-  if (!(before.size >= 1 && before.size <= after.size)) {
-    throw new BundleRefused(`a tree of ${before.size} leaves grows to none of ${after.size}`);
+export function refuseInconsistent(earlier: Tree, later: Tree, proof: readonly Bytes[]): void {
+  if (!(earlier.size >= 1 && earlier.size <= later.size)) {
+    throw new BundleRefused(`a tree of ${earlier.size} leaves grows to none of ${later.size}`);
   }
-  if (before.size === after.size) {
-    if (proof.length || !same(before.root, after.root)) {
+  if (earlier.size === later.size) {
+    if (proof.length || !same(earlier.root, later.root)) {
       throw new BundleRefused("two trees of the same size differ");
     }
     return;
   }
   // Of a whole power of two the root before is itself the first subtree.
-  const [start, ...rest] = isPower(before.size) ? [before.root, ...proof] : proof;
+  const [start, ...path] = isPower(earlier.size) ? [earlier.root, ...proof] : proof;
   if (!start) throw new BundleRefused("a proof of consistency is too short");
-  let [place, last] = [before.size - 1, after.size - 1];
+  let [place, last] = [earlier.size - 1, later.size - 1];
   while (place % 2) [place, last] = [half(place), half(last)];
-  const { then, now } = climbed(start, rest, place, last);
-  if (!same(then, before.root) || !same(now, after.root)) {
+  const { then, now } = climbed(start, path, place, last);
+  if (!same(then, earlier.root) || !same(now, later.root)) {
     throw new BundleRefused("the later tree does not begin with the earlier tree");
   }
 }
@@ -72,23 +72,23 @@ export function refuseInconsistent(before: Tree, after: Tree, proof: readonly By
  * last: of the subtree among those of its height, and of the last one.
  */
 function climbed(start: Bytes, proof: readonly Bytes[], place: number, last: number) {
-  let [then, now] = [start, start];
-  for (const beside of proof) {
+  let [earlierRoot, laterRoot] = [start, start];
+  for (const sibling of proof) {
     if (!last) throw new BundleRefused("a proof is too long");
     if (place % 2 || place === last) {
-      [then, now] = [nodeHash(beside, then), nodeHash(beside, now)];
+      [earlierRoot, laterRoot] = [nodeHash(sibling, earlierRoot), nodeHash(sibling, laterRoot)];
       while (place && !(place % 2)) [place, last] = [half(place), half(last)];
     } else {
-      now = nodeHash(now, beside);
+      laterRoot = nodeHash(laterRoot, sibling);
     }
     [place, last] = [half(place), half(last)];
   }
   if (last) throw new BundleRefused("a proof is too short");
-  return { then, now };
+  return { then: earlierRoot, now: laterRoot };
 }
 
 function nodeHash(left: Bytes, right: Bytes): Bytes {
-  return sha256(joined(Uint8Array.of(1), left, right));
+  return sha256(concatenated(Uint8Array.of(1), left, right));
 }
 
 function same(first: Bytes, second: Bytes): boolean {

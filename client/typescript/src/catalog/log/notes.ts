@@ -5,7 +5,7 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 
 import { BundleRefused } from "../../errors.js";
-import { joined } from "../../mechanisms/packing.js";
+import { concatenated } from "../../mechanisms/packing.js";
 import { fromText, toText } from "../encoding.js";
 import { keyFrom } from "../signed_lines.js";
 import { isSigned } from "../signatures.js";
@@ -48,16 +48,16 @@ export async function refuseUnsigned(note: string, { name, key }: LogKey): Promi
     throw new BundleRefused("not a signed note");
   }
   const publicKey = keyFrom(key);
-  const named = joined(TEXT.encode(`${name}\n`), Uint8Array.of(ED25519), publicKey);
-  const id = toText(sha256(named).slice(0, ID_BYTES));
+  const namedKey = concatenated(TEXT.encode(`${name}\n`), Uint8Array.of(ED25519), publicKey);
+  const id = toText(sha256(namedKey).slice(0, ID_BYTES));
   let hasSignature = false;
   for (const line of lines) {
     const [, signer, base64 = ""] = LINE.exec(line) ?? [];
-    const signed = fromText(base64);
-    if (signed.length <= ID_BYTES) throw new BundleRefused("not a signed note");
-    if (signer !== name || toText(signed.slice(0, ID_BYTES)) !== id) continue;
+    const signatureLine = fromText(base64);
+    if (signatureLine.length <= ID_BYTES) throw new BundleRefused("not a signed note");
+    if (signer !== name || toText(signatureLine.slice(0, ID_BYTES)) !== id) continue;
     hasSignature = true;
-    if (!(await isSigned(publicKey, signed.slice(ID_BYTES), TEXT.encode(text)))) {
+    if (!(await isSigned(publicKey, signatureLine.slice(ID_BYTES), TEXT.encode(text)))) {
       throw new BundleRefused(`the signature of ${name} does not fit its checkpoint`);
     }
   }

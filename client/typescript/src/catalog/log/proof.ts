@@ -22,26 +22,26 @@ import { openCheckpoint, SIZE } from "./notes.js";
  * @throws BundleRefused of another log, or of another bundle. Other Errors: it is none.
  */
 export async function openProof(line: Bytes, content: Bytes, key: LogKey): Promise<LogProof> {
-  const opened = parsed(line);
+  const document = parsed(line);
   refuseAmbiguous(line);
-  const now = await openCheckpoint(text(opened["checkpoint"]), key);
-  if (opened["hubbub log"] !== 1) throw new BundleRefused("its proof of the log is none");
+  const now = await openCheckpoint(text(document["checkpoint"]), key);
+  if (document["hubbub log"] !== 1) throw new BundleRefused("its proof of the log is none");
   const entry = new TextEncoder().encode(`hubbub/1 bundle\n${hex(sha256(content))}\n`);
-  const index = whole(opened["index"]);
-  const root = provenRoot(leafHash(entry), index, now.size, hashesOf(opened["inclusion"]));
+  const index = whole(document["index"]);
+  const root = provenRoot(leafHash(entry), index, now.size, hashesOf(document["inclusion"]));
   if (toText(root) !== toText(now.root)) {
     throw new BundleRefused(`it is not in the log ${key.name} that it says it is in`);
   }
-  const grown = new Map(
-    Object.entries(table(opened["grown"])).map(([size, proof]) => {
+  const growthProofs = new Map(
+    Object.entries(table(document["grown"])).map(([size, proof]) => {
       if (!SIZE.test(size)) throw new BundleRefused("a log has no such size");
       return [Number(size), hashesOf(proof)];
     }),
   );
   const tree = { ...key, size: now.size, root: toText(now.root) };
   return {
-    after(before) {
-      if (before !== null) refuseFork(seenFrom(before), tree, grown);
+    after(earlier) {
+      if (earlier !== null) refuseFork(seenFrom(earlier), tree, growthProofs);
       return tree;
     },
   };
@@ -54,29 +54,33 @@ function seenFrom(document: unknown): SeenLog {
   return { name, key, size: number(seenTree["size"]), root };
 }
 
-function refuseFork(before: SeenLog, now: SeenLog, grown: ReadonlyMap<number, Bytes[]>): void {
-  const { name } = before;
-  if (name !== now.name || before.key !== now.key) {
+function refuseFork(
+  earlier: SeenLog,
+  current: SeenLog,
+  growthProofs: ReadonlyMap<number, Bytes[]>,
+): void {
+  const { name } = earlier;
+  if (name !== current.name || earlier.key !== current.key) {
     throw new BundleRefused(
       `the bundle names another log than ${name}, or one of another key, and bundles of this app ` +
         "are in that; ship one that is",
     );
   }
-  if (now.size < before.size) {
+  if (current.size < earlier.size) {
     throw new BundleRefused(
-      `the bundle's checkpoint of ${name} is older (${now.size} entries) than the last one on ` +
-        `this device (${before.size}); ship the newer bundle`,
+      `the bundle's checkpoint of ${name} is older (${current.size} entries) than the last one on ` +
+        `this device (${earlier.size}); ship the newer bundle`,
     );
   }
-  const proof = grown.get(before.size);
-  if (!proof && now.size > before.size) {
+  const proof = growthProofs.get(earlier.size);
+  if (!proof && current.size > earlier.size) {
     throw new BundleRefused(
-      `the bundle does not prove how ${name} grew from ${before.size} entries, its last size on ` +
+      `the bundle does not prove how ${name} grew from ${earlier.size} entries, its last size on ` +
         "this device; build it with the log of the previous bundle",
     );
   }
   try {
-    refuseInconsistent(treeOf(before), treeOf(now), proof ?? []);
+    refuseInconsistent(treeOf(earlier), treeOf(current), proof ?? []);
   } catch (error) {
     throw new BundleRefused(
       `the log ${name} has forked: ${(error as Error).message}. Somebody saw another log than ` +
@@ -90,8 +94,8 @@ function treeOf({ size, root }: SeenLog): Tree {
   return { size, root: fromText(root) };
 }
 
-function hashesOf(thing: unknown): Bytes[] {
-  const hashes = listed(thing).map((entry) => fromText(text(entry)));
+function hashesOf(value: unknown): Bytes[] {
+  const hashes = listed(value).map((entry) => fromText(text(entry)));
   if (hashes.some((hash) => hash.length !== HASH_BYTES)) {
     throw new BundleRefused("a hash has another length");
   }

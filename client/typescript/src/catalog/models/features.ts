@@ -21,10 +21,10 @@ export interface Feature {
 }
 
 /** The feature of its words in a bundle. @throws TypeError they are none. */
-export function featureOf(thing: unknown): Feature {
-  const [name, says, ...rest] = listed(thing);
-  const parts = listed(says);
-  if (parts.length < 2 || rest.length) throw new TypeError("a feature says nothing");
+export function featureOf(value: unknown): Feature {
+  const [name, options, ...extra] = listed(value);
+  const parts = listed(options);
+  if (parts.length < 2 || extra.length) throw new TypeError("a feature says nothing");
   if (parts.some((part) => part === "") || new Set(parts).size < parts.length)
     throw new TypeError("a feature says something twice, or nothing");
   return typeof parts[0] === "string"
@@ -38,20 +38,20 @@ function ofTexts(name: string, values: readonly string[]): Feature {
     coded(value) {
       if (!values.includes(value as string)) {
         const examples = values.slice(0, SHOWN).map((value) => `"${value}"`);
-        const more = values.length - SHOWN;
+        const hidden = values.length - SHOWN;
         throw new ValueOutOfDomain(
           `feature "${name}": the value is not one of the ${values.length} listed values: ` +
             examples.join(", ") +
-            (more > 0 ? ` and ${more} more` : ""),
+            (hidden > 0 ? ` and ${hidden} more` : ""),
         );
       }
-      return [values.map((listed) => Number(listed === value)), false];
+      return [values.map((text) => Number(text === value)), false];
     },
   };
 }
 
 function ofNumbers(name: string, ends: readonly number[]): Feature {
-  if (ends.some((end, at) => !(end > (ends[at - 1] ?? -Infinity)))) {
+  if (ends.some((end, index) => !(end > (ends[index - 1] ?? -Infinity)))) {
     throw new TypeError("the ends of a feature do not ascend");
   }
   const [first = 0, second = 0] = ends;
@@ -65,10 +65,10 @@ function ofNumbers(name: string, ends: readonly number[]): Feature {
         throw new ValueOutOfDomain(`feature "${name}": the value is not a finite number`);
       }
       const inside = Math.min(Math.max(plain, first), last);
-      const clipped = inside !== plain;
-      if (columns === 1) return [[(inside - first) / (second - first)], clipped];
+      const isClipped = inside !== plain;
+      if (columns === 1) return [[(inside - first) / (second - first)], isClipped];
       const band = Math.max(ends.slice(0, -1).filter((end) => inside >= end).length - 1, 0);
-      return [Array.from({ length: columns }, (_, at) => Number(at === band)), clipped];
+      return [Array.from({ length: columns }, (_, index) => Number(index === band)), isClipped];
     },
   };
 }

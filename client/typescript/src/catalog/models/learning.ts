@@ -58,8 +58,8 @@ export function modelOf(name: string, entry: Table): Model {
 function modelFrom(name: string, entry: Table): Model {
   const model = table(entry["model"]);
   const kind = text(model["kind"]);
-  const more = Object.keys(model).find((field) => !KNOWN.has(field));
-  if (more !== undefined || !KINDS.has(kind)) {
+  const unknownField = Object.keys(model).find((field) => !KNOWN.has(field));
+  if (unknownField !== undefined || !KINDS.has(kind)) {
     throw new UnknownMetric(`model "${name}" is of an unknown kind; upgrade hubbub`);
   }
   const features = listed(model["features"]).map(featureOf);
@@ -118,11 +118,11 @@ function modelFrom(name: string, entry: Table): Model {
     round(epoch, memo) {
       const since = epoch - first;
       // In development rounds come round again.
-      const own = length === MINUTE ? since % (last + 1) : since / APART;
-      if (since < 0 || !Number.isInteger(own) || own > last) return null;
+      const round = length === MINUTE ? since % (last + 1) : since / APART;
+      if (since < 0 || !Number.isInteger(round) || round > last) return null;
       const coins = memo.coins(purpose("round"));
-      return turns(coins, { rounds, roundsEach, last, judges: nearest(heldOut * OF) }).has(own)
-        ? own
+      return turns(coins, { rounds, roundsEach, last, judges: nearest(heldOut * OF) }).has(round)
+        ? round
         : null;
     },
     example(person, label) {
@@ -136,8 +136,8 @@ function modelFrom(name: string, entry: Table): Model {
       if (!round) {
         const codes = codesOf(0);
         const vector = place(own);
-        const rest = (roundsEach ? weights : columns + 1) - vector.length;
-        const filled = [...vector, ...Array.from({ length: rest }, () => 0)];
+        const padding = (roundsEach ? weights : columns + 1) - vector.length;
+        const filled = [...vector, ...Array.from({ length: padding }, () => 0)];
         return (coins) => codes.randomize(filled, coins);
       }
       // PRIVACY: of its own round alone. An older or newer one would be of other people.
@@ -164,15 +164,15 @@ function modelFrom(name: string, entry: Table): Model {
 /** The rounds that a device is in, by its own coins. PRIVACY: of the secret alone. */
 function turns(
   coins: BitSource,
-  of: { rounds: number; roundsEach: number; last: number; judges: number },
+  counts: { rounds: number; roundsEach: number; last: number; judges: number },
 ): ReadonlySet<number> {
-  const drawn = pick(coins, OF);
-  if (drawn >= CENTRE && drawn < CENTRE + of.judges) return new Set([of.last]);
-  if (!of.roundsEach) return new Set([drawn < CENTRE ? 0 : 1 + pick(coins, of.rounds)]);
-  const rounds = Array.from({ length: of.rounds + 1 }, (_, round) => round);
+  const ticket = pick(coins, OF);
+  if (ticket >= CENTRE && ticket < CENTRE + counts.judges) return new Set([counts.last]);
+  if (!counts.roundsEach) return new Set([ticket < CENTRE ? 0 : 1 + pick(coins, counts.rounds)]);
+  const rounds = Array.from({ length: counts.rounds + 1 }, (_, round) => round);
   return new Set(
     Array.from(
-      { length: of.roundsEach },
+      { length: counts.roundsEach },
       () => rounds.splice(pick(coins, rounds.length), 1)[0] ?? 0,
     ),
   );
@@ -183,7 +183,7 @@ function exampleOf(
   person: unknown,
   labelled: () => readonly [label: number, clipped: boolean],
 ): Example {
-  const columns = valuesOf(features, person).map((value, at) => features[at]?.coded(value));
+  const columns = valuesOf(features, person).map((value, index) => features[index]?.coded(value));
   const [label, outside] = labelled();
   return {
     columns: columns.flatMap((column) => column?.[0] ?? []),
@@ -208,12 +208,12 @@ function valuesOf(features: readonly Feature[], person: unknown): readonly unkno
   }
   const columns =
     person instanceof Map ? person : new Map<unknown, unknown>(Object.entries(person));
-  const missing = names.filter((name) => !columns.has(name));
+  const missingNames = names.filter((name) => !columns.has(name));
   // PRIVACY: an unknown name may be what a person wrote, so only their number is told.
   const unknown = [...columns.keys()].filter((name) => !names.includes(name as string)).length;
-  if (missing.length || unknown) {
+  if (missingNames.length || unknown) {
     throw new ValueOutOfDomain(
-      `features are ${names.join(", ")}; missing: ${missing.join(", ") || "none"}; ` +
+      `features are ${names.join(", ")}; missing: ${missingNames.join(", ") || "none"}; ` +
         `unknown: ${unknown}`,
     );
   }

@@ -27,20 +27,20 @@ export class ModelsRefused extends HubbubError {
  * @throws ModelsRefused malformed, altered or another operator's. Then nothing of it holds.
  */
 export async function openModels(
-  signed: Bytes,
+  stateBytes: Bytes,
   operator: string,
 ): Promise<ReadonlyMap<string, ModelState>> {
-  if (signed.length > LARGEST_BYTES) {
+  if (stateBytes.length > LARGEST_BYTES) {
     throw new ModelsRefused(`larger than ${LARGEST_BYTES >> 10} KiB: no state of models`);
   }
   try {
-    const [head, body, ...rest] = linesOf(signed);
-    if (!head || !body || rest.length) throw new BadParameter("not two lines");
+    const [head, body, ...extraLines] = linesOf(stateBytes);
+    if (!head || !body || extraLines.length) throw new BadParameter("not two lines");
     const { body: document, line } = await signedLines("hubbub/1 models\n", head, body);
     if (document["version"] !== 1) throw new BadParameter("of a later version");
     if (!line.includes(operator)) throw new BadParameter("another operator's");
     return new Map(
-      Object.entries(table(document["models"])).map(([name, own]) => stateOf(name, own)),
+      Object.entries(table(document["models"])).map(([name, state]) => stateOf(name, state)),
     );
   } catch (error) {
     if (error instanceof NotLoaded) throw error;
@@ -48,8 +48,8 @@ export async function openModels(
   }
 }
 
-function stateOf(name: string, thing: unknown): [string, ModelState] {
-  const state: Table = table(thing);
+function stateOf(name: string, value: unknown): [string, ModelState] {
+  const state: Table = table(value);
   const numbers = (field: string) => listed(state[field] ?? []).map(number);
   const [centre, weights, edges] = [numbers("centre"), numbers("weights"), numbers("edges")];
   const round = number(state["number"]);
@@ -62,7 +62,7 @@ function stateOf(name: string, thing: unknown): [string, ModelState] {
     weights.length % (centre.length + 1) === 0 &&
     weights.every((weight) => Math.abs(weight) <= LARGEST_WEIGHT) &&
     centre.every((number) => number >= 0 && number <= 1) &&
-    edges.every((edge, at) => edge >= (edges[at - 1] ?? -Infinity));
+    edges.every((edge, index) => edge >= (edges[index - 1] ?? -Infinity));
   if (!isState) throw new BadParameter("a state of a model is none");
   return [name, { number: round, centre, weights, edges }];
 }
