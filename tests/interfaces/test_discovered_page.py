@@ -104,7 +104,7 @@ def test_what_was_found_is_drawn_beside_what_is_counted(browser: Browser, addres
         expect(whiskers.first).to_have_attribute("data-low", f"{wider['low']}")
         page.select_option("[name=looks]", "any")
         watched.settled()
-        assert "look as often as you like" in page.inner_text("#bars-said")
+        assert "look as often as you like" in page.inner_text("#bars-notes")
         assert "look as often as you like" not in section.inner_text()
         assert "These hold at one look only." in section.inner_text()
         assert names == rows.locator("td:first-child").all_inner_texts()

@@ -80,7 +80,7 @@ def test_a_vector_shows_the_mean_of_each_coordinate_in_its_own_unit(
         page = watched.open(f"{address}/metric?name=scores")
         assert page.locator("#bars g.row > text").all_text_contents() == ["speed", "ease"]
         expect(page.locator("#bars")).to_contain_text("mean, in points")
-        expect(page.locator("#bars-said")).to_contain_text("Vectors up to 2 long")
+        expect(page.locator("#bars-notes")).to_contain_text("Vectors up to 2 long")
         expect(page.locator("#flags")).not_to_contain_text("No value is detected")
         expect(page.locator("#table caption")).to_contain_text("points")
         expect(page.locator("#table tbody tr")).to_have_count(2)
@@ -135,10 +135,10 @@ def test_no_axis_of_counts_or_shares_goes_below_zero_and_the_page_says_why_a_bar
         marks = _marks(page, "#bars") + _marks(page, "#trend")
         assert "0" in marks
         assert not [mark for mark in marks if mark[0] in "-\N{MINUS SIGN}"]
-        expect(page.locator("#bars-said")).to_contain_text("An estimate below 0, or above all")
+        expect(page.locator("#bars-notes")).to_contain_text("An estimate below 0, or above all")
         page.goto(f"{address}/metric?name=long")
         watched.settled()
-        expect(page.locator("#bars-said")).not_to_contain_text("An estimate below 0")
+        expect(page.locator("#bars-notes")).not_to_contain_text("An estimate below 0")
         page.goto(address)
         shares = page.locator(".card:has-text('rare') dd")
         expect(shares).to_have_count(3)
@@ -212,7 +212,7 @@ def test_shares_of_a_set_are_no_parts_of_one_whole_and_that_is_said(
 ) -> None:
     with Watched(browser) as watched:
         page = watched.open(f"{address}/metric?name=plugins")
-        expect(page.locator("#bars-said")).to_contain_text("shares need not add up to 100%")
+        expect(page.locator("#bars-notes")).to_contain_text("shares need not add up to 100%")
     [note] = web.get(f"{home.page}/v1/metrics/profile/estimates").json()["notes"]
     assert note == "Each table of parts has shares of its own, which add up to 100%."
 

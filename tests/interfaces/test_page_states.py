@@ -105,7 +105,7 @@ def test_intervals_for_every_look_are_in_the_link_and_in_what_is_taken_along(
         page = watched.open(f"{home.page}/metric?name=theme")
         assert "anytime" not in page.inner_text("#commands")
         page.select_option("select[name=looks]", "any")
-        expect(page.locator("#bars-said")).to_contain_text("at every look while the epochs fill")
+        expect(page.locator("#bars-notes")).to_contain_text("at every look while the epochs fill")
         watched.settled()
         assert _given(page)["looks"] == ["any"]
         response = web.get(
@@ -119,7 +119,7 @@ def test_intervals_for_every_look_are_in_the_link_and_in_what_is_taken_along(
             assert theirs.input_value("select[name=looks]") == "any"
             assert _rows(theirs) == _rows(page)
         page.go_back()
-        expect(page.locator("#bars-said")).not_to_contain_text("every look")
+        expect(page.locator("#bars-notes")).not_to_contain_text("every look")
         watched.settled()
         page = watched.open(f"{home.page}/metric?name=homepage")
         expect(page.locator("#looking-why")).to_contain_text("estimates of strings, sets and parts")
@@ -251,7 +251,7 @@ def test_a_service_that_is_gone_is_asked_again(browser: Browser, home: House) ->
         expect(page.locator("#flags")).to_contain_text("The service does not answer")
         assert len(_rows(page)) == 4, "what it said before stays"
         page.unroute("**/v1/**", gone)
-        expect(page.locator("#bars-said")).to_contain_text("99%")  # by itself
+        expect(page.locator("#bars-notes")).to_contain_text("99%")  # by itself
         assert page.locator("#flags .state").count() == 0
 
 

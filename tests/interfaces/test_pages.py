@@ -199,7 +199,7 @@ def test_one_question_asked_in_two_ways_is_drawn_beside_itself(browser: Browser,
             for path in (below.first, page.locator("#bars .whisker").first)
         ]
         assert widths[0] > 3 * widths[1], "alone is less sure"
-        assert "Below each bar: the interval of education." in page.inner_text("#bars-said")
+        assert "Below each bar: the interval of education." in page.inner_text("#bars-notes")
         page.select_option("select[name=beside]", "")
         expect(below).to_have_count(0)
         assert "beside" not in page.url
@@ -288,14 +288,14 @@ def test_numbers_are_drawn_by_range_with_their_mean(browser: Browser, home: Hous
             "[0, 2)",
             "[2, 4)",
         ]
-        text = page.inner_text("#bars-said")
+        text = page.inner_text("#bars-notes")
         assert re.search(r"Mean, in h: [\d.]+, [\d.]+ to [\d.]+", text)
         document = _json(home.page, "/v1/metrics/launches/estimates")["notes"]
         assert document
         assert all(note in text for note in document)
         assert "mean, in h" in page.inner_text("#trend")
         page.select_option("select[name=show]", "consistent")
-        expect(page.locator("#bars-said")).to_contain_text("Consistent: post-processed")
+        expect(page.locator("#bars-notes")).to_contain_text("Consistent: post-processed")
         watched.open(f"{home.page}/metric?name=seconds")
         assert page.locator("#bars .whisker").count() == 1
 
@@ -411,7 +411,7 @@ def test_everything_has_a_name_and_a_place_for_the_keyboard(
             assert {"SELECT", "BUTTON"} <= tag_names
             page.focus("select[name=confidence]")
             page.keyboard.press("ArrowDown")
-            expect(page.locator("#bars-said")).to_contain_text("99%")
+            expect(page.locator("#bars-notes")).to_contain_text("99%")
 
 
 def test_a_slow_answer_about_no_token_does_not_ask_for_one_again(

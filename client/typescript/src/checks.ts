@@ -1,6 +1,6 @@
 /**
- * What a bundle is checked for as it is opened, in one piece: every page loads it, after its first
- * piece, before it reports. It begins with the client, as more.ts does.
+ * The checks of a bundle when it is opened, in one file. Every page loads it after the first file
+ * and before it reports. It begins with the client, as more.ts does.
  */
 export { Client } from "./client/client.js";
 export { digestsOf, spelledOf } from "./catalog/definition.js";

@@ -1,4 +1,4 @@
-/** What browsers and Node have alike. */
+/** The exports that browsers and Node share. */
 export type { Public } from "./catalog/metric.js";
 export type { Features, Label, Value } from "./catalog/values.js";
 export type { Client, Options } from "./client/client.js";

@@ -1,8 +1,8 @@
 /**
  * Submissions from a page or worker, by fetch.
  *
- * PRIVACY: no cookie, no referrer, no cache; a redirect is not followed. What a browser adds of itself
- * (User-Agent, Origin) the shuffler neither looks at nor keeps; a relay would not see it either.
+ * PRIVACY: no cookie, no referrer, no cache; a redirect is not followed. The shuffler neither reads
+ * nor stores the headers that a browser adds (User-Agent, Origin); a relay does not see them.
  */
 import type { Post, Transport } from "../client/transport.js";
 import { BadParameter, tooLate, TryAgain } from "../errors.js";
@@ -24,7 +24,7 @@ export const fetchPost: Post = async (url, type, body, signal, headers = {}) => 
   }
 };
 
-/** All of a body of at most so many bytes; null for a longer one, or one without an end. */
+/** The whole body, or null if it is longer than `maxBytes` or its stream breaks off. */
 export async function bodyOf({ body }: Response, maxBytes: number): Promise<Bytes | null> {
   const reader = body?.getReader();
   const parts: Uint8Array[] = [];
@@ -42,9 +42,10 @@ export async function bodyOf({ body }: Response, maxBytes: number): Promise<Byte
 }
 
 /**
- * A shuffler at https://HOST:PORT, or what passes reports on to one on this machine.
+ * A transport to a shuffler at https://HOST:PORT, or to a local process that forwards reports to a
+ * shuffler.
  *
- * @throws BadParameter the address is none of HTTPS.
+ * @throws BadParameter the address is not an HTTPS address.
  */
 export function fetchTransport(address: string): Transport {
   if (!/^https:\/\/|^http:\/\/(127\.0\.0\.1|localhost):/.test(address)) {

@@ -1,8 +1,9 @@
 /**
- * A device's storage in a browser: IndexedDB, alone by navigator.locks; its witness in CacheStorage.
+ * A device's storage in a browser: IndexedDB, locked by navigator.locks. The witness is in
+ * CacheStorage.
  *
- * Both places are shared by all tabs and workers of an origin. A browser that clears one of them and
- * not the other leaves a device that knows what it said.
+ * All tabs and workers of an origin share both places. If the browser clears only one of them, the
+ * device still knows what it has reported.
  */
 import {
   HISTORY,
@@ -21,10 +22,10 @@ const STEP_SECONDS = 10;
 const LOCK_SECONDS = 5;
 const INSISTS_SECONDS = 1;
 const PRIVATE_SECONDS = 2;
-// Nothing is ever asked of it: a name to keep a text under.
+// Nothing is requested from this address; it is only the key under which the cache stores the text.
 const WITNESS = "https://hubbub.invalid/witness";
 
-/** One app's of this origin. */
+/** The storage of one app of this origin. */
 export class BrowserStorage implements Storage {
   readonly #name: string;
   #database: Promise<IDBDatabase> | undefined;
@@ -33,7 +34,7 @@ export class BrowserStorage implements Storage {
     this.#name = `hubbub:${app}`;
   }
 
-  /** Begins to open what the first step needs; what cannot be had the step says. */
+  /** Starts to open what the first step needs; the step itself reports a failure. */
   begin(): void {
     void this.#opened();
     this.readWitness().catch(() => undefined);
@@ -45,7 +46,7 @@ export class BrowserStorage implements Storage {
         return await this.#done(work);
       } catch (error) {
         if (!(error instanceof DOMException)) throw error;
-        // Browsers drop connections and do not say so, as iOS does of a tab that slept.
+        // Browsers drop connections without an event: iOS does so while a tab sleeps.
         this.close();
         if (error.name === "TimeoutError") throw error;
         return this.#done(work);
@@ -53,7 +54,7 @@ export class BrowserStorage implements Storage {
     });
   }
 
-  /** A transaction, once. */
+  /** Runs one transaction, without a retry. */
   async #done<T>(work: (rows: Rows) => Promise<T>): Promise<T> {
     const limit = after(STEP_SECONDS);
     const database = await within(limit, this.#opened());
@@ -71,12 +72,13 @@ export class BrowserStorage implements Storage {
       await within(limit, completion);
       return result;
     } catch (error) {
-      // It may be over already, as when the disk is full; then it has kept nothing.
+      // The transaction may have ended already, for example because the disk is full; then it
+      // stored nothing.
       completion.catch(() => undefined);
       try {
         transaction.abort();
       } catch {
-        // It is over.
+        // The transaction has ended.
       }
       throw error;
     }
@@ -104,10 +106,10 @@ export class BrowserStorage implements Storage {
       }
     };
     const signal = after(insists ? INSISTS_SECONDS : LOCK_SECONDS);
-    // The lock's own refusal is a fault of the place; what the work throws is the work's.
+    // A refused lock is a fault of the storage; an error of the work itself passes through.
     const outcome = await this.#tried(() =>
       navigator.locks.request(this.#name, { signal }, run).catch((error: unknown) => {
-        // A transaction is whole without the lock, too: what may be late is the witness.
+        // A transaction is atomic without the lock, too; only the witness may be written late.
         if (insists) return run();
         throw error;
       }),
@@ -129,7 +131,7 @@ export class BrowserStorage implements Storage {
 
   #opened(): Promise<IDBDatabase> {
     this.#database ??= this.#open();
-    // What could not be opened is tried anew.
+    // After a failure the next call opens the database again.
     this.#database.catch(() => (this.#database = undefined));
     return this.#database;
   }
@@ -144,7 +146,7 @@ export class BrowserStorage implements Storage {
     };
     const database = await resultOf(request);
     database.onversionchange = () => {
-      this.close(); // a later version of hubbub, or who clears the storage
+      this.close(); // for a later version of hubbub, or when the user clears the storage
     };
     database.onclose = () => {
       this.#database = undefined;
@@ -166,11 +168,14 @@ export class BrowserStorage implements Storage {
   }
 }
 
-/** Whether a page of this browser keeps nothing: a private window, as far as it can be told. */
+/**
+ * Whether this browser stores nothing permanently, as in a private window, as far as the browser
+ * shows it.
+ */
 export async function isPrivate(): Promise<boolean> {
   try {
-    // Firefox and Safari refuse this in private windows. Browsers without it are not asked: WebKitGTK
-    // and WPE have not even `storage`.
+    // Firefox and Safari refuse this call in private windows. Other browsers are not checked:
+    // WebKitGTK and WPE do not even have `storage`.
     if ("storage" in navigator && "getDirectory" in navigator.storage) {
       await within(after(PRIVATE_SECONDS), navigator.storage.getDirectory());
     }
@@ -180,7 +185,7 @@ export async function isPrivate(): Promise<boolean> {
   }
 }
 
-/** What a request comes to; the transaction stays open for who awaits it. */
+/** The result of a request. The transaction stays open while a caller awaits it. */
 function resultOf<T>(request: IDBRequest<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     request.onsuccess = () => {
@@ -192,7 +197,10 @@ function resultOf<T>(request: IDBRequest<T>): Promise<T> {
   });
 }
 
-/** What went wrong; nothing of its own where the browser closed the database, or was told to abort. */
+/**
+ * The error of a transaction; a general one where the browser closed the database or the code
+ * aborted it.
+ */
 function faultOf({ error }: IDBRequest | IDBTransaction): DOMException {
   return error ?? new DOMException("", "AbortError");
 }

@@ -1,15 +1,20 @@
 /**
- * <hubbub-ledger>: what left this device, what is left to spend, who runs what, and the person's no.
+ * <hubbub-ledger>: shows what left this device, the remaining budget and who runs the services, and
+ * lets the person opt out.
  *
- * Elements and texts alone, no markup from strings and no style attribute: it works under a strict
- * Content-Security-Policy and Trusted Types. Its colours and fonts are the page's.
+ * It creates elements and texts, but no markup from strings and no style attribute, so it works
+ * under a strict Content-Security-Policy and Trusted Types. It uses the colours and fonts of the
+ * page.
  */
 import type { Runs } from "../catalog/bundle.js";
 import type { Client } from "../client/client.js";
 import { BadParameter, StateUnusable } from "../errors.js";
 import type { LedgerView, MetricView, PayloadView } from "../client/view.js";
 
-/** What it says, in the page's language; numbers and dates follow the page's `lang` by themselves. */
+/**
+ * The texts of the element, in the page's language. Numbers and dates follow the page's `lang`
+ * automatically.
+ */
 export interface LedgerWords {
   readonly title: string;
   readonly switch: string;
@@ -42,13 +47,16 @@ export interface LedgerWords {
   readonly counted: string;
 }
 
-/** The element, once `defineLedger()` was called. */
+/** The element, available after `defineLedger()`. */
 export interface LedgerElement extends HTMLElement {
-  /** Whose ledger it shows. */
+  /** The client whose ledger the element shows. */
   client: Client | null;
-  /** Words to say instead of its own; those that are left out stay. */
+  /** Texts that replace the English ones; texts that are not given stay English. */
   words: Partial<LedgerWords>;
-  /** Looks again. It does by itself as it is put into a page, as this page reports or sends, and as it is seen again. */
+  /**
+   * Reads the ledger again. The element does so itself when it is added to a page, when this page
+   * reports or sends, and when it becomes visible again.
+   */
   refresh(): Promise<void>;
 }
 
@@ -110,17 +118,18 @@ const MOST_PAYLOADS = 20;
 const NAME = /^[a-z][a-z0-9]*-[a-z0-9-]*$/;
 
 /**
- * Defines the element under a name, once. Without it nothing of a page is touched; where there are no
- * elements, as in Node, nothing is defined.
+ * Defines the element under a name, once. Without this call the page is not changed. In Node, which
+ * has no elements, the call does nothing.
  *
- * @throws BadParameter a name that no element may have.
+ * @throws BadParameter the name is not a valid name of an element.
  */
 export function defineLedger(name = "hubbub-ledger"): void {
   if (typeof name !== "string" || !NAME.test(name)) {
     throw new BadParameter("defineLedger(): give a name in small letters with a hyphen: my-ledger");
   }
   if (!("customElements" in globalThis) || customElements.get(name)) return;
-  // A class of HTMLElement stands within: Node, which renders pages for others, has none.
+  // The class is defined inside this function because Node, which may render the page on a server,
+  // has no HTMLElement.
   customElements.define(
     name,
     class extends HTMLElement implements LedgerElement {
@@ -178,13 +187,16 @@ export function defineLedger(name = "hubbub-ledger"): void {
         return this.#change(() => Promise.resolve());
       }
 
-      /** Looks again at whatever this client does, as long as it is in a page. */
+      /**
+       * Reads the ledger again whenever this client changes it, as long as the element is in a
+       * page.
+       */
       #watch(): void {
         this.#unwatch();
         if (this.isConnected) this.#unwatch = this.#client?.watch(this.#redraw) ?? this.#unwatch;
       }
 
-      /** Does what the person said, and shows what holds then. */
+      /** Carries out the person's choice, then shows the new state. */
       async #change(work: (client: Client) => Promise<void>, confirmation?: string): Promise<void> {
         const [parts, client] = [this.#parts, this.#client];
         if (!parts || !client) return;
@@ -205,7 +217,7 @@ function isWord([, words]: [string, unknown]): boolean {
   return typeof words === "string";
 }
 
-/** What of it changes. */
+/** The parts of the element whose content changes. */
 interface Parts {
   readonly region: HTMLElement;
   readonly toggle: HTMLInputElement;
@@ -297,7 +309,7 @@ function show(
   parts.payloads.replaceChildren(...last.map((payload) => line(payload, say)));
   const status =
     confirmation ?? (ledger.on ? (ledger.local ? words.onLocal : words.on) : words.off);
-  // Said again only if it is something else: readers speak every change aloud.
+  // The text is set only if it differs: screen readers speak every change aloud.
   if (parts.status.textContent !== status) parts.status.textContent = status;
 }
 
@@ -325,7 +337,10 @@ function row(metric: MetricView, words: LedgerWords, say: Saying): HTMLElement {
   );
 }
 
-/** How often each value of a metric was counted here, the most frequent first. */
+/**
+ * Rows that show how often each value of a metric was counted on this device, the most frequent
+ * first.
+ */
 function countedRows(
   name: string,
   values: Readonly<Record<string, number>>,
@@ -350,7 +365,10 @@ function countedRows(
   );
 }
 
-/** What a report says about a person: to whoever looks, and to an observer of whole crowds. */
+/**
+ * How much a report reveals about a person: to anyone who sees it, and to an observer of whole
+ * crowds.
+ */
 function promise(metric: MetricView, words: LedgerWords, say: Saying): string {
   const { epsilon, centralEpsilon, delta, centralDays } = metric;
   const localEpsilon = say.number(epsilon);
@@ -361,7 +379,7 @@ function promise(metric: MetricView, words: LedgerWords, say: Saying): string {
   return filled(words.crowdOfDays, ...figures, say.number(centralDays));
 }
 
-/** Whether two parties are named. */
+/** Whether different parties run the shuffler and the aggregator. */
 function areApart({ shuffler, aggregator }: Runs): boolean {
   return shuffler.toLowerCase() !== aggregator.toLowerCase();
 }
@@ -394,7 +412,7 @@ function filled(words: string, ...figures: string[]): string {
   return words.replace(/\{(\d)\}/g, (_place, index: string) => figures[Number(index)] ?? "");
 }
 
-/** Numbers and moments (seconds since 1970) as a language has them. */
+/** Formats numbers and moments (seconds since 1970) in a language. */
 interface Saying {
   number(number: number): string;
   chance(number: number): string;
@@ -412,7 +430,10 @@ function saying(language: string | undefined): Saying {
   };
 }
 
-/** What the page says of its language, nearest first; undefined, the browser's, where it is none. */
+/**
+ * The page's language: of the nearest element with a valid `lang`; undefined, for the browser's
+ * language, if there is none.
+ */
 function languageOf(element: HTMLElement): string | undefined {
   const language = element.closest<HTMLElement>("[lang]")?.lang;
   try {

@@ -9,19 +9,25 @@ import type { Account } from "../transport/issuing.js";
 import { BrowserStorage, isPrivate } from "./indexeddb.js";
 import { bodyOf, fetchPost, fetchTransport } from "./fetching.js";
 
-/** What an app says in a browser. */
+/** The options of an app in a browser. */
 export interface BrowserOptions extends Options {
-  /** Where the bundle is, or its content. */
+  /** The bundle's address, or its content. */
   readonly bundle: string | URL | Bytes;
-  /** The operator's key to insist on, in base64; without it the first one is trusted here. */
+  /**
+   * The only operator's key to accept, in base64; without it the device trusts the first operator
+   * that it sees.
+   */
   readonly operator?: string;
   /** https://HOST:PORT instead of the bundle's shuffler. */
   readonly shuffler?: string;
-  /** Where the bundle's reports need tokens: the key of an account, or what asks for this person. */
+  /**
+   * Needed if the bundle's reports need tokens: the key of an account, or a function that requests
+   * tokens for this person.
+   */
   readonly account?: Account;
   /** https://HOST:PORT of a relay of Oblivious HTTP, so that the shuffler sees no address. */
   readonly relay?: string;
-  /** A name, where several apps of one origin each have a device of their own. */
+  /** A name that separates the devices of several apps of one origin. */
   readonly app?: string;
 }
 
@@ -30,17 +36,18 @@ const BUNDLE_SECONDS = 20;
 const NEEDED = { bundle: "string, or object: URL or Uint8Array" };
 
 /**
- * A client for this origin. As a page goes away it sends what it can.
+ * A client for this origin. When the page goes away the client sends what it can.
  *
- * @throws BundleRefused the bundle cannot be had, or is not to be taken.
+ * @throws BundleRefused the bundle cannot be fetched, or is refused.
  * @throws BadParameter an option is unknown, of another type or out of range.
  */
 export async function open(options: BrowserOptions): Promise<Client> {
   const { checked } = await load("checks");
   const { operator = null, app = APP } = checked(options, NEEDED, { app: "string" });
-  // Neither is a bundle fetched: as a page is rendered on a server its address is none there.
+  // The bundle is not fetched either: while a page is rendered on a server, its address cannot be
+  // resolved there.
   if (!canKeep()) return (await load("more")).clientOfNobody(options);
-  // Where it is kept is opened while the bundle comes.
+  // The storage opens while the bundle is being fetched.
   const [storage, forgets] = [new BrowserStorage(app), isPrivate()];
   storage.begin();
   const bundle = await openBundle(await contentOf(options.bundle), operator);
@@ -70,13 +77,13 @@ async function contentOf(bundle: string | URL | Bytes): Promise<Bytes> {
     if (!content) throw new Error("it has no end");
     return content;
   } catch (error) {
-    // A browser's message may have what was given, which may be a bundle's whole text.
+    // A browser's message may quote the argument, which may be the whole text of a bundle.
     const reason = (error as Error).message.slice(0, 200);
     throw new BundleRefused(`the bundle cannot be fetched: ${reason}`);
   }
 }
 
-/** Whether this is a place where anything can be kept, as far as can be seen at once. */
+/** Whether this environment can store anything, as far as a synchronous check shows. */
 function canKeep(): boolean {
   const hasStorage = "indexedDB" in globalThis && "caches" in globalThis && "locks" in navigator;
   return hasStorage && isSecureContext && origin !== "null";

@@ -1,6 +1,7 @@
 /**
- * When a device is asked, and what tells its answers apart: as periods.py and breakdown.py of
- * client/hubbub/catalog. Loaded where a bundle has any of it.
+ * Periods and breakdowns: on which day a device is asked, and which public fields split the
+ * answers. As periods.py and breakdown.py of client/hubbub/catalog. Loaded only if a bundle has
+ * either.
  */
 import { BadParameter, UnknownMetric } from "../errors.js";
 import { pick } from "../mechanisms/bits.js";
@@ -16,7 +17,10 @@ const MONTH = "month";
 const MONTH_DAYS = 31; // at most
 const DAY_BYTES = 8;
 
-/** A metric's period, if it is asked on one day of each. @throws UnknownMetric one of a later version. */
+/**
+ * A metric's period, if it asks each device on one day of a period. @throws UnknownMetric the
+ * period is of a later version.
+ */
 export function periodOf({ period, report_on: on, epoch }: Table): Period | null {
   if (period === undefined && on === undefined) return null;
   const span = daysOf(period);
@@ -29,7 +33,7 @@ export function periodOf({ period, report_on: on, epoch }: Table): Period | null
   return {
     days,
     isOwn(day, memo: Memo) {
-      // PRIVACY: of the secret and the calendar alone.
+      // PRIVACY: the day depends only on the secret and the calendar.
       const [first, end] = days(day);
       const bytes = packed(BigInt(first), DAY_BYTES).reverse();
       return first + pick(memo.coins(concatenated(purpose("period"), bytes)), end - first) === day;
@@ -38,15 +42,15 @@ export function periodOf({ period, report_on: on, epoch }: Table): Period | null
 }
 
 /**
- * For how many days in a row a metric's central promise is, if it is for more than an epoch.
+ * How many consecutive days a metric's central promise covers, if it covers more than an epoch.
  *
- * @throws UnknownMetric a span of a later version.
+ * @throws UnknownMetric the span is of a later version.
  */
 export function centralDaysOf({ central_period: span }: Table): number | null {
   return span === undefined ? null : daysOf(span);
 }
 
-/** The days of a span at most. */
+/** The maximum number of days of a span. */
 function daysOf(span: unknown): number {
   if (span === MONTH) return MONTH_DAYS;
   const [, number, unit] = SPAN.exec(text(span)) ?? [];
@@ -58,7 +62,7 @@ function unknown(): UnknownMetric {
   return new UnknownMetric("a metric has unknown periods; upgrade hubbub");
 }
 
-/** What is public of devices by which a metric's answers are told apart, if anything is. */
+/** The public fields of devices that split a metric's answers, if there are any. */
 export function breakdownOf({ breakdown }: Table): Breakdown | null {
   if (breakdown === undefined) return null;
   const rules = listed(breakdown).map((rule) => {
@@ -93,20 +97,26 @@ export function breakdownOf({ breakdown }: Table): Breakdown | null {
   };
 }
 
-/** What the app says of its device. @throws BadParameter it throws as it is asked. */
+/**
+ * The public value that the app gives for its device. @throws BadParameter the app's function
+ * throws.
+ */
 function saidOf(publicValues: Public, field: string): unknown {
   try {
     const value = own(publicValues, field);
     return typeof value === "function" ? value() : value;
   } catch {
-    // Its text may hold anything.
+    // The error's text may contain anything, so it is not shown.
     throw new BadParameter(
       `public: ${field} throws as it is read; pass a text, or a function that returns a text`,
     );
   }
 }
 
-/** A pattern of the shell: * for any letters, ? for one, [abc] and [!a-c] for one of some. */
+/**
+ * Converts a shell pattern: * matches any letters, ? one letter, [abc] and [!a-c] one letter of a
+ * set.
+ */
 function patternOf(pattern: string): RegExp {
   let source = "";
   for (const [part, , , not, set] of pattern.matchAll(/(\*)|(\?)|\[(!?)(\]?[^\]]*)\]|[^]/gu)) {

@@ -1,8 +1,8 @@
 /**
- * The signed bundle, read: whom it is of, the metrics and the opening keys.
+ * Reads the signed bundle: its operator, the metrics and the opening keys.
  *
- * It is two lines of JSON: who signed it, and what was signed. A third line, of bundles that name a
- * transparency log, proves that the two are in it.
+ * A bundle is two lines of JSON: the signature, and the signed content. In bundles that name a
+ * transparency log, a third line proves that the log contains the two.
  */
 import { BundleRefused, NotLoaded, UnknownMetric } from "../errors.js";
 import { load } from "../loading.js";
@@ -19,11 +19,11 @@ import type { Kem } from "../transport/sealing.js";
 /** The longest bundle. */
 export const MAX_BYTES = 64 << 20;
 const X_WING_BYTES = 1216;
-const DEVELOPMENT_IDS = 2 ** 31; // ids of development's keys begin here, those of production at 1
+const DEVELOPMENT_IDS = 2 ** 31; // key ids of development begin here, those of production at 1
 
 /**
- * A public key that reports are sealed to, for epochs that start in [start, end) seconds. xWing: its
- * half for metrics that are sealed by X-Wing, in bundles that have any.
+ * A public key that reports are sealed to, for epochs that start in [start, end) seconds. xWing:
+ * the second public key, for metrics that are sealed by X-Wing.
  */
 export interface OpeningKey {
   readonly id: number;
@@ -33,13 +33,13 @@ export interface OpeningKey {
   readonly xWing?: Bytes;
 }
 
-/** Who runs the shuffler and the aggregator, in words for people, as the operator signed it. */
+/** Who runs the shuffler and the aggregator, as a text for people that the operator signed. */
 export interface Runs {
   readonly shuffler: string;
   readonly aggregator: string;
 }
 
-/** What a name promised: the least of each limit; null of the central one where there is none. */
+/** The promise of a name: the smallest value of each limit; null if there is no central limit. */
 export interface Figures {
   readonly epsilon: number;
   readonly reports: number;
@@ -47,46 +47,46 @@ export interface Figures {
   readonly central: number | null;
 }
 
-/** What an operator signed. */
+/** The content that an operator signed. */
 export interface Bundle {
   /** HOST:PORT for gRPC, or https://HOST:PORT. */
   readonly shuffler: string;
-  /** PEM of the certificates that shufflers chain to; null: the system's. */
+  /** PEM of the root certificates for shufflers; null for the system's. */
   readonly roots: string | null;
   readonly keys: readonly OpeningKey[];
   readonly metrics: ReadonlyMap<string, Metric>;
-  /** Metrics that ask what this version cannot do, and why. */
+  /** Metrics that this version cannot report, and why. */
   readonly unknown: ReadonlyMap<string, UnknownMetric>;
-  /** Whether every device sends as many reports of every stream, fillers among them. */
+  /** Whether every device sends the same number of reports of every stream, fillers included. */
   readonly cover: boolean;
   readonly caps: Caps;
-  /** Per name ever used, the digest of what it meant. */
+  /** The digest of each definition, for every name ever used. */
   readonly history: Table;
-  /** What was promised under names that are retired. */
+  /** The promises of retired names. */
   readonly promised: ReadonlyMap<string, Figures>;
   /** Grows from bundle to bundle. */
   readonly serial: number;
   /** The operator's keys in base64, oldest first; the last one signed it. */
   readonly line: readonly string[];
-  /** Of an installation whose numbers protect nobody. */
+  /** Whether the bundle is of a development installation, which protects nobody. */
   readonly development: boolean;
   readonly runs: Runs | null;
-  /** The shuffler's key for what comes through a relay (RFC 9458). */
+  /** The shuffler's key for requests through a relay (RFC 9458). */
   readonly gateway: Bytes | null;
-  /** Who issues the tokens that reports go with; null for reports without. */
+  /** The issuer of the tokens of reports; null if reports need none. */
   readonly tokens: TokenIssuer | null;
-  /** The transparency log that it says it is in. */
+  /** The transparency log that the bundle names. */
   readonly log: LogKey | null;
-  /** That it is in that log. */
+  /** The proof that the log contains this bundle. */
   readonly proof: LogProof | null;
 }
 
 /**
- * The bundle in a file's content. operator: the key in base64 that the app pins, which signed it or
- * handed over to who did; null for whoever signed it.
+ * The bundle in a file's content. operator: the operator's key in base64 that the app pins. That
+ * key, or a key that it handed over to, must have signed the bundle; null accepts any signer.
  *
  * @throws BundleRefused malformed, altered, or another operator's.
- * @throws NotLoaded what it needs cannot be loaded.
+ * @throws NotLoaded a part of the SDK that the bundle needs cannot be loaded.
  */
 export async function openBundle(bundleBytes: Bytes, operator: string | null): Promise<Bundle> {
   try {
@@ -108,7 +108,7 @@ export async function openBundle(bundleBytes: Bytes, operator: string | null): P
     return { ...bundle, proof: await openProof(proof, content, log) };
   } catch (error) {
     if (error instanceof NotLoaded) throw error;
-    // Everybody has the bundle, so what it made a parser throw hides nothing.
+    // The bundle is public, so the parser's message may be shown.
     const reason =
       error instanceof BundleRefused
         ? error.message
@@ -122,9 +122,10 @@ export async function openBundle(bundleBytes: Bytes, operator: string | null): P
 /**
  * A metric by its name.
  *
- * PRIVACY: what is no name may be a value in the wrong place, so it is never shown.
+ * PRIVACY: a text that is no metric's name may be a value in the wrong place, so the error never
+ * shows it.
  *
- * @throws UnknownMetric there is none, or it asks for more than this version can do.
+ * @throws UnknownMetric there is no such metric, or this version cannot report it.
  */
 export function metricOf(bundle: Bundle, name: string): Metric {
   const metric = bundle.metrics.get(name);
@@ -138,25 +139,25 @@ export function metricOf(bundle: Bundle, name: string): Metric {
   );
 }
 
-/** Who signed it, in base64. */
+/** The key that signed the bundle, in base64. */
 export function signerOf({ line }: Bundle): string {
   return line[line.length - 1] ?? "";
 }
 
-/** The key of an epoch that starts at this second, if there is one yet. */
+/** The opening key for an epoch that starts at this second, if the bundle has one. */
 export function keyAt(keys: readonly OpeningKey[], start: number): OpeningKey | undefined {
   return keys.find((key) => key.start <= start && start < key.end);
 }
 
-/** What a metric of this KEM is sealed to; undefined if there is no key, or it has no such half. */
+/** The public key that reports of this KEM are sealed to; undefined if there is none. */
 export function halfOf(key: OpeningKey | undefined, kem: Kem): Bytes | undefined {
   return kem === "x-wing" ? key?.xWing : key?.publicKey;
 }
 
 async function bundleOf(body: Table, pythonBody: Table, line: readonly string[]): Promise<Bundle> {
-  // 2: some list of values has grown.
+  // 2: a list of values has grown.
   const { version } = body;
-  // 3: its reports go with tokens.
+  // 3: reports need tokens.
   if (version !== 1 && version !== 2 && version !== 3)
     throw new BundleRefused("of a newer version");
   const { promisedOf, refuseExperiments, refuseRest } = await load("checks");

@@ -1,30 +1,30 @@
 /**
- * Caps: the most that all metrics together may say about one person.
+ * Caps: how much all metrics together may reveal about one person.
  *
- * Of crowds it is kept as Gaussian differential privacy, whose mu squared add up. As
- * client/hubbub/catalog/central_cap.py.
+ * The loss to observers of crowds is counted as Gaussian differential privacy, where the squares of
+ * mu add up. As client/hubbub/catalog/central_cap.py.
  */
 import { number, table } from "./json.js";
 import { load } from "../loading.js";
 
-/** In nats, by how many days a span has; and what crowds may say, null: as much as they like. */
+/** Caps in nats by the number of days of their span, and the cap for crowds; null for no cap. */
 export interface Caps {
   readonly bySpan: ReadonlyMap<number, number>;
   readonly crowds: CrowdCap | null;
 }
 
-/** The most that all crowds of any 366 days may say to who sees whole epochs. */
+/** The maximum loss of all crowds of any 366 days, to an observer of whole epochs. */
 export interface CrowdCap {
   /** In nats. */
   readonly epsilon: number;
-  /** The same as mu squared, and what one report costs of it, by metric. */
+  /** The cap as mu squared, and the cost of one report in mu squared, by metric. */
   readonly room: number;
   readonly costs: ReadonlyMap<string, number>;
-  /** What so much of the room says, in nats. */
+  /** Converts a used amount (mu squared) to nats. */
   epsilonOf(cost: number): number;
 }
 
-/** How many days a year has at most. */
+/** The maximum number of days of a year. */
 export const YEAR_DAYS = 366;
 
 const SPANS: readonly (readonly [string, number])[] = [
@@ -36,7 +36,10 @@ const FIELDS = new Set([
   ...SPANS.map(([field]) => field),
   ...["central_epsilon_per_year", "central_delta_per_year", "central_mu"],
 ]);
-/** The caps that a bundle's table says. @throws TypeError it says what this version does not know. */
+/**
+ * The caps in a bundle's table. @throws TypeError the table has fields that this version does not
+ * know.
+ */
 export async function capsOf(value: unknown): Promise<Caps> {
   const cap = table(value ?? {});
   if (Object.keys(cap).some((field) => !FIELDS.has(field))) throw new TypeError("a cap is new");

@@ -1,4 +1,7 @@
-/** What an app may report beyond listed values, as mechanisms take it: numbers, sets, parts. */
+/**
+ * Converts values other than listed texts (numbers, sets, parts) into the form that mechanisms
+ * take.
+ */
 import type { Coded, Randomizer } from "../mechanisms/randomizer.js";
 import { general } from "./general.js";
 import { listed, number, table, text, type Table } from "./json.js";
@@ -11,7 +14,7 @@ const OTHER = "other";
 const MOST_EDGES = 257;
 const LABEL_DIGITS = 10;
 
-/** As Metric.code has it, of a bundle's entry. */
+/** The function behind Metric.code, for a bundle's entry. */
 export function coderOf(entry: Table, ofParts: boolean, randomizer: Randomizer): Metric["code"] {
   const kind = text(entry["kind"] ?? "");
   const other = entry["other"] === true;
@@ -42,7 +45,7 @@ export function coderOf(entry: Table, ofParts: boolean, randomizer: Randomizer):
   };
 }
 
-/** @throws TypeError its edges do not ascend, or the values differ from the names of the ranges. */
+/** @throws TypeError the edges do not ascend, or the values are not the names of the ranges. */
 function rangesOf(entry: Table, values: readonly string[], outside: string): Ranges {
   const kind = text(entry["kind"] ?? outside);
   const edges = listed(entry["edges"]).map(number);
@@ -52,7 +55,7 @@ function rangesOf(entry: Table, values: readonly string[], outside: string): Ran
       !(edge <= (edges[index - 1] ?? -Infinity)) && (kind !== "count" || Number.isInteger(edge))
     );
   });
-  // What a default adds stands behind them: that there is no number.
+  // A default adds one value behind the ranges: that there is no number.
   const escape = typeof entry["default"] === "string" ? [entry["default"]] : [];
   const labels = labelsOf(ranges, text(entry["unit"] ?? ""));
   const expectedLabels = String(
@@ -64,7 +67,7 @@ function rangesOf(entry: Table, values: readonly string[], outside: string): Ran
   return ranges;
 }
 
-/** What the parts between edges are called: as labels() of client/hubbub/catalog. */
+/** The names of the ranges between edges, as labels() of client/hubbub/catalog. */
 function labelsOf({ kind, edges, clamps }: Ranges, unit: string): string[] {
   const unitSuffix = unit && ` ${unit}`;
   const last = edges.at(-1);

@@ -1,14 +1,15 @@
-/** The cap on what all crowds of a year may say, as client/hubbub/catalog/central_cap.py has it. */
+/** The cap on the loss of all crowds of a year, as client/hubbub/catalog/central_cap.py. */
 import type { CrowdCap } from "./caps.js";
 import { epsilonOf, muWithin } from "./gaussian.js";
 import { number, table, type Table } from "./json.js";
 
-const DELTA = 1e-8; // where the bundle says none
-// Of delta: what Gaussians have; the rest is for what each crowd may tell beyond its own.
+const DELTA = 1e-8; // if the bundle has no value
+// The share of delta for the Gaussians; the rest is for the probability that a crowd's promise
+// fails.
 const OF_GAUSSIANS = 0.9;
 const LEFT_OUT = 1e-13;
 
-/** What a bundle's table with such a cap says. */
+/** Reads a bundle's table with such a cap. */
 export function crowdCapOf(cap: Table): CrowdCap {
   const epsilon = number(cap["central_epsilon_per_year"]);
   const delta = number(cap["central_delta_per_year"] ?? DELTA);

@@ -1,20 +1,25 @@
 /**
- * What a metric means: SHA-256 of what may never change under its name, as digests_of() of
- * client/hubbub/catalog/values/list_versions.py computes it, of the same bytes.
+ * The definition of a metric: SHA-256 of the fields that may never change under its name.
+ * digests_of() of client/hubbub/catalog/values/list_versions.py hashes the same bytes.
  */
 import { DEFINITION } from "./fields.js";
 import { listed, number, own, table, text, type Table } from "./json.js";
 
-/** Defining fields by name: the default, which is no part of a definition, and whether it is whole. */
+/**
+ * Defining fields by name: the default, which the definition leaves out, and whether the number is
+ * an integer.
+ */
 export type Definition = Readonly<Record<string, readonly [usual?: unknown, whole?: boolean]>>;
 
 const TEXT_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*/g;
-// What a number begins with that is spelled out: half of a letter, which no text of a bundle holds.
+// Prefix of a spelled number: half of a surrogate pair, which no text of a bundle contains.
 const SPELLED = "\ud800";
-// Between these Python writes no exponent.
+// Between these limits Python writes no exponent.
 const [LEAST_EXPONENT, LARGEST_EXPONENT] = [-4, 15];
 
-/** JSON with each number as Python spells it, in a text: 6.0 is another number there than 6. */
+/**
+ * Replaces each number of a JSON text by a text with Python's spelling, where 6.0 differs from 6.
+ */
 export function spelledOf(line: Uint8Array): Table {
   const json = new TextDecoder().decode(line).replace(TEXT_OR_NUMBER, (token) => {
     if (token.startsWith('"')) return token;
@@ -26,7 +31,7 @@ export function spelledOf(line: Uint8Array): Table {
   return table(JSON.parse(json));
 }
 
-/** Whether a number that is spelled out, or is one, has no fraction and no exponent. */
+/** Whether a number, spelled or not, has no fraction and no exponent. */
 export function isWhole(spelling: unknown): boolean {
   return typeof spelling === "string"
     ? spelling.startsWith(SPELLED) && !/[.e]/.test(spelling)
@@ -34,8 +39,8 @@ export function isWhole(spelling: unknown): boolean {
 }
 
 /**
- * The digest of each list of a metric's values, in hex, by its stream. entry: as the bundle has it, in
- * order; spelled: the same with numbers as Python spells them.
+ * The digest of each list of a metric's values, in hex, by its stream. entry: the metric's entry of
+ * the bundle, in order; pythonEntry: the same with numbers in Python's spelling.
  */
 export async function digestsOf(
   name: string,
@@ -60,7 +65,7 @@ export async function digestsOf(
 function definitionOf(entry: Table, pythonEntry: Table): Table {
   const { breakdown, discover, model, ranges } = entry;
   const fields: Record<string, unknown> = { version: number(entry["version"]) };
-  // Of whose values, and of how many devices, there may be more one day.
+  // Both may grow later: the list of values and the share of devices.
   if (breakdown !== undefined) fields["breakdown"] = listed(breakdown).map(fieldOf).sort();
   if (discover) fields["discover"] = 1;
   if (model !== undefined) {
@@ -81,7 +86,7 @@ function definitionOf(entry: Table, pythonEntry: Table): Table {
 const fieldOf = (rule: unknown) => text(listed(rule)[0]);
 const rangeOf = ({ range }: Table) => listed(range).map((end) => real(number(end)));
 
-/** The fields that define something and are not what they are by default. */
+/** The defining fields that differ from their defaults. */
 function defining(section: keyof typeof DEFINITION, entry: Table, pythonEntry: Table): Table {
   const fields = Object.entries(DEFINITION[section]).filter(([field, usual]) => {
     const content = own(entry, field);
@@ -104,7 +109,7 @@ function real(number: number): string {
   return `${SPELLED}${digits}e${size < 0 ? "-" : "+"}${exponentDigits}`;
 }
 
-/** JSON as json.dumps() of Python writes it, without blanks and with names in order. */
+/** JSON as Python's json.dumps() writes it, without blanks and with sorted names. */
 function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
   if (typeof value === "object" && value !== null) {
@@ -118,7 +123,7 @@ function canonical(value: unknown): string {
   return JSON.stringify(value).replace(/[\x7f-\uffff]/g, (half) => `\\u${hex(half, 4)}`);
 }
 
-/** Where Python sorts a name: by its letters' numbers, not by halves of letters. */
+/** A sort key like Python's: by code points, not by UTF-16 units. */
 const orderOf = (name: string) => Array.from(name, (letter) => hex(letter, 6)).join("");
 const hex = (letter: string, digits: number) =>
   (letter.codePointAt(0) ?? 0).toString(16).padStart(digits, "0");

@@ -1,7 +1,8 @@
 /**
- * Discovery: some of a metric's devices tell a prefix tree any string, the others what is listed.
+ * Discovery: some of a metric's devices report any string to a prefix tree; the others report the
+ * listed values.
  *
- * As client/hubbub/catalog/discovery.py; loaded where a bundle has any of it.
+ * As client/hubbub/catalog/discovery.py; loaded only if a bundle has such a metric.
  */
 import { UnknownMetric, ValueOutOfDomain } from "../errors.js";
 import { exact } from "../mechanisms/fraction.js";
@@ -18,20 +19,20 @@ import { readable } from "./values.js";
 const EPOCH_BYTES = 8;
 const LEAST = 1e-6;
 const MOST = 0.9;
-// They are streams of their own at other epsilons, or of a value that is listed: none has a tree.
+// These metrics have separate streams, by epsilon or cell, and those have no tree.
 const APART = ["central_epsilon", "tiers", "breakdown", "default"];
 
 /**
- * What a metric's devices are asked that look for strings; null where none does.
+ * What the metric asks the devices that look for strings; null if none does.
  *
- * @throws UnknownMetric in a way that is not known.
+ * @throws UnknownMetric the discovery is of a later version.
  */
 export function finderOf(name: string, entry: Table, own: Randomizer): Finder | null {
   if (entry["discover"] === undefined) return null;
   const share = number(entry["discover"]);
   const epsilon = number(entry["epsilon"]);
   const randomizer = prefixTree({ epsilon, categories: 0, sizes: [], parameters: {} });
-  // Whose own mechanism answers for life has no answers that are afresh.
+  // A mechanism with permanent responses gives no fresh answers.
   const isForLife = Number.isFinite(own.permanentLoss);
   const misfit = isForLife || APART.some((field) => entry[field] !== undefined);
   if (misfit || !(share >= LEAST && share <= MOST && randomizer.privacyLoss <= epsilon)) {
@@ -41,7 +42,7 @@ export function finderOf(name: string, entry: Table, own: Randomizer): Finder | 
   return {
     stream: { name: `${name}/tree`, tier: "", epsilon, randomizer },
     looks(first, memo) {
-      // PRIVACY: of the secret and the calendar alone.
+      // PRIVACY: the choice depends only on the secret and the calendar.
       const bytes = packed(BigInt(first), EPOCH_BYTES).reverse();
       return memo.coins(concatenated(purpose("discover"), bytes)).chance(chance);
     },

@@ -1,5 +1,5 @@
 /**
- * Dummies that devices make: beside its report each sends some of nobody, by coins of its own.
+ * Dummies that devices make: with its report each device sends a random number of dummies.
  *
  * As client/hubbub/catalog/crowds/device_dummies.py.
  */
@@ -10,16 +10,16 @@ import type { Bytes } from "../mechanisms/packing.js";
 import { atMost } from "../mechanisms/probability.js";
 import { listed, number, type Table } from "./json.js";
 
-/** What a device sends beside one report. */
+/** The dummies that a device sends with one report. */
 export type Dummies = (coins: BitSource) => Bytes[];
 
 const MOST_EACH = 100;
 
 /**
- * By a bundle's entry; null of a metric that asks for none. Crowds of listed values have them alone,
- * and those say one value.
+ * The dummies of a bundle's entry; null if the metric has none. Only crowds of listed values may
+ * have dummies, and each dummy names one value.
  *
- * @throws TypeError it asks for more than any does, or of no list.
+ * @throws TypeError there are too many dummies, or no listed values.
  */
 export function dummiesOf(entry: Table): Dummies | null {
   if (entry["dummies_each"] === undefined) return null;
@@ -29,7 +29,7 @@ export function dummiesOf(entry: Table): Dummies | null {
   if (!(ofOne && each >= 0 && each <= MOST_EACH)) throw new TypeError("dummies of no crowd");
   const floor = Math.floor(each);
   const oneMore = atMost(exact(each - floor));
-  // PRIVACY: neither how many they are nor what they name depends on the value.
+  // PRIVACY: neither the number of dummies nor their values depend on the reported value.
   return (coins) => {
     const length = floor + Number(coins.chance(oneMore));
     return Array.from({ length }, () => index(pick(coins, values), values));

@@ -1,23 +1,23 @@
-/** Bytes as text, and JSON by lines: how keys, bundles and notices stand in files. */
+/** Base64 and JSON lines: the format of keys, bundles and notices in files. */
 import { table, type Table } from "./json.js";
 import type { Bytes } from "../mechanisms/packing.js";
 
 const NEWLINE = 10;
 
-/** The bytes of a text, as bundles hold keys. Throws an Error if it is none. */
+/** The bytes of a base64 text, as in bundles. Throws an Error if the text is not base64. */
 export function fromText(base64: string): Bytes {
   const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
-  // Python takes no blanks and no missing padding, and one spelling alone is signed for.
+  // Python refuses blanks and missing padding, and only one spelling matches a signature.
   if (toText(bytes) !== base64) throw new TypeError("not base64 as it is written here");
   return bytes;
 }
 
-/** The text of some bytes. */
+/** The base64 text of some bytes. */
 export function toText(bytes: Uint8Array): string {
   return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
 }
 
-/** The lines of a file, without those that are empty at its end. */
+/** The lines of a file, without empty lines at its end. */
 export function linesOf(file: Bytes): Bytes[] {
   const lines: Bytes[] = [];
   let end = file.length;
@@ -31,7 +31,7 @@ export function linesOf(file: Bytes): Bytes[] {
   return lines;
 }
 
-/** The table in a line of JSON. Throws an Error if it is none. */
+/** The table in a line of JSON. Throws an Error if the line is not such a table. */
 export function parsed(line: Uint8Array): Table {
   return table(JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(line)));
 }

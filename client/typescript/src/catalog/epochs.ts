@@ -5,7 +5,7 @@
  */
 import { BadParameter } from "../errors.js";
 
-/** How long a day is. */
+/** The length of a day in seconds. */
 export const DAY_SECONDS = 86_400;
 
 const SPANS: ReadonlyMap<string, number> = new Map([
@@ -16,7 +16,7 @@ const SPANS: ReadonlyMap<string, number> = new Map([
   ["28d", 2_419_200],
 ]);
 const MONTH = "month";
-const MONTH_SECONDS = 2_629_746; // the mean one of the calendar
+const MONTH_SECONDS = 2_629_746; // a mean calendar month
 
 /**
  * The epoch that holds a moment.
@@ -49,7 +49,9 @@ export function lastDay(epoch: number, length: string): number {
   return Math.floor((epochStart(epoch + 1, length) - 1) / DAY_SECONDS);
 }
 
-/** How long after an epoch's end its reports are still taken: as long as one, of months the mean one. */
+/**
+ * How long after an epoch's end the shuffler still accepts its reports: one epoch, or a mean month.
+ */
 export function graceSeconds(length: string): number {
   return length === MONTH ? MONTH_SECONDS : span(length);
 }

@@ -6,7 +6,7 @@ import { listed, number, own, table, text, type Table } from "./json.js";
 import type { Experiment } from "./metric.js";
 import type { Notice } from "./sampling.js";
 
-/** The experiment that a metric measures, if it does. */
+/** The experiment that a metric measures, if there is one. */
 export function experimentOf({ experiment }: Table): Experiment | null {
   if (experiment === undefined) return null;
   const { name: experimentName, arms: pairs } = table(experiment);

@@ -1,5 +1,5 @@
 /**
- * Gaussian differential privacy: what a crowd says as one number, mu.
+ * Gaussian differential privacy: the loss of a crowd as one number, mu.
  *
  * Dong, Roth, Su (JRSS B 2022). As gaussian.py of client/hubbub/catalog, rounded to the safe side.
  */
@@ -8,7 +8,7 @@ const CLOSE = 1e-9;
 const ROUNDING = 1e-12;
 const MOST = 1e6;
 
-/** The largest mu that says no more than epsilon at delta, rounded down. */
+/** The largest mu whose epsilon at delta is not above the given epsilon, rounded down. */
 export function muWithin(epsilon: number, delta: number): number {
   let [low, high] = [0, 1];
   while (deltaOf(high, epsilon) <= delta) [low, high] = [high, 2 * high];
@@ -20,7 +20,7 @@ export function muWithin(epsilon: number, delta: number): number {
   return low;
 }
 
-/** What mu says at delta, in nats, rounded up. */
+/** The epsilon of mu at delta, in nats, rounded up. */
 export function epsilonOf(mu: number, delta: number): number {
   let [low, high] = [0, 1];
   while (deltaOf(mu, high) > delta && high < MOST) [low, high] = [high, 2 * high];
@@ -40,7 +40,10 @@ function deltaOf(mu: number, epsilon: number): number {
   );
 }
 
-/** The chance of a standard Gaussian above x: by its series, far out by its continued fraction. */
+/**
+ * The probability that a standard Gaussian is above x: by a series, for large x by a continued
+ * fraction.
+ */
 function tail(x: number): number {
   if (x < 0) return 1 - tail(-x);
   const density = Math.exp((-x * x) / 2) / Math.sqrt(2 * Math.PI);

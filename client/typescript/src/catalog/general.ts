@@ -2,7 +2,7 @@
 
 const DIGITS = 6;
 
-/** A number as Python's format "g" writes it: how streams of tiers are named, and parts of a range. */
+/** A number in Python's format "g", which names of tiers and ranges use. */
 export function general(number: number, places = DIGITS): string {
   const [digits = "", power = ""] = number.toExponential(places - 1).split("e");
   const plain = digits.replace(/\.?0+$/, "");

@@ -1,4 +1,7 @@
-/** Handovers: how an operator's earlier keys led to the one that signs. Loaded where there are any. */
+/**
+ * Handovers: how an operator's earlier keys led to the one that signs. Loaded only if there are
+ * handovers.
+ */
 import { BundleRefused } from "../errors.js";
 import { concatenated } from "../mechanisms/packing.js";
 import { fromText } from "./encoding.js";
@@ -10,9 +13,9 @@ const HANDOVER = new TextEncoder().encode("hubbub/1 handover\n");
 const MAX_HANDOVERS = 16;
 
 /**
- * The keys that handovers lead through, `signer` last.
+ * The chain of keys that the handovers form, `signer` last.
  *
- * @throws BundleRefused they lead elsewhere, or come back.
+ * @throws BundleRefused the chain ends at another key, or repeats a key.
  */
 export async function lineOf(handovers: readonly Table[], signer: string): Promise<string[]> {
   if (handovers.length > MAX_HANDOVERS) throw new BundleRefused("it has too many handovers");

@@ -1,4 +1,4 @@
-/** JSON of a known shape, taken as it must be: each of these throws a TypeError for anything else. */
+/** Type checks for parsed JSON: each function throws a TypeError for a value of another type. */
 
 /** A JSON object. */
 export type Table = Readonly<Record<string, unknown>>;
@@ -9,7 +9,7 @@ export function table(value: unknown): Table {
   return value as Table;
 }
 
-/** What stands under a name: a metric may be called "constructor", which every object inherits. */
+/** The entry under a name, but nothing inherited: a metric may be called "constructor". */
 export function own<T>(record: Readonly<Record<string, T>>, name: string): T | undefined {
   return Object.hasOwn(record, name) ? record[name] : undefined;
 }

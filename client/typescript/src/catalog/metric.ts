@@ -1,4 +1,4 @@
-/** Metrics: what a bundle asks, each stream of it with its randomizer. */
+/** Metrics: the questions of a bundle, and each question's streams with their randomizers. */
 import { UnknownMetric, ValueOutOfDomain } from "../errors.js";
 import { load } from "../loading.js";
 import { mechanismOf } from "../mechanisms/at_hand.js";
@@ -12,8 +12,8 @@ import type { Notice } from "./sampling.js";
 import { listedPlace, readable } from "./values.js";
 
 /**
- * A metric at one epsilon, with totals of its own, of the values that are asked now: "theme",
- * "theme/0.5", and "theme/v4/0.5" where values were appended. epsilon: in nats. tier: "" for the
+ * A stream: a metric at one epsilon, with separate totals for the current list of values: "theme",
+ * "theme/0.5", or "theme/v4/0.5" after values were appended. epsilon: in nats. tier: "" for the
  * metric itself.
  */
 export interface Stream {
@@ -23,7 +23,9 @@ export interface Stream {
   readonly randomizer: Randomizer;
 }
 
-/** What one device may say about a metric, in nats. central: to who sees whole epochs alone. */
+/**
+ * How much one device may reveal about a metric, in nats. central: to an observer of whole epochs.
+ */
 export interface Limits {
   readonly reportsPerEpoch: number;
   readonly lifetimeEpsilon: number;
@@ -31,9 +33,9 @@ export interface Limits {
 }
 
 /**
- * What all reports of an epoch say about a person to who sees it shuffled. epsilon: in nats. days: for
- * how many in a row that is, all their epochs together; null for each epoch alone, Infinity for all
- * that a device ever says.
+ * The loss of all reports of an epoch about a person, to an observer of the shuffled epoch.
+ * epsilon: in nats. days: how many consecutive days epsilon covers, all their epochs together; null
+ * for each epoch alone, Infinity for all reports ever.
  */
 export interface CentralPromise {
   readonly epsilon: number;
@@ -41,35 +43,45 @@ export interface CentralPromise {
   readonly days: number | null;
 }
 
-/** When a device is asked that is asked on one day of each period. Days are numbered from 1970. */
+/**
+ * When a device is asked, for metrics that ask each device on one day of a period. Days are
+ * numbered from 1970.
+ */
 export interface Period {
-  /** The days of the period that holds this one: the first, and the first after them. */
+  /** The period that contains a day: its first day, and the first day after it. */
   days(day: number): readonly [first: number, after: number];
-  /** Whether a day is the device's own; memo: of the metric, whichever tier reports. */
+  /** Whether the device is asked on this day. memo: the metric's, for all tiers. */
   isOwn(day: number, memo: Memo): boolean;
 }
 
-/** What those devices are asked that look for strings which nobody listed, where some do. */
+/** What a metric asks the devices that look for unlisted strings. */
 export interface Finder {
   readonly stream: Stream;
-  /** Whether a device does, in an epoch or the period it is of, by its first; memo: of the metric. */
+  /**
+   * Whether this device looks for strings in an epoch, or in the period that begins with it. memo:
+   * the metric's.
+   */
   looks(first: number, memo: Memo): boolean;
   /**
-   * The text of a value that the metric has taken.
+   * The text of a value that the metric has accepted.
    *
-   * @throws ValueOutOfDomain no tree takes it, whichever half the device is of.
+   * @throws ValueOutOfDomain no tree accepts the text, whether or not this device looks for
+   * strings.
    */
   spoken(value: unknown): string;
 }
 
-/** One person as a model takes them, columns in [0, 1]. clipped: how many values were. */
+/** One example for a model, with columns in [0, 1]. clipped: the number of clipped values. */
 export interface Example {
   readonly columns: readonly number[];
   readonly label: number;
   readonly clipped: number;
 }
 
-/** What rounds have taught so far. number: the last round that is in it. edges: of who judges. */
+/**
+ * The state of a model after some rounds. number: the last included round. edges: the bins of
+ * scores, for devices that evaluate the model.
+ */
 export interface ModelState {
   readonly number: number;
   readonly centre: readonly number[];
@@ -77,31 +89,37 @@ export interface ModelState {
   readonly edges: readonly number[];
 }
 
-/** Draws the coins of a person's report: called once that is charged for. */
+/** Draws the coins of a report. Called only after the report was charged. */
 export type Tell = (coins: BitSource) => Bytes;
 
-/** What a metric's reports teach that is a model. judgingLoss: of a report of who judges, in nats. */
+/**
+ * How a model's reports are made. judgingLoss: the loss of an evaluating device's report, in nats.
+ */
 export interface Model {
   readonly columns: number;
   readonly weights: number;
   readonly judgingLoss: number;
-  /** The round that an epoch is, where the device is in it; null for none. memo: of the metric. */
+  /** The round of an epoch, if the device takes part in it, else null. memo: the metric's. */
   round(epoch: number, memo: Memo): number | null;
-  /** @throws ValueOutOfDomain others than its features or label; the message never shows them. */
+  /** @throws ValueOutOfDomain these are not its features or label; the message never shows them. */
   example(features: unknown, label: unknown): Example;
-  /** What a device of this round tells; null without the state that it learns by or judges. */
+  /** The function that makes this round's report; null if the needed state is missing. */
   teller(round: number, example: Example, state: ModelState | null): Tell | null;
 }
 
 /**
- * A kind whose value a device computes from its own past, once an epoch. counts: from how often each
- * event happened in it, once it is over; otherwise at its first event, by the epochs that were reported.
+ * A kind whose value a device computes from its own past, once an epoch. counts: true if the value
+ * depends on how often each event happened and is computed after the epoch; false if it is computed
+ * at the first event, from the epochs that were reported.
  */
 export interface Past {
   readonly counts: boolean;
-  /** What the app reports. @throws ValueOutOfDomain none of it; the message never shows it. */
+  /**
+   * The event that the app reports. @throws ValueOutOfDomain it is not an event of the metric; the
+   * message never shows it.
+   */
   event(value: unknown): string;
-  /** events: how often each happened; reported: the other epochs. */
+  /** events: how often each event happened; reported: the other epochs with a report. */
   computed(
     epoch: number,
     events: Readonly<Record<string, number>>,
@@ -109,37 +127,40 @@ export interface Past {
   ): Coded;
 }
 
-/** What an app says in the clear of its device, as its OS; or what tells it, at every report. */
+/**
+ * Public values of a device, such as its OS, sent in the clear; or functions that return them at
+ * every report.
+ */
 export type Public = Readonly<Record<string, string | (() => string)>>;
 
-/** What is public of devices, by which answers are told apart. */
+/** The public fields of devices by which answers are split. */
 export interface Breakdown {
   readonly fields: readonly string[];
-  /** What follows the metric's name in a stream's: "@os=linux", or "" if any of it is not listed. */
+  /** The suffix of a stream's name: "@os=linux", or "" if a value is not listed. */
   cell(publicValues: Public): string;
-  /** Every one there is. */
+  /** All suffixes. */
   readonly cells: readonly string[];
 }
 
 /**
- * What metrics measure apart by arms that devices draw. definition: its arms with their weights.
- * Moments are in seconds since 1970.
+ * An experiment: devices draw arms, and metrics measure the arms separately. definition: its arms
+ * with their weights. Moments are in seconds since 1970.
  */
 export interface Experiment {
   readonly name: string;
   readonly definition: string;
   /** The arms that devices still get. */
   live(notice: Notice | null, now: number): readonly string[];
-  /** Whether an arm was ended, so that nobody reports in one. */
+  /** Whether the operator has ended an arm; then no device reports in it. */
   isOver(notice: Notice | null, now: number): boolean;
-  /** A device's own arm; memo: of the experiment. */
+  /** A device's arm. memo: the experiment's. */
   drawn(memo: Memo): string;
 }
 
 /** One question that an app may answer. */
 export interface Metric {
   readonly name: string;
-  /** What the bundle says of it. */
+  /** The metric's entry in the bundle. */
   readonly entry: Table;
   readonly description: string;
   readonly epoch: string;
@@ -154,22 +175,25 @@ export interface Metric {
   readonly model: Model | null;
   /** How a device computes its value; null where the app reports it. */
   readonly past: Past | null;
-  /** What a device sends beside a report that is nobody's; null for nothing, as in development. */
+  /** The dummies that a device sends with a report; null for none, as in development. */
   readonly dummies: Dummies | null;
-  /** What a device says that ran in an epoch and was told nothing of it; null for nothing. */
+  /**
+   * The value that a device reports if it ran in an epoch and the app reported nothing; null for
+   * none.
+   */
   readonly default: Coded | null;
   readonly limits: Limits;
-  /** The promise to who sees whole epochs alone; null where there is none, as in development. */
+  /** The promise to an observer of whole epochs; null if there is none, as in development. */
   readonly central: CentralPromise | null;
-  /** Its own, then its tiers', the smallest epsilon first. */
+  /** The main stream, then those of the tiers, the smallest epsilon first. */
   readonly streams: readonly [Stream, ...Stream[]];
-  /** SHA-256 of what may never change under its name, in hex; of each list of values, by its stream. */
+  /** SHA-256 of the definition, in hex, for each list of values, by its stream. */
   readonly digests: ReadonlyMap<string, string>;
   /** @throws ValueOutOfDomain it is not one of its values; the message never shows it. */
   code(value: unknown): Coded;
 }
 
-// What few metrics ask.
+// Fields that only a few metrics use.
 const ASKING = [
   ...["period", "report_on", "breakdown", "dummies_each", "discover", "central_period"],
   "experiment",
@@ -181,22 +205,22 @@ const KNOWN: ReadonlySet<string> = new Set([
   ...["count_epsilon", "dummies_scale", "dummies_shift", "model", ...ASKING],
   ...["description", "owner", "expires", "min_batch", "unit", "tiers", "sampling", "grown"],
   ...["reports_per_epoch", "lifetime_epsilon", "lifetime_central_epsilon"],
-  // How the mechanism was chosen, how numbers are published and what the operator keeps: nothing
-  // that a device does.
+  // Fields without effect on a device: how the mechanism was chosen, how numbers are published,
+  // what the operator stores.
   ...["choice", "release", "candidates", "alert", "keep", "supersedes"],
 ]);
 /** Kinds of values that are numbers. */
 export const NUMERIC: ReadonlySet<unknown> = new Set(["count", "number", "duration", "size"]);
 // Kinds whose value a device computes from its past.
 const PAST = /^(funnel|rate|activity|retention)$/;
-const DELTA = 1e-8; // of a promise that says none
+const DELTA = 1e-8; // if the promise names no span
 const DAY_MS = 86_400_000;
 
 /**
- * A metric as a bundle's entry says it. development: of an installation that protects nobody.
- * spelled: the entry with numbers as Python spells them, which tells 6.0 from 6.
+ * The metric of a bundle's entry. development: whether the installation protects nobody.
+ * pythonEntry: the entry with numbers in Python's spelling, where 6.0 differs from 6.
  *
- * @throws UnknownMetric it asks what this version cannot do.
+ * @throws UnknownMetric this version cannot report the metric.
  */
 export async function metricFrom(
   name: string,
@@ -260,14 +284,14 @@ async function streamsOf(
   judgingLoss = 0,
 ): Promise<[Stream, ...Stream[]]> {
   const epsilon = number(entry["epsilon"]);
-  // Totals of two lists do not add: each has a stream of its own.
+  // Totals of different lists of values cannot be added, so each list has a separate stream.
   const list = entry["grown"] === undefined ? "" : `/v${listed(entry["values"]).length}`;
   const stream = name + list;
   const randomizer = await randomizerOf(name, entry, epsilon);
-  // As versions_of() of Python: what can be no metric has never been one.
+  // As Python's versions_of(): an earlier list that is no valid metric was never published.
   for (const size of listed(entry["grown"] ?? []).map(number))
     await randomizerOf(name, { ...entry, values: listed(entry["values"]).slice(0, size) }, epsilon);
-  // PRIVACY: a device of a model tells one of both.
+  // PRIVACY: a device of a model sends only one of the two kinds of report.
   const privacyLoss = Math.max(randomizer.privacyLoss, judgingLoss);
   const mainStream = {
     ...{ name: stream, tier: "", epsilon },
@@ -305,7 +329,7 @@ async function randomizerOf(name: string, entry: Table, epsilon: number): Promis
     beginnings: listed(entry["beginnings"] ?? []).map(text),
     parameters,
   });
-  // PRIVACY: what is promised is measured here, too.
+  // PRIVACY: the device checks the promised loss itself.
   if (!(randomizer.privacyLoss <= epsilon)) {
     throw new UnknownMetric(`metric "${name}" says more than its epsilon`);
   }
@@ -339,7 +363,7 @@ async function plainCoder(entry: Table, randomizer: Randomizer): Promise<Metric[
 export const isOfVectors = ({ kind, model }: Table) =>
   kind === "vector" || kind === "rate" || model !== undefined;
 
-/** @throws UnknownMetric a kind of values that is not known, or one that is told as another. */
+/** @throws UnknownMetric the kind of values is unknown, or does not fit the mechanism. */
 async function refuseKind(name: string, entry: Table): Promise<void> {
   const values = (await mechanismOf(text(entry["mechanism"])))?.values;
   const { fitsKind } = await load("checks");

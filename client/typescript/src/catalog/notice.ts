@@ -1,8 +1,8 @@
 /**
- * An operator's signed notice, read: two lines of JSON, who signed, and what.
+ * Reads an operator's signed notice: two lines of JSON, the signature and the content.
  *
- * It lowers how many devices take part in a metric, down to none, and has no word for anything else. As
- * client/hubbub/bundles/notice.py.
+ * A notice lowers the share of devices that take part in a metric, down to 0. It can express
+ * nothing else. As client/hubbub/bundles/notice.py.
  */
 import { HubbubError, NotLoaded } from "../errors.js";
 import type { Bytes } from "../mechanisms/packing.js";
@@ -13,22 +13,23 @@ import type { Notice, Step } from "./sampling.js";
 
 const LARGEST_BYTES = 16 << 10;
 const MOST_STEPS = 16;
-const LEAST = 1e-6; // as of `sampling` in a catalog
+const LEAST = 1e-6; // the same as of `sampling` in a catalog
 const NAME = /^[a-z][a-z0-9_.-]{0,63}$/;
 const KNOWN: ReadonlySet<string> = new Set([
   ...["version", "number", "until", "sampling", "handovers"],
 ]);
 
-/** An operator's notice is unreadable, altered, or another operator's: nothing of it holds. */
+/** An operator's notice is unreadable, altered, or another operator's; it has no effect. */
 export class NoticeRefused extends HubbubError {
   override readonly name = "NoticeRefused";
 }
 
 /**
- * The notice in some bytes. operator: who signed the app's bundle, in base64: it signed the notice too,
- * or it handed over to who did.
+ * The notice in the bytes. operator: the key in base64 that signed the app's bundle; it, or a key
+ * that it handed over to, must have signed the notice.
  *
- * @throws NoticeRefused malformed, altered, another operator's, or it says what is not known here.
+ * @throws NoticeRefused the notice is malformed, altered, another operator's, or of a later
+ * version.
  */
 export async function openNotice(noticeBytes: Bytes, operator: string): Promise<Notice> {
   try {
@@ -39,7 +40,10 @@ export async function openNotice(noticeBytes: Bytes, operator: string): Promise<
   }
 }
 
-/** Whether a notice takes the place of another: a higher number, or of the key that came after. */
+/**
+ * Whether a notice replaces another: it has a higher number, or a later key of the operator signed
+ * it.
+ */
 export function follows(notice: Notice, previous: Notice): boolean {
   const [signer, previousSigner] = [notice.line.at(-1) ?? "", previous.line.at(-1) ?? ""];
   return signer === previousSigner

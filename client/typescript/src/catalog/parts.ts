@@ -1,15 +1,15 @@
-/** Answers of several parts, as `pairs` takes them: as client/hubbub/catalog has them. */
+/** Answers with several parts, for the mechanism `pairs`. As client/hubbub/catalog. */
 import { ValueOutOfDomain } from "../errors.js";
 import { rangedPlace, type Ranges } from "./ranges.js";
 import { readable } from "./values.js";
 
-/** The parts of an answer, each with its values; in ranges, those that are of numbers. */
+/** The parts of an answer with their values, and the ranges of the numeric parts. */
 export interface Parts {
   readonly values: ReadonlyMap<string, readonly string[]>;
   readonly ranges: ReadonlyMap<string, Ranges>;
 }
 
-/** Values that were listed as PART=VALUE, part by part. */
+/** The values of each part, from a list of PART=VALUE. */
 export function partsOf(values: readonly string[]): ReadonlyMap<string, readonly string[]> {
   const parts = new Map<string, string[]>();
   for (const entry of values) {
@@ -43,7 +43,7 @@ export function partedValue({ values, ranges }: Parts, value: unknown): number {
       throw new ValueOutOfDomain(`part ${part}: ${readable(error)}`);
     }
   });
-  // The places in its parts as one number, the last counting fastest.
+  // The indices in the parts as one number; the last part varies fastest.
   return [...values.values()].reduce(
     (sum, options, index) => sum * options.length + (places[index] ?? 0),
     0,

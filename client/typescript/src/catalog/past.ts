@@ -1,6 +1,6 @@
 /**
- * Kinds whose value a device computes from its own past: as past_kind.py of
- * client/hubbub/catalog/values, and the kinds beside it. Loaded where a bundle has one.
+ * Kinds whose value a device computes from its past events. As past_kind.py of
+ * client/hubbub/catalog/values and the kinds beside it. Loaded only if a bundle has such a metric.
  */
 import { ValueOutOfDomain } from "../errors.js";
 import { epochAt, epochStart } from "./epochs.js";
@@ -10,7 +10,7 @@ import { listedPlace } from "./values.js";
 
 const USE = "use";
 
-/** How a device computes a metric's value. code: of the metric. */
+/** How a device computes a metric's value. code: the metric's encoding. */
 export function pastOf(entry: Table, code: Metric["code"]): Past {
   const { kind, rate } = entry;
   const values = listed(entry["values"]).map(text);
@@ -39,7 +39,7 @@ export function pastOf(entry: Table, code: Metric["code"]): Past {
   };
 }
 
-/** Whether none of the days that were reported is in the same epoch of this length. */
+/** Whether no reported day is in the same epoch of this length. */
 function isFirst(length: string, day: number, reported: readonly number[]): boolean {
   const epochOf = (own: number) => epochAt(epochStart(own, "day"), length);
   return reported.every((other) => epochOf(other) !== epochOf(day));

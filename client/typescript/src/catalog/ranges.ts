@@ -1,8 +1,14 @@
-/** Numbers that are listed as ranges, as mechanisms take them: as Metric.code of client/hubbub/catalog. */
+/**
+ * Numbers in listed ranges, in the form that mechanisms take. As Metric.code of
+ * client/hubbub/catalog.
+ */
 import { ValueOutOfDomain } from "../errors.js";
 import { listedPlace, placeOf } from "./values.js";
 
-/** A number cut into ranges at its edges. clamps: whether one outside counts at the nearest end. */
+/**
+ * A number cut into ranges at its edges. clamps: whether a number outside counts in the nearest
+ * range.
+ */
 export interface Ranges {
   readonly kind: string;
   readonly edges: readonly number[];
@@ -12,7 +18,7 @@ export interface Ranges {
 const OTHER = "other";
 
 /**
- * The place of a listed value, of the range that a number is in, or of "other" for another text.
+ * The index of a listed value, of the range that contains a number, or of "other" for another text.
  *
  * @throws ValueOutOfDomain it is none of them.
  */
@@ -28,9 +34,9 @@ export function rangedPlace(
 }
 
 /**
- * A number between two, at the nearest end if it is to be.
+ * A number within the ends; a number outside becomes the nearest end if `clamps`.
  *
- * @throws ValueOutOfDomain it is no number of this kind.
+ * @throws ValueOutOfDomain it is not a number of this kind.
  */
 export function plainNumber(kind: string, value: unknown): number {
   const plain = typeof value === "bigint" ? Number(value) : value;

@@ -1,15 +1,19 @@
-/** The chance that a device takes part in an epoch: the bundle's, or less by an operator's notice. */
+/**
+ * The probability that a device takes part in an epoch: the bundle's, or a lower one of an
+ * operator's notice.
+ */
 import { epochStart } from "./epochs.js";
 import { own } from "./json.js";
 import type { Metric } from "./metric.js";
 
 /**
- * What an operator asks less while its apps are out, as the device keeps it once it was checked.
+ * A verified notice as the device stores it: the operator's lower probabilities for apps that are
+ * already published.
  *
- * number: grows from notice to notice of one key. until: epochs that begin then or later are asked as
- * the bundle says. line: the operator's keys in base64, oldest first; the last one signed it. steps: by
- * metric, from which moment which chance holds, ascending; 0 stops it. Moments are in seconds since
- * 1970-01-01 UTC.
+ * number: grows from notice to notice of one key. until: from epochs that begin at this moment on,
+ * the bundle's probabilities apply again. line: the operator's keys in base64, oldest first; the
+ * last one signed it. steps: for each metric, moments in ascending order with the probability from
+ * then on; 0 stops the metric. Moments are in seconds since 1970-01-01 UTC.
  */
 export interface Notice {
   readonly number: number;
@@ -18,14 +22,14 @@ export interface Notice {
   readonly steps: Readonly<Record<string, readonly Step[]>>;
 }
 
-/** From which moment, and the chance to take part from then on. */
+/** A moment, and the probability to take part from then on. */
 export type Step = readonly [since: number, chance: number];
 
 /**
- * The chance; 0 for none.
+ * The probability; 0 if the metric is stopped.
  *
- * An epoch has one from its beginning to its end, whichever moment a device hears of it: what changes
- * while it runs holds from the next one on. A stop alone holds at once.
+ * An epoch has one probability from beginning to end: a change during an epoch applies from the
+ * next epoch on, whenever a device receives the notice. Only a stop applies at once.
  */
 export function samplingOf(metric: Metric, epoch: number, notice: Notice | null): number {
   const start = epochStart(epoch, metric.epoch);

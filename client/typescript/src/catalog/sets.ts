@@ -1,4 +1,4 @@
-/** Sets of listed values, as `privset` takes them: as client/hubbub/catalog/values/sets.py. */
+/** Sets of listed values, for the mechanism `privset`. As client/hubbub/catalog/values/sets.py. */
 import { ValueOutOfDomain } from "../errors.js";
 import { rangedPlace } from "./ranges.js";
 
@@ -6,7 +6,7 @@ import { rangedPlace } from "./ranges.js";
  * The mechanism's value for an array or Set of values: a bit for each. other: whether a text that is
  * not listed counts as "other".
  *
- * @throws ValueOutOfDomain no such collection, or one of its values is not listed.
+ * @throws ValueOutOfDomain it is not such a collection, or a value is not listed.
  */
 export function setCode(values: readonly string[], value: unknown, other: boolean): bigint {
   if (!(Array.isArray(value) || value instanceof Set)) {

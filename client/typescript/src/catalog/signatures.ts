@@ -1,8 +1,8 @@
-/** Ed25519 by the platform; where it has none, by a library that is loaded only there. */
+/** Ed25519 of the platform; a library is loaded only if the platform has none. */
 import type { Bytes } from "../mechanisms/packing.js";
 import { load } from "../loading.js";
 
-/** Whether a signature over a message is this key's. */
+/** Whether this key made a signature over a message. */
 export async function isSigned(key: Bytes, signature: Bytes, message: Bytes): Promise<boolean> {
   let own: CryptoKey;
   try {

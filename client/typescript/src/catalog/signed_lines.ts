@@ -1,4 +1,4 @@
-/** Two lines that an operator signed, and by which of its keys. */
+/** Signed content in two lines, and the chain of the operator's keys. */
 import { BundleRefused } from "../errors.js";
 import { load } from "../loading.js";
 import { concatenated, type Bytes } from "../mechanisms/packing.js";
@@ -8,17 +8,18 @@ import { isSigned } from "./signatures.js";
 
 const KEY_BYTES = 32;
 
-/** What somebody signed. line: the operator's keys in base64, oldest first; the last one signed. */
+/** Signed content. line: the operator's keys in base64, oldest first; the last one signed. */
 export interface Signed {
   readonly body: Table;
   readonly line: readonly string[];
 }
 
 /**
- * What two lines say: who signed, and what. The signature (Ed25519) is over the second line's bytes as
- * they stand, after `context`.
+ * Verifies two lines: the signature and the content. The signature (Ed25519) covers `context`, then
+ * the exact bytes of the second line.
  *
- * @throws BundleRefused altered after signing, or its handovers lead elsewhere. Other Errors: none.
+ * @throws BundleRefused the content was altered, or its handovers end at another key. Other Errors:
+ * the lines are malformed.
  */
 export async function signedLines(context: string, head: Bytes, body: Bytes): Promise<Signed> {
   const seal = parsed(head);

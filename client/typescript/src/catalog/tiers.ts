@@ -1,14 +1,14 @@
-/** Tiers: the streams of a metric by their epsilon, of which a person allows some. */
+/** Tiers: the streams of a metric by epsilon; a person may allow only some of them. */
 import type { Metric, Stream } from "./metric.js";
 
-/** The name of the metric that a stream is of, whichever cell, list and tier. */
+/** The name of a stream's metric, without cell, list version and tier. */
 export function metricNameOf(stream: string): string {
   return /^[^@/]*/.exec(stream)?.[0] ?? stream;
 }
 
 /**
- * The stream of the largest epsilon that a person allows, as promised and locally; none if all are
- * above it.
+ * The stream of the largest epsilon within both limits of the person (of the promise, and of the
+ * local loss); undefined if all are above.
  */
 export function streamWithin(
   metric: Metric,

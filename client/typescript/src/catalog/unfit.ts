@@ -1,6 +1,6 @@
 /**
- * What fields of a bundle may hold, as the catalog's builder checks it: a promise is refused here where
- * it is refused there. The ranges are in fields.ts.
+ * Checks of a bundle's fields, the same as of the catalog's builder, so that the device also
+ * refuses every promise that the builder refuses. The ranges are in fields.ts.
  */
 import { UnknownMetric } from "../errors.js";
 import { exact } from "../mechanisms/fraction.js";
@@ -13,7 +13,9 @@ import { isOfVectors, NUMERIC, type Metric } from "./metric.js";
 import { SEAL_BYTES, type Kem } from "../transport/sealing.js";
 import { listed, number, own, table, text, whole, type Table } from "./json.js";
 
-/** A number's ends, and whether each is outside; a text, a truth, or one of some words. */
+/**
+ * A rule: a number's limits and whether each is exclusive; a text; a boolean; or one of some words.
+ */
 export type Rule =
   | readonly [
       kind: string,
@@ -26,10 +28,10 @@ export type Rule =
   | "text"
   | "boolean";
 
-/** Rules by field, each with the default of a field that need not be there. */
+/** Rules by field, with the default of an optional field. */
 export type Fields = Readonly<Record<string, readonly [Rule, unknown?]>>;
 
-// What a metric without a crowd has none of.
+// Fields that a metric without a crowd must not have.
 const OF_CROWDS = [
   ...["central_epsilon", "crowd", "delta", "honest", "max_local_epsilon", "rolling", "dummies"],
   ...["dummies_each", "dummies_scale", "dummies_shift", "central_period", "count_epsilon"],
@@ -39,7 +41,7 @@ const CROWD_MECHANISMS = [
   ...["mean.one_bit", "mean.piecewise"],
 ];
 const MAX_SEALED = 500_000;
-const MAX_MINIMUM = 1_000_000; // reports and dummies, as the shuffler takes it
+const MAX_MINIMUM = 1_000_000; // reports and dummies together, the shuffler's limit
 const UNITS: Readonly<Record<string, readonly string[]>> = {
   duration: ["us", "ms", "s", "min", "h", "d"],
   size: ["B", "kB", "MB", "GB", "KiB", "MiB", "GiB"],
@@ -71,13 +73,13 @@ const [LEAST_ARMS, MOST_ARMS, MOST_WEIGHT] = [2, 10, 10_000];
 const LONGEST_PATTERN = 100;
 const MAX_BYTES = 1024; // of a value
 const NAME = /^[a-z][a-z0-9_.-]{0,63}$/;
-// What Python takes for a space, which U+FEFF is not there.
+// Python's spaces, which do not include U+FEFF.
 const SPACES = /^[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]*$/;
 
 /**
- * Checks what a bundle says of a metric. spelled: with numbers as Python spells them.
+ * Checks the entry of a metric. pythonEntry: with numbers in Python's spelling.
  *
- * @throws TypeError it is what no builder signs.
+ * @throws TypeError no builder signs such content.
  */
 export function refuseMetric(name: string, entry: Table, pythonEntry: Table): void {
   if (!NAME.test(name)) throw new TypeError("no name of a metric");
@@ -115,9 +117,9 @@ export function refuseMetric(name: string, entry: Table, pythonEntry: Table): vo
 
 /**
  * Checks that a batch of a metric fits one message, as refuse_large_batch() of
- * client/hubbub/catalog/randomizer.py; a crowd leaves in cuts.
+ * client/hubbub/catalog/randomizer.py; a crowd may leave in several messages.
  *
- * @throws TypeError it does not.
+ * @throws TypeError it does not fit.
  */
 export function refuseLargeBatch(entry: Table, payloadBytes: number, kem: Kem): void {
   const bytes = Number(entry["min_batch"]) * (payloadBytes + SEAL_BYTES[kem] + FRAME_BYTES);
@@ -126,9 +128,9 @@ export function refuseLargeBatch(entry: Table, payloadBytes: number, kem: Kem): 
 }
 
 /**
- * Checks what a bundle says besides its metrics.
+ * Checks the content of a bundle besides its metrics.
  *
- * @throws TypeError it is what no builder signs.
+ * @throws TypeError no builder signs such content.
  */
 export function refuseRest(body: Table): void {
   const caps = table(body["caps"] === undefined ? {} : body["caps"]);
@@ -170,7 +172,7 @@ const KEY: Fields = {
   end: [["integer", -LAST_SECOND, LAST_SECOND]],
 };
 
-/** What was promised under retired names. @throws TypeError it is of others. */
+/** Checks the promises of retired names. @throws TypeError a name is not retired. */
 export function promisedOf(body: Table): ReadonlyMap<string, Figures> {
   const [history, metrics] = [table(body["history"]), table(body["metrics"])];
   return new Map(
@@ -188,25 +190,25 @@ export function promisedOf(body: Table): ReadonlyMap<string, Figures> {
   );
 }
 
-/** @throws TypeError one of these fields holds what it may not, or is missing. */
+/** @throws TypeError one of these fields is invalid or missing. */
 function refuseUnfit(record: Table, fields: Fields): void {
   for (const [name, [rule, ...defaults]] of Object.entries(fields)) {
     const value = own(record, name);
     const usual = defaults.length && (value === undefined || value === defaults[0]);
     if (usual || fits(rule, value)) continue;
-    // A word that is not known is of a later version, and the bundle's other metrics go on.
+    // An unknown word is of a later version; the other metrics of the bundle still work.
     const isWord = typeof value === "string" && typeof rule === "object";
     throw new (isWord ? UnknownMetric : TypeError)(`${name} is not what it may be; upgrade hubbub`);
   }
 }
 
-/** @throws TypeError something within is null, which is of no field but `values`. */
+/** @throws TypeError a nested value is null; only the field `values` may be null. */
 function refuseNull(value: unknown): void {
   if (value === null) throw new TypeError("null is not a value");
   if (typeof value === "object") Object.values(value).forEach(refuseNull);
 }
 
-/** @throws TypeError the list holds what is no text of some length, or one twice. */
+/** @throws TypeError an element of the list is not a text of valid length, or occurs twice. */
 function refuseTexts(values: readonly unknown[]): void {
   const unfit = (text: unknown) =>
     typeof text !== "string" || !text || new TextEncoder().encode(text).length > MAX_BYTES;
@@ -215,8 +217,8 @@ function refuseTexts(values: readonly unknown[]): void {
 }
 
 /**
- * Whether kind, edges, unit and the like say of a metric's values what its mechanism takes: as
- * check_kind() of client/hubbub/catalog/values/value_kinds.py.
+ * Whether kind, edges, unit and similar fields fit the metric's mechanism, as check_kind() of
+ * client/hubbub/catalog/values/value_kinds.py.
  */
 export function fitsKind(entry: Table, takes: Mechanism["values"] | undefined): boolean {
   const { kind, outside, unit, values, model, beginnings } = entry;
@@ -246,7 +248,7 @@ export function fitsKind(entry: Table, takes: Mechanism["values"] | undefined): 
   );
 }
 
-/** Whether fields agree with a kind that a device computes from its past: as PastKind.check(). */
+/** Whether the fields fit a kind that a device computes from its past, as PastKind.check(). */
 function fitsPast(entry: Table, takes: Mechanism["values"] | undefined): boolean {
   const { kind, epoch, rate, breakdown, parameters } = entry;
   const names = entry["values"] === null ? [] : listed(entry["values"]);
@@ -295,7 +297,7 @@ function fitsUnit(kind: unknown, unit: unknown): boolean {
   return own(UNITS, String(kind))?.includes(String(unit)) ?? true;
 }
 
-/** @throws TypeError they are of no parts, or of what no range may be. */
+/** @throws TypeError the metric has no parts, or a range is invalid. */
 function refuseRanges({ ranges = {}, mechanism }: Table): void {
   for (const range of Object.values(table(ranges)).map(table)) {
     const { kind = "number", unit = "", outside = "" } = range;
@@ -310,7 +312,7 @@ function refuseRanges({ ranges = {}, mechanism }: Table): void {
   }
 }
 
-/** @throws TypeError it is not by fields, each of values with what counts as each. */
+/** @throws TypeError it is not a list of fields, each with values and their patterns. */
 function refuseBreakdown(value: unknown): void {
   if (value === undefined) return;
   const fields = listed(value).map(listed);
@@ -334,7 +336,7 @@ function refuseBreakdown(value: unknown): void {
     throw new TypeError("a breakdown is of what it may not be");
 }
 
-/** @throws TypeError it is none, or the breakdown does not tell its arms apart. */
+/** @throws TypeError it is not an experiment, or the breakdown does not separate its arms. */
 function refuseExperiment(entry: Table, pythonEntry: Table): void {
   if (entry["experiment"] === undefined) return;
   const { name, arms: pairs, ...extra } = table(entry["experiment"]);
@@ -362,7 +364,7 @@ function refuseExperiment(entry: Table, pythonEntry: Table): void {
  * Checks the experiments of a bundle's metrics together, as clashes() of
  * client/hubbub/catalog/experiments.py.
  *
- * @throws TypeError they do not go together.
+ * @throws TypeError two experiments contradict each other.
  */
 export function refuseExperiments(metrics: ReadonlyMap<string, Metric>): void {
   const definitions = new Map<string, string>();
@@ -392,7 +394,7 @@ function isOnce(things: readonly unknown[]): boolean {
   return new Set(things).size === things.length;
 }
 
-/** @throws TypeError it is no day of the calendar, or the last there is. */
+/** @throws TypeError it is not a day of the calendar, or it is the last possible day. */
 export function refuseNoDay(day: unknown): void {
   const moment = typeof day === "string" ? Date.parse(`${day}T00:00:00Z`) : NaN;
   const isoDay = Number.isFinite(moment) && new Date(moment).toISOString().slice(0, 10);
@@ -400,7 +402,7 @@ export function refuseNoDay(day: unknown): void {
     throw new TypeError("no day of the calendar");
 }
 
-/** The numbers of a list, each above the one before and by its field's rule. @throws TypeError */
+/** The numbers of a list, which must ascend and fit the rule. @throws TypeError they do not. */
 function ascending(value: readonly unknown[], rule: Rule): readonly number[] {
   const numbers = value as readonly number[];
   const fit = numbers.every(
@@ -411,8 +413,8 @@ function ascending(value: readonly unknown[], rule: Rule): readonly number[] {
 }
 
 /**
- * Checks JSON that was parsed for what readers take differently, as read_json of
- * client/hubbub/bundles/encoding.py: a name twice, endless numbers, halves of letters, great depth.
+ * Refuses JSON that parsers read differently, as read_json of client/hubbub/bundles/encoding.py:
+ * repeated names, infinite numbers, lone surrogates, great depth.
  */
 export function refuseAmbiguous(line: Uint8Array): void {
   const json = new TextDecoder().decode(line);
@@ -452,7 +454,7 @@ function fits(rule: Rule, value: unknown): boolean {
 }
 
 /**
- * Checks what the fields of a metric say against each other: as limits.py and central.py.
+ * Checks the fields of a metric against each other, as limits.py and central.py.
  *
  * @throws TypeError they contradict each other.
  */
@@ -505,12 +507,14 @@ function refuseConflicts(entry: Table): void {
       central <= (lifetimeCentral ?? Infinity);
   const often =
     figure("report_on") !== null && isSet("report_on") && figure("reports_per_epoch") !== 1;
-  // As cover_conflicts(): how many reports there are would say whether there was something to say.
+  // As cover_conflicts(): otherwise the number of reports would reveal whether a device had a
+  // value.
   const hasDefault = own(entry, "default") !== undefined;
   const covers = !hasDefault || (figure("reports_per_epoch") === 1 && !own(entry, "breakdown"));
   const isPlain = own(entry, "values") !== null && own(entry, "edges") === undefined;
   const isCut = !isPlain || !NUMERIC.has(String(own(entry, "kind")));
-  // As check_discovery(): what is not listed must count as something where it is not looked for.
+  // As check_discovery(): devices that do not look for strings must count an unlisted value as
+  // another one.
   const isFound =
     !own(entry, "discover") || own(entry, "values") === null || entry["other"] === true;
   if (!isFound) throw new UnknownMetric("what it looks for counts as nothing; upgrade hubbub");
@@ -519,7 +523,7 @@ function refuseConflicts(entry: Table): void {
 }
 
 /**
- * The most dummies that hide how many reports there are, but for a chance of delta: as
+ * The maximum number of dummies that hide the number of reports, except with probability delta: as
  * CountNoise.least() of proto/hubbub/sealing/count_noise.py.
  */
 function mostDummies(epsilon: number, delta: number): number {

@@ -1,9 +1,12 @@
-/** What an app may report, as a mechanism takes it: as Metric.code of client/hubbub/catalog. */
+/**
+ * Converts an app's values into the form that mechanisms take. As Metric.code of
+ * client/hubbub/catalog.
+ */
 import { ValueOutOfDomain } from "../errors.js";
 
 type Plain = string | number | bigint | boolean;
 
-/** One answer, one for each part, a set of listed values, or the numbers of a vector. */
+/** One answer, an answer for each part, a set of listed values, or the numbers of a vector. */
 export type Value =
   | Plain
   | Readonly<Record<string, Plain>>
@@ -12,7 +15,7 @@ export type Value =
   | Float32Array
   | Float64Array;
 
-/** What an app knows of a person: by the features' names, or one for each in their order. */
+/** Features of a person: by the features' names, or a list in their order. */
 export type Features =
   | Readonly<Record<string, Plain>>
   | ReadonlyMap<string, Plain>
@@ -20,26 +23,26 @@ export type Features =
   | Float32Array
   | Float64Array;
 
-/** What a model is to foretell of a person. */
+/** What a model predicts about a person. */
 export type Label = Plain;
 
 /**
- * What is wrong with a value, by what was thrown as it was read: an object of the app's may throw
- * anything, and its text may hold the value.
+ * A description of an error that was thrown while a value was read. An object of the app may throw
+ * anything, and the error's text may contain the value.
  */
 export function readable(error: unknown): string {
   return error instanceof ValueOutOfDomain ? error.message : "the value cannot be read";
 }
 
-/** The place of a listed value; -1 if it is none of them. */
+/** The index of a listed value; -1 if it is not listed. */
 export function placeOf(values: readonly string[], value: unknown): number {
   return values.indexOf(typeof value === "boolean" ? String(value) : (value as string));
 }
 
 /**
- * The place of a listed value.
+ * The index of a listed value.
  *
- * @throws ValueOutOfDomain it is not one of them.
+ * @throws ValueOutOfDomain it is not listed.
  */
 export function listedPlace(values: readonly string[], value: unknown): number {
   const place = placeOf(values, value);

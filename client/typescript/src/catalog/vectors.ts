@@ -1,11 +1,11 @@
-/** Vectors, as `vector.codes` takes them: as client/hubbub/catalog/values/vectors.py. */
+/** Vectors, for the mechanism `vector.codes`. As client/hubbub/catalog/values/vectors.py. */
 import { ValueOutOfDomain } from "../errors.js";
 import { length } from "../mechanisms/alike.js";
 import { scaleOut } from "../mechanisms/vector_codes.js";
 import { listed, number, table, text, type Table } from "./json.js";
 import type { Metric } from "./metric.js";
 
-/** What a metric's values are told as, of a bundle's entry; a model has none. */
+/** The encoding of a metric's vectors, of a bundle's entry; a model has none. */
 export function coderOfVectors(entry: Table): Metric["code"] {
   if (entry["model"] !== undefined) {
     return () => {
@@ -18,9 +18,10 @@ export function coderOfVectors(entry: Table): Metric["code"] {
 }
 
 /**
- * The mechanism's value for an array of numbers: what is longer than `most` is made shorter.
+ * The mechanism's value for an array of numbers: a vector longer than `maxLength` is scaled down to
+ * it.
  *
- * @throws ValueOutOfDomain another number of them, or one that is not a finite number.
+ * @throws ValueOutOfDomain the number of elements is wrong, or one is not a finite number.
  */
 function vectorCode(
   coordinates: readonly string[],
@@ -34,7 +35,7 @@ function vectorCode(
       `the value is not an array of numbers; give ${dimensions} of them, in the order of the coordinates`,
     );
   }
-  const numbers = [...(vector as Iterable<unknown>)]; // and none is left out
+  const numbers = [...(vector as Iterable<unknown>)]; // and no element is missing
   if (numbers.length !== dimensions) {
     throw new ValueOutOfDomain(
       `${numbers.length} numbers were passed, but the vector has ${dimensions}`,

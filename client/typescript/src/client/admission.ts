@@ -1,15 +1,18 @@
-/** Whether a bundle is taken, and what was promised from then on. As client/hubbub/client/trust/bundles.py. */
+/**
+ * Accepts or refuses a bundle, and records its promises. As client/hubbub/client/trust/bundles.py.
+ */
 import { signerOf, type Bundle } from "../catalog/bundle.js";
 import { own, text } from "../catalog/json.js";
 import { BundleRefused } from "../errors.js";
 import type { Promised, Trust } from "./trust.js";
 
 /**
- * The trust once a bundle is taken, and whether its operator is another one.
+ * The trust after a bundle is accepted, and whether its operator is a new one.
  *
  * byWord: the app itself names an operator of the bundle's line.
  *
- * @throws BundleRefused another operator's, older than one before, or it takes more than one.
+ * @throws BundleRefused it is another operator's, older than an accepted bundle, or allows more
+ * than an accepted bundle.
  */
 export function admitted(
   trust: Trust | null,
@@ -32,7 +35,7 @@ export function admitted(
   if (!another && bundle.serial < (trust?.serial ?? 0)) {
     throw new BundleRefused("the bundle is refused: a newer one was here before");
   }
-  // PRIVACY: a bundle for one person would have to be in the log that everybody sees.
+  // PRIVACY: this forces a bundle for a single person into the log, which everybody sees.
   const tree = another ? null : (trust?.log ?? null);
   if (tree && !bundle.proof) {
     throw new BundleRefused("the bundle is in no log, and those before were");
@@ -44,7 +47,7 @@ export function admitted(
   return { trust: { ...(another ? {} : trust), ...update }, another };
 }
 
-/** All promises, old and new. */
+/** The earlier promises together with the bundle's. */
 function promisesAfter(earlierPromises: Trust["promises"], bundle: Bundle): Trust["promises"] {
   const promises = new Map(Object.entries(earlierPromises));
   const broken: string[] = [];
@@ -78,7 +81,7 @@ function promisedBy({ history, promised, metrics }: Bundle, name: string): Promi
   };
 }
 
-/** How a later promise of the same name says more than one before; "" if it does not. */
+/** How a later promise of the same name allows more than an earlier one; "" if it does not. */
 function breaks(earlier: Promised, later: Promised): string {
   for (const figure of ["epsilon", "reports", "lifetime"] as const) {
     const [earlierLimit, laterLimit] = [earlier[figure], later[figure]];
@@ -96,7 +99,7 @@ function breaks(earlier: Promised, later: Promised): string {
   return differs ? "its definition changed" : "";
 }
 
-/** Both, where neither breaks the other: the smaller limits. */
+/** Two compatible promises combined: the smaller limits. */
 function combined(first: Promised, second: Promised): Promised {
   const smallerLimit = (figure: "epsilon" | "reports" | "lifetime" | "central") => {
     const smaller = Math.min(first[figure] ?? Infinity, second[figure] ?? Infinity);

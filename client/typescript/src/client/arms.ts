@@ -1,4 +1,4 @@
-/** Arms of experiments, as a device shows them: loaded where a bundle has experiments. */
+/** The arm of an experiment on this device. Loaded only if a bundle has experiments. */
 import type { Experiment, Public } from "../catalog/metric.js";
 import { UnknownMetric } from "../errors.js";
 import { meant } from "./hints.js";
@@ -15,13 +15,13 @@ export function arm(reporter: Reporter, name: string): string {
     throw new UnknownMetric(`there is no such experiment; ${remedy}`);
   }
   const live = experiment.live(reporter.notice, reporter.now());
-  // PRIVACY: of the secret alone, and of none of its other coins.
+  // PRIVACY: the arm depends only on the secret, with coins for this purpose alone.
   const memo = memoOf(reporter.device.secret, `experiment/${name}`);
   const armName = reporter.isOn ? experiment.drawn(memo) : "";
   return live.includes(armName) ? armName : (live[0] ?? "");
 }
 
-/** What the public field of an experiment says: nothing once that is over. */
+/** The public value of an experiment: "" after the experiment is over. */
 export function publicArm(reporter: Reporter, experiment: Experiment): Public {
   const isOver = experiment.isOver(reporter.notice, reporter.now());
   return { [experiment.name]: isOver ? "" : arm(reporter, experiment.name) };

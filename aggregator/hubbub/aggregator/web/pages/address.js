@@ -19,9 +19,9 @@ export class Address {
     this.typed = [];
     this.load();
     addEventListener("popstate", () => {
-      const before = this.link();
+      const previousLink = this.link();
       this.load();
-      if (this.link() !== before) changed();
+      if (this.link() !== previousLink) changed();
     });
   }
 
@@ -52,9 +52,9 @@ export class Address {
   go(changes, { typed = this.typed, quietly = false } = {}) {
     Object.assign(this.state, changes);
     this.typed = typed;
-    const to = this.link();
-    if (to === location.pathname + location.search + location.hash) return;
-    history[quietly ? "replaceState" : "pushState"](null, "", to);
+    const link = this.link();
+    if (link === location.pathname + location.search + location.hash) return;
+    history[quietly ? "replaceState" : "pushState"](null, "", link);
   }
 
   /** The address of the state, or of the state with some changes. What is not known is kept. */

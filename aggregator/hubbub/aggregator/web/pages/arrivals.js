@@ -1,5 +1,5 @@
 // Reports of a development installation as they come; production tells counts alone.
-import { $, ask, fill, h, named, percent } from "./shell.js";
+import { $, ask, fill, h, nameElement, percent } from "./shell.js";
 
 const EVERY = 1000;
 const MOST = 100;
@@ -21,7 +21,7 @@ function meant(arrival) {
   if (!arrival.meanings.length) return h("td", { class: "meant" }, "any string");
   const meanings = arrival.meanings.flatMap(({ value, probability }, place) => [
     place ? ", " : null,
-    named(value),
+    nameElement(value),
     ` ${percent(probability)}`,
   ]);
   return h("td", { class: "meant" }, meanings, arrival.others ? `, or ${arrival.others} others` : null);
@@ -29,17 +29,17 @@ function meant(arrival) {
 
 const row = (arrival) => [
   arrival.at.slice(11, 19),
-  named(arrival.stream),
+  nameElement(arrival.stream),
   arrival.date,
   arrival.epsilon.toFixed(3),
-  named(arrival.payload, HEX),
+  nameElement(arrival.payload, HEX),
   meant(arrival),
 ];
 
 /** Show what comes, until it is known that this is production, which tells of no single report. */
 export async function watchArrivals() {
-  for (let tells = true; tells;) {
-    if (!document.hidden) tells = await look().catch(() => true); // the law says what is wrong
+  for (let isShown = true; isShown;) {
+    if (!document.hidden) isShown = await look().catch(() => true); // the law says what is wrong
     await new Promise((resolve) => setTimeout(resolve, EVERY));
   }
 }

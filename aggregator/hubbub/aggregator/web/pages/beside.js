@@ -23,7 +23,7 @@ export async function offerBeside(metric, control) {
 
 /** The other metric's answer to the same question, by value; null where none is beside, or where
  *  its values are others. */
-export async function besides(name, query, values) {
+export async function otherAnswer(name, query, values) {
   if (!name) return null;
   const path = `/v1/metrics/${encodeURIComponent(name)}/estimates`;
   const answer = await ask(path, { ...query, number: MOST, order: "listed" });

@@ -1,9 +1,9 @@
 // A metric by what is public of devices: each part beside all others, and what has no answer yet.
 /* global d3 */
-import { $, ask, before, count, h, inUnit, ofMeans, printable } from "./shell.js";
+import { $, ask, noticeText, count, h, inUnit, ofMeans, printable } from "./shell.js";
 import { bars } from "./charts.js";
 import { showState } from "./states.js";
-import { saidOf } from "./percentiles.js";
+import { textOf } from "./percentiles.js";
 import { fillAnswer } from "./tables.js";
 
 // Of so many rows each has a bar; of more the table alone.
@@ -24,11 +24,11 @@ export class BrokenDown {
 
   async show({ asked: query, body }) {
     if (!this.metric.public.length) return;
-    const by = this.address.state.by || this.metric.public[0];
-    this.control.value = by;
+    const field = this.address.state.by || this.metric.public[0];
+    this.control.value = field;
     const { last, epochs, confidence, list } = query;
     const question = { last: last ?? "", epochs: epochs ?? "", confidence, list: list ?? [] };
-    question.by = by;
+    question.by = field;
     try {
       await show(await ask(`${this.path}/breakdown`, question, body));
     } catch (error) {
@@ -39,10 +39,10 @@ export class BrokenDown {
 }
 
 /** Parts that have no answer, in a sentence. */
-function unanswered(answer) {
-  const few = answer.parts.filter((part) => !part.answered && (part.part !== "unlisted" || part.reports));
-  if (!few.length) return "";
-  const parts = few.map((part) => `${printable(part.part)} (${count(part.reports)})`).join(", ");
+function unansweredParts(answer) {
+  const unanswered = answer.parts.filter((part) => !part.answered && (part.part !== "unlisted" || part.reports));
+  if (!unanswered.length) return "";
+  const parts = unanswered.map((part) => `${printable(part.part)} (${count(part.reports)})`).join(", ");
   return ` Below the minimum batch of ${count(answer.min_batch)} reports, so without an answer: ${parts}.`;
 }
 
@@ -54,30 +54,30 @@ async function show(answer) {
   const summary = marked
     ? `${count(marked)} of ${count(answer.values.length)} differ from all others beyond chance; pale bars do not.`
     : "No part differs from all others beyond chance.";
-  const few = unanswered(answer);
-  const whose = " Shares are of a part’s reports; differences of the population that they are from.";
+  const missing = unansweredParts(answer);
+  const shareNote = " Shares are of a part’s reports; differences of the population that they are from.";
   $("broken").replaceChildren(
-    h("p", {}, `${summary}${few}${whose}${before(answer)}`),
+    h("p", {}, `${summary}${missing}${shareNote}${noticeText(answer)}`),
     ...answer.parts
-      .map((part) => [printable(part.part), saidOf(part)])
+      .map((part) => [printable(part.part), textOf(part)])
       .filter(([, percentiles]) => percentiles)
       .map(([part, percentiles]) => h("p", {}, `${part}: ${inUnit(percentiles, answer)}`)),
     h("figure", {}, drawing),
     h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Table of parts" }, table),
   );
   if (answer.values.length <= DRAWN) {
-    const drawn = answer.values.map((value) => ({
+    const rows = answer.values.map((value) => ({
       value: `${value.part}: ${value.value}`,
       estimate: value.share,
       low: value.low,
       high: value.high,
       detected: value.stands_out,
     }));
-    bars(drawing, drawn, "Each part with its intervals; the table has the same", {
+    bars(drawing, rows, "Each part with its intervals; the table has the same", {
       most: mean ? null : 1,
       axis: mean ? inUnit("mean", answer) : "share of the part’s reports",
       format: mean ? d3.format("~g") : d3.format(".0%"),
-      told: mean ? d3.format(".5~g") : d3.format(".2%"),
+      exact: mean ? d3.format(".5~g") : d3.format(".2%"),
     });
   }
   await fillAnswer(table, `By ${printable(answer.by)}`, "breakdown", answer, answer.values);

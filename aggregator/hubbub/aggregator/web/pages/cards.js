@@ -1,5 +1,5 @@
 // A metric on the overview: its answer at a glance, asked for when the card comes into sight.
-import { ask, before, count, figure, h, measured, named, ofMeans, percent, printable } from "./shell.js";
+import { ask, noticeText, count, figure, h, measured, nameElement, ofMeans, percent, printable } from "./shell.js";
 import { spark, sparkLine } from "./charts.js";
 
 const TOP = 3;
@@ -24,7 +24,7 @@ export function card(metric) {
     h(
       "a",
       { class: "card", href: `/metric?name=${encodeURIComponent(metric.name)}` },
-      h("h2", {}, named(metric.name)),
+      h("h2", {}, nameElement(metric.name)),
       h("p", { class: "muted" }, printable(metric.description, 200)),
       answer,
       h(
@@ -32,7 +32,7 @@ export function card(metric) {
         { class: "muted" },
         h("span", { class: "number" }, count(metric.reports)),
         ` report${metric.reports === 1 ? "" : "s"}, ${promise(metric)}.`,
-        before(metric),
+        noticeText(metric),
       ),
       foot(metric),
     ),
@@ -68,46 +68,46 @@ function foot(metric) {
 /** The answer; where there is none, why. */
 async function fill(place, metric) {
   try {
-    place.replaceChildren(...(await answered(metric)));
+    place.replaceChildren(...(await answerTexts(metric)));
   } catch (error) {
-    place.replaceChildren(h("p", { class: "muted" }, why(metric, error)));
+    place.replaceChildren(h("p", { class: "muted" }, reason(metric, error)));
   }
   place.setAttribute("aria-busy", "false");
 }
 
-function why(metric, error) {
+function reason(metric, error) {
   switch (error.title) {
     case "BatchTooSmall":
     case "TooFewEpochs":
-      return tooFew(metric);
+      return tooFewText(metric);
     default:
       return printable(error.message, 120);
   }
 }
 
-const tooFew = (metric) =>
+const tooFewText = (metric) =>
   metric.until_first_batch
     ? `${printable(metric.until_first_batch, 400)}.`
     : `Too few reports yet: an answer needs ${count(metric.min_batch)}.`;
 
 /** How far a model has come. Round 0 tells where columns lie, and teaches no weight. */
-function learned({ number, rounds, finished, held_out: judged }) {
+function progress({ number, rounds, finished, held_out: heldOut }) {
   if (finished) {
-    const good = [
-      ["AUC", judged?.auc],
-      ["accuracy", judged?.accuracy],
+    const scores = [
+      ["AUC", heldOut?.auc],
+      ["accuracy", heldOut?.accuracy],
     ].flatMap(([name, share]) => (share == null ? [] : [`, of ${name} ${figure(share, 3)}`]));
-    return `A finished model${good.join("")}: all ${rounds} rounds are over.`;
+    return `A finished model${scores.join("")}: all ${rounds} rounds are over.`;
   }
   if (number < 1) return `A model; none of its ${rounds} rounds is over yet.`;
   return `A model, after round ${number} of ${rounds}.`;
 }
 
-async function answered(metric) {
+async function answerTexts(metric) {
   if (metric.kind === "model") {
-    return [h("p", { class: "muted" }, learned(await ask(`/v1/models/${encodeURIComponent(metric.name)}`)))];
+    return [h("p", { class: "muted" }, progress(await ask(`/v1/models/${encodeURIComponent(metric.name)}`)))];
   }
-  if (!metric.reports) return [h("p", { class: "muted" }, tooFew(metric))];
+  if (!metric.reports) return [h("p", { class: "muted" }, tooFewText(metric))];
   if (metric.candidates === 0) {
     return [h("p", { class: "muted" }, "Over strings: name the strings to look for."), reports(metric)];
   }
@@ -130,18 +130,18 @@ async function answered(metric) {
 }
 
 /** Whether an estimate can be, as its interval does: chance may put one below 0 or above all. */
-const possible = ({ estimate, low, high }) => low <= estimate && estimate <= high;
+const isPossible = ({ estimate, low, high }) => low <= estimate && estimate <= high;
 
 function ofMean(metric, mean, answer, name = "mean") {
   const level = percent(answer.confidence, 0);
   const unit = metric.unit ? ` ${printable(metric.unit)}` : "";
   const text = (number) => measured(number, mean.stderr);
-  const estimate = possible(mean) ? [h("b", {}, text(mean.estimate) + unit), " "] : [];
+  const estimate = isPossible(mean) ? [h("b", {}, text(mean.estimate) + unit), " "] : [];
   const ends = `${text(mean.low)} to ${text(mean.high)}${estimate.length ? "" : unit}`;
   return h(
     "p",
     { title: `mean with its ${level} interval` },
-    named(name, 40),
+    nameElement(name, 40),
     " ",
     estimate,
     h("span", { class: "muted" }, ends),
@@ -153,11 +153,11 @@ function ofValue(row, answer) {
   return h(
     "div",
     { title: `share of the reports with its ${percent(answer.confidence, 0)} interval` },
-    h("dt", {}, named(row.value, 40)),
+    h("dt", {}, nameElement(row.value, 40)),
     h(
       "dd",
       {},
-      possible(row) ? [h("b", {}, percent(row.share)), " "] : [],
+      isPossible(row) ? [h("b", {}, percent(row.share)), " "] : [],
       h("span", { class: "muted" }, `${low} to ${high}`),
     ),
   );
@@ -165,8 +165,8 @@ function ofValue(row, answer) {
 
 /** What changed since the epoch before, and a line of the first value or of the mean. */
 async function history(path, metric, kind) {
-  const enough = metric.epochs.filter((epoch) => epoch.reports >= metric.min_batch);
-  if (enough.length < 2) return [reports(metric)];
+  const largeEpochs = metric.epochs.filter((epoch) => epoch.reports >= metric.min_batch);
+  if (largeEpochs.length < 2) return [reports(metric)];
   const answer = await ask(`${path}/trend`, { last: EPOCHS, number: 1 });
   const [series] = answer.series;
   const parts = [];
@@ -179,7 +179,7 @@ async function history(path, metric, kind) {
     const line = `“${printable(series.value, 40)}”, ${from} to ${to}`;
     parts.push(drawing, h("p", { class: "muted" }, line));
   }
-  if (enough.filter((epoch) => epoch.closed).length > 1) {
+  if (largeEpochs.filter((epoch) => epoch.closed).length > 1) {
     try {
       parts.push(change(await ask(`${path}/compare`, { number: 1 }), kind));
     } catch (error) {
@@ -189,11 +189,11 @@ async function history(path, metric, kind) {
   return parts;
 }
 
-function change(compared, kind) {
-  const { after_dates: after, before_dates: before } = compared;
-  const [first] = compared.values;
-  const when = `${after} against ${before}`;
-  if (!first?.changed) return h("p", { class: "muted" }, `no change beyond chance, ${when}`);
+function change(comparison, kind) {
+  const { after_dates: after, before_dates: before } = comparison;
+  const [first] = comparison.values;
+  const period = `${after} against ${before}`;
+  if (!first?.changed) return h("p", { class: "muted" }, `no change beyond chance, ${period}`);
   const mean = ofMeans({ kind });
   const format = (number) => (mean ? measured(number, first.stderr) : (100 * number).toFixed(1));
   const points = mean ? "" : " points";
@@ -202,7 +202,7 @@ function change(compared, kind) {
     "p",
     { class: "muted" },
     h("b", {}, `${printable(first.value, 40)} ${sign}${format(first.difference)}${points}`),
-    ` (${format(first.low)} to ${format(first.high)}), ${when}`,
+    ` (${format(first.low)} to ${format(first.high)}), ${period}`,
   );
 }
 

@@ -26,20 +26,20 @@ function canvas(place, height, label) {
 function spread(points) {
   const all = points.flatMap((d) => [d.low, d.high, d.estimate ?? d.share ?? 0]);
   const least = Math.min(0, d3.min(all) ?? 0),
-    most = Math.max(0, d3.max(all) ?? 0);
-  return least < most ? [least, most] : [0, 1];
+    max = Math.max(0, d3.max(all) ?? 0);
+  return least < max ? [least, max] : [0, 1];
 }
 
 /** A scale of them that ends at round numbers. most: of counts and shares, whose scale begins where
  *  they do: what is below zero is only an estimate's chance. */
-function rounding(points, most) {
+function rounding(points, max) {
   const scale = d3.scaleLinear().domain(spread(points)).nice();
-  return most ? scale.domain([spread(points)[0], scale.domain()[1]]) : scale;
+  return max ? scale.domain([spread(points)[0], scale.domain()[1]]) : scale;
 }
 
 /** Where its axis has numbers: of counts and shares none that cannot be. */
-const marksOf = (scale, many, most) =>
-  scale.ticks(many).filter((tick) => !most || (tick >= 0 && tick <= most));
+const marksOf = (scale, many, max) =>
+  scale.ticks(many).filter((tick) => !max || (tick >= 0 && tick <= max));
 
 const DAY = 86_400_000;
 
@@ -67,7 +67,7 @@ function apart(values, longest) {
 }
 
 /** Writes names where there is room for so many pixels: as much of each as fits. */
-function fit(texts, values, room) {
+function writeNames(texts, values, room) {
   const every = texts.nodes();
   for (let longest = letters(room); longest >= 8; longest -= 2) {
     const names = apart(values, longest);
@@ -82,14 +82,14 @@ export const rounded = (number) =>
 
 /** Horizontal bars from zero, a whisker from low to high across each end.
  *  rows: {value, estimate, low, high, detected, beside: another row, whose interval is drawn below};
- *  axis: what its numbers are; format: how it writes them; told: of numbers that are read off a bar,
+ *  axis: what its numbers are; format: how it writes them; exact: of numbers that are read off a bar,
  *  as the table writes them; most: of counts and shares the most that can be, where 0 is the least;
  *  across: lines across the bars, {name, at, low, high}, each so many bars down. */
 export function bars(
   place,
   rows,
   label,
-  { axis, format, told: exact = format, most = null, across = [] },
+  { axis, format, exact = format, most = null, across = [] },
 ) {
   // Many rows are ranges of numbers, in order: thin, with a name at every so many. Where there is
   // no room beside a bar its name stands above it.
@@ -99,15 +99,15 @@ export function bars(
   const step = many ? 8 : 30 + above;
   const thick = step - above;
   const every = Math.ceil(16 / step);
-  const cap = Math.min(5, thick / 2 - 1);
+  const capHeight = Math.min(5, thick / 2 - 1);
   const top = 8,
     bottom = 46;
   const { svg, width } = canvas(place, top + bottom + step * rows.length, label);
   const left = above ? 20 : narrow(place) ? 130 : BESIDE,
     right = 30;
   const middle = above + thick / 2;
-  const drawn = rows.flatMap((d) => (d.beside ? [d, d.beside] : [d]));
-  const x = rounding(drawn, most).range([left, width - right]);
+  const allRows = rows.flatMap((d) => (d.beside ? [d, d.beside] : [d]));
+  const x = rounding(allRows, most).range([left, width - right]);
   const scale = d3
     .axisBottom(x)
     .tickValues(marksOf(x, narrow(place) ? 4 : 7, most))
@@ -143,7 +143,7 @@ export function bars(
     .attr("dy", ".32em")
     .attr("text-anchor", above ? "start" : "end");
   const labels = line.filter((_, i) => i % every === 0);
-  fit(labels.select("text"), labels.data().map((d) => d.value), above ? width - left - 4 : left - 14);
+  writeNames(labels.select("text"), labels.data().map((d) => d.value), above ? width - left - 4 : left - 14);
   line
     .append("rect")
     .attr("class", (d) => (d.detected ? "bar" : "bar faint"))
@@ -161,7 +161,7 @@ export function bars(
     .attr(
       "d",
       (d) =>
-        `M${x(d.low)},${middle - cap}v${2 * cap}m0,${-cap}H${x(d.high)}m0,${-cap}v${2 * cap}`,
+        `M${x(d.low)},${middle - capHeight}v${2 * capHeight}m0,${-capHeight}H${x(d.high)}m0,${-capHeight}v${2 * capHeight}`,
     );
   line
     .filter((d) => d.beside)
@@ -195,9 +195,9 @@ function drawAcross(svg, across, y, left, right) {
 }
 
 /** Lines over time, each with its band. series: {value, points: {time, share, low, high, line,
- *  line_low, line_high}}; where there is a line, estimates are dots beside it. axis, format, told: as
+ *  line_low, line_high}}; where there is a line, estimates are dots beside it. axis, format, exact: as
  *  of bars; so is most. marks: moments with a name, {time, name, text}. */
-export function lines(place, series, label, { axis, format, told: exact = format, most = null, marks = [] }) {
+export function lines(place, series, label, { axis, format, exact = format, most = null, marks = [] }) {
   const height = 296,
     top = 26,
     bottom = 28,
@@ -208,7 +208,7 @@ export function lines(place, series, label, { axis, format, told: exact = format
   const times = d3.extent(points, (d) => d.time);
   if (+times[0] === +times[1])
     times.splice(0, 2, d3.utcDay.offset(times[0], -1), d3.utcDay.offset(times[1], 1));
-  const few = [...new Set(points.map((d) => +d.time))].map((time) => new Date(time));
+  const dates = [...new Set(points.map((d) => +d.time))].map((time) => new Date(time));
   const x = d3
     .scaleUtc()
     .domain(times)
@@ -223,7 +223,7 @@ export function lines(place, series, label, { axis, format, told: exact = format
   svg
     .append("g")
     .attr("transform", `translate(0,${height - bottom})`)
-    .call(few.length < 4 ? time.tickValues(few) : time)
+    .call(dates.length < 4 ? time.tickValues(dates) : time)
     .selectAll("text")
     .attr("text-anchor", (d) => (x(d) > width - 40 ? "end" : null));
   svg
@@ -239,16 +239,16 @@ export function lines(place, series, label, { axis, format, told: exact = format
     .line()
     .x((d) => x(d.time))
     .y((d) => y(d.line ?? d.share));
-  series.forEach((each, number) => {
+  series.forEach((oneSeries, number) => {
     const group = svg.append("g").attr("class", `s${Math.min(number, 5)}`);
-    group.append("path").attr("class", "band").attr("d", band(each.points));
-    group.append("path").attr("class", "line").attr("d", line(each.points));
+    group.append("path").attr("class", "band").attr("d", band(oneSeries.points));
+    group.append("path").attr("class", "line").attr("d", line(oneSeries.points));
     // A single epoch has no line: its interval is a bar, as everywhere.
-    const smoothed = each.points.some((d) => d.line != null);
-    if (each.points.length <= 40 || smoothed) {
+    const smoothed = oneSeries.points.some((d) => d.line != null);
+    if (oneSeries.points.length <= 40 || smoothed) {
       group
         .selectAll("circle")
-        .data(each.points)
+        .data(oneSeries.points)
         .join("circle")
         .attr("class", smoothed ? "point raw" : "point")
         .attr("r", smoothed ? 2 : 3)
@@ -257,11 +257,11 @@ export function lines(place, series, label, { axis, format, told: exact = format
         .append("title")
         .text(
           (d) =>
-            `${printable(each.value, 1000)}, ${d3.utcFormat("%Y-%m-%d %H:%M UTC")(d.time)}: ${exact(d.share)}, ${exact(d.low)} to ${exact(d.high)}`,
+            `${printable(oneSeries.value, 1000)}, ${d3.utcFormat("%Y-%m-%d %H:%M UTC")(d.time)}: ${exact(d.share)}, ${exact(d.low)} to ${exact(d.high)}`,
         );
     }
-    if (each.points.length === 1) {
-      const [d] = each.points;
+    if (oneSeries.points.length === 1) {
+      const [d] = oneSeries.points;
       group
         .append("path")
         .attr("class", "line")
@@ -327,7 +327,7 @@ export function spark(place, numbers, label) {
   const width = 240,
     height = 36,
     step = width / Math.max(numbers.length, 12);
-  const most = d3.max(numbers) || 1;
+  const max = d3.max(numbers) || 1;
   const svg = d3
     .select(place)
     .append("svg")
@@ -341,6 +341,6 @@ export function spark(place, numbers, label) {
     .attr("class", "spark")
     .attr("x", (_, i) => step * i)
     .attr("width", Math.max(step - 1.5, 0.8))
-    .attr("y", (d) => height - Math.max(1.5, (height * d) / most))
-    .attr("height", (d) => Math.max(1.5, (height * d) / most));
+    .attr("y", (d) => height - Math.max(1.5, (height * d) / max))
+    .attr("height", (d) => Math.max(1.5, (height * d) / max));
 }

@@ -1,6 +1,6 @@
 // What differs between two epochs of a metric, with intervals and p-values.
 /* global d3 */
-import { $, ask, before, count, figure, h, inUnit, ofMeans, several, printable } from "./shell.js";
+import { $, ask, noticeText, count, figure, h, inUnit, ofMeans, several, printable } from "./shell.js";
 import { bars } from "./charts.js";
 import { nameOf } from "./percentiles.js";
 import { showState } from "./states.js";
@@ -47,8 +47,8 @@ export class Compared {
   async show({ asked: query, body }) {
     this.form.hidden = this.large.length < 2;
     if (this.form.hidden) {
-      const there = this.large.length ? "There is one epoch" : "There is no epoch yet";
-      const message = `${there} with enough reports; from the second on, two can be compared.`;
+      const shortage = this.large.length ? "There is one epoch" : "There is no epoch yet";
+      const message = `${shortage} with enough reports; from the second on, two can be compared.`;
       $("compared").replaceChildren(h("p", { class: "muted" }, message));
       return;
     }
@@ -92,10 +92,10 @@ async function show(answer, order, sort) {
   const changed = answer.values.filter((value) => value.changed).length;
   const part = answer.values.length < answer.total;
   // By p-value those that changed come first, so that none is missed.
-  const those = part && order !== "p_value" ? `the ${count(answer.values.length)} below` : "";
+  const scope = part && order !== "p_value" ? `the ${count(answer.values.length)} below` : "";
   const verdict = changed
-    ? `${changed} of ${those || count(answer.total)} changed,`
-    : `no change${those && ` among ${those}`}`;
+    ? `${changed} of ${scope || count(answer.total)} changed,`
+    : `no change${scope && ` among ${scope}`}`;
   $("compared").replaceChildren(
     h(
       "p",
@@ -106,7 +106,7 @@ async function show(answer, order, sort) {
         " p is for a single row; intervals and marks account for the selection of the surest rows." +
         (answer.chosen ? ` Chosen: ${printable(answer.chosen, 300)}.` : "") +
         (answer.final ? "" : " Not final: these epochs still accept reports.") +
-        before(answer),
+        noticeText(answer),
     ),
     h("p", {}, shiftsOf(answer)),
     h("figure", {}, drawing),
@@ -116,21 +116,21 @@ async function show(answer, order, sort) {
       table,
     ),
   );
-  const drawn = answer.values
+  const rows = answer.values
     .slice(0, SHOWN)
     .map((value) => ({ ...value, estimate: value.difference, detected: value.changed }));
   bars(
     drawing,
-    drawn,
+    rows,
     "Differences with their intervals; the table has the same numbers",
     {
       axis: mean ? inUnit("difference of means", answer) : "difference of shares, in percentage points",
       format: mean ? d3.format("~g") : points,
-      told: mean ? d3.format("+.5~g") : (share) => `${d3.format("+.2f")(100 * share)} points`,
+      exact: mean ? d3.format("+.5~g") : (share) => `${d3.format("+.2f")(100 * share)} points`,
     },
   );
-  const which = part ? `The first ${count(answer.values.length)} of ${count(answer.total)}, s` : "S";
-  const by = order.replace("-", "").replace("low", "interval").replace("p_value", "p-value");
+  const beginning = part ? `The first ${count(answer.values.length)} of ${count(answer.total)}, s` : "S";
+  const orderName = order.replace("-", "").replace("low", "interval").replace("p_value", "p-value");
   const sorting = mean ? {} : { order, sort };
-  await fillAnswer(table, `${which}orted by ${by}`, "compare", answer, answer.values, sorting);
+  await fillAnswer(table, `${beginning}orted by ${orderName}`, "compare", answer, answer.values, sorting);
 }

@@ -33,9 +33,9 @@ export class Controls {
     for (const name of ["confidence", "looks", "show", "beside"]) {
       form[name].addEventListener("change", () => change({ [name]: form[name].value }));
     }
-    const lists = new SavedLists(form, (saved) => {
-      const list = [...new Set([...this.lists.ticked(), ...saved])];
-      change({ list, first: "0" }, undefined, saved.length ? [] : address.typed);
+    const lists = new SavedLists(form, (names) => {
+      const list = [...new Set([...this.lists.ticked(), ...names])];
+      change({ list, first: "0" }, undefined, names.length ? [] : address.typed);
     });
     this.lists = lists;
     const ticked = () => lists.ticked();
@@ -57,9 +57,9 @@ export class Controls {
   /** What the service offers: metrics to show beside this one, and lists of strings to look for. */
   async begin() {
     await offerBeside(this.metric, this.form.beside);
-    const looks = this.metric.candidates !== null;
-    $("lists").hidden = $("typed").hidden = !looks;
-    if (looks) await this.lists.begin(this.metric);
+    const canLook = this.metric.candidates !== null;
+    $("lists").hidden = $("typed").hidden = !canLook;
+    if (canLook) await this.lists.begin(this.metric);
     this.show();
   }
 
@@ -73,10 +73,10 @@ export class Controls {
     this.form.confidence.value = confidence;
     this.form.looks.value = looks;
     // A link that asks for intervals that there are not must be able to stop.
-    const why = this.metric.one_look;
-    this.form.looks.options[1].disabled = Boolean(why) && looks === "once";
-    $("looking-why").textContent = why
-      ? `At one look only: ${printable(why, 200)}.`
+    const reason = this.metric.one_look;
+    this.form.looks.options[1].disabled = Boolean(reason) && looks === "once";
+    $("looking-why").textContent = reason
+      ? `At one look only: ${printable(reason, 200)}.`
       : "";
     this.form.show.value = show;
     this.form.beside.value = beside;

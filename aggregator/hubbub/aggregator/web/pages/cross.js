@@ -39,8 +39,8 @@ export class Crossed {
     } else if ([rows.value, columns.value].includes(within.value)) within.value = "";
     if (rows.value === columns.value) {
       const other = changed === "rows" ? columns : rows;
-      const before = this.address.state[changed];
-      other.value = before || this.metric.parts.find((part) => part !== rows.value);
+      const previous = this.address.state[changed];
+      other.value = previous || this.metric.parts.find((part) => part !== rows.value);
     }
     return { rows: rows.value, columns: columns.value, within: within.value };
   }
@@ -74,8 +74,8 @@ function sentence(answer, association = answer.association, within = answer.by) 
   const { p_value, cramers_v, low, high, rare_rows, rare_columns } = association;
   const p = p_value < LEAST ? "p < 1e-12" : `p = ${p_value.toPrecision(2)}`;
   const parts = `${printable(answer.rows)} and ${printable(answer.columns)}`;
-  const together = p_value <= 1 - answer.confidence;
-  const first = together ? `${parts} go together` : `No sign that ${parts} go together`;
+  const isAssociated = p_value <= 1 - answer.confidence;
+  const first = isAssociated ? `${parts} go together` : `No sign that ${parts} go together`;
   if (within) return `${first} within ${printable(within)} (${p}).`;
   if (cramers_v === null) {
     return `${first} (${p}); too few reports to estimate how strongly.`;
@@ -122,8 +122,8 @@ async function show(answer) {
     const of = part ? ` of ${printable(part.value)}` : "";
     heatMap(drawings[i], cells, `${label}${of}: ${hint}`);
   }
-  const by = answer.by ? ` by ${printable(answer.by)}` : "";
-  await fillAnswer(table, `${label}${by}`, "cross", answer, answer.values, {
+  const third = answer.by ? ` by ${printable(answer.by)}` : "";
+  await fillAnswer(table, `${label}${third}`, "cross", answer, answer.values, {
     without: answer.by ? [] : ["slice"],
   });
 }

@@ -39,18 +39,18 @@ export class Discovered {
     const place = {
       answer: h("p", { class: "muted" }),
       drawing: h("div"),
-      said: h("figcaption", { class: "muted" }),
+      notes: h("figcaption", { class: "muted" }),
       table: h("table"),
     };
     $("discovered").replaceChildren(
       ...flagsOf(answer, false, false),
       place.answer,
-      h("figure", {}, place.drawing, place.said),
+      h("figure", {}, place.drawing, place.notes),
       h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Table of strings that were found" }, place.table),
       likelyStrings(this.path, query),
     );
     const hourly = this.metric.epoch_length === "hour";
     await showEstimates(place, answer, { first: 0, order: "rank", hourly });
-    if (this.address.state.looks === "any") place.said.append(" These hold at one look only.");
+    if (this.address.state.looks === "any") place.notes.append(" These hold at one look only.");
   }
 }

@@ -1,6 +1,6 @@
 // The answer to a question: what makes it more or less to be trusted, its picture, its table.
 /* global d3 */
-import { $, before, button, count, figure, h, inUnit, measured, ofMeans, percent, several, printable, utc } from "./shell.js";
+import { $, noticeText, button, count, figure, h, inUnit, measured, ofMeans, percent, several, printable, utc } from "./shell.js";
 import { bars, rounded } from "./charts.js";
 import { acrossBars, showPercentiles } from "./percentiles.js";
 import { fillAnswer } from "./tables.js";
@@ -33,11 +33,11 @@ export function flagsOf(answer, part, looked) {
     flags.push(note(`${count(answer.withheld)} reports were withheld: too few to hide in a crowd.`));
   }
   if (answer.others) {
-    const which = looked ? "Strings that you did not list" : "Strings that were not found";
+    const subject = looked ? "Strings that you did not list" : "Strings that were not found";
     const { estimate } = answer.others;
     const ends = span(answer.others);
     const text = estimate < 0 ? `${ends} reports` : `${count(estimate)} reports, ${ends}`;
-    flags.push(note(`${which}: ${text}.`));
+    flags.push(note(`${subject}: ${text}.`));
   }
   if (answer.beginnings.length) {
     const names = answer.beginnings.map((beginning) => `“${printable(beginning)}”`).join(", ");
@@ -68,7 +68,7 @@ export function flagsOf(answer, part, looked) {
 export const numeric = ({ kind, lowest }) => ["ranges", "vector"].includes(kind) || (kind === "values" && lowest !== null);
 
 /** Bars with whiskers, and the table of the same numbers, in an order that a reader chose.
- *  place: its elements `answer`, `drawing`, `said` and `table`. sort: none where it has one order. */
+ *  place: its elements `answer`, `drawing`, `notes` and `table`. sort: none where it has one order. */
 export async function showEstimates(
   place,
   answer,
@@ -79,7 +79,7 @@ export async function showEstimates(
   place.answer.textContent =
     `${several(answer.reports, "report")}, ${period(answer, hourly)}` +
     (updated ? `; last counted ${updated}.` : ".") +
-    before(answer);
+    noticeText(answer);
   const rows = answer.values;
   const drawn = rows
     .slice(0, numeric(answer) ? rows.length : SHOWN)
@@ -90,16 +90,16 @@ export async function showEstimates(
       beside: beside?.rows.get(row.value),
     }));
   const level = percent(answer.confidence, 0);
-  const what = answer.kind === "vector" ? "The mean of each coordinate" : mean ? "The mean" : "Reports of each value";
+  const measure = answer.kind === "vector" ? "The mean of each coordinate" : mean ? "The mean" : "Reports of each value";
   bars(
     place.drawing,
     drawn,
-    `${what} with ${level} intervals; the table has the same numbers`,
+    `${measure} with ${level} intervals; the table has the same numbers`,
     {
       most: mean ? null : answer.reports,
       axis: mean ? inUnit("mean", answer) : "reports",
       format: mean ? d3.format("~g") : rounded,
-      told: mean ? figure : count,
+      exact: mean ? figure : count,
       across: drawn.length === answer.total && !find ? acrossBars(answer) : [],
     },
   );
@@ -128,8 +128,8 @@ export async function showEstimates(
   }
   if (beside) sentences.unshift(`Below each bar: the interval of ${printable(beside.name)}.`);
   if (!first && answer.total > drawn.length) {
-    const which = order === "rank" ? "largest" : "first";
-    sentences.push(`The ${drawn.length} ${which} of ${count(answer.total)}.`);
+    const firstRows = order === "rank" ? "largest" : "first";
+    sentences.push(`The ${drawn.length} ${firstRows} of ${count(answer.total)}.`);
   }
   if (find) sentences.push(`Only those with “${printable(find)}” in them: ${count(answer.total)}.`);
   if (answer.mean) {
@@ -137,7 +137,7 @@ export async function showEstimates(
     const [middle, from, to] = [estimate, low, high].map((number) => measured(number, stderr));
     sentences.push(`${inUnit("Mean", answer)}: ${middle}, ${from} to ${to}.`);
   }
-  place.said.textContent = [...sentences, ...answer.notes.map((note) => printable(note, 400))].join(" ");
+  place.notes.textContent = [...sentences, ...answer.notes.map((note) => printable(note, 400))].join(" ");
   if (place.percentiles) await showPercentiles(place.percentiles, answer);
   const unit = mean ? printable(answer.unit) || "the metric’s own unit" : "reports";
   const sorting = mean || !sort ? {} : { order, sort };

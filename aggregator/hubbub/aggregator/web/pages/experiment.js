@@ -1,6 +1,6 @@
 // What the arms of a metric's experiment change, at every look: effects, sizes of arms, a verdict.
 /* global d3 */
-import { $, ask, before, h, inUnit, printable } from "./shell.js";
+import { $, ask, noticeText, h, inUnit, printable } from "./shell.js";
 import { bars } from "./charts.js";
 import { points } from "./compare.js";
 import { fillAnswer } from "./tables.js";
@@ -13,16 +13,16 @@ export async function showExperiment({ name, experiment, unit }, { confidence })
   const answer = await ask(`/v1/experiments/${encodeURIComponent(experiment)}`, { confidence });
   const drawing = h("div"),
     table = h("table");
-  const own = answer.values.filter((row) => row.metric === name);
+  const rows = answer.values.filter((row) => row.metric === name);
   $("tried").replaceChildren(
     h("p", { class: answer.ratio_fits ? null : "note bad" }, printable(answer.verdict, LONGEST)),
-    h("p", { class: "muted" }, `${printable(answer.sizes, LONGEST)}. All intervals of all looks hold together.${before(answer)}`),
-    own.length ? h("figure", {}, drawing) : "",
+    h("p", { class: "muted" }, `${printable(answer.sizes, LONGEST)}. All intervals of all looks hold together.${noticeText(answer)}`),
+    rows.length ? h("figure", {}, drawing) : "",
     h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Table of effects" }, table),
   );
-  if (!own.length) return;
-  const shares = own[0].measure.startsWith("share");
-  const drawn = own.map((row) => ({
+  if (!rows.length) return;
+  const shares = rows[0].measure.startsWith("share");
+  const drawn = rows.map((row) => ({
     value: `${row.arm}: ${row.measure}`,
     estimate: row.difference,
     low: row.low,
@@ -32,7 +32,7 @@ export async function showExperiment({ name, experiment, unit }, { confidence })
   bars(drawing, drawn, "Effects with their intervals; the table has the same numbers", {
     axis: shares ? `effect beside ${answer.control}, in percentage points` : inUnit(`effect beside ${answer.control}`, { unit }),
     format: shares ? points : d3.format("~g"),
-    told: shares ? (share) => `${d3.format("+.2f")(100 * share)} points` : d3.format("+.4~g"),
+    exact: shares ? (share) => `${d3.format("+.2f")(100 * share)} points` : d3.format("+.4~g"),
   });
   await fillAnswer(table, `Effects beside ${answer.control}`, "experiment", answer, answer.values);
 }

@@ -1,7 +1,7 @@
 // What a metric is for whose value a device computes from its own past: conversions, a rate, numbers
 // of actives, shares that come back.
 /* global d3 */
-import { $, ask, before, h, inUnit, measured, ofMeans, percent, printable } from "./shell.js";
+import { $, ask, noticeText, h, inUnit, measured, ofMeans, percent, printable } from "./shell.js";
 import { bars } from "./charts.js";
 import { showState } from "./states.js";
 import { fillAnswer } from "./tables.js";
@@ -20,9 +20,9 @@ export async function showFigures(path, { figures, public: fields }, field, { la
   if (!figures) return;
   // Of activity and retention all epochs belong together; the newest alone has few of them.
   const span = last ? { last } : epochs === "newest" ? {} : { epochs };
-  const by = fields.length && field ? { by: field } : {};
+  const parameters = fields.length && field ? { by: field } : {};
   try {
-    await show(await ask(`${path}/figures`, { ...span, ...by, confidence }));
+    await show(await ask(`${path}/figures`, { ...span, ...parameters, confidence }));
   } catch (error) {
     // A retention in its first week has no share yet, but has estimates.
     if (error.status !== 400 && error.title !== "TooFewEpochs") throw error;
@@ -34,25 +34,25 @@ async function show(answer) {
   const drawing = h("div"),
     table = h("table");
   const bounded = answer.values.filter((row) => row.estimate !== null && row.high !== null);
-  const drawn = bounded.length && bounded.length <= DRAWN;
+  const isDrawn = bounded.length && bounded.length <= DRAWN;
   const notes = answer.notes.map((note) => `${printable(note, 200)}. `).join("");
   $("figured").replaceChildren(
-    h("p", { class: "muted" }, `${notes}${before(answer)}`),
-    drawn ? h("figure", {}, drawing) : "",
+    h("p", { class: "muted" }, `${notes}${noticeText(answer)}`),
+    isDrawn ? h("figure", {}, drawing) : "",
     h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Table of figures" }, table),
   );
-  const means = ofMeans(answer);
-  if (drawn) {
-    const named = (row) => [row.part, row.figure, means || answer.kind === "retention" ? row.dates : ""];
+  const areMeans = ofMeans(answer);
+  if (isDrawn) {
+    const rowName = (row) => [row.part, row.figure, areMeans || answer.kind === "retention" ? row.dates : ""];
     bars(
       drawing,
-      bounded.map((row) => ({ ...row, value: named(row).filter(Boolean).join(", "), detected: !row.note })),
+      bounded.map((row) => ({ ...row, value: rowName(row).filter(Boolean).join(", "), detected: !row.note })),
       "Figures with their intervals; the table has the same numbers",
       {
         axis: inUnit(AXES[answer.kind], answer),
-        format: means ? d3.format("~g") : d3.format("~%"),
-        told: means ? (number) => measured(number, 0) : (share) => percent(share, 2),
-        most: means ? null : 1,
+        format: areMeans ? d3.format("~g") : d3.format("~%"),
+        exact: areMeans ? (number) => measured(number, 0) : (share) => percent(share, 2),
+        most: areMeans ? null : 1,
       },
     );
   }

@@ -13,7 +13,7 @@ const UPRIGHT = 60;
 const cut = (text, longest) => printable(text, Math.max(3, Math.floor(longest)));
 
 /** How much an interval leaves open: 1 of a point, 0 of everything. */
-const sure = (cell) => 1 - (cell.within_high - cell.within_low);
+const certainty = (cell) => 1 - (cell.within_high - cell.within_low);
 
 /** cells: {row, column, within, within_low, within_high, departs}, row by row. */
 export function heatMap(place, cells, label) {
@@ -31,7 +31,7 @@ export function heatMap(place, cells, label) {
     .attr("viewBox", `0 0 ${width} ${top + HIGH * rows.length + 6}`)
     .attr("role", "img")
     .attr("aria-label", label);
-  const most = d3.max(cells, (cell) => sure(cell) * cell.within) || 1;
+  const max = d3.max(cells, (cell) => certainty(cell) * cell.within) || 1;
   svg
     .selectAll("text.across")
     .data(columns)
@@ -66,7 +66,7 @@ export function heatMap(place, cells, label) {
     .append("rect")
     .attr("width", wide - 1)
     .attr("height", HIGH - 1)
-    .attr("fill-opacity", (cell) => (DARKEST * sure(cell) * cell.within) / most);
+    .attr("fill-opacity", (cell) => (DARKEST * certainty(cell) * cell.within) / max);
   cell
     .append("text")
     .attr("x", wide / 2)

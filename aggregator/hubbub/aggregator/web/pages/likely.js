@@ -8,12 +8,12 @@ const FALSE_SHARE = 0.5;
 /** A button that asks for them; what was found then stands in its place. */
 export function likelyStrings(path, query) {
   const place = h("div", { role: "status" });
-  const say = (text) => place.replaceChildren(h("p", { class: "note" }, text));
+  const showNote = (text) => place.replaceChildren(h("p", { class: "note" }, text));
   const look = async () => {
-    say("Looking for likely strings …");
+    showNote("Looking for likely strings …");
     try {
       const { likely } = await ask(`${path}/estimates`, { ...query, likely: FALSE_SHARE });
-      say(sentence(likely));
+      showNote(sentence(likely));
     } catch (error) {
       showState(place, error);
     }

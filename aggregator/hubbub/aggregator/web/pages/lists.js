@@ -10,10 +10,10 @@ const OWN = new Map([
 const at = (name) => `/v1/candidates/${encodeURIComponent(name)}`;
 
 export class SavedLists {
-  /** form: the page's controls. asks: asks anew, with these lists ticked too. */
-  constructor(form, asks) {
+  /** form: the page's controls. askAgain: asks anew, with these lists ticked too. */
+  constructor(form, askAgain) {
     this.form = form;
-    this.asks = asks;
+    this.askAgain = askAgain;
     this.metric = null;
     this.typed = [];
     form.keeping.addEventListener("click", () => this.keep());
@@ -31,12 +31,12 @@ export class SavedLists {
     const all = lists.map((list) => [list.name, list.total]);
     if (metric.discover) all.unshift(["discovered", null]);
     if (metric.candidates) all.unshift(["catalog", metric.candidates]);
-    const before = this.ticked();
+    const ticked = this.ticked();
     $("lists").replaceChildren(
       h("legend", {}, "Strings to look for"),
       ...all.map(([name, total]) => this.line(name, total)),
     );
-    this.tick(before);
+    this.tick(ticked);
     $("lists").hidden = !all.length;
     $("typed").querySelector("span").textContent = all.length
       ? "Others, one per line"
@@ -44,13 +44,13 @@ export class SavedLists {
   }
 
   line(name, total) {
-    const called = OWN.get(name) ?? printable(name);
+    const label = OWN.get(name) ?? printable(name);
     const box = h("input", { type: "checkbox", value: name });
     const forget =
       OWN.has(name) || !this.writes
         ? null
-        : button("Forget", () => this.forget(name, total), { "aria-label": `Forget ${called}` });
-    return h("span", { class: "list" }, h("label", {}, box, ` ${called}${total === null ? "" : ` (${count(total)})`}`), forget);
+        : button("Forget", () => this.forget(name, total), { "aria-label": `Forget ${label}` });
+    return h("span", { class: "list" }, h("label", {}, box, ` ${label}${total === null ? "" : ` (${count(total)})`}`), forget);
   }
 
   ticked() {
@@ -74,16 +74,16 @@ export class SavedLists {
     if (name.includes("/")) return this.say("A list’s name has no /.");
     const stored = await this.attempt(() => ask("/v1/candidates"));
     if (!stored) return null;
-    const there = stored.lists.find((list) => list.name === name);
-    const whole = there && `There is a list “${printable(name)}” of ${several(there.total, "string")}. Put this one in its place?`;
+    const existing = stored.lists.find((list) => list.name === name);
+    const whole = existing && `There is a list “${printable(name)}” of ${several(existing.total, "string")}. Put this one in its place?`;
     if (whole && !confirm(whole)) return null;
     const body = { candidates: this.typed };
-    const saved = await this.attempt(() => ask(at(name), {}, body, "PUT"));
-    if (!saved) return null;
+    const reply = await this.attempt(() => ask(at(name), {}, body, "PUT"));
+    if (!reply) return null;
     this.form.keep.value = "";
     await this.begin(this.metric);
-    this.say(`Saved: ${printable(name)}, ${several(saved.total, "string")}.`);
-    return this.asks([name]);
+    this.say(`Saved: ${printable(name)}, ${several(reply.total, "string")}.`);
+    return this.askAgain([name]);
   }
 
   async forget(name, total) {
@@ -91,7 +91,7 @@ export class SavedLists {
     if (!confirm(whole)) return;
     if ((await this.attempt(() => ask(at(name), {}, null, "DELETE"))) === undefined) return;
     await this.begin(this.metric);
-    this.asks([]);
+    this.askAgain([]);
   }
 
   /** What the service answers; undefined where it refuses, and why is said. */

@@ -1,9 +1,9 @@
 // One metric: estimates with their intervals, the trend, parts crossed, a comparison, what a report
 // reveals.
 /* global d3 */
-import { $, ask, button, count, download, figure, h, inUnit, named, ofMeans, percent, ready, several, printable } from "./shell.js";
+import { $, ask, button, count, download, figure, h, inUnit, nameElement, ofMeans, percent, ready, several, printable } from "./shell.js";
 import { Address, kinds } from "./address.js";
-import { besides } from "./beside.js";
+import { otherAnswer } from "./beside.js";
 import { BrokenDown } from "./breakdown.js";
 import { lines } from "./charts.js";
 import { Compared } from "./compare.js";
@@ -18,7 +18,7 @@ import { Marks } from "./marks.js";
 import { showModel } from "./model.js";
 import { percentileTrend } from "./percentiles.js";
 import { privacyCard } from "./privacy.js";
-import { few, headed, showState, unlisted } from "./states.js";
+import { tooFewReports, lowerHeading, showState, unlisted } from "./states.js";
 
 const ROWS = 100;
 const MAX_RANGES = 1024;
@@ -48,14 +48,14 @@ const address = new Address(FIELDS, () => {
   all();
 });
 /** Parameters of what has intervals that hold at every look: estimates, not trends or comparisons. */
-const looking = () => (address.state.looks === "any" ? { anytime: true } : {});
+const lookParameters = () => (address.state.looks === "any" ? { anytime: true } : {});
 const path = `/v1/metrics/${encodeURIComponent(address.state.name)}`;
 let metric = null;
 let controls = null;
-let compared = null;
-let crossed = null;
-let broken = null;
-let discovered = null;
+let comparison = null;
+let crossTable = null;
+let breakdown = null;
+let discovery = null;
 let marks = null;
 let newest = null; // the answer that is shown
 
@@ -76,7 +76,7 @@ async function estimates() {
   const ranges = numeric(metric);
   const paged = {
     ...query,
-    ...looking(),
+    ...lookParameters(),
     find,
     first,
     number: ranges ? MAX_RANGES : ROWS,
@@ -84,13 +84,13 @@ async function estimates() {
   };
   const answer = await ask(`${path}/estimates`, paged, body);
   newest = answer;
-  const beside = await besides(address.state.beside, { ...query, ...looking() }, answer.values);
+  const beside = await otherAnswer(address.state.beside, { ...query, ...lookParameters() }, answer.values);
   controls.answered(answer);
   $("flags").replaceChildren(...flagsOf(answer, Number(first) || find, metric.candidates !== null));
   const place = {
     answer: $("answer"),
     drawing: $("bars"),
-    said: $("bars-said"),
+    notes: $("bars-notes"),
     table: $("table"),
     percentiles: $("percentiles"),
   };
@@ -103,7 +103,7 @@ async function estimates() {
     sort: (field) => change({ order: field, first: "0" }, estimates),
     find,
   });
-  const go = (to) => change({ first: `${to}` }, estimates);
+  const go = (first) => change({ first: `${first}` }, estimates);
   showPages(answer, Number(first), paged.number, go);
   $("likely").replaceChildren(...(answer.mechanism === "tree" && !body ? [likelyStrings(path, query)] : []));
 }
@@ -142,7 +142,7 @@ async function trend() {
       most: mean ? null : 1,
       axis: mean ? inUnit("mean", answer) : "share of the reports",
       format: mean ? d3.format("~g") : d3.format("~%"),
-      told: format,
+      exact: format,
       marks: [...marks.within(answer.epochs), ...dated],
     },
   );
@@ -153,7 +153,7 @@ async function trend() {
   $("legend").replaceChildren(
     ...answer.series.map((line, i) => {
       const missing = line.not_asked ? [` (not asked in ${line.not_asked})`] : [];
-      return h("span", { class: `s${Math.min(i, 5)}` }, named(line.value), ...missing);
+      return h("span", { class: `s${Math.min(i, 5)}` }, nameElement(line.value), ...missing);
     }),
     ...joined,
     h("p", {}, drawnAs(answer, level)),
@@ -172,18 +172,18 @@ const DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 /** The steps of lines, how often one is found where there is none, and weekdays. */
 function findings(answer, steps) {
   const signed = changeOf(answer);
-  const each = steps.map((step) => {
-    const when = step.within === step.date ? "" : ` (within ${step.within})`;
-    return h("li", {}, named(step.value), `: a step of ${step.text} on ${step.date}${when}`);
+  const stepTexts = steps.map((step) => {
+    const span = step.within === step.date ? "" : ` (within ${step.within})`;
+    return h("li", {}, nameElement(step.value), `: a step of ${step.text} on ${step.date}${span}`);
   });
   const weeks = answer.series
     .filter((line) => line.weekdays.length)
     .map((line) => {
       const effects = line.weekdays.map((effect, day) => `${DAYS[day]} ${signed(effect)}`);
-      return h("li", {}, named(line.value), `: weekdays differ: ${effects.join(", ")}`);
+      return h("li", {}, nameElement(line.value), `: weekdays differ: ${effects.join(", ")}`);
     });
   const rate = `of lines that take no step ${percent(answer.false_alarm, 0)} have one, at most`;
-  return [...each, ...weeks, ...(steps.length ? [h("li", {}, rate)] : [])];
+  return [...stepTexts, ...weeks, ...(steps.length ? [h("li", {}, rate)] : [])];
 }
 
 /** Differences as comparisons write them. */
@@ -195,13 +195,13 @@ function changeOf(answer) {
 
 async function takeAway() {
   const { asked: query, body } = question();
-  const answer = await ask(`${path}/commands`, { ...query, ...looking(), origin: location.origin }, body);
+  const answer = await ask(`${path}/commands`, { ...query, ...lookParameters(), origin: location.origin }, body);
   $("commands").textContent = `${answer.shell}\n\n${answer.notebook}`;
   const buttons = ["csv", "parquet"].map((format) => {
     const name = `${address.state.name}.${format}`;
     return button(`Download ${format === "csv" ? "CSV" : "Parquet"}`, async () => {
       try {
-        await download(`${path}/export`, { ...query, ...looking(), format }, name);
+        await download(`${path}/export`, { ...query, ...lookParameters(), format }, name);
       } catch (error) {
         showState($("flags"), error);
       }
@@ -213,41 +213,41 @@ async function takeAway() {
 /** All that the address says. Of what was found others tell: it may be known where no count is. */
 async function everything() {
   try {
-    await counted();
+    await showCounted();
   } finally {
-    await discovered.show(question());
+    await discovery.show(question());
   }
 }
 
-async function counted() {
+async function showCounted() {
   await estimates();
   await trend();
-  await crossed.show(question());
+  await crossTable.show(question());
   await showFigures(path, metric, address.state.by, question().asked);
   await showExperiment(metric, question().asked);
-  await broken.show(question());
-  await compared.show(question());
+  await breakdown.show(question());
+  await comparison.show(question());
   await takeAway();
 }
 
-const all = () => busy(everything);
+const all = () => enqueue(everything);
 
 /** Another state: the address says it, and what it is about is asked for at once. */
-function change(changes, asks = everything, typed = address.typed) {
+function change(changes, askAgain = everything, typed = address.typed) {
   address.go(changes, { typed });
   controls.show();
-  return busy(asks);
+  return enqueue(askAgain);
 }
 
 let queue = Promise.resolve();
 
 /** One after the other, so that what is shown last is what was asked last. */
-function busy(asks) {
-  queue = queue.then(() => answered(asks));
+function enqueue(askAgain) {
+  queue = queue.then(() => showAnswer(askAgain));
   return queue;
 }
 
-async function answered(asks) {
+async function showAnswer(askAgain) {
   $("main").setAttribute("aria-busy", "true");
   try {
     $("state").replaceChildren(...complaints());
@@ -258,15 +258,15 @@ async function answered(asks) {
       await showModel(metric.name);
       return ready();
     }
-    const instead = metric.reports ? unnamed() : few(metric);
-    show(!instead);
-    if (instead) showInstead(instead);
-    else await asks();
+    const notice = metric.reports ? unnamed() : tooFewReports(metric);
+    show(!notice);
+    if (notice) showInstead(notice);
+    else await askAgain();
   } catch (error) {
     showState($("flags"), error, {
       metric,
       again: all,
-      ways: {
+      remedies: {
         all: () => change({ epochs: "all", first: "0" }),
         reset: () =>
           change({
@@ -283,18 +283,18 @@ async function answered(asks) {
 
 function showInstead(state) {
   $("flags").replaceChildren(state);
-  headed($("flags"));
+  lowerHeading($("flags"));
 }
 
 /** What is shown where strings are looked for and none were named. */
 function unnamed() {
-  const named = metric.candidates || metric.discover || address.state.list.length || address.typed.length;
-  return metric.candidates === null || named ? null : unlisted(metric);
+  const hasStrings = metric.candidates || metric.discover || address.state.list.length || address.typed.length;
+  return metric.candidates === null || hasStrings ? null : unlisted(metric);
 }
 
 /** Sections of an answer are there if there is one. */
-function show(answered) {
-  for (const element of document.querySelectorAll("[data-needs=answer]")) element.hidden = !answered;
+function show(hasAnswer) {
+  for (const element of document.querySelectorAll("[data-needs=answer]")) element.hidden = !hasAnswer;
   if (!metric?.parts.length) $("cross").hidden = true;
   if (!metric?.public.length) $("breakdown").hidden = true;
   if (!metric?.figures) $("figures").hidden = true;
@@ -324,7 +324,7 @@ async function copyLink() {
 async function begin() {
   const { name } = address.state;
   document.title = `hubbub: ${printable(name)}`;
-  $("name").replaceChildren(named(name));
+  $("name").replaceChildren(nameElement(name));
   show(false);
   const detail = await ask(path);
   metric = detail.metric;
@@ -339,16 +339,16 @@ async function begin() {
   );
   privacyCard($("card"), detail);
   controls = new Controls(address, metric, change);
-  marks = new Marks($("marks"), name, () => busy(trend));
-  crossed = new Crossed(path, metric, address, (changes) =>
-    change(changes, () => crossed.show(question())),
+  marks = new Marks($("marks"), name, () => enqueue(trend));
+  crossTable = new Crossed(path, metric, address, (changes) =>
+    change(changes, () => crossTable.show(question())),
   );
-  broken = new BrokenDown(path, metric, address, (changes) =>
-    change(changes, () => broken.show(question())),
+  breakdown = new BrokenDown(path, metric, address, (changes) =>
+    change(changes, () => breakdown.show(question())),
   );
-  discovered = new Discovered(path, metric, address);
-  compared = new Compared(path, metric, address, (changes) =>
-    change(changes, () => compared.show(question())),
+  discovery = new Discovered(path, metric, address);
+  comparison = new Compared(path, metric, address, (changes) =>
+    change(changes, () => comparison.show(question())),
   );
   $("find").value = address.state.find;
   $("find").addEventListener("change", () =>

@@ -43,19 +43,19 @@ const JUDGE = {
 const WELL = { auc: "AUC", accuracy: "Accuracy" };
 
 /** How good the finished model is, as devices say that taught it nothing; or when they will. */
-function judged(answer, level) {
+function quality(answer, level) {
   const date = answer.date.replace("T", " ");
   if (!answer.calibration.length) {
     const share = `${figure(100 * answer.share, 2)}% of devices teach nothing and ${JUDGE[answer.state]}`;
     return [h("p", {}, `${share}: round of ${date}.`)];
   }
-  const good = ["auc", "accuracy"].flatMap((name) => {
+  const scores = ["auc", "accuracy"].flatMap((name) => {
     if (answer[name] === null) return [];
     const ends = `${figure(answer[`${name}_low`], 3)} to ${figure(answer[`${name}_high`], 3)}`;
     return [`${WELL[name]} ${figure(answer[name], 3)}, ${level} interval ${ends}: `];
   });
   return [
-    h("p", {}, `${good.join("")}as ${count(answer.reports)} devices told that taught it nothing, in the round of ${date}.`),
+    h("p", {}, `${scores.join("")}measured on ${count(answer.reports)} devices that did not train it, in the round of ${date}.`),
     tabled(
       "Calibration",
       ["foretold", "people", "true", `${level} interval`],
@@ -70,7 +70,7 @@ function judged(answer, level) {
   ];
 }
 
-const went = (answer) =>
+const roundsText = (answer) =>
   answer.number < 0
     ? `No round is over yet; the first state is due ${utc(answer.next)}.`
     : `${answer.kind}, after round ${answer.number} of ${answer.rounds}, of ${count(answer.reports)} reports` +
@@ -79,7 +79,7 @@ const went = (answer) =>
 /** Fills the section of a model. */
 export async function showModel(name) {
   const answer = await ask(`/v1/models/${encodeURIComponent(name)}`);
-  const parts = [h("p", {}, went(answer))];
+  const parts = [h("p", {}, roundsText(answer))];
   if (answer.coefficients.length) {
     const largest = [...answer.coefficients].sort(
       (first, second) => Math.abs(second.coefficient) - Math.abs(first.coefficient),
@@ -106,7 +106,7 @@ export async function showModel(name) {
     bars(drawing, drawn, "Coefficients with their intervals; the table has the same", {
       axis: "coefficient, per unit of the feature",
       format: d3.format("~g"),
-      told: d3.format(".4~g"),
+      exact: d3.format(".4~g"),
     });
     const without = answer.kind === "softmax" ? [] : ["of_class"];
     await fillAnswer(table, "Coefficients", "model", answer, largest, { without });
@@ -114,6 +114,6 @@ export async function showModel(name) {
     $("learned").replaceChildren(...parts);
   }
   const level = `${figure(100 * answer.confidence, 4)}%`;
-  if (answer.held_out) $("learned").append(...judged(answer.held_out, level));
+  if (answer.held_out) $("learned").append(...quality(answer.held_out, level));
   $("learned").append(rounds(answer.steps));
 }

@@ -35,9 +35,9 @@ function show() {
     const key = group === "owner" ? item.owner : "";
     groups.set(key, [...(groups.get(key) ?? []), item]);
   }
-  const lists = [...groups].map(([key, own]) => [
+  const lists = [...groups].map(([key, groupMetrics]) => [
     key ? h("h2", { class: "owner" }, printable(key)) : null,
-    h("ul", { class: "cards" }, own.map(card)),
+    h("ul", { class: "cards" }, groupMetrics.map(card)),
   ]);
   const none = h("p", { class: "note" }, `No metric has “${printable(find)}” in its name, owner or description.`);
   $("metrics").replaceChildren(...(matching.length || !find ? lists.flat() : [none]).filter(Boolean));

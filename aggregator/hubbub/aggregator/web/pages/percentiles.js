@@ -21,14 +21,14 @@ function down(number, edges) {
 }
 
 const inWords = (row) => `${nameOf(row)} ${figure(row.estimate, 4)} (${ends(row)})`;
-const drawn = ({ percentiles }) => percentiles.filter(({ percentile }) => DRAWN.includes(percentile));
+const drawnPercentiles = ({ percentiles }) => percentiles.filter(({ percentile }) => DRAWN.includes(percentile));
 
 /** The two that are drawn, in words; "" where there are none. */
-export const saidOf = (holder) => drawn(holder).map(inWords).join(", ");
+export const textOf = (holder) => drawnPercentiles(holder).map(inWords).join(", ");
 
 /** The median and the 95th, with their intervals, where each lies among the bars of all parts. */
 export const acrossBars = (answer) =>
-  drawn(answer).map((row) => ({
+  drawnPercentiles(answer).map((row) => ({
     name: inWords(row),
     at: down(row.estimate, answer.edges),
     low: down(row.low, answer.edges),
@@ -62,6 +62,6 @@ export async function percentileTrend(section, path, range) {
   lines(section, series, `${names} by epoch with ${percent(answer.confidence, 0)} bands`, {
     axis: `${inUnit(names, answer)}`,
     format: d3.format("~g"),
-    told: figure,
+    exact: figure,
   });
 }

@@ -13,14 +13,14 @@ let law = {};
 const COMES = ["acknowledged", "dummies"];
 /** What came of what there is, and where it is. */
 const sides = (total) => {
-  const came = COMES.filter((name) => name !== "dummies" || total.dummies !== 0);
-  const there = Object.keys(law).filter((name) => !COMES.includes(name));
-  return [came, there.filter((name) => name !== "fillers" || total.fillers !== 0)];
+  const incoming = COMES.filter((name) => name !== "dummies" || total.dummies !== 0);
+  const places = Object.keys(law).filter((name) => !COMES.includes(name));
+  return [incoming, places.filter((name) => name !== "fillers" || total.fillers !== 0)];
 };
-const worded = (name) => name.replace("_", " ");
+const termName = (name) => name.replace("_", " ");
 /** A term, which is not known where the shuffler did not tell it. */
 const term = (number) => (number === null ? "?" : count(number));
-const address = new Address({ rows: kinds.among("newest", "all") }, () => look());
+const address = new Address({ rows: kinds.among("newest", "all") }, () => refresh());
 const NEWEST = 50;
 const readings = [];
 
@@ -42,7 +42,7 @@ function showLaw(status) {
     h(
       "div",
       { title: law[name] },
-      h("span", { class: "muted" }, worded(name)),
+      h("span", { class: "muted" }, termName(name)),
       h("b", {}, term(number)),
     );
   const sum = (names) =>
@@ -50,14 +50,14 @@ function showLaw(status) {
       ...(place ? [h("i", {}, "+")] : []),
       part(name, total[name]),
     ]);
-  const [came, there] = sides(total);
-  $("equation").replaceChildren(...sum(came), h("i", {}, "="), ...sum(there));
+  const [incoming, places] = sides(total);
+  $("equation").replaceChildren(...sum(incoming), h("i", {}, "="), ...sum(places));
 }
 
 function showFlow(total) {
   const stages = sides(total)[1].filter((name) => total[name] !== null);
   const rows = stages.map((name) => ({
-    value: worded(name),
+    value: termName(name),
     estimate: total[name],
     low: total[name],
     high: total[name],
@@ -67,7 +67,7 @@ function showFlow(total) {
     $("flow"),
     rows,
     "Reports by where they are: " +
-      stages.map((name) => `${worded(name)} ${count(total[name])}`).join(", "),
+      stages.map((name) => `${termName(name)} ${count(total[name])}`).join(", "),
     { axis: "reports", format: rounded, most: Infinity },
   );
 }
@@ -97,18 +97,18 @@ async function showWindows(status) {
   const some = all.filter((counts, place) => place < NEWEST || unsettled(counts));
   const rows = address.state.rows === "all" ? all : some;
   const idle = Object.keys(law).filter((name) => !all.some((counts) => counts[name]));
-  const nothing = idle.length ? `; none ${status.complete ? "" : "known "}in any of them: ${idle.map(worded).join(", ")}` : "";
+  const nothing = idle.length ? `; none ${status.complete ? "" : "known "}in any of them: ${idle.map(termName).join(", ")}` : "";
   const title = `${count(rows.length)} of ${several(all.length, "stream and epoch", "streams and epochs")}${nothing}`;
   await fillAnswer($("windows"), title, "status", status, rows, { without: idle });
   const other = address.state.rows === "all" ? ["newest", "Fewer"] : ["all", "All"];
   const change = () => {
     address.go({ rows: other[0] });
-    look();
+    refresh();
   };
   $("rows").replaceChildren(...(some.length < all.length ? [button(other[1], change)] : []));
 }
 
-async function look() {
+async function refresh() {
   if (document.hidden) return;
   try {
     const status = await ask("/v1/status");
@@ -127,6 +127,6 @@ async function look() {
   ready();
 }
 
-await look();
-setInterval(look, EVERY);
+await refresh();
+setInterval(refresh, EVERY);
 watchArrivals();

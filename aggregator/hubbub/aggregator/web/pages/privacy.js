@@ -25,7 +25,7 @@ export function privacyCard(place, detail) {
     h(
       "dl",
       {},
-      facts.map(([what, much]) => h("div", {}, h("dt", {}, what), h("dd", {}, much))),
+      facts.map(([label, text]) => h("div", {}, h("dt", {}, label), h("dd", {}, text))),
     ),
     h(
       "p",

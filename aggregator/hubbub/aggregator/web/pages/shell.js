@@ -36,10 +36,10 @@ export function printable(value, longest = 80) {
 }
 
 /** What numbers are, with the unit that an answer has. */
-export const inUnit = (what, answer) => (answer.unit ? `${what}, in ${printable(answer.unit)}` : what);
+export const inUnit = (label, answer) => (answer.unit ? `${label}, in ${printable(answer.unit)}` : label);
 
 /** The same as an element that keeps its own direction of writing to itself. */
-export const named = (value, longest) => h("bdi", {}, printable(value, longest));
+export const nameElement = (value, longest) => h("bdi", {}, printable(value, longest));
 
 export const count = (number) => Math.round(number).toLocaleString("en");
 export const figure = (number, digits = 5) =>
@@ -61,7 +61,7 @@ export const ofMeans = ({ kind }) => ["mean", "vector", "rate", "activity"].incl
 export const utc = (time) => `${time.slice(0, 16).replace("T", " ")} UTC`;
 
 /** What stands before an answer, unless the page has said it on top of all. */
-export const before = ({ notice }) =>
+export const noticeText = ({ notice }) =>
   notice && !document.querySelector("aside.notice")?.textContent.includes(notice)
     ? ` ${printable(notice, 400)}`
     : "";
@@ -181,8 +181,8 @@ function askWho({ login, detail }) {
 
 function description(token, login, detail) {
   if (token) {
-    const why = login && detail ? ` (${detail})` : "";
-    return `The token of this tab is refused${why}: it has expired, was removed, or is mistyped. The operator of the service makes tokens with: hubbub keys token`;
+    const reason = login && detail ? ` (${detail})` : "";
+    return `The token of this tab is refused${reason}: it has expired, was removed, or is mistyped. The operator of the service makes tokens with: hubbub keys token`;
   }
   if (!login) {
     return "This service requires a token: its operator makes tokens with hubbub keys token. The page keeps it until this tab is closed.";
@@ -216,9 +216,9 @@ async function showWho() {
   localStorage.setItem("known", "yes");
   const until = new Date(1000 * me.until).toISOString();
   const out = button("Log out", async () => {
-    const { to } = await ask("/logout", {}, null, "POST");
+    const { to: target } = await ask("/logout", {}, null, "POST");
     localStorage.removeItem("known");
-    location.assign(to);
+    location.assign(target);
   });
   const name = h("span", { title: `Until ${utc(until)}; groups: ${me.groups.join(", ")}` }, printable(me.name, 40));
   $("theme").before(h("span", { class: "who" }, name, out));

@@ -17,31 +17,31 @@ function state(heading, paragraphs, ...actions) {
 }
 
 /** Show why there is no answer.
- *  metric: of which one was asked, if it is known. again: asks once more. ways: what a reader may do
+ *  metric: of which one was asked, if it is known. again: asks once more. remedies: what a reader may do
  *  instead, by its name: `all` for all epochs, `reset` for a question as it was at first, `without`
  *  for one without lists. */
-export function showState(place, error, { metric = null, again = null, ways = {} } = {}) {
+export function showState(place, error, { metric = null, again = null, remedies = {} } = {}) {
   clearTimeout(timer);
   const retry = again && button("Try again", again);
-  const shownState = explained(error, metric, retry, ways);
+  const shownState = stateOf(error, metric, retry, remedies);
   place.replaceChildren(shownState);
-  headed(place);
-  if (again && passing(error)) {
+  lowerHeading(place);
+  if (again && isTemporary(error)) {
     timer = setTimeout(again, 1000 * (error.wait || AGAIN_SECONDS));
   }
 }
 
 /** A state's heading is one below the heading that it stands under. */
-export function headed(place) {
+export function lowerHeading(place) {
   if (place.closest("section")) return;
   for (const low of place.querySelectorAll(".state h3")) {
     low.replaceWith(h("h2", {}, low.textContent));
   }
 }
 
-const passing = (error) => error instanceof Unreachable || [429, 503].includes(error.status);
+const isTemporary = (error) => error instanceof Unreachable || [429, 503].includes(error.status);
 
-function explained(error, metric, retry, ways) {
+function stateOf(error, metric, retry, remedies) {
   if (error instanceof Unreachable) {
     return state(
       "The service does not answer",
@@ -54,7 +54,7 @@ function explained(error, metric, retry, ways) {
   switch (error.title) {
     case "BatchTooSmall":
     case "TooFewEpochs":
-      if (metric) return few(metric, ways);
+      if (metric) return tooFewReports(metric, remedies);
       return state(error.title === "TooFewEpochs" ? "Nothing to compare yet" : "Too few reports", [text], retry);
     case "NothingToLookFor":
       return unlisted(metric);
@@ -68,14 +68,14 @@ function explained(error, metric, retry, ways) {
       return state(
         "No such list",
         [text],
-        ways.without && button("Show without saved lists", ways.without),
+        remedies.without && button("Show without saved lists", remedies.without),
       );
     case "BadParameter":
     case "Malformed":
       return state(
         "This question is not possible",
         [text],
-        ways.reset && button("Start over", ways.reset),
+        remedies.reset && button("Start over", remedies.reset),
       );
     default:
       return other(error, text, retry);
@@ -90,12 +90,12 @@ function other(error, paragraphs, retry) {
 }
 
 /** A metric of which there is nothing yet, or too little to tell. */
-export function few(metric, ways = {}) {
+export function tooFewReports(metric, remedies = {}) {
   const many = count(metric.min_batch);
   if (!metric.reports && !metric.waiting && !metric.withheld) {
-    const untold = metric.waiting === null;
-    const waits = untold ? "; the number of reports at the shuffler is unknown here" : "";
-    return state(untold ? "No answer yet" : "Nothing was reported yet", [
+    const isUnknown = metric.waiting === null;
+    const waits = isUnknown ? "; the number of reports at the shuffler is unknown here" : "";
+    return state(isUnknown ? "No answer yet" : "Nothing was reported yet", [
       `The first answer comes with ${many} reports${waits}. An app sends one by:`,
       h("code", {}, `client.report(${JSON.stringify(metric.name)}${VALUELESS.includes(metric.figures) ? "" : ", …"})`),
     ]);
@@ -113,7 +113,7 @@ export function few(metric, ways = {}) {
       metric.reports < metric.min_batch &&
         "Wait for more, or give the metric longer epochs in the catalog.",
     ],
-    metric.reports >= metric.min_batch && ways.all && button("Show all epochs", ways.all),
+    metric.reports >= metric.min_batch && remedies.all && button("Show all epochs", remedies.all),
   );
 }
 

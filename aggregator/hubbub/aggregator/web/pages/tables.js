@@ -1,5 +1,5 @@
 // Tables of answers: which columns, under which titles, the service says once for every face.
-import { ask, button, count, figure, fill, h, measured, named, ofMeans, percent } from "./shell.js";
+import { ask, button, count, figure, fill, h, measured, nameElement, ofMeans, percent } from "./shell.js";
 
 const LONGEST = 80;
 const MOST = 4000;
@@ -9,8 +9,8 @@ const UNKNOWN = { count: "?", verdict: "?", time: "never" };
 
 /** A name as it is; a long one's rest on demand. */
 function whole(text) {
-  if ([...text].length <= LONGEST) return named(text, LONGEST);
-  return h("details", {}, h("summary", {}, named(text, LONGEST)), named(text, MOST));
+  if ([...text].length <= LONGEST) return nameElement(text, LONGEST);
+  return h("details", {}, h("summary", {}, nameElement(text, LONGEST)), nameElement(text, MOST));
 }
 
 const signed = (number, format) => (number > 0 ? "+" : "") + format(number);
@@ -26,8 +26,8 @@ const WRITTEN = {
   change: (change, error) =>
     signed(change, (number) => (error == null ? (100 * number).toFixed(2) : measured(number, error))),
   probability: (chance) => chance.toPrecision(2),
-  confidence: (sure) => 
-    sure >= TELLING ? percent(Math.min(Math.floor(1000 * sure), 999) / 1000) : "too close to call",
+  confidence: (chance) => 
+    chance >= TELLING ? percent(Math.min(Math.floor(1000 * chance), 999) / 1000) : "too close to call",
   epsilon: (epsilon) => epsilon.toFixed(3),
   number: (number, error) => measured(number, error),
   flag: (flag) => marked(flag ? "yes" : "", flag ? "yes" : ""),
@@ -36,7 +36,7 @@ const WRITTEN = {
 };
 
 /** A cell that a narrow screen leaves out, if it may. */
-function placed(column, content) {
+function withClass(column, content) {
   if (!column.spare) return content;
   if (content instanceof HTMLTableCellElement) {
     content.classList.add("spare");
@@ -60,10 +60,10 @@ export async function columnsOf(question) {
 const isOfMeans = (question, answer) =>
   question === "trend" ? answer.kind !== "values" : ofMeans(answer);
 
-function cell(column, row, means) {
+function cell(column, row, areMeans) {
   const [first, last] = [row[column.field], row[column.to]];
   if (first === null) return UNKNOWN[column.unit] ?? "";
-  const error = means || column.unit === "number" ? row.stderr ?? (row.high - row.low) / 4 : null;
+  const error = areMeans || column.unit === "number" ? row.stderr ?? (row.high - row.low) / 4 : null;
   const format = WRITTEN[column.unit];
   if (!column.to) return format(first, error);
   return last === null ? `${format(first, error)} or more` : `${format(first, error)} to ${format(last, error)}`;
@@ -85,20 +85,20 @@ function heading(title, field, { order, sort } = {}) {
  *  sorting: the order that the rows are in, and `sort`, which asks for another; none without; and
  *  `without`: fields that are left out. */
 export async function fillAnswer(table, caption, question, answer, rows, sorting = {}) {
-  const means = isOfMeans(question, answer);
+  const areMeans = isOfMeans(question, answer);
   const columns = (await columnsOf(question)).filter(
-    (column) => (column.of_means || !means) && !sorting.without?.includes(column.field),
+    (column) => (column.of_means || !areMeans) && !sorting.without?.includes(column.field),
   );
   const level = `${figure(100 * (answer.confidence ?? 0), 6)}%`;
   fill(
     table,
     caption,
     columns.map((column) => {
-      const title = ((means && column.mean_title) || column.title).replace("{level}", level);
-      const { inside, sorted } = heading(title, column.field, sorting);
-      const spare = column.spare ? "spare" : null;
-      return h("th", { scope: "col", title: column.meaning, class: spare, "aria-sort": sorted }, inside);
+      const title = ((areMeans && column.mean_title) || column.title).replace("{level}", level);
+      const { inside, sorted: direction } = heading(title, column.field, sorting);
+      const className = column.spare ? "spare" : null;
+      return h("th", { scope: "col", title: column.meaning, class: className, "aria-sort": direction }, inside);
     }),
-    rows.map((row) => columns.map((column) => placed(column, cell(column, row, means)))),
+    rows.map((row) => columns.map((column) => withClass(column, cell(column, row, areMeans)))),
   );
 }

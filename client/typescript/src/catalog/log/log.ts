@@ -1,4 +1,4 @@
-/** What a device knows of a transparency log, and what a bundle's proof of one can be asked. */
+/** What a device remembers of a transparency log, and the proof in a bundle. */
 
 /** A log: its name, and its key of Ed25519 in base64. */
 export interface LogKey {
@@ -6,18 +6,18 @@ export interface LogKey {
   readonly key: string;
 }
 
-/** A log as it was last seen and believed: its size in entries, and its root in base64. */
+/** The last verified view of a log: its size in entries, and its root in base64. */
 export interface SeenLog extends LogKey {
   readonly size: number;
   readonly root: string;
 }
 
-/** That a bundle is in a log, which was checked. */
+/** A verified proof that a log contains a bundle. */
 export interface LogProof {
   /**
-   * The log as it is seen now. before: as it was, as a document told it; null for never.
+   * The current view of the log. before: the previous view, from a document; null if there is none.
    *
-   * @throws BundleRefused it is another log, or did not grow from what it was.
+   * @throws BundleRefused it is another log, or does not extend the previous view.
    */
   after(before: unknown): SeenLog;
 }

@@ -1,5 +1,5 @@
 /**
- * Merkle trees that only grow, and how the two proofs of them are checked.
+ * Append-only Merkle trees and the checks of their two kinds of proofs.
  *
  * Hashes are SHA-256. RFC 6962, section 2.1, has the trees; RFC 9162, sections 2.1.3.2 and 2.1.4.2, the
  * checks. As client/hubbub/bundles/log/merkle.py.
@@ -10,16 +10,16 @@ import { BundleRefused } from "../../errors.js";
 import { concatenated, type Bytes } from "../../mechanisms/packing.js";
 import { toText } from "../encoding.js";
 
-/** How long a hash is. */
+/** The length of a hash in bytes. */
 export const HASH_BYTES = 32;
 
-/** A tree of so many leaves, and its root. */
+/** A tree: its number of leaves, and its root. */
 export interface Tree {
   readonly size: number;
   readonly root: Bytes;
 }
 
-/** The hash of an entry: its first byte tells it from a node's. */
+/** The hash of an entry: the first byte distinguishes it from the hash of a node. */
 export function leafHash(entry: Bytes): Bytes {
   return sha256(concatenated(Uint8Array.of(0), entry));
 }
@@ -27,7 +27,7 @@ export function leafHash(entry: Bytes): Bytes {
 /**
  * The root that a tree of `size` has if this leaf is at `index`.
  *
- * @throws BundleRefused the proof is of no such place.
+ * @throws BundleRefused the proof is not for this place.
  */
 export function provenRoot(
   leaf: Bytes,
@@ -44,7 +44,7 @@ export function provenRoot(
 /**
  * Checks that one tree, of one leaf at least, grew from another.
  *
- * @throws BundleRefused it did not, or the proof is of other sizes.
+ * @throws BundleRefused it did not, or the proof is for other sizes.
  */
 export function refuseInconsistent(earlier: Tree, later: Tree, proof: readonly Bytes[]): void {
   if (!(earlier.size >= 1 && earlier.size <= later.size)) {
@@ -56,7 +56,7 @@ export function refuseInconsistent(earlier: Tree, later: Tree, proof: readonly B
     }
     return;
   }
-  // Of a whole power of two the root before is itself the first subtree.
+  // If the earlier size is a power of two, its root is the first subtree.
   const [start, ...path] = isPower(earlier.size) ? [earlier.root, ...proof] : proof;
   if (!start) throw new BundleRefused("a proof of consistency is too short");
   let [place, last] = [earlier.size - 1, later.size - 1];
@@ -68,8 +68,8 @@ export function refuseInconsistent(earlier: Tree, later: Tree, proof: readonly B
 }
 
 /**
- * The roots above a subtree: of the tree that ends with it, and of the one that ends at `last`. place,
- * last: of the subtree among those of its height, and of the last one.
+ * Two roots above a subtree: of the tree that ends with it, and of the tree that ends at `last`.
+ * place, last: the numbers of the subtree and of the last one among those of its height.
  */
 function climbed(start: Bytes, proof: readonly Bytes[], place: number, last: number) {
   let [earlierRoot, laterRoot] = [start, start];
@@ -101,7 +101,7 @@ function isPower(size: number): boolean {
   return odd === 1;
 }
 
-// Sizes may be above 2**32, which shifts of whole numbers are not.
+// Sizes may exceed 2**32, so bit shifts cannot be used.
 function half(place: number): number {
   return Math.floor(place / 2);
 }

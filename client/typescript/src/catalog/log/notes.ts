@@ -16,14 +16,17 @@ const ED25519 = 1;
 const ID_BYTES = 4;
 const MAX_SIGNATURES = 100;
 const GAP = "\n\n";
-// As Python: U+FEFF is no space there, and these four and U+0085 are.
+// Python's spaces: they include these four and U+0085, but not U+FEFF.
 const NAME = /^(?:[^\s+\x1c-\x1f\x85]|\ufeff){1,200}$/u;
 const LINE = /^— ((?:[^\s+\x1c-\x1f\x85]|\ufeff)+) ([A-Za-z0-9+/=]+)$/;
-/** A size, as a checkpoint and a proof write it. */
+/** The format of a size in checkpoints and proofs. */
 export const SIZE = /^(0|[1-9][0-9]{0,15})$/;
 const TEXT = new TextEncoder();
 
-/** The tree in a note that this log signed. @throws BundleRefused malformed, another's, or altered. */
+/**
+ * The tree in a note that this log signed. @throws BundleRefused the note is malformed, altered, or
+ * of another log.
+ */
 export async function openCheckpoint(note: string, key: LogKey): Promise<Tree> {
   await refuseUnsigned(note, key);
   const [origin, size = "", root = ""] = textOf(note).split("\n");
@@ -36,9 +39,9 @@ export async function openCheckpoint(note: string, key: LogKey): Promise<Tree> {
 }
 
 /**
- * Checks one signer's lines; those of others, witnesses among them, are passed over.
+ * Checks the lines of one signer; lines of others, such as witnesses, are ignored.
  *
- * @throws BundleRefused no note, the key signed it not, or its signature does not match.
+ * @throws BundleRefused it is not a note, the key did not sign it, or a signature does not match.
  */
 export async function refuseUnsigned(note: string, { name, key }: LogKey): Promise<void> {
   if (!NAME.test(name)) throw new BundleRefused("a log has no name");
@@ -64,7 +67,7 @@ export async function refuseUnsigned(note: string, { name, key }: LogKey): Promi
   if (!hasSignature) throw new BundleRefused(`its checkpoint is not signed by ${name}`);
 }
 
-/** What a note says, whoever signed it. @throws BundleRefused it is none. */
+/** The text of a note, without a check of signatures. @throws BundleRefused it is not a note. */
 export function textOf(note: string): string {
   const gap = note.lastIndexOf(GAP);
   if (gap < 0) throw new BundleRefused("not a signed note");

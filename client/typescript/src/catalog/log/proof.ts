@@ -1,8 +1,8 @@
 /**
- * What a bundle says of the log that it is in, checked: its place, a checkpoint, and how the log grew.
+ * Checks a bundle's proof about its log: its place, a checkpoint, and how the log grew.
  *
- * It is the bundle's third line. What is logged of a bundle is the SHA-256 of the two before it. As
- * client/hubbub/bundles/log/proof.py.
+ * The proof is the bundle's third line. The log entry of a bundle is the SHA-256 of the two lines
+ * before it. As client/hubbub/bundles/log/proof.py.
  */
 import { sha256 } from "@noble/hashes/sha2.js";
 
@@ -16,10 +16,11 @@ import { refuseAmbiguous } from "../unfit.js";
 import { openCheckpoint, SIZE } from "./notes.js";
 
 /**
- * The proof in a bundle's third line. content: the two lines before it, with their ends. key: of the
- * log that the bundle names.
+ * The proof in a bundle's third line. content: the first two lines, with their line ends. key: the
+ * key of the log that the bundle names.
  *
- * @throws BundleRefused of another log, or of another bundle. Other Errors: it is none.
+ * @throws BundleRefused the proof is of another log or another bundle. Other Errors: it is not a
+ * proof.
  */
 export async function openProof(line: Bytes, content: Bytes, key: LogKey): Promise<LogProof> {
   const document = parsed(line);
@@ -47,7 +48,7 @@ export async function openProof(line: Bytes, content: Bytes, key: LogKey): Promi
   };
 }
 
-/** @throws TypeError it is none. */
+/** @throws TypeError the document is not a view of a log. */
 function seenFrom(document: unknown): SeenLog {
   const seenTree = table(document);
   const [name, key, root] = [text(seenTree["name"]), text(seenTree["key"]), text(seenTree["root"])];

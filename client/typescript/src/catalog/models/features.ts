@@ -1,26 +1,27 @@
-/** Features: what an app knows of a person, as columns in [0, 1]: client/hubbub/catalog/models/features.py. */
+/** Features of a person as columns in [0, 1]. As client/hubbub/catalog/models/features.py. */
 import { ValueOutOfDomain } from "../../errors.js";
 import { listed, number, text } from "../json.js";
 
 const SHOWN = 10;
 
 /**
- * One feature. A range is one column, to whose ends numbers outside are clipped; else there is one for
- * each band or listed text, of which one is 1.
+ * One feature. A range is one column; numbers outside are clipped to its ends. Bands and listed
+ * texts have one column each, of which one is 1.
  */
 export interface Feature {
   readonly name: string;
-  /** How many columns it has. */
+  /** The number of columns. */
   readonly columns: number;
   /**
-   * A value as columns, and whether it was clipped.
+   * The columns of a value, and whether the value was clipped.
    *
-   * @throws ValueOutOfDomain no finite number, or not listed; the message never shows it.
+   * @throws ValueOutOfDomain the value is not a finite number or is not listed; the message never
+   * shows it.
    */
   coded(value: unknown): readonly [columns: readonly number[], clipped: boolean];
 }
 
-/** The feature of its words in a bundle. @throws TypeError they are none. */
+/** The feature of a bundle's entry. @throws TypeError the entry is not a feature. */
 export function featureOf(value: unknown): Feature {
   const [name, options, ...extra] = listed(value);
   const parts = listed(options);

@@ -1,8 +1,10 @@
-/** Labels: what a model foretells, as client/hubbub/catalog/models/learning.py has it. */
+/** Labels: what a model predicts. As client/hubbub/catalog/models/learning.py. */
 import { ValueOutOfDomain } from "../../errors.js";
 import type { ModelKind } from "../../mechanisms/gradient.js";
 
-/** What a label may be. negative: "" for every other text. range: of a label that is a number. */
+/**
+ * The possible labels. negative: "" if every other text is negative. range: for a numeric label.
+ */
 export interface Labels {
   readonly kind: ModelKind;
   readonly classes: readonly string[];
@@ -12,9 +14,9 @@ export interface Labels {
 }
 
 /**
- * A label in [0, 1], or the place of its class, and whether it was clipped.
+ * A label in [0, 1], or the index of its class, and whether it was clipped.
  *
- * @throws ValueOutOfDomain it is none; the message never shows it.
+ * @throws ValueOutOfDomain it is not a label; the message never shows it.
  */
 export function labelOf(
   labels: Labels,
@@ -36,11 +38,12 @@ export function labelOf(
   return [(inside - low) / (high - low), inside !== label];
 }
 
-/** 1 for the one, 0 for the other. */
+/** 1 for the positive label, 0 for the negative one. */
 function eitherOf({ positive, negative }: Labels, label: unknown): number {
   if (typeof label === "string" && positive) {
     if (label === positive) return 1;
-    // Positive but for case and blanks is a mistake, not another label.
+    // A text that differs from the positive label only in case or blanks is a mistake, not the
+    // negative label.
     const wrong = negative ? label !== negative : folded(label) === folded(positive);
     if (!wrong) return 0;
     const other = negative ? `"${negative}"` : "every other text";

@@ -1,5 +1,5 @@
 /**
- * What is learned, of whom, and in which rounds: a metric that is a model, as of_metric.py, learning.py
+ * A metric that is a model: its features, its devices and its rounds. As of_metric.py, learning.py
  * and judging.py of client/hubbub/catalog/models.
  */
 import { UnknownMetric, ValueOutOfDomain } from "../../errors.js";
@@ -21,11 +21,12 @@ import { featureOf, type Feature } from "./features.js";
 import { labelOf } from "./labels.js";
 
 const MINUTE = "minute";
-// Rounds begin so many epochs apart: the reports of one are in when the next begins.
+// The number of epochs between rounds: the reports of a round have arrived when the next round
+// begins.
 const APART = 2;
-// Of so many devices so many tell where columns lie.
+// The number of devices, and how many of them report where columns lie.
 const [CENTRE, OF] = [100, 1000];
-// In how many bins scores are told apart, up to which epsilon.
+// The number of bins of scores, and the largest epsilon for it.
 const BINS = [
   [1.5, 4],
   [3, 6],
@@ -34,7 +35,7 @@ const BINS = [
 ] as const;
 const [FEWEST_ROUNDS, MOST_ROUNDS] = [3, 64];
 const [LEAST_SHARE, LARGEST_SHARE] = [0.01, 0.5];
-// As isoformat() of Python writes them.
+// Moments in the format of Python's isoformat().
 const CLOCK =
   /^T([01]\d|2[0-3])(:[0-5]\d){2}(\.(?!0{6})\d{6})?(?!-00:00)[+-]([01]\d|2[0-3]):[0-5]\d$/;
 const DAY_LETTERS = 10;
@@ -44,12 +45,12 @@ const KNOWN: ReadonlySet<string> = new Set([
   ...["rounds", "rounds_each", "held_out", "penalty"],
 ]);
 
-/** The model that a metric is, of a bundle's entry. @throws UnknownMetric one of a later version. */
+/** The model of a bundle's entry. @throws UnknownMetric the model is of a later version. */
 export function modelOf(name: string, entry: Table): Model {
   try {
     return modelFrom(name, entry);
   } catch (error) {
-    // What is written otherwise than here is of a later version: the bundle's other metrics go on.
+    // An unknown field is of a later version; the other metrics of the bundle still work.
     if (!(error instanceof TypeError)) throw error;
     throw new UnknownMetric(`model "${name}" is of an unknown kind; upgrade hubbub`);
   }
@@ -101,7 +102,7 @@ function modelFrom(name: string, entry: Table): Model {
     throw new UnknownMetric(`model "${name}" has codes or limits of no model; upgrade hubbub`);
   }
   const codesOf = (round: number): Randomizer => {
-    // In a crowd all rounds are accounted for as alike, that of columns with zeros at the end.
+    // A crowd accounts for all rounds alike, so a report of columns ends with zeros.
     const dimensions = round || roundsEach ? weights : columns + 1;
     const settings = { epsilon, categories: 0, sizes: [], seed: `${name}/${round}` };
     return vectorCodes({ ...settings, parameters: { ...parameters, dimensions } });
@@ -113,11 +114,11 @@ function modelFrom(name: string, entry: Table): Model {
   return {
     columns,
     weights,
-    // PRIVACY: a device tells one of both.
+    // PRIVACY: a device sends only one of the two kinds of report.
     judgingLoss: heldOut ? judging.privacyLoss : 0,
     round(epoch, memo) {
       const since = epoch - first;
-      // In development rounds come round again.
+      // In development the rounds repeat.
       const round = length === MINUTE ? since % (last + 1) : since / APART;
       if (since < 0 || !Number.isInteger(round) || round > last) return null;
       const coins = memo.coins(purpose("round"));
@@ -140,7 +141,8 @@ function modelFrom(name: string, entry: Table): Model {
         const filled = [...vector, ...Array.from({ length: padding }, () => 0)];
         return (coins) => codes.randomize(filled, coins);
       }
-      // PRIVACY: of its own round alone. An older or newer one would be of other people.
+      // PRIVACY: only the state of the device's round. An older or newer state depends on other
+      // people.
       if (state?.number !== round - 1) return null;
       const example = { ...{ kind: labels.kind, columns: own, label }, ...state };
       if (round <= rounds) {
@@ -152,16 +154,17 @@ function modelFrom(name: string, entry: Table): Model {
       const [score, right] = toJudge(example);
       const bin = state.edges.filter((edge) => edge <= score).length;
       return (coins) => {
-        // Between 0 and 1 a label is told as 1 with its own chance.
+        // A label between 0 and 1 is reported as 1 with that probability.
         const rightBit = Number(coins.chance(atMost(exact(right))));
-        // As long as a gradient, which nobody on the way tells it from.
+        // The report has the length of a gradient, so that nobody on the way can distinguish the
+        // two.
         return index(Number(unpacked(judging.randomize(2 * bin + rightBit, coins))), size);
       };
     },
   };
 }
 
-/** The rounds that a device is in, by its own coins. PRIVACY: of the secret alone. */
+/** The rounds in which a device takes part. PRIVACY: they depend only on the secret. */
 function turns(
   coins: BitSource,
   counts: { rounds: number; roundsEach: number; last: number; judges: number },
@@ -192,7 +195,7 @@ function exampleOf(
   };
 }
 
-/** One value for each feature, in their order. */
+/** One value for each feature, in the order of the features. */
 function valuesOf(features: readonly Feature[], person: unknown): readonly unknown[] {
   const names = features.map(({ name }) => name);
   const isList = Array.isArray(person) || (ArrayBuffer.isView(person) && Symbol.iterator in person);
@@ -209,7 +212,8 @@ function valuesOf(features: readonly Feature[], person: unknown): readonly unkno
   const columns =
     person instanceof Map ? person : new Map<unknown, unknown>(Object.entries(person));
   const missingNames = names.filter((name) => !columns.has(name));
-  // PRIVACY: an unknown name may be what a person wrote, so only their number is told.
+  // PRIVACY: an unknown name may be a text that a person wrote, so the error gives only the number
+  // of unknown names.
   const unknown = [...columns.keys()].filter((name) => !names.includes(name as string)).length;
   if (missingNames.length || unknown) {
     throw new ValueOutOfDomain(
@@ -220,7 +224,7 @@ function valuesOf(features: readonly Feature[], person: unknown): readonly unkno
   return names.map((name) => columns.get(name) as unknown);
 }
 
-/** A day's first second, or a moment's, in seconds since 1970. */
+/** A moment, or a day's first second, in seconds since 1970. */
 function isRounds(number: number, fewest: number): boolean {
   return Number.isInteger(number) && number >= fewest && number <= MOST_ROUNDS;
 }

@@ -1,5 +1,6 @@
 /**
- * The state of models: the weights that a round's people learn by, signed, the same bytes for everybody.
+ * The state of models: the signed weights from which a round's devices compute gradients, the same
+ * bytes for everybody.
  *
  * As client/hubbub/bundles/model_state.py.
  */
@@ -21,10 +22,11 @@ export class ModelsRefused extends HubbubError {
 }
 
 /**
- * The states in some bytes, by the model's name. operator: who signed the app's bundle, in base64: it
- * signed them too, or handed over to who did.
+ * The states in the bytes, by the model's name. operator: the key in base64 that signed the app's
+ * bundle; it, or a key that it handed over to, must have signed the states.
  *
- * @throws ModelsRefused malformed, altered or another operator's. Then nothing of it holds.
+ * @throws ModelsRefused the bytes are malformed, altered or another operator's; then no state is
+ * used.
  */
 export async function openModels(
   stateBytes: Bytes,
