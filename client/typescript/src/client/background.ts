@@ -1,4 +1,4 @@
-/** What enters and sends while the app goes on, by timers that keep no program alive. */
+/** Stores and sends reports while the app runs, by timers that do not keep a program alive. */
 import { HubbubError, StateUnusable } from "../errors.js";
 import type { Diagnostics } from "./diagnostics.js";
 import type { Sender } from "./sender.js";
@@ -6,9 +6,9 @@ import { later } from "../within.js";
 import type { Waits } from "./waits.js";
 
 const STATE_RETRY_SECONDS = 5;
-const LOOK_SECONDS = 86_400; // timers have no months
+const LOOK_SECONDS = 86_400; // a timer cannot wait for months
 
-/** One page's or process's. */
+/** The background work of one page or process. */
 export class Background {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #looking: ReturnType<typeof setTimeout> | undefined;
@@ -16,7 +16,7 @@ export class Background {
   #woken = false;
   #ended = false;
 
-  /** waits: null for sending nothing by itself. */
+  /** waits: null disables sending in the background. */
   constructor(
     readonly sender: Sender,
     readonly waits: Waits | null,
@@ -24,24 +24,24 @@ export class Background {
     readonly onUnusable: () => void,
   ) {}
 
-  /** Looks for what a page before has left. */
+  /** Looks for reports that an earlier page left. */
   start(): void {
     this.#sendIn(this.waits?.beforeSending(true));
   }
 
-  /** There is something to enter: at once, together with what is reported in this task. */
+  /** Stores new reports soon: together with all others of the current task. */
   wake(): void {
     if (this.#woken) return;
     this.#woken = true;
     this.#entered = this.#entered.then(() => this.#enter());
   }
 
-  /** Resolves once all that was reported so far is kept, or could not be. */
+  /** Resolves after all reports so far were stored or could not be stored. */
   settled(): Promise<void> {
     return this.#entered;
   }
 
-  /** Ends, for good. */
+  /** Stops permanently. */
   end(): void {
     this.#ended = true;
     clearTimeout(this.#timer);
@@ -67,7 +67,7 @@ export class Background {
     }
   }
 
-  /** Enters again once an epoch is over of which something may have to be said. */
+  /** Runs again after the end of an epoch that may need a report. */
   #look(): void {
     const { waits } = this;
     const toCover = this.sender.reporter.secondsToCover();
@@ -80,7 +80,7 @@ export class Background {
     });
   }
 
-  /** Asks for tokens that are due; what waits for them goes a while after. */
+  /** Requests due tokens; reports that wait for them are sent a while later. */
   #fetch(): void {
     const { waits } = this;
     if (!waits || this.#ended || this.sender.secondsToTokens() === Infinity) return;
@@ -95,7 +95,7 @@ export class Background {
     );
   }
 
-  /** Asks for the state that examples wait for. */
+  /** Requests the state of models that examples wait for. */
   #learn(): void {
     if (this.waits && !this.#ended) this.sender.reporter.learner?.goOnAsking(this);
   }
@@ -122,7 +122,7 @@ export class Background {
     }
   }
 
-  /** Says once what went wrong. */
+  /** Warns once about a failure. */
   failed(error: unknown): void {
     if (error instanceof StateUnusable) {
       this.diagnostics.warnOnce("state", `reports wait in memory: ${error.message}`);
@@ -132,7 +132,9 @@ export class Background {
   }
 }
 
-/** What an error says, where it is ours and so holds no value; of others the type alone. */
+/**
+ * The message of an error of this package, which contains no value; of other errors only the type.
+ */
 export function readable(error: unknown): string {
   if (error instanceof HubbubError) return error.message;
   return error instanceof Error ? error.name : typeof error;

@@ -30,28 +30,34 @@ import { turns } from "./turns.js";
 import type { LedgerView } from "./view.js";
 import { soon, Waits } from "./waits.js";
 
-/** What an app may say about how its client is to be. */
+/** The options of a client. */
 export interface Options {
-  /** Reports wait a random time up to this before they go; null: only flush() and close() send. */
+  /**
+   * The maximum random delay in seconds before reports are sent; null: only flush() and close()
+   * send.
+   */
   readonly holdSeconds?: number | null;
   /**
-   * Throw for the programmer's mistakes, as with a bundle of development unless it is said; otherwise
-   * they are outcomes, counted and warned of.
+   * Whether mistakes of the programmer throw; the default is true with a bundle of development.
+   * Otherwise they are outcomes, counted, with a warning.
    */
   readonly strict?: boolean;
-  /** Send nothing, and count on this device what is reported, for its person to see in ledger(). */
+  /** Send nothing; count reported values on this device, for its person to see in ledger(). */
   readonly local?: boolean;
-  /** The most epsilon that a report may have, in nats. */
+  /** The maximum epsilon of a report, in nats. */
   readonly maxEpsilon?: number;
-  /** What is public of this device, as { os: "linux" }, by the fields of the bundle's breakdowns. */
+  /**
+   * Public values of this device, such as { os: "linux" }, by the fields of the bundle's
+   * breakdowns.
+   */
   readonly public?: Public;
-  /** Told of every payload that is given up. */
+  /** Called for every payload that is given up. */
   readonly onDrop?: OnDrop;
   /** The time, in seconds since 1970. */
   readonly now?: () => number;
   /** Coins, for tests. */
   readonly coins?: BitSource;
-  /** Takes requests for tokens to the bundle's issuer, where it names one. */
+  /** Sends requests for tokens to the bundle's issuer, if there is one. */
   readonly ask?: AskIssuer;
   /** Whether the app itself named an operator of the bundle's line. */
   readonly operatorNamed?: boolean;
@@ -59,15 +65,15 @@ export interface Options {
 
 const LONGEST_TIMER = 2 ** 31 - 1; // in milliseconds: a longer one ends at once
 const HOLD_SECONDS = 3600;
-const LOOK_SECONDS = 0.2; // for what another page or process is sending
+const LOOK_SECONDS = 0.2; // to wait for another page or process that is sending
 const STOP_SECONDS = 2;
 const LONGEST_HOLD_SECONDS = 86_400;
 
 /**
  * Randomizes values on this device and sends them, in the background, to the shuffler.
  *
- * `report()` waits for nothing: it draws coins and returns. Nothing here throws for the network's or
- * the server's faults; what could not be sent is in `dropped`, by reason.
+ * `report()` draws coins and returns at once. No method throws because of the network or the
+ * server; `dropped` counts unsent reports by reason.
  */
 export class Client {
   readonly #bundle: Bundle;
@@ -81,7 +87,7 @@ export class Client {
   readonly #consents = turns();
   #closing: Promise<boolean> | undefined;
 
-  /** Use Client.over(), or what opens one for a browser or for Node. */
+  /** Use open() of hubbub or of hubbub/node, or Client.over(). */
   private constructor(
     bundle: Bundle,
     state: State,
@@ -127,9 +133,11 @@ export class Client {
   /**
    * A client for a bundle, over a storage and a transport.
    *
-   * Where nothing can be kept it reports nothing, and says so once: every outcome is "no_state".
+   * If nothing can be stored, the client reports nothing and warns once: every outcome is
+   * "no_state".
    *
-   * @throws BundleRefused another operator's, older than one before, or more than was promised.
+   * @throws BundleRefused the bundle is another operator's, older than an accepted one, or allows
+   * more than was promised.
    * @throws BadParameter an option is out of range.
    */
   static async over(
@@ -142,10 +150,10 @@ export class Client {
     const { admitted, hinted } = await load("checks");
     const admit = (own: Device) => {
       const { trust, another } = admitted(own.trust, bundle, options.operatorNamed ?? false);
-      // A page that learns nothing writes nothing.
+      // A page whose bundle brings no news does not write the state.
       if (!another && JSON.stringify(trust) === JSON.stringify(own.trust)) return own;
       const { consent } = own;
-      // What waits is another operator's.
+      // The waiting reports belong to another operator.
       const generation = consent.generation + (another ? 2 : 0);
       return { ...own, trust, consent: { ...consent, generation } };
     };
@@ -186,15 +194,15 @@ export class Client {
       const client = new Client(bundle, state, newDevice(), transport, options, hinted);
       client.#diagnostics.warnOnce("state", `nothing is reported: ${error.message}`);
       client.#reporter.cannotKeep();
-      // Another tab may have had the lock for too long: it is tried again.
+      // Another tab may have held the lock for too long, so the next call tries again.
       if (!client.#isNobodys) client.#background.wake();
       return client;
     }
   }
 
   /**
-   * Randomizes one value and queues it. It waits for nothing. Of activity and retention, and of them
-   * alone, the value is left out.
+   * Randomizes one value and queues it. It waits for nothing. For activity and retention metrics,
+   * and only for them, leave out the value.
    *
    * @throws UnknownMetric strict, and the bundle has no such metric.
    * @throws ValueOutOfDomain strict, and the metric has no such value; the message hides it.
@@ -206,8 +214,9 @@ export class Client {
   /**
    * The arm of an experiment that the app shows on this device.
    *
-   * It is drawn from the device's secret, and stays until that is forgotten. Where the person lets
-   * nothing report, it is the first arm; where the operator has ended the experiment, one that goes on.
+   * The arm follows from the device's secret and stays until the secret is forgotten. If the person
+   * has opted out, it is the first arm; if the operator has ended the device's arm, it is one that
+   * continues.
    *
    * @throws UnknownMetric strict, and the bundle has no such experiment; otherwise it is "".
    */
@@ -222,12 +231,12 @@ export class Client {
   }
 
   /**
-   * Tells a model which way it is wrong about one person, in this device's round of it, or its rounds.
+   * Reports a gradient of a model for one person, in the round or rounds of this device.
    *
-   * Until the state that the round learns by was fetched, features and label wait in memory.
+   * Features and label wait in memory until the state of the round has been fetched.
    *
-   * features: what the model knows people by, by name, or one for each in their order; numbers outside
-   * their range are clipped, and counted in `clipped`. label: what it is to foretell.
+   * features: the values of the model's features, by name or as a list in their order; numbers
+   * outside their range are clipped and counted in `clipped`. label: the value to predict.
    *
    * @throws UnknownMetric strict, and the bundle has no such model.
    * @throws ValueOutOfDomain strict, and these are not its features or label; the message hides them.
@@ -236,23 +245,24 @@ export class Client {
     return this.#outcomeOf("learn()", model, () => this.#reporter.learn(model, features, label));
   }
 
-  /** Resolves once all that was reported so far is kept on this device. */
+  /** Resolves after all reports so far are stored on this device. */
   settled(): Promise<void> {
     return this.#background.settled();
   }
 
   /**
-   * Sends what waits now, for at most so long; whether nothing is left waiting that may be sent, here or
-   * by another page or process that has it in its hands, and no example awaits the state of its model.
-   * Rejects never.
+   * Sends the waiting reports, for at most `timeoutSeconds`. Resolves to true if no report that may
+   * be sent is left, here or with another page or process that is sending it, and no example awaits
+   * the state of its model. Never rejects.
    */
   flush(timeoutSeconds = 10): Promise<boolean> {
     return this.#flush(timeoutSeconds, true);
   }
 
   /**
-   * Flushes, then stops for good; whether nothing was left for the next start, and no example given up.
-   * In Node it ends once the network cannot be reached: what waits is kept.
+   * Flushes, then stops permanently. Resolves to true if nothing is left for the next start and no
+   * example was given up. In Node it ends when the network cannot be reached; waiting reports are
+   * stored.
    */
   close(timeoutSeconds = 10): Promise<boolean> {
     this.#closing ??= this.#close(timeoutSeconds);
@@ -268,13 +278,13 @@ export class Client {
     return isEmpty;
   }
 
-  /** patient: try again after a server could not be reached. */
+  /** patient: whether to try again after a server could not be reached. */
   async #flush(timeoutSeconds: number, patient: boolean): Promise<boolean> {
     if (this.#isNobodys) return true;
     let timer: ReturnType<typeof setTimeout> | undefined;
     try {
       const milliseconds = Math.min(1000 * timeoutSeconds, LONGEST_TIMER);
-      // The one timer that keeps a program of Node's alive: its caller waits.
+      // Only this timer keeps a Node program alive, because the caller waits.
       const timeUp = new Promise<false>(
         (resolve) => (timer = setTimeout(resolve, milliseconds, false)),
       );
@@ -290,30 +300,31 @@ export class Client {
     }
   }
 
-  /** Sends what it can as the page goes away, without waiting for an answer. */
+  /** Sends what it can while the page goes away, without waiting for an answer. */
   leave(): void {
     this.#sender.last();
   }
 
   /**
-   * Stops at once, and for good until enable(), in all tabs: what waits is deleted.
+   * Stops reporting at once in all tabs, until enable(). Waiting reports are deleted.
    *
-   * forget: delete this device's secret and all that it has of answers, too. Of what was spent the
-   * sums stay, so that limits hold. Epochs that run now stay reported.
+   * forget: also delete this device's secret and all records of answers. The sums of the spent
+   * budget stay, so that limits hold, and current epochs stay reported.
    *
-   * @throws StateUnusable this page has stopped, but that could not be written down.
+   * @throws StateUnusable this page has stopped, but the choice could not be stored.
    */
   async disable(options?: { readonly forget?: boolean }): Promise<void> {
     void this.#halt();
     await this.#consents(async () => {
-      await this.#halt(); // an enable() may have ended since
+      await this.#halt(); // an enable() may have finished meanwhile
       this.#drop(DISABLED, this.#reporter.learner?.forget());
       this.#drop(DISABLED, await this.#sender.discard());
       const off = (consent: Consent) => ({
         ...consent,
         generation: turned(consent.generation, false),
       });
-      // The no first: forgetting needs a part that a page may fail to load.
+      // The opt-out is stored first: forgetting needs a part of the SDK that a page may fail to
+      // load.
       const device = await this.#state.change(
         (device) => ({ ...device, consent: off(device.consent), events: null }),
         {
@@ -325,7 +336,10 @@ export class Client {
     });
   }
 
-  /** Reports again. What was reported while off is not sent. @throws StateUnusable it stays off. */
+  /**
+   * Switches reporting on. Values from while it was off are not sent. @throws StateUnusable it
+   * stays off.
+   */
   enable(): Promise<void> {
     return this.#consents(async () => {
       const device = await this.#state.change((previous) => {
@@ -339,12 +353,13 @@ export class Client {
   }
 
   /**
-   * Keeps the most epsilon that this person allows a report; null for what the metric asks.
+   * Stores the maximum epsilon that this person allows a report; null for the metric's own.
    *
-   * Metrics with tiers report at the largest that is allowed; others not at all if above it.
+   * Metrics with tiers report at the largest allowed epsilon; other metrics above the limit do not
+   * report.
    *
-   * maxLocal: the most that any report may say to whoever looks; as much as maxEpsilon where it is not
-   * said. With it a metric with a crowd is held to maxEpsilon by the promise of its crowd.
+   * maxLocal: the maximum local epsilon of a report; maxEpsilon if left out. If given, maxEpsilon
+   * limits the central epsilon of metrics with a crowd.
    *
    * @throws BadParameter neither null nor a number from 0 on.
    */
@@ -359,7 +374,7 @@ export class Client {
     await this.#reporter.stand(device);
   }
 
-  /** What left this device and what is left of each budget, for this person to see. */
+  /** What left this device and the remaining budgets, for this person to see. */
   async ledger(): Promise<LedgerView> {
     await this.#sender.enter();
     const { device, ...reports } = await this.#state.all();
@@ -368,8 +383,8 @@ export class Client {
   }
 
   /**
-   * Calls back whenever `ledger()` has come to say something else by what this page or process did: a
-   * payload was kept, sent or given up. Returns what ends it.
+   * Calls back whenever this page or process changes what `ledger()` returns: a payload was stored,
+   * sent or given up. Returns a function that ends the calls.
    */
   watch(changed: () => void): () => void {
     const { watching } = this.#sender;
@@ -379,28 +394,28 @@ export class Client {
     };
   }
 
-  /** How many payloads wait to be sent. */
+  /** The number of payloads that wait to be sent. */
   async waiting(): Promise<number> {
     const { waiting } = await this.#state.all();
     return waiting.length + this.#reporter.drawn.length;
   }
 
-  /** How many payloads this page or process gave up, by reason. */
+  /** The number of payloads that this page or process gave up, by reason. */
   get dropped(): Readonly<Record<string, number>> {
     return { ...this.#diagnostics.dropped };
   }
 
-  /** How often report() said what, in this page or process. */
+  /** The number of calls of report() by outcome, in this page or process. */
   get outcomes(): Readonly<Partial<Record<Outcome, number>>> {
     return { ...this.#diagnostics.outcomes };
   }
 
-  /** How many values learn() clipped to their range in this page or process, by model. */
+  /** The number of values that learn() clipped to their range in this page or process, by model. */
   get clipped(): Readonly<Record<string, number>> {
     return { ...this.#reporter.learner?.clipped };
   }
 
-  /** Whether there is no bundle, as nothing can be kept here. */
+  /** Whether the client has no bundle because nothing can be stored here. */
   get #isNobodys(): boolean {
     return !this.#bundle.line.length;
   }
@@ -417,7 +432,7 @@ export class Client {
   async #sendUntil(until: number, patient: boolean): Promise<boolean> {
     const sender = this.#sender;
     sender.reason = "";
-    await sender.enter(); // before anything that a server may hold up
+    await sender.enter(); // before any request that a server may delay
     await sender.fetchModels(until);
     await sender.enter();
     let hasFetched = false;
@@ -425,7 +440,8 @@ export class Client {
       if (!patient && sender.reason === UNREACHABLE) return false;
       const outcome = await sender.attempt(until);
       if (outcome === "empty" && !(performance.now() >= until)) {
-        // What is there is sent first: an issuer that cannot be reached keeps back what needs it alone.
+        // Complete reports are sent first, so that an unreachable issuer delays only reports that
+        // need tokens.
         if (sender.purse && !hasFetched) {
           hasFetched = true;
           await sender.fetchTokens(until);
@@ -433,7 +449,7 @@ export class Client {
         }
         const { waiting } = await this.#state.all();
         const remaining = waiting.filter((report) => !this.#reporter.isHeld(report));
-        // What somebody else is sending may have arrived in a moment.
+        // Another page's reports may arrive in a moment.
         const others = remaining.some((report) => isClaimed(report, this.#state.now()));
         if (!others) return !remaining.length && !this.#reporter.learner?.awaits;
       }

@@ -1,13 +1,13 @@
 /**
- * Consent: what the person said, as a number that grows with every yes and no, and how much.
+ * Consent: a number that grows with every opt-in and opt-out, and the limits that the person set.
  *
- * The number is even while this device may report. A payload carries the number that it was drawn
- * under, and is never sent under another. As client/hubbub/client/state/consent.py.
+ * The number is even while this device may report. A payload carries the number under which it was
+ * drawn, and is never sent under another number. As client/hubbub/client/state/consent.py.
  */
 
 /**
- * What the person said so far. preference: the most epsilon that they allow a report, of a metric with
- * a crowd in it; maxLocal: the most of any report to whoever looks; null for any. since: when they had
+ * The person's choices. preference: the maximum epsilon of a report (central epsilon for a metric
+ * with a crowd); maxLocal: the maximum local epsilon; null for no limit. since: when they had
  * everything forgotten, in seconds since 1970, or 0.
  */
 export interface Consent {
@@ -17,7 +17,7 @@ export interface Consent {
   readonly since: number;
 }
 
-/** What holds before anything was said. */
+/** The consent before any choice. */
 export const UNASKED: Consent = { generation: 0, preference: null, maxLocal: null, since: 0 };
 
 /** Whether the person lets this device report. */
@@ -25,7 +25,7 @@ export function isOn(generation: number): boolean {
   return generation % 2 === 0;
 }
 
-/** The number once reporting is switched; the same if it was so before. */
+/** The number after switching reporting; unchanged if the setting is the same. */
 export function turned(generation: number, isEnabled: boolean): number {
   return generation + Number(isEnabled !== isOn(generation));
 }

@@ -1,6 +1,6 @@
 /**
- * Cover: which epochs a device has yet to say the default of, and the fillers of catalogs that say
- * `cover`. As client/hubbub/client/cover.py; loaded where a metric has a default.
+ * Cover: the epochs for which a device still has to report the default, and the fillers of catalogs
+ * with `cover`. As client/hubbub/client/cover.py; loaded only if a metric has a default.
  */
 import type { Metric } from "../catalog/metric.js";
 import { epochAt, epochStart, graceSeconds } from "../catalog/epochs.js";
@@ -12,14 +12,15 @@ import type { Outcome } from "./outcome.js";
 import { keeping, reportPast } from "./past.js";
 import type { Reporter } from "./reporter.js";
 
-// Whoever has the bundle, and hears the notices, knows the others: then no device sends anything.
+// The bundle and the notices are public, so all other epochs, in which no device sends anything,
+// are known anyway.
 const OF_THE_DEVICE: ReadonlySet<Outcome> = new Set([
   ...(["already_reported", "declined", "not_its_day", "not_sampled", "over_budget"] as const),
 ]);
 
 /**
- * What keeps that the device runs in epochs of which nothing is known, and which events happened; null
- * if there is nothing to keep.
+ * The change of the document that records that the device ran in new epochs, and which events
+ * happened; null if there is nothing new.
  */
 export function running(reporter: Reporter): ((device: Device) => Device) | null {
   const changes = [coverChanges(reporter), keeping(reporter)].filter((change) => change !== null);
@@ -44,7 +45,9 @@ function coverChanges(reporter: Reporter): ((device: Device) => Device) | null {
   };
 }
 
-/** Reports of past epochs: defaults where the device ran, and what follows from events. */
+/**
+ * Makes the reports of past epochs: defaults where the device ran, and values computed from events.
+ */
 export function cover(reporter: Reporter): void {
   for (const metric of covered(reporter)) {
     for (const epoch of unanswered(
@@ -59,7 +62,7 @@ export function cover(reporter: Reporter): void {
   reportPast(reporter);
 }
 
-/** How long until the next epoch is over that there may be a report of then, in seconds. */
+/** The seconds until the next end of an epoch that may need a report. */
 export function secondsToNext(reporter: Reporter): number {
   const now = reporter.now();
   const lengths = [...reporter.bundle.metrics.values()]
@@ -71,12 +74,12 @@ export function secondsToNext(reporter: Reporter): number {
   );
 }
 
-/** Whether fillers go; none in development, where nobody hides. */
+/** Whether fillers are sent; none in development, which protects nobody. */
 function fills({ bundle }: Reporter): boolean {
   return bundle.cover && !bundle.development;
 }
 
-/** Those that this person lets report, and that have a default. */
+/** The metrics with a default that this person lets report. */
 function covered(reporter: Reporter): Metric[] {
   if (!reporter.isOn) return [];
   return [...reporter.bundle.metrics.values()].filter(
@@ -96,12 +99,15 @@ function isUntouched(device: Device, metric: Metric, now: number): boolean {
   return epoch > account.floor && account.epochs[epoch] === undefined;
 }
 
-/** When nothing of an epoch is counted any more: the aggregator takes it for one more grace. */
+/**
+ * When the reports of an epoch stop counting: the aggregator accepts them for one more grace
+ * period.
+ */
 function closingTime(epoch: number, length: string): number {
   return epochStart(epoch + 1, length) + 2 * graceSeconds(length);
 }
 
-/** The epochs in which the device ran, that are over and not too late, without a report. */
+/** Finished epochs in which the device ran without a report and that are not too late. */
 function unanswered(account: Account, metric: Metric, now: number): number[] {
   return Object.entries(account.epochs)
     .filter(([epoch, reports]) => !reports && !account.filled[epoch])

@@ -9,10 +9,10 @@ import { loadTrust, type Trust } from "./trust.js";
 import type { Wallet } from "./wallet.js";
 
 /**
- * What holds for this device, over all tabs, workers and processes. state: the name of its history,
- * commits: how often it was changed. secret: 32 bytes in hexadecimal. counts: payloads given up by
- * reason, and mishaps of the state itself by name. notice: the operator's newest that was heard here.
- * wallet: its tokens, where it has asked for any.
+ * The state of this device, for all tabs, workers and processes. state: the random name of its
+ * history; commits: the number of changes. secret: 32 bytes in hexadecimal. counts: given-up
+ * payloads by reason, and faults of the state by name. notice: the newest received notice of the
+ * operator. wallet: the tokens, if any were requested.
  */
 export interface Device {
   readonly state: string;
@@ -24,11 +24,11 @@ export interface Device {
   readonly trust: Trust | null;
   readonly notice: Notice | null;
   readonly wallet: Wallet | null;
-  /** What follows in a report and was not reported yet; absent for nothing. */
+  /** Events that were not reported yet; absent if there are none. */
   readonly events?: Events | null;
 }
 
-/** How often events happened, under a number of consent: by metric, epoch and event, or cell. */
+/** Counts of events under a number of consent, by metric, epoch and event (or cell). */
 export interface Events {
   readonly generation: number;
   readonly counts: readonly (readonly [
@@ -42,7 +42,7 @@ export interface Events {
 const SECRET_BYTES = 32;
 const SECRET = /^[0-9a-f]{64}$/;
 
-/** A device that nobody knows yet. */
+/** A new device. */
 export function newDevice(): Device {
   return {
     ...{ state: randomHex(8), commits: 0, secret: randomHex(SECRET_BYTES) },
@@ -50,12 +50,12 @@ export function newDevice(): Device {
   };
 }
 
-/** The device that a document told. @throws TypeError it is none. */
+/** The device in a document. @throws TypeError the document is not a device. */
 export function loadDevice(value: unknown): Device {
   const document = table(value);
   if (!SECRET.test(text(document["secret"]))) throw new TypeError("no secret");
   return {
-    ...(document as object), // what a newer version keeps beside it is not this one's to lose
+    ...(document as object), // fields of a newer version are preserved
     state: text(document["state"]),
     commits: number(document["commits"]),
     secret: text(document["secret"]),
@@ -70,7 +70,7 @@ export function loadDevice(value: unknown): Device {
   };
 }
 
-/** What a witness is to know of it: neither the secret nor tags. */
+/** The device's content for the witness: neither the secret nor tags. */
 export function witnessed({ state, commits, consent, accounts, trust }: Device): string {
   const plain: Accounts = Object.fromEntries(
     Object.entries(accounts).map(([name, account]) => [name, { ...account, responses: {} }]),
@@ -78,12 +78,12 @@ export function witnessed({ state, commits, consent, accounts, trust }: Device):
   return JSON.stringify({ state, commits, consent, accounts: plain, trust });
 }
 
-/** The counts with each of these once more. */
+/** The counts, increased by one for each name. */
 export function withCounts(counts: Device["counts"], names: readonly string[]): Device["counts"] {
   return names.reduce((sum, name) => ({ ...sum, [name]: (sum[name] ?? 0) + 1 }), counts);
 }
 
-/** So many random bytes, in hexadecimal. */
+/** Random bytes, in hexadecimal. */
 export function randomHex(bytes: number): string {
   const bytesDrawn = crypto.getRandomValues(new Uint8Array(bytes));
   return Array.from(bytesDrawn, (byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -99,7 +99,7 @@ function loadNotice(value: unknown): Notice | null {
   };
 }
 
-/** The consent that a document told. @throws TypeError it is none. */
+/** The consent in a document. @throws TypeError the document has no valid consent. */
 export function loadConsent(consent: Table): Consent {
   const limitOf = (value: unknown) => (value === null ? null : number(value));
   return {

@@ -1,12 +1,12 @@
-/** What a client counts, and what it says of that: once each, to the console. No value is in it. */
+/** The counters of a client, and its warnings to the console, each once. They contain no value. */
 import { metricNameOf } from "../catalog/tiers.js";
 import type { Outcome } from "./outcome.js";
 import type { Dropped } from "./state.js";
 
-/** Told of every payload that is given up: the metric, and why. */
+/** Called for every payload that is given up, with the metric and the reason. */
 export type OnDrop = (metric: string, reason: string) => void;
 
-/** One page's or process's own. Nothing vanishes uncounted. */
+/** The counters of one page or process. Every lost payload is counted. */
 export class Diagnostics {
   readonly outcomes: Partial<Record<Outcome, number>> = {};
   readonly dropped: Record<string, number> = {};
@@ -14,7 +14,7 @@ export class Diagnostics {
 
   constructor(readonly onDrop: OnDrop | undefined) {}
 
-  /** Counts what report() said. */
+  /** Counts an outcome of report(). */
   count(outcome: Outcome): Outcome {
     this.outcomes[outcome] = (this.outcomes[outcome] ?? 0) + 1;
     return outcome;
@@ -25,7 +25,7 @@ export class Diagnostics {
     for (const { stream, reason } of dropped) {
       this.dropped[reason] = (this.dropped[reason] ?? 0) + 1;
       this.warnOnce(reason, `reports are dropped: ${reason}`);
-      // The app's own fault, now or later, must not end the sending.
+      // An error in the app's function must not stop the sending.
       new Promise<unknown>((resolve) => {
         resolve(this.onDrop?.(metricNameOf(stream), reason));
       }).catch(() => {
@@ -34,7 +34,7 @@ export class Diagnostics {
     }
   }
 
-  /** Says something the first time that it is about this: of few things, for all are kept. */
+  /** Warns the first time for a key. There must be few keys, because all are remembered. */
   warnOnce(subject: string, message: string): void {
     if (this.#warned.has(subject)) return;
     this.#warned.add(subject);

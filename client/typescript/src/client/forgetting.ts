@@ -1,4 +1,4 @@
-/** What is left of a ledger once a person has all forgotten: the sums that limits need. */
+/** Forgetting: what remains of a ledger afterwards are the sums that limits need. */
 import { YEAR_DAYS } from "../catalog/caps.js";
 import { DAY_SECONDS } from "../catalog/epochs.js";
 import { newDevice, type Device } from "./device.js";
@@ -6,7 +6,8 @@ import { DISABLED, type State } from "./state.js";
 import { OPENED, raised, type Accounts, type Numbers } from "./account.js";
 
 /**
- * Forgets the secret, and all that was answered or waits; of what was spent the sums stay.
+ * Deletes the secret, all records of answers and the waiting reports; the sums of the spent budget
+ * stay.
  *
  * @throws StateUnusable nothing is forgotten.
  */
@@ -31,10 +32,9 @@ export async function forget(state: State): Promise<Device> {
 const SPANS = [0, 1, 31, YEAR_DAYS];
 
 /**
- * What limits need of accounts once a person has all forgotten: neither epochs, tags nor days.
+ * The sums of the accounts that limits need, without epochs, tags and days.
  *
- * PRIVACY: what was sent stays known to whoever kept it, so what it may have said stays spent. now: in
- * seconds.
+ * PRIVACY: receivers may have stored what was sent, so its loss stays spent. now: in seconds.
  */
 function withoutHistory(accounts: Accounts, now: number): Accounts {
   const charged = Object.entries(accounts).filter(([, account]) => account.spent);
@@ -46,14 +46,14 @@ function withoutHistory(accounts: Accounts, now: number): Accounts {
   );
 }
 
-/** One sum for each span of a cap, on the newest day that it may be of. */
+/** One sum for each span of a cap, on the newest day to which it may belong. */
 function bySpan(days: Numbers, now: number): Numbers {
   const today = Math.floor(now / DAY_SECONDS);
   const latest = Math.max(today, ...Object.keys(days).map(Number));
   let losses: Numbers = {};
   for (const [day, loss] of Object.entries(days)) {
     const age = Math.max(0, ...SPANS.filter((span) => span <= today - Number(day)));
-    // Of a clock that was ahead, or an epoch that ends in days to come.
+    // Days in the future: of a clock that was ahead, or of an epoch that ends later.
     losses = raised(losses, age ? Math.max(0, today - age) : latest, loss);
   }
   return losses;

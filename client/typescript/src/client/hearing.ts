@@ -1,11 +1,11 @@
-/** Hearing an operator's notice, which comes with answers. Loaded where one comes. */
+/** Receives an operator's notice, which comes with answers. Loaded when a notice arrives. */
 import { signerOf } from "../catalog/bundle.js";
 import { follows, NoticeRefused, openNotice } from "../catalog/notice.js";
 import { StateUnusable } from "../errors.js";
 import type { Bytes } from "../mechanisms/packing.js";
 import type { Sender } from "./sender.js";
 
-/** Keeps a notice, and stands by it; whether that is done with, be it that it is refused. */
+/** Stores a notice and applies it. Resolves to true if it is settled, also if it was refused. */
 export async function hear(
   { bundle, state, reporter, diagnostics }: Sender,
   noticeBytes: Bytes,

@@ -1,22 +1,23 @@
-/** What a developer sees beside a name or value that is not taken: those that are. */
+/** Hints for developers about an unknown name or value: the known ones. */
 
 import type { Metric } from "../catalog/metric.js";
 import { ValueOutOfDomain } from "../errors.js";
 
-// Fills a few lines of a terminal; the catalog has the rest.
+// This many fill a few lines of a terminal; the catalog lists the rest.
 const SHOWN = 12;
-// Likeness takes time that grows with the square of the length.
+// The comparison takes time quadratic in the length.
 const LONGEST = 100;
 const ALIKE = 0.6;
 
-/** The error to throw for a value that a metric does not take. */
+/** Adds a hint to the error about a value that a metric does not have. */
 export type Hinted = (error: unknown, metric: Metric | undefined, value: unknown) => unknown;
 
 /**
- * With the values that the metric takes, and which of them is written most alike: as value_hint() of
+ * Adds the metric's values and the most similar one to the error, as value_hint() of
  * client/hubbub/client/value_hints.py.
  *
- * PRIVACY: the likeness nearly tells the value. For who wrote the call; never for a log.
+ * PRIVACY: the most similar name nearly reveals the value. Only for the developer of the call,
+ * never for a log.
  */
 export const hinted: Hinted = (error, metric, value) => {
   const { values, other, model } = metric?.entry ?? {};
@@ -31,7 +32,7 @@ export const hinted: Hinted = (error, metric, value) => {
   );
 };
 
-/** The question whether one of these names was meant; "" where none is alike. */
+/** The question whether a similar name was meant; "" if no name is similar. */
 export function meant(names: readonly string[], name: unknown): string {
   if (typeof name !== "string") return "";
   const letters = lettersOf(name.slice(0, LONGEST));
@@ -48,7 +49,9 @@ function lettersOf(text: string): string[] {
   return Array.from(text.toLowerCase());
 }
 
-/** Letters that two texts share in blocks, the longest first: Ratcliff and Obershelp, as difflib. */
+/**
+ * The number of letters in common blocks of two texts, by Ratcliff and Obershelp, as in difflib.
+ */
 function common(first: readonly string[], second: readonly string[]): number {
   let [start, secondStart, longest] = [0, 0, 0];
   let lengths: readonly number[] = [];

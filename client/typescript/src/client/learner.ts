@@ -1,8 +1,8 @@
 /**
- * The learner: the state of models as a page or process has it, and the examples that wait for it.
+ * The learner: a page's or process's state of models, and the examples that wait for it.
  *
- * Both are in memory alone: a device uses one state of a model, that of its round, once. As
- * client/hubbub/client/learner.py; loaded where a bundle has models.
+ * Both are only in memory: a device uses one state of a model, that of its round, once. As
+ * client/hubbub/client/learner.py; loaded only if a bundle has models.
  */
 import { signerOf } from "../catalog/bundle.js";
 import { own } from "../catalog/json.js";
@@ -18,12 +18,12 @@ import type { Reporter } from "./reporter.js";
 import { later } from "../within.js";
 import { uniform } from "./waits.js";
 
-const MODELS_SECONDS = 60; // before the state of models is asked for again
+const MODELS_SECONDS = 60; // before the next request for the state of models
 const MODELS = 3; // the field of SubmitResponse
 
-/** One reporter's. */
+/** The learner of one reporter. */
 export class Learner {
-  /** How many values were clipped to their range, by model. */
+  /** The number of values that were clipped to their range, by model. */
   readonly clipped: Record<string, number> = {};
   readonly #states = new Map<string, ModelState>();
   readonly #awaited = new Map<string, Example>();
@@ -40,14 +40,14 @@ export class Learner {
     return this.#awaited.size > 0;
   }
 
-  /** What a device of this round tells; null without the state that it learns by or judges. */
+  /** The function that makes this round's report; null if the needed state is missing. */
   teller({ name, model }: Metric, round: number, example: Example): Tell | null {
     return model?.teller(round, example, this.#states.get(name) ?? null) ?? null;
   }
 
   /**
-   * Keeps the last example for as long as it awaits a state, and counts the example that is given up
-   * for it: the example itself if it has awaited its state and is refused now.
+   * Holds the last example while it awaits a state, and counts the example that is given up: the
+   * previous one, or this one if it has awaited its state and is refused now.
    */
   settle(name: string, example: Example, outcome: Outcome): void {
     const previous = this.#awaited.get(name);
@@ -59,19 +59,19 @@ export class Learner {
     this.diagnostics.drop([{ stream: name, reason }]);
   }
 
-  /** Counts what was clipped of an example. */
+  /** Counts the clipped values of an example. */
   count(name: string, { clipped }: Example): void {
     if (clipped) this.clipped[name] = (own(this.clipped, name) ?? 0) + clipped;
   }
 
-  /** Lets go of what waits; says of which models. */
+  /** Drops the waiting examples; returns their models. */
   forget(): string[] {
     const models = [...this.#awaited.keys()];
     this.#awaited.clear();
     return models;
   }
 
-  /** Asks for the state that examples wait for; again after a while, for as long as any do. */
+  /** Requests the state of models, repeatedly while examples wait for it. */
   goOnAsking(background: Background): void {
     if (this.#asking || !this.awaits) return;
     this.end();
@@ -94,16 +94,17 @@ export class Learner {
       });
   }
 
-  /** Asks no more. */
+  /** Stops the requests. */
   end(): void {
     clearTimeout(this.#timer);
   }
 
   /**
-   * Asks for the state of models, and draws the examples that waited for it. ask: submits nothing.
+   * Requests the state of models, and draws the examples that waited for it. ask: submits no
+   * report.
    *
-   * PRIVACY: it says nothing; who answers knows that some model's round is this device's, which its
-   * report will say, too.
+   * PRIVACY: the request is empty. The server learns that this device takes part in some model's
+   * round, which the report will show anyway.
    */
   async fetch(ask: () => Promise<Answer>): Promise<void> {
     const { diagnostics } = this;
@@ -139,7 +140,7 @@ export class Learner {
     }
   }
 
-  /** Takes a state, or says what is wrong with it. */
+  /** Stores a state, or warns about what is wrong with it. */
   #wrong(name: string, state: ModelState): string | null {
     const previous = this.#states.get(name);
     const model = this.reporter.bundle.metrics.get(name)?.model;

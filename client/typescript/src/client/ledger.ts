@@ -1,8 +1,8 @@
 /**
- * The ledger: what this device has said so far, checked before any coin is drawn.
+ * The ledger: the losses of this device so far, checked before any coin is drawn.
  *
- * Reports of one unchanged value under a permanent response cost together no more than that response,
- * and another value costs anew. As client/hubbub/client/ledger.py.
+ * All reports of one unchanged value under a permanent response together cost no more than that
+ * response; another value costs again. As client/hubbub/client/ledger.py.
  */
 import { YEAR_DAYS, type Caps } from "../catalog/caps.js";
 import { lastDay } from "../catalog/epochs.js";
@@ -19,32 +19,32 @@ import {
 } from "./account.js";
 import type { Outcome } from "./outcome.js";
 
-/** A report that is to be charged. tag: a device-made name of its permanent response, or "". */
+/** A report to be charged. tag: a name of its permanent response that the device made, or "". */
 export interface Charge {
   readonly metric: Metric;
   readonly stream: Stream;
   readonly epoch: number;
   readonly tag: string;
-  /** It is none: what goes where there is no report, and says nothing. */
+  /** Whether it is a filler, which is sent in place of a report and contains nothing. */
   readonly filler?: boolean;
 }
 
-// Every epoch that was reported is remembered by itself, so that a clock that jumped ahead and came
-// back may still report today. Past this many the oldest count as reported, all of them.
+// Every reported epoch is remembered separately, so that a device whose clock jumped ahead and back
+// may still report today. Beyond this number, all the oldest epochs count as reported.
 const EPOCHS = 64;
 // Longer than the longest span of a cap. Past this many days the oldest are put together.
 const DAYS = 400;
 const ROUNDING = 1e-9; // of sums of costs, in nats
 const FIELDS = ["epochs", "losses", "responses", "days", "crowds", "filled"] as const;
 
-/** The accounts that a document told. @throws TypeError it is none. */
+/** The accounts in a document. @throws TypeError the document is invalid. */
 export function loadAccounts(value: unknown): Accounts {
   return Object.fromEntries(
     Object.entries(table(value)).map(([name, entry]) => [name, load(entry)]),
   );
 }
 
-/** The accounts with one report entered, or why it may not be. */
+/** The accounts with one report charged, or the outcome that forbids it. */
 export function charged(accounts: Accounts, charge: Charge, caps: Caps): Accounts | Outcome {
   const { metric, stream, epoch, tag } = charge;
   const account = accountOf(accounts, metric);
@@ -65,8 +65,8 @@ export function charged(accounts: Accounts, charge: Charge, caps: Caps): Account
 }
 
 /**
- * How many of the reports that a limit is on are out: of the epoch, or of the whole period that holds
- * it; Infinity if that is no longer known.
+ * The number of reports that count towards the limit: of the epoch, or of the period that contains
+ * it; Infinity if it is no longer known.
  */
 export function reportedOf(account: Account, { period }: Metric, epoch: number): number {
   const [first, end] = period?.days(epoch) ?? [epoch, epoch + 1];
@@ -78,7 +78,7 @@ export function reportedOf(account: Account, { period }: Metric, epoch: number):
   );
 }
 
-/** The accounts with one report entered, whatever the limits say. */
+/** The accounts with one report charged, without a check of limits. */
 export function entered(accounts: Accounts, charge: Charge, caps: Caps): Accounts {
   const { metric, stream, epoch, tag } = charge;
   const account = accountOf(accounts, metric);
@@ -106,14 +106,14 @@ export function entered(accounts: Accounts, charge: Charge, caps: Caps): Account
   return { ...accounts, [metric.name]: withBoundedEpochs(updated) };
 }
 
-/** What crowds have said after a day, those to come among it, as the sum of mu squared. */
+/** The loss of crowds after a day, future days included, as the sum of mu squared. */
 export function crowdsSince(accounts: Accounts, day: number): number {
   return sumOf(Object.values(accounts).map((account) => sumAfter(account.crowds, day)));
 }
 
 function load(value: unknown): Account {
   const entry = table(value);
-  const account: Table = { ...entry, filled: entry["filled"] ?? {} }; // versions of before wrote none
+  const account: Table = { ...entry, filled: entry["filled"] ?? {} }; // earlier versions did not write the field
   const numbers = (field: string) => {
     const own: Table = table(account[field]);
     return Object.fromEntries(Object.entries(own).map(([key, amount]) => [key, nats(amount)]));
@@ -145,11 +145,11 @@ function costOf(account: Account, { tier, randomizer }: Stream, tag: string): nu
 }
 
 /**
- * What a report says to who sees whole epochs, of one that says `cost` to whoever looks.
+ * The loss of a report to an observer of whole epochs, given its loss `cost` to anyone.
  *
- * Of a promise for so many days in a row it is charged up to the promise in each so many days from
- * 1970 on: those before are remembered, and a report that is not counts as the first. Of a model's it
- * is charged once for life.
+ * A promise for a span of days is charged up to the promise in each span counted from 1970: earlier
+ * losses of the span are remembered, and a report whose span is unknown counts as the first. A
+ * model's promise is charged once for life.
  */
 function centralCost(account: Account, metric: Metric, charged: number, cost: number): number {
   const { central, epoch: length } = metric;
@@ -162,10 +162,10 @@ function centralCost(account: Account, metric: Metric, charged: number, cost: nu
 }
 
 /**
- * Whether all metrics together, those retired among them, stay within every cap.
+ * Whether all metrics together, retired ones included, stay within every cap.
  *
- * PRIVACY: names come and go; who answered under one has said it all the same. Days to come count
- * too: a clock may have been set back.
+ * PRIVACY: answers under a retired name still count. Future days count too: a clock may have been
+ * set back.
  */
 function isWithinCaps(
   accounts: Accounts,
@@ -183,7 +183,7 @@ function isWithinCaps(
   return crowdsSince(accounts, today - YEAR_DAYS) + crowd <= crowds.room * (1 + ROUNDING);
 }
 
-/** The account, of which epochs of long ago count as reported once there are too many. */
+/** The account, with the oldest epochs counted as reported if there are too many. */
 export function withBoundedEpochs(account: Account): Account {
   const epochs = Object.keys(account.epochs).map(Number);
   const excess = epochs.length - EPOCHS;
@@ -192,7 +192,7 @@ export function withBoundedEpochs(account: Account): Account {
   return oldest === undefined ? account : closed(account, oldest);
 }
 
-/** The days, of which the oldest go together once there are too many. */
+/** The days, with the oldest two merged if there are too many. */
 function recent(days: Numbers): Numbers {
   const [oldest, secondOldest, ...extra] = Object.keys(days).sort(
     (first, second) => Number(first) - Number(second),

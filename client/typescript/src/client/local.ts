@@ -1,6 +1,6 @@
 /**
- * Local mode: nothing is drawn, charged or sent. What is reported is counted on this device, for its
- * person to see. As in client/hubbub/client/reporter.py; loaded where an app asks for it.
+ * Local mode: nothing is drawn, charged or sent. Reported values are counted on this device, for
+ * its person to see. As in client/hubbub/client/reporter.py; loaded only if an app uses it.
  */
 import { isOfVectors, type Metric } from "../catalog/metric.js";
 import { general } from "../catalog/general.js";
@@ -11,14 +11,14 @@ import type { Outcome } from "./outcome.js";
 import type { Reporter } from "./reporter.js";
 import type { State } from "./state.js";
 
-// Numbers without buckets are shown in so many slices of their range.
+// Numbers without buckets are shown in this many slices of their range.
 const SLICES = 8;
 const LABEL_DIGITS = 6;
 const MOST = 1000;
-const MARK = ": "; // no reason or mishap contains it
+const MARK = ": "; // no name of a reason or fault contains it
 const UNPRINTABLE = /(?! )[\p{C}\p{Z}]/u;
 
-/** One client's counts, until they are kept. */
+/** The counts of one client that are not stored yet. */
 export class Local {
   #counted: string[] = [];
 
@@ -29,7 +29,7 @@ export class Local {
     return this.add(name, labelOf(entry, code));
   }
 
-  /** Counts what has this label. */
+  /** Counts a label. */
   add(name: string, label: string): Outcome {
     const { reporter } = this;
     if (!reporter.isOn) return reporter.canKeep ? "disabled" : "no_state";
@@ -37,12 +37,12 @@ export class Local {
     return "counted";
   }
 
-  /** Forgets what is not kept yet. */
+  /** Drops counts that are not stored yet. */
   forget(): void {
     this.#counted = [];
   }
 
-  /** Moves what was counted into the state. @throws StateUnusable it stays here. */
+  /** Moves the counts into the state. @throws StateUnusable the counts stay here. */
   async keep(state: State): Promise<Device> {
     const names = this.#counted;
     const device = await state.change((device) =>
@@ -53,7 +53,9 @@ export class Local {
   }
 }
 
-/** Reasons and mishaps; and what local mode counted, by metric and value. */
+/**
+ * Splits the device's counts: reasons and faults, and the counts of local mode by metric and value.
+ */
 export function ownCountsOf(counts: Device["counts"]) {
   const others: [string, number][] = [];
   const metrics = new Map<string, [string, number][]>();
@@ -74,7 +76,7 @@ export function ownCountsOf(counts: Device["counts"]) {
   return { counts: Object.fromEntries(others), ownCounts: Object.fromEntries(ownCounts) };
 }
 
-/** Of too many values the most frequent. */
+/** The most frequent values, if there are too many. */
 function mostFrequent(counts: Device["counts"]): Device["counts"] {
   const entries = Object.entries(counts);
   const values = entries.filter(([name]) => name.includes(MARK));
@@ -84,7 +86,7 @@ function mostFrequent(counts: Device["counts"]): Device["counts"] {
   return Object.fromEntries([...others, ...frequent]);
 }
 
-/** What people call a value of the mechanism: as label_of() of client/hubbub/catalog/meanings.py. */
+/** A readable name of a mechanism's value, as label_of() of client/hubbub/catalog/meanings.py. */
 function labelOf(entry: Metric["entry"], code: unknown): string {
   if (entry["model"] !== undefined) return "examples";
   if (isOfVectors(entry)) return "vectors";
@@ -104,7 +106,7 @@ function labelOf(entry: Metric["entry"], code: unknown): string {
   return parts.reverse().join(", ");
 }
 
-/** The part of its range that a number is in. */
+/** The slice of the range that contains a number. */
 function sliceOf(entry: Metric["entry"], code: number): string {
   const parameters = table(entry["parameters"]);
   const [low, high] = [number(parameters["low"]), number(parameters["high"])];

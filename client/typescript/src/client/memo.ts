@@ -1,4 +1,4 @@
-/** The device's permanent coins: they follow from its secret, and nothing else is stored. */
+/** The device's permanent coins. They are derived from its secret; nothing else is stored. */
 import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 
@@ -13,7 +13,7 @@ const TAG_LETTERS = 16;
 /**
  * A device's permanent coins for one stream, as client/hubbub/client/state/secret.py makes them.
  *
- * HMAC-SHA256 under the secret separates streams and purposes; values enter only hashed.
+ * HMAC-SHA256 under the secret separates streams and purposes; values are hashed first.
  */
 export class DeviceMemo implements Memo {
   constructor(
@@ -21,12 +21,12 @@ export class DeviceMemo implements Memo {
     readonly stream: string,
   ) {}
 
-  /** The coins of this purpose, the same for as long as the secret lives. */
+  /** The coins of this purpose, the same as long as the secret exists. */
   coins(purpose: Uint8Array): BitSource {
     return new KeyedBits(this.#key("coins", purpose));
   }
 
-  /** A name for a permanent response that only this device can make: no value is kept. */
+  /** A name for a permanent response, which only this device can compute; no value is stored. */
   tag(permanentKey: Uint8Array): string {
     const hex = Array.from(this.#key("tag", permanentKey), (b) => b.toString(16).padStart(2, "0"));
     return hex.join("").slice(0, TAG_LETTERS);
@@ -42,7 +42,7 @@ export class DeviceMemo implements Memo {
 /** A device's permanent coins, by its secret in hexadecimal and the stream's name. */
 export type MemoOf = (secret: string, stream: string) => DeviceMemo;
 
-/** As MemoOf says. */
+/** See MemoOf. */
 export const memoOf: MemoOf = (secret, stream) => new DeviceMemo(secretBytes(secret), stream);
 
 function secretBytes(hex: string): Uint8Array {

@@ -1,4 +1,4 @@
-/** A device that ends with the page or process: for tests, and for whoever is to be captured. */
+/** Storage that ends with the page or process: for tests, and for capturing reports. */
 import { HISTORY, type PastReport, type Rows, type Storage, type StoredReport } from "./storage.js";
 import { turns } from "./turns.js";
 
@@ -10,7 +10,7 @@ export interface Held {
   last: number;
 }
 
-/** Rows of nobody. */
+/** Empty rows. */
 export function emptyRows(): Held {
   return { device: undefined, waiting: [], past: [], last: 0 };
 }
@@ -71,6 +71,6 @@ export class MemoryStorage implements Storage {
   }
 
   close(): void {
-    // There is nothing to let go of.
+    // There is nothing to close.
   }
 }

@@ -1,8 +1,9 @@
 /**
- * A client where nothing can be kept: whatever is reported is "no_state", and nothing is fetched or sent.
+ * A client for environments that cannot store anything: every outcome is "no_state", and nothing is
+ * fetched or sent.
  *
- * Loaded in such places alone: as a page is rendered on a server, without HTTPS, in a sandboxed frame,
- * in a private window.
+ * Loaded only there: while a page is rendered on a server, without HTTPS, in a sandboxed frame, in
+ * a private window.
  */
 import type { Bundle } from "../catalog/bundle.js";
 import { StateUnusable, TryAgain, UNREACHABLE } from "../errors.js";
@@ -21,7 +22,7 @@ const NO_BUNDLE: Bundle = {
   ...{ development: false, runs: null, log: null, proof: null, tokens: null, gateway: null },
 };
 
-/** One, which says why, once. isPrivate: in a private window. */
+/** Such a client, which warns once with the reason. isPrivate: whether this is a private window. */
 export function clientOfNobody(options: Options, isPrivate = false): Promise<Client> {
   const refused = () => Promise.reject(new StateUnusable(whyOf(isPrivate)));
   const storage: Storage = {

@@ -1,8 +1,8 @@
-/** What an app says as it opens a client, held against what may be said: JavaScript has no compiler. */
+/** Checks the options of an app when it opens a client, since JavaScript has no compiler. */
 import { BadParameter } from "../errors.js";
 import { meant } from "./hints.js";
 
-/** By an option's name what it may be; types are in it as `typeof` names them, and "null". */
+/** Allowed types by an option's name: as `typeof` names them, or "null". */
 export type Allowed = Readonly<Record<string, string>>;
 
 const SHARED: Allowed = {
@@ -19,10 +19,10 @@ const SHARED: Allowed = {
 };
 
 /**
- * The options, once each is known and of its type. needed: of this platform, without which nothing
- * opens. more: others of this platform.
+ * The options, after checking that each is known and has its type. required: this platform's
+ * required options. optional: its other options.
  *
- * @throws BadParameter one is not; the message says which, and never what it held.
+ * @throws BadParameter an option is not; the message names it and never shows its value.
  */
 export function checked<T>(options: T, required: Allowed, optional: Allowed = {}): T {
   const entries = new Map<string, unknown>(Object.entries(Object(options) as object));
