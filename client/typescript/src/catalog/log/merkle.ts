@@ -61,8 +61,8 @@ export function refuseInconsistent(earlier: Tree, later: Tree, proof: readonly B
   if (!start) throw new BundleRefused("a proof of consistency is too short");
   let [place, last] = [earlier.size - 1, later.size - 1];
   while (place % 2) [place, last] = [half(place), half(last)];
-  const { then, now } = climbed(start, path, place, last);
-  if (!same(then, earlier.root) || !same(now, later.root)) {
+  const { earlierRoot, laterRoot } = climbed(start, path, place, last);
+  if (!same(earlierRoot, earlier.root) || !same(laterRoot, later.root)) {
     throw new BundleRefused("the later tree does not begin with the earlier tree");
   }
 }
@@ -84,7 +84,7 @@ function climbed(start: Bytes, proof: readonly Bytes[], place: number, last: num
     [place, last] = [half(place), half(last)];
   }
   if (last) throw new BundleRefused("a proof is too short");
-  return { then: earlierRoot, now: laterRoot };
+  return { earlierRoot, laterRoot };
 }
 
 function nodeHash(left: Bytes, right: Bytes): Bytes {
