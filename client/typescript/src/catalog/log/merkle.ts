@@ -38,7 +38,7 @@ export function provenRoot(
   if (!(index >= 0 && index < size)) {
     throw new BundleRefused("an entry's place is outside its log");
   }
-  return climbed(leaf, proof, index, size - 1).now;
+  return climbed(leaf, proof, index, size - 1).laterRoot;
 }
 
 /**
