@@ -19,7 +19,7 @@ REJECTED = {
     "Collected": "TotalsByEpoch",
     "DialledTransport": "LazyTransport",
     "Drawn": "PendingPayload",
-    "DeviceLine": "DeviceConnection",
+    "DeviceLine": "TimedConnection",
     "Drops": "EpochPublisher",
     "Figures": "ValueEstimates",
     "Fresh": "CoalescedRead",

@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from uvicorn.server import ServerState
-
 from hubbub.aggregator.access.access_setup import access_of
 from hubbub.aggregator.access.tokens import add_token
 from hubbub.aggregator.query import QueryEngine
@@ -27,6 +25,7 @@ from hubbub.aggregator.settings import HttpSettings
 from hubbub.aggregator.web.server import HttpServer
 from hubbub.conservation import Window
 from hubbub.mechanisms import Totals
+from hubbub.runtime.http.server import HttpDoor
 from tests.conftest import CATALOG
 from tests.fuzz.documents import varied
 from tests.fuzz.mutate import mutated
@@ -146,7 +145,7 @@ class House:
         releases = Releases(query.collected, Kept(), clock=lambda: NOW)
         tokens = folder / "tokens.json"
         add_token(tokens, "fuzz", "publisher", 365, NOW)
-        self._configs = []
+        self._doors = []
         for access_tokens in (None, tokens):
             server = HttpServer(
                 HttpSettings(listen="127.0.0.1:1", rate=0.0),
@@ -154,8 +153,7 @@ class House:
                 releases,
                 access=access_of(access_tokens, None),
             )
-            server._server.config.load()
-            self._configs.append(server._server.config)
+            self._doors.append(server)
         self._faults = Faults()
         logging.getLogger().addHandler(self._faults)
         for name in ("uvicorn", "uvicorn.error"):
@@ -164,17 +162,15 @@ class House:
     def ask(self, raw: bytes, *, tokens: bool = False) -> bytes:
         """What is answered to these bytes on a connection of their own."""
         self._faults.said.clear()
-        answer = self.loop.run_until_complete(self._asked(raw, self._configs[tokens]))
+        answer = self.loop.run_until_complete(self._asked(raw, self._doors[tokens]))
         statuses = [int(status) for status in _STATUS.findall(answer)]
         assert not [status for status in statuses if status >= 500 and status != 501], statuses
         assert not self._faults.said, self._faults.said[0][-2000:]
         return answer
 
-    async def _asked(self, raw: bytes, config: Any) -> bytes:
-        state, pipe = ServerState(), Pipe()
-        protocol = config.http_protocol_class(
-            config=config, server_state=state, app_state={}, _loop=asyncio.get_running_loop()
-        )
+    async def _asked(self, raw: bytes, door: HttpDoor) -> bytes:
+        tasks, pipe = door._state.tasks, Pipe()
+        protocol = door._connection()
         protocol.connection_made(pipe)
         with suppress(asyncio.CancelledError):
             for start in range(0, len(raw), 3000):
@@ -185,8 +181,8 @@ class House:
             await asyncio.sleep(0)
         if not pipe.closed and _is_half(protocol):
             protocol.connection_lost(None)
-        if state.tasks:
-            _, hanging = await asyncio.wait(set(state.tasks), timeout=HANG_SECONDS)
+        if tasks:
+            _, hanging = await asyncio.wait(set(tasks), timeout=HANG_SECONDS)
             if hanging and not pipe.closed:
                 protocol.connection_lost(None)
                 _, hanging = await asyncio.wait(hanging, timeout=HANG_SECONDS)

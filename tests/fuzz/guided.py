@@ -14,7 +14,7 @@ OWN = 0.8  # the part of inputs that the target's own mutations make; libFuzzer 
 
 def main() -> None:
     name, runs, seed = sys.argv[1:]
-    with atheris.instrument_imports(include=["hubbub", "json", "tomllib", "h11"]):
+    with atheris.instrument_imports(include=["hubbub", "json", "tomllib"]):
         # What is imported here is guided.
         from tests.fuzz.blind import quiet
         from tests.fuzz.targets import targets

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,12 @@ from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.access.tokens import add_token
 from hubbub.aggregator.web.guard import Guard
 from hubbub.aggregator.web.problems import handle_problems
-from hubbub.aggregator.web.server import HttpConnection
+from hubbub.aggregator.web.server import _LIMITS
 from hubbub.cli.local.ports import free_port
 from hubbub.runtime import Limiter
 from hubbub.runtime.http.connections import OpenConnections
+from hubbub.runtime.http.server import HttpDoor
+from hubbub.runtime.http.timed_connection import TimedConnection
 from tests.interfaces.house import house
 from tests.support import web
 from tests.support.clocks import pass_time, run_moved
@@ -50,32 +52,30 @@ class Face:
         self.begun, self.may_end = asyncio.Event(), asyncio.Event()
 
 
-class Watched(HttpConnection):
+class Watched(TimedConnection):
     """A line that tells its face what came."""
 
-    def __init__(self, face: Face, lines: OpenConnections, **options: Any) -> None:
-        super().__init__(lines, **options)
-        self._came = face.came
+    came: asyncio.Semaphore
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as its base has it
         super().connection_made(transport)
-        self._came.release()
+        self.came.release()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        self._came.release()
+        self.came.release()
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._came.release()
+        self.came.release()
 
 
 @asynccontextmanager
 async def _served(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> AsyncIterator[Face]:
     """An application behind our guard and connections, with other limits."""
+    answer = limits.pop("answer", None)
     for name, value in limits.items():
-        module = "runtime.http.connections" if name.startswith("_MAX") else "aggregator.web.server"
-        monkeypatch.setattr(f"hubbub.{module}.{name}", value)
+        monkeypatch.setattr(f"hubbub.runtime.http.connections.{name}", value)
     face, app = Face(), FastAPI()
     handle_problems(app)
 
@@ -97,26 +97,20 @@ async def _served(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> AsyncIterat
     async def told(request: Request) -> int:
         return len(await request.body())
 
-    config = uvicorn.Config(
+    monkeypatch.setattr(Watched, "came", face.came, raising=False)
+    monkeypatch.setattr("hubbub.runtime.http.server.TimedConnection", Watched)
+    server = HttpDoor(
+        f"127.0.0.1:{face.port}",
         Guard(app, Access(), Limiter(0, 1), pages=()),
-        port=face.port,
-        http=partial(Watched, face, OpenConnections(refusals=face.refusals)),  # type: ignore[arg-type]  # as in the face
-        log_config=None,
-        log_level="critical",
-        lifespan="off",
+        tls=None,
+        connections=OpenConnections(refusals=face.refusals),
+        limits=replace(_LIMITS, answer=answer) if answer else _LIMITS,
     )
-    server = uvicorn.Server(config)
-    serving = asyncio.create_task(server.serve())
-
-    async def started() -> bool:
-        return server.started
-
-    await eventually_async(started)
+    await server.start()
     try:
         yield face
     finally:
-        server.should_exit = True
-        await serving
+        await server.stop(HANG_SECONDS)
 
 
 def _client(face: Face) -> httpx2.AsyncClient:
@@ -192,8 +186,8 @@ def test_a_request_that_gets_on_is_not_ended(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize(
     ("limits", "passes"),
-    # The second by uvicorn's own limit of what is idle, 5 seconds, and what we give it after that.
-    [({"_ANSWER_SECONDS": 4.0}, [4.5]), ({}, [5.5, 10.5])],
+    # The second after what the server has for somebody who reads slowly.
+    [({"answer": 4.0}, [4.5]), ({}, [299.0, 2.0])],
 )
 def test_an_answer_that_nobody_reads_is_ended(
     monkeypatch: pytest.MonkeyPatch, limits: dict[str, float], passes: list[float]
@@ -299,7 +293,9 @@ def test_connections_of_one_network_are_counted_together(monkeypatch: pytest.Mon
         for number, host in enumerate(hosts):
             state = uvicorn.server.ServerState()
             transports.append(Ended((host, number)))
-            line = HttpConnection(lines, config=config, server_state=state, app_state={})
+            line = TimedConnection(
+                lines, _LIMITS, None, lambda: None, config=config, server_state=state, app_state={}
+            )
             line.connection_made(transports[-1])
         return [transport.is_ended for transport in transports]
 

@@ -22,6 +22,7 @@ from hubbub.errors import BadParameter, KeysUnusable, ServiceUnavailable, StoreU
 from hubbub.runtime import Limiter, TlsFolder
 from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.server import HttpDoor, _listening
+from hubbub.runtime.http.timed_connection import TimeLimits
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES
 from hubbub.shuffler.bundle_file import BundleFile
 from hubbub.shuffler.http_door import ReportsApp
@@ -61,6 +62,7 @@ class Door:
         bundle: Path | None,
         header_proxies: tuple[str, ...] = (),
         gateway: OhttpGateway | None = None,
+        times: TimeLimits = TimeLimits(),  # noqa: B008 it is frozen
         **lines: Any,
     ) -> None:
         self.front, self.port = front, free_port()
@@ -73,6 +75,7 @@ class Door:
             app,
             tls=tls,
             connections=counted,
+            limits=times,
             proxies=tuple(lines.get("proxies", ())),
             header_proxies=header_proxies,
         )
@@ -414,12 +417,11 @@ def test_a_request_before_the_last_answer_ends_the_connection_with_that_answer(
 
 
 def test_a_kept_connection_that_sends_empty_lines_is_ended(
-    catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    catalog_files: CatalogFiles, redis_url: str
 ) -> None:
-    monkeypatch.setattr("hubbub.runtime.http.device_connection._IDLE_SECONDS", 0.3)
 
     async def body() -> None:
-        async with open_door(catalog_files, redis_url) as door:
+        async with open_door(catalog_files, redis_url, times=TimeLimits(idle=0.3)) as door:
             reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
             writer.write(GET)
             await reader.readuntil(b"\r\n\r\n")
@@ -433,7 +435,7 @@ def test_a_kept_connection_that_sends_empty_lines_is_ended(
 def test_past_the_memory_for_bodies_the_largest_gives_way_and_honest_ones_are_served(
     catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hubbub.runtime.http.connections._MAX_RECEIVED_BYTES", 1 << 20)
+    monkeypatch.setattr("hubbub.runtime.http.connections._MAX_BODIES_BYTES", 1 << 20)
 
     async def body() -> None:
         async with open_door(catalog_files, redis_url) as door:
@@ -456,14 +458,11 @@ def test_past_the_memory_for_bodies_the_largest_gives_way_and_honest_ones_are_se
     asyncio.run(body())
 
 
-def test_what_does_not_arrive_in_time_is_ended(
-    catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_does_not_arrive_in_time_is_ended(catalog_files: CatalogFiles, redis_url: str) -> None:
     """A head that never ends, a body that drips, a connection that says nothing."""
-    monkeypatch.setattr("hubbub.runtime.http.device_connection._REQUEST_SECONDS", 0.2)
 
     async def body() -> None:
-        async with open_door(catalog_files, redis_url) as door:
+        async with open_door(catalog_files, redis_url, times=TimeLimits(request=0.2)) as door:
             drip = [_head(1000), b"x", b"x"]
             parts: list[list[bytes]] = [[], [b"POST /v1/reports HTTP/1.1\r\nhost:"], drip]
             assert await asyncio.gather(*(door.said(*part) for part in parts)) == [b""] * 3
@@ -476,13 +475,13 @@ def test_what_does_not_arrive_in_time_is_ended(
 def test_idle_and_endless_connections_give_way_and_honest_ones_are_served(
     catalog_files: CatalogFiles,
     redis_url: str,
-    monkeypatch: pytest.MonkeyPatch,
     limits: dict[str, Any],
 ) -> None:
-    monkeypatch.setattr("hubbub.runtime.http.device_connection._REQUEST_SECONDS", 600.0)
 
     async def body() -> None:
-        async with open_door(catalog_files, redis_url, **limits) as door:
+        async with open_door(
+            catalog_files, redis_url, **limits, times=TimeLimits(request=600.0)
+        ) as door:
             open_ = [await asyncio.open_connection("127.0.0.1", door.port) for _ in range(300)]
             for place, (_, writer) in enumerate(open_):
                 writer.write((b"", b"POST /v1", _head(900), _head(None) + b"1\r\nx")[place % 4])

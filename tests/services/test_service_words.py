@@ -60,14 +60,13 @@ def test_a_service_without_its_redis_is_not_taken_for_none(
             query,
             Releases(query.collected, MemoryReleaseLog()),
         )
-        serving = asyncio.create_task(server.run())
+        await server.start()
 
         async def away() -> bool:
             return await asyncio.to_thread(said) == AWAY
 
         await eventually_async(away)
-        server._server.should_exit = True
-        await serving
+        await server.stop(0)
 
     asyncio.run(body())
 

@@ -92,9 +92,13 @@ def page_over(
         **opened(f"http://{address}", query),
     )
 
+    stop = threading.Event()
+
     async def serve() -> None:
         await fill(store)
-        await server.run()
+        await server.start()
+        await asyncio.to_thread(stop.wait)
+        await server.stop(HANG_SECONDS)
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
     thread.start()
@@ -105,6 +109,6 @@ def page_over(
         )
         yield f"http://{address}"
     finally:
-        server._server.should_exit = True
+        stop.set()
         thread.join(HANG_SECONDS)
         assert not thread.is_alive(), "the page does not stop"

@@ -110,7 +110,7 @@ async def _serve(settings: Settings) -> None:
     refusals, reloads = Counter[str](), Counter[str](taken=0, refused=0)
     access = _access(settings, server)
     http = _http(settings, query, server, access, refusals=refusals)
-    loops = [*([http.run] if http else []), *_outlets(settings, query, server)]
+    loops = _outlets(settings, query, server)
     loops += _writers(settings, query, store, totals_files)
     if settings.kept_epochs:
         loops.append(EstimateKeeper(query, answer_store, intake.changed, settings.kept_epochs).run)
@@ -147,7 +147,12 @@ async def _serve(settings: Settings) -> None:
     learner = ModelLearner(lambda: parts.bundle, totals, query.rounds, clocks)
     try:
         loops += [learner.run, clocks.run, memory.run, keeping.run, reloader.run, retention.run]
-        await serve_until_signal(servers, loops, _told(settings, bundle), reloader.reload)
+        await serve_until_signal(
+            [*servers, *([http] if http else [])],
+            loops,
+            _told(settings, bundle),
+            reloader.reload,
+        )
     finally:
         opener.close()
         if upstream:

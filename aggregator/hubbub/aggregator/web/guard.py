@@ -56,7 +56,7 @@ _HEADERS: Final = {
 _OPEN: Final = ("/health", "/ready", "/static/", "/openapi.json", "/docs", "/login")
 _READING: Final = {"GET", "HEAD"}
 # Largest body with a million candidate strings; and largest other body, which is parsed at once.
-_LARGEST_STRINGS: Final = 32 << 20
+LARGEST_STRINGS_BYTES: Final = 32 << 20
 _LARGEST_BODY: Final = 512 << 10  # texts of 65,536 characters fit
 _OF_STRINGS: Final = ("/v1/metrics/", "/v1/candidates/")
 
@@ -113,7 +113,7 @@ class Guard:
             return problem(403, "OtherOrigin", "pages of other origins may not ask")
         if "transfer-encoding" in headers:
             return problem(411, "LengthRequired", "send a Content-Length, not chunks")
-        most = _LARGEST_STRINGS if scope["path"].startswith(_OF_STRINGS) else _LARGEST_BODY
+        most = LARGEST_STRINGS_BYTES if scope["path"].startswith(_OF_STRINGS) else _LARGEST_BODY
         if int(headers.get("content-length") or 0) > most:
             return problem(413, "TooLarge", f"a request of this path has at most {most:,} bytes")
         return None

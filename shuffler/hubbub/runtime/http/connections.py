@@ -20,7 +20,7 @@ _MAX = 2000
 _MAX_OF_ADDRESS = 200
 # Limit of all bodies that arrive or are processed: eight of the largest submissions, a hundred
 # thousand reports, whatever the limits of addresses.
-_MAX_RECEIVED_BYTES = 16 << 20
+_MAX_BODIES_BYTES = 16 << 20
 
 
 class Ends(Protocol):
@@ -51,6 +51,7 @@ class OpenConnections:
             `relays`.
         refusals: counts the connections that were closed, by reason.
         most: limit of all connections. of_address: limit of one address; 0 for none.
+        bodies_bytes: limit of all bodies that arrive or are processed.
     """
 
     def __init__(
@@ -60,11 +61,13 @@ class OpenConnections:
         *,
         most: int | None = None,
         of_address: int | None = None,
+        bodies_bytes: int | None = None,
         relays: Collection[str] = (),
     ) -> None:
         self.refusals = Counter() if refusals is None else refusals
         self._most = _MAX if most is None else most
         self.of_address = _MAX_OF_ADDRESS if of_address is None else of_address
+        self._bodies_bytes = _MAX_BODIES_BYTES if bodies_bytes is None else bodies_bytes
         self._proxies = [ip_network(proxy) for proxy in proxies]
         self._of_many = [*self._proxies, *map(ip_network, relays)]
         self._open: dict[str, set[Connection]] = {}
@@ -103,7 +106,7 @@ class OpenConnections:
     def receive(self, connection: Connection, size: int) -> None:
         """Counts bytes of a body; past the limit of all bodies, closes the largest unfinished."""
         self._received[connection] += size
-        while self._received.total() > _MAX_RECEIVED_BYTES:
+        while self._received.total() > self._bodies_bytes:
             unfinished = self._received.keys() & self._all_waiting.keys()
             self._end(max(unfinished, key=self._received.__getitem__, default=connection))
 

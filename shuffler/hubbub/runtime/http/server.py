@@ -1,4 +1,4 @@
-"""An HTTP server for devices, started, renewed and stopped like the gRPC servers."""
+"""An HTTP server, started, renewed and stopped like the gRPC servers."""
 
 import asyncio
 import socket
@@ -12,8 +12,8 @@ from uvicorn.server import ServerState
 
 from hubbub.errors import ServiceUnavailable
 from hubbub.runtime.http.connections import OpenConnections
-from hubbub.runtime.http.device_connection import DeviceConnection
 from hubbub.runtime.http.listener import Listener
+from hubbub.runtime.http.timed_connection import TimedConnection, TimeLimits
 from hubbub.runtime.tls import TlsFolder, check_plain
 
 Scope = MutableMapping[str, Any]
@@ -38,6 +38,7 @@ class HttpDoor:
         tls: folder of its certificate; None for plain text, on loopback alone.
         proxies: addresses whose X-Forwarded-For is believed.
         header_proxies: networks that must begin every connection with a PROXY header.
+        limits: how long a connection may take for what.
         shared: whether other processes of this machine may listen on the same address.
 
     Raises:
@@ -52,6 +53,7 @@ class HttpDoor:
         *,
         tls: TlsFolder | None,
         connections: OpenConnections,
+        limits: TimeLimits = TimeLimits(),  # noqa: B008 it is frozen
         proxies: tuple[str, ...] = (),
         header_proxies: tuple[str, ...] = (),
         shared: bool = False,
@@ -62,6 +64,7 @@ class HttpDoor:
         self._tls = tls
         self._context = _context(tls) if tls else None
         self._connections = connections
+        self._limits = limits
         self._header_proxies = header_proxies
         self._shared = shared
         believing: Any = ProxyHeadersMiddleware(app, list(proxies)) if proxies else app  # type: ignore[arg-type]  # its own names for these types
@@ -129,15 +132,22 @@ class HttpDoor:
         """Changes the limit of connections of one address; 0 for none."""
         self._connections.of_address = of_address
 
+    def _connection(
+        self,
+        asked_for: tuple[str, int] | None = None,
+        arrived: Callable[[], None] = lambda: None,
+    ) -> TimedConnection:
+        options = {"config": self._config, "server_state": self._state, "app_state": {}}
+        return TimedConnection(self._connections, self._limits, asked_for, arrived, **options)
+
     async def _serve(
         self,
         connection: socket.socket,
         asked_for: tuple[str, int] | None,
         arrived: Callable[[], None],
     ) -> None:
-        options = {"config": self._config, "server_state": self._state, "app_state": {}}
         await asyncio.get_running_loop().connect_accepted_socket(
-            lambda: DeviceConnection(self._connections, asked_for, arrived, **options),
+            lambda: self._connection(asked_for, arrived),
             connection,
             ssl=self._context,
             ssl_handshake_timeout=_HANDSHAKE_SECONDS if self._context else None,

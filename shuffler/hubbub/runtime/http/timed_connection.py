@@ -1,19 +1,14 @@
-"""A device's HTTP connection, with time limits for a short request and its answer."""
+"""An HTTP connection, with time limits for a request and its answer."""
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from hubbub.runtime.http.connections import OpenConnections, network_of
 
-# Limit for a request, from the connection or its first byte, as for a gRPC call.
-_REQUEST_SECONDS: Final = 10.0
-# Limit for reading the answer, which is short, or a bundle.
-_ANSWER_SECONDS: Final = 60.0
-# Without a request: longer than uvicorn's own limit, which any byte ends.
-_IDLE_SECONDS: Final = 70.0
 # Limit of a request's head, ten times a browser's, and of all else besides the body, as the framing
 # of chunks. httptools itself has no limit.
 _LARGEST_HEAD_BYTES: Final = 16 << 10
@@ -26,7 +21,25 @@ class _Misplaced(Exception):
     """Bytes at a wrong place: fields after the body, or a request before the last answer."""
 
 
-class DeviceConnection(HttpToolsProtocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeLimits:
+    """Limits in seconds.
+
+    Args:
+        request: for a request, from the connection or its first byte, as for a gRPC call.
+        body: for its body, from the head's end, which is then all that `request` limits; None for
+            short bodies, which are part of `request`.
+        answer: for reading the answer.
+        idle: without a request: longer than uvicorn's own limit, which any byte ends.
+    """
+
+    request: float = 10.0
+    body: float | None = None
+    answer: float = 60.0
+    idle: float = 70.0
+
+
+class TimedConnection(HttpToolsProtocol):
     """One HTTP connection, counted among `connections`.
 
     `asked_for` is the client for whom a proxy opened it; None for the peer itself. `arrived` is
@@ -36,13 +49,15 @@ class DeviceConnection(HttpToolsProtocol):
     def __init__(
         self,
         connections: OpenConnections,
-        asked_for: tuple[str, int] | None = None,
-        arrived: Callable[[], None] = lambda: None,
+        limits: TimeLimits,
+        asked_for: tuple[str, int] | None,
+        arrived: Callable[[], None],
         **options: Any,
     ) -> None:
         super().__init__(**options)
         self._arrived = arrived
         self._connections = connections
+        self._limits = limits
         self._asked_for = asked_for
         self._timer: asyncio.TimerHandle | None = None
         self._in_request = self._in_head = False
@@ -58,7 +73,7 @@ class DeviceConnection(HttpToolsProtocol):
         self.address = network_of(self.client)
         self._arrived()
         self._connections.add(self, self.address)
-        self._end_after(_REQUEST_SECONDS)
+        self._end_after(self._limits.request)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Removes the connection."""
@@ -90,7 +105,7 @@ class DeviceConnection(HttpToolsProtocol):
         super().on_message_begin()
         self._in_request = self._in_head = True
         self._connections.wait(self, self.address)
-        self._end_after(_REQUEST_SECONDS)
+        self._end_after(self._limits.request)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Takes a field of the head. Trailers would join it after the application has read it."""
@@ -102,6 +117,8 @@ class DeviceConnection(HttpToolsProtocol):
         """Ends the head of a request."""
         self._in_head = False
         self._frame_bytes = 0
+        if self._limits.body:
+            self._end_after(self._limits.body)
         super().on_headers_complete()
         if self.parser.should_upgrade():
             self._end_with_answer()
@@ -147,7 +164,8 @@ class DeviceConnection(HttpToolsProtocol):
         """Limits the time to wait for an answer to be read, or for another request."""
         if self._in_request:
             return  # its own limit runs since its first byte
-        seconds = _ANSWER_SECONDS if self.flow.write_paused else _IDLE_SECONDS
+        limits = self._limits
+        seconds = limits.answer if self.flow.write_paused else limits.idle
         if self.flow.write_paused or self.cycle is None or self.cycle.response_complete:
             self._connections.wait(self, self.address)
             self._end_after(seconds)
