@@ -76,6 +76,7 @@ from hubbub.runtime import (
     run_service,
     serve_until_signal,
 )
+from hubbub.runtime.process import Serves
 
 if TYPE_CHECKING:
     from hubbub.aggregator.web.server import HttpServer
@@ -110,8 +111,7 @@ async def _serve(settings: Settings) -> None:
     refusals, reloads = Counter[str](), Counter[str](taken=0, refused=0)
     access = _access(settings, server)
     http = _http(settings, query, server, access, refusals=refusals)
-    loops = _outlets(settings, query, server)
-    loops += _writers(settings, query, store, totals_files)
+    loops = [*_outlets(settings, query, server), *_writers(settings, query, store, totals_files)]
     if settings.kept_epochs:
         loops.append(EstimateKeeper(query, answer_store, intake.changed, settings.kept_epochs).run)
     keeping = Housekeeping(
@@ -147,12 +147,8 @@ async def _serve(settings: Settings) -> None:
     learner = ModelLearner(lambda: parts.bundle, totals, query.rounds, clocks)
     try:
         loops += [learner.run, clocks.run, memory.run, keeping.run, reloader.run, retention.run]
-        await serve_until_signal(
-            [*servers, *([http] if http else [])],
-            loops,
-            _told(settings, bundle),
-            reloader.reload,
-        )
+        faces: list[Serves] = [*servers, *([http] if http else [])]
+        await serve_until_signal(faces, loops, _told(settings, bundle), reloader.reload)
     finally:
         opener.close()
         if upstream:
