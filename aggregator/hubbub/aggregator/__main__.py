@@ -76,10 +76,10 @@ from hubbub.runtime import (
     run_service,
     serve_until_signal,
 )
-from hubbub.runtime.process import Serves
 
 if TYPE_CHECKING:
     from hubbub.aggregator.web.server import HttpServer
+    from hubbub.runtime.process import Serves
 
 # After this time a shuffler reconnects, and so finds an added aggregator.
 _CONNECTION_SECONDS: Final = 60.0
