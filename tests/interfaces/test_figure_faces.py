@@ -208,6 +208,18 @@ def test_the_page_draws_figures_with_their_intervals(address: str, metric: str) 
 
 
 @needs_browser
+def test_the_page_takes_along_the_figures_that_it_shows(address: str) -> None:
+    with chromium() as browser, Watched(browser) as watched:
+        page = watched.open(f"{address}/metric?name=lately")
+        shown = page.locator("#figures tbody tr")
+        expect(shown.first).to_be_visible()
+        expect(page.locator("#commands")).to_contain_text("..")
+        with page.expect_response("**/export?**") as exported:
+            page.get_by_role("button", name="Download CSV").click()
+        assert len(web.get(exported.value.url).text.splitlines()) == shown.count() + 1
+
+
+@needs_browser
 def test_a_retention_in_its_first_week_has_estimates_and_says_when_shares_come(
     tmp_path: Path,
 ) -> None:

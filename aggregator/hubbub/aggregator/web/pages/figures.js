@@ -15,14 +15,16 @@ const AXES = {
   retention: "share that came back",
 };
 
+/** The epochs for figures: those of activity and retention belong together; the newest has few. */
+export const epochsOfFigures = ({ last, epochs }) => (last ? { last } : epochs === "newest" ? {} : { epochs });
+
 /** Fills the section of the metric's figures, if it has any. */
-export async function showFigures(path, { figures, public: fields }, field, { last, epochs, confidence }) {
+export async function showFigures(path, { figures, public: fields }, field, query) {
   if (!figures) return;
-  // Of activity and retention all epochs belong together; the newest alone has few of them.
-  const span = last ? { last } : epochs === "newest" ? {} : { epochs };
+  const { confidence } = query;
   const parameters = fields.length && field ? { by: field } : {};
   try {
-    await show(await ask(`${path}/figures`, { ...span, ...parameters, confidence }));
+    await show(await ask(`${path}/figures`, { ...epochsOfFigures(query), ...parameters, confidence }));
   } catch (error) {
     // A retention in its first week has no share yet, but has estimates.
     if (error.status !== 400 && error.title !== "TooFewEpochs") throw error;

@@ -12,7 +12,7 @@ import { Crossed } from "./cross.js";
 import { Discovered } from "./discovered.js";
 import { flagsOf, numeric, showEstimates, showPages } from "./estimates.js";
 import { showExperiment } from "./experiment.js";
-import { showFigures } from "./figures.js";
+import { epochsOfFigures, showFigures } from "./figures.js";
 import { likelyStrings } from "./likely.js";
 import { Marks } from "./marks.js";
 import { showModel } from "./model.js";
@@ -194,7 +194,9 @@ function changeOf(answer) {
 }
 
 async function takeAway() {
-  const { asked: query, body } = question();
+  const { asked, body } = question();
+  const { confidence } = asked;
+  const query = metric.figures ? { ...epochsOfFigures(asked), confidence } : asked;
   const answer = await ask(`${path}/commands`, { ...query, ...lookParameters(), origin: location.origin }, body);
   $("commands").textContent = `${answer.shell}\n\n${answer.notebook}`;
   const buttons = ["csv", "parquet"].map((format) => {
