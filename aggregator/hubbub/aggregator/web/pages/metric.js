@@ -194,9 +194,9 @@ function changeOf(answer) {
 }
 
 async function takeAway() {
-  const { asked, body } = question();
-  const { confidence } = asked;
-  const query = metric.figures ? { ...epochsOfFigures(asked), confidence } : asked;
+  const { asked: parameters, body } = question();
+  const { confidence } = parameters;
+  const query = metric.figures ? { ...epochsOfFigures(parameters), confidence } : parameters;
   const answer = await ask(`${path}/commands`, { ...query, ...lookParameters(), origin: location.origin }, body);
   $("commands").textContent = `${answer.shell}\n\n${answer.notebook}`;
   const buttons = ["csv", "parquet"].map((format) => {
