@@ -32,8 +32,8 @@ _FIRST_ROUNDS: Final = 2
 # Where more remains than `_WORTH` of the coins' variance, the mean of this many further rounds.
 _FURTHER_ROUNDS: Final = 6
 _WORTH: Final = 0.25
-# Remaining variance as a multiple of the law of `_remaining`; measured: 0.7 to 1.3.
-_CHOSEN: Final = 1.25
+# Remaining variance as a multiple of the law of `_remaining`; measured: 0.7 to 1.5.
+_CHOSEN: Final = 1.5
 # Share of the coins' variance below which the books' part is not worth estimating.
 _LITTLE: Final = 0.01
 # Smallest remaining share of it, if a book nearly determines its reports.
@@ -380,8 +380,8 @@ def _remaining(mechanism: VectorCodes, coins: float, long: float) -> float:
     size = mechanism.dimensions
     gap = float(mechanism.channel.p - mechanism.channel.q)
     rate = 2 * sqrt(size) * gap / (sqrt(pi) * mechanism.reach * mechanism.books)
-    # A shorter mean has a less certain direction, and devices that send the opposite.
-    rate *= _CHOSEN * (1 + long**2) / (2 * max(long, _LEAST) ** 2)
+    # A shorter mean has a less certain direction, and devices that send the opposite; 1.5: measured.
+    rate *= _CHOSEN * (1 + long**2) / (2 * max(long, _LEAST) ** 1.5)
     distance = rate / 2 + sqrt(rate**2 / 4 + size * coins)
     return min(rate * distance / size, _pool(mechanism))
 
