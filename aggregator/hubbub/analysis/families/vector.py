@@ -381,7 +381,8 @@ def _remaining(mechanism: VectorCodes, coins: float, long: float) -> float:
     gap = float(mechanism.channel.p - mechanism.channel.q)
     rate = 2 * sqrt(size) * gap / (sqrt(pi) * mechanism.reach * mechanism.books)
     # A shorter mean has a less certain direction, and devices that send the opposite. Measured.
-    rate *= _CHOSEN * (1 + long**2) / (2 * max(long, _LEAST) ** 1.5)
+    direction = max(long, _LEAST)
+    rate *= _CHOSEN * (1 + direction**2) / (2 * direction * sqrt(direction))
     distance = rate / 2 + sqrt(rate**2 / 4 + size * coins)
     return min(rate * distance / size, _pool(mechanism))
 
