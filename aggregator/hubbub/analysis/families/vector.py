@@ -33,7 +33,7 @@ _FIRST_ROUNDS: Final = 2
 _FURTHER_ROUNDS: Final = 6
 _WORTH: Final = 0.25
 # Remaining variance as a multiple of the law of `_remaining`; measured: 0.7 to 1.5.
-_CHOSEN: Final = 1.5
+_CHOSEN: Final = 1.25
 # Share of the coins' variance below which the books' part is not worth estimating.
 _LITTLE: Final = 0.01
 # Smallest remaining share of it, if a book nearly determines its reports.
