@@ -455,7 +455,7 @@ def test_the_page_on_crowds_says_what_its_catalog_and_its_command_say(
     catalog_path.write_text(f'shuffler = "127.0.0.1:1"\n{of_parts}')
     assert read_with_promises(catalog_path).metrics["profile"].parameters == {"ways": 3}
     metric = _read(tmp_path, text)
-    assert f"here {metric.epsilon:g}, and says so" in page
+    assert f"keeps the promise, here {metric.epsilon:g}." in page
     assert main(["catalog", "check", str(tmp_path / "metrics.toml")]) == 0
     out = capsys.readouterr().out
     assert "lets the crowd leave whole" in out
