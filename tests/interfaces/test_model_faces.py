@@ -191,7 +191,7 @@ def test_the_page_shows_coefficients_and_rounds(home: House) -> None:
         expect(page.locator("#metrics")).to_contain_text("A model, after round 3 of 4.")
         expect(page.locator("#metrics")).to_contain_text("A finished model, of AUC")
         page = watched.open(f"{home.page}/metric?name=stays")
-        expect(page.locator("#learned")).to_contain_text("measured on 220 devices that did not train it")
+        expect(page.locator("#learned")).to_contain_text("on 220 devices that did not train it")
         expect(page.locator("#learned table").nth(1).locator("tbody tr")).to_have_count(8)
         page = watched.open(f"{home.page}/metric?name=tariff")
         expect(page.locator("#learned")).to_contain_text("Accuracy 0.803")

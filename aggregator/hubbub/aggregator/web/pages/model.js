@@ -92,7 +92,7 @@ export async function showModel(name) {
       h(
         "p",
         { class: "muted" },
-        "An interval is of the coins and of who took part. Few rounds leave coefficients too small, which it does not tell.",
+        "An interval covers the randomization and who took part. It does not cover that few rounds leave coefficients too small.",
       ),
     );
     const drawn = largest.slice(0, DRAWN).map((row) => ({
