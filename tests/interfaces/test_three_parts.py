@@ -86,6 +86,7 @@ def test_three_parts_are_the_same_from_every_face_and_near_the_truth(
     output = capsys.readouterr().out
     assert "country and theme, within new, go together (p < 1e-12)" in output
     assert "new=y: the two go together (p < 1e-12); Cramer's V" in output
+    assert "{low:.2f} to {high:.2f}".format(**new["association"]) in output
     assert "new=n: no sign that the two go together" in output
     assert "hubbub cross profile PART PART PART;" in " ".join(output.split())
 

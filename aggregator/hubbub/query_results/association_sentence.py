@@ -38,7 +38,7 @@ def _said(parts: str, association: Document, document: Document) -> str:
     sentence = _tested(parts, association, document)
     if association["cramers_v"] is None:
         return f"{sentence}; there are too few reports to tell how strongly"
-    sentence += f"; Cramer's V {association['cramers_v']:.2f}, {association['low']:.2f} to "
-    f"{association['high']:.2f}"
+    low, high = (f"{association[end]:.2f}" for end in ("low", "high"))
+    sentence += f"; Cramer's V {association['cramers_v']:.2f}, {low} to {high}"
     rare = [*association["rare_rows"], *association["rare_columns"]]
     return sentence + (f" ({len(rare):,} rare values count as one)" if len(rare) > 1 else "")
