@@ -341,7 +341,7 @@ def test_an_answer_tells_its_central_epsilon_and_what_it_rests_on(
     assert estimates.epsilon > 2
     assert 0.5 < estimates.shuffled.epsilon <= 1.0
     assert estimates.shuffled.reports == PEOPLE
-    assert "lets the crowd leave whole" in estimates.shuffled.assumption
+    assert "releases the crowd whole" in estimates.shuffled.assumption
     assert main(["query", "met", "--home", str(run.home)]) == 0
     assert (
         "if the shuffler colludes with the aggregator, a report reveals epsilon"

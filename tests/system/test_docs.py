@@ -330,7 +330,7 @@ def test_the_answer_that_is_read_word_by_word_has_every_column_and_each_is_read(
     ):
         assert f"\n**{label}**" in page, label
     [(epsilon, delta, crowd)] = re.findall(
-        r"epsilon (\S+) at delta (\S+)\. Of one report among (\S+) of", example
+        r"epsilon (\S+) at delta (\S+)\. For one report among (\S+) of", example
     )
     mechanism = build("unary.oue", epsilon=1.0, categories=16)
     reports, variation = int(crowd.replace(",", "")), mechanism.total_variation()

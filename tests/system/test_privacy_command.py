@@ -194,14 +194,14 @@ def test_a_crowd_that_adds_nothing_says_how_large_one_would(
     arguments = ["privacy", "crowd", "--values", "16", "--central", "0.5", "--reports"]
     assert main([*arguments, "5"]) == 0
     output = capsys.readouterr().out
-    assert "so small a crowd adds next to nothing" in output
+    assert "so small a crowd adds almost nothing" in output
     needed = output.rpartition("; ")[2].partition(" reports would")[0].replace(",", "")
     assert main([*arguments, needed, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["epsilon_local"] >= 0.99
     assert main([*arguments, "5", "--max-local", "0.5"]) == 0
     assert capsys.readouterr().out.endswith("by itself\n")
     assert main([*arguments, "300", "--max-local", "0.4"]) == 0
-    assert "since a report may say 0.4 at most" in capsys.readouterr().out, "which is no crowd's"
+    assert "since a report may reveal 0.4 at most" in capsys.readouterr().out, "which is no crowd's"
     assert main([*arguments, "300", "--hashes", "2", "--dummies", "9"]) == 2
     assert "--hashes 2 needs 3 or more --values" in capsys.readouterr().err
 

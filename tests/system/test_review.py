@@ -61,8 +61,8 @@ def test_the_figures_are_the_cards(catalog: Path) -> None:
     assert "a quantum computer cannot open recorded reports of theme." in text
     plain = claims(read_with_promises(DEMO), "metrics.toml")[-1].says
     assert plain == (
-        "For no metric here is it hidden from the shuffler whether a device reported; a quantum "
-        "computer could open recorded reports of every metric here."
+        "The shuffler can see for every metric here whether a device reported; a quantum computer "
+        "could open recorded reports of every metric here."
     )
 
 
@@ -108,7 +108,7 @@ def test_fakes_are_limited_by_accounts_where_reports_need_tokens(catalog: Path) 
         review_claims = claims(read_with_promises(catalog), "metrics.toml")
         return next(claim.assumed for claim in review_claims if "fake reports" in claim.says)
 
-    assert "limited by address" in assumed()
+    assert "the limit is per address" in assumed()
     catalog.write_text(
         f'tokens = {{ issuer = "https://issuer.example.org" }}\n{catalog.read_text()}'
     )

@@ -127,7 +127,7 @@ def test_more_values_may_come_and_none_may_go(tmp_path: Path) -> None:
 
 def test_a_card_says_who_sees_it(tmp_path: Path) -> None:
     card = metric_card(_bundle(tmp_path).metrics["theme"])
-    assert "Shuffler and aggregator see of each answer its os, version" in card.sentence
+    assert "The shuffler and the aggregator see the os, version of each" in card.sentence
     facts = {fact.label: fact.text for fact in card.facts}
     assert facts["told apart in the clear by"] == "os (linux, macos), version (2, old)"
 

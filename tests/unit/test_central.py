@@ -310,7 +310,7 @@ def test_dummies_of_devices_are_chosen_and_waited_for(tmp_path: Path) -> None:
     assert promise is not None
     assert 0.98 <= promise.epsilon <= 1.0
     assert (
-        "if devices add 0.00333 dummies each to the crowd, the shuffler is honest, lets"
+        "if devices add 0.00333 dummies each to the crowd, the shuffler is honest, releases"
         in promise.assumption
     )
     alone = THEME.replace("central_epsilon = 1.0\ncrowd = 30000", "epsilon = 1.0\nmin_batch = 100")
@@ -343,9 +343,9 @@ def test_a_hidden_number_makes_the_crowd_wait_for_as_many_more_and_the_card_says
     assert "dummies" not in own
     assert all(len(key["public"]) == 44 for key in table["keys"])
     sentence = metric_card(hidden).sentence
-    assert "says epsilon 0.5 at delta 1e-08 of whether one person reported" in sentence
+    assert "reveals epsilon 0.5 at delta 1e-08 about whether one person reported" in sentence
     assert f"the shuffler adds 0 to {noise.most} dummies" in sentence
-    assert "With what reports say that is 1.5 at delta 2e-08" in sentence
+    assert "Together with the reports that is 1.5 at delta 2e-08" in sentence
     assert "whether one person reported" not in metric_card(plain).sentence
     at_least = central_of(hidden, 31_000)
     assert at_least is not None
@@ -429,7 +429,7 @@ def test_what_makes_devices_lie_more_than_needed_is_told_with_what_would_help() 
     promise = CentralPromise(
         epsilon=1.0, crowd=30_000, delta=1e-8, honest=0.9, max_local_epsilon=4.0
     )
-    assert "a report may say 4 at most; with a larger max_local" in what_decides(
+    assert "a report may reveal 4 at most; with a larger max_local" in what_decides(
         promise, 4.0, 0.5, 4
     )
     assert what_decides(promise, 3.0, 0.3, 4).endswith(
@@ -458,13 +458,11 @@ def test_the_page_on_crowds_says_what_its_catalog_and_its_command_say(
     assert f"keeps the promise, here {metric.epsilon:g}." in page
     assert main(["catalog", "check", str(tmp_path / "metrics.toml")]) == 0
     out = capsys.readouterr().out
-    assert "lets the crowd leave whole" in out
-    assert "devices lie more" not in out
+    assert "releases the crowd whole" in out
+    assert "devices randomize more" not in out
     _read(tmp_path, text.replace("30000", "1000000"))
     assert main(["catalog", "check", str(tmp_path / "metrics.toml")]) == 0
-    assert (
-        "lie more than a central epsilon of 1 needs, since a report may" in capsys.readouterr().out
-    )
+    assert "more than a central epsilon of 1 needs, since a report may" in capsys.readouterr().out
     rows = re.findall(
         r"^\| ([\d,]+) \| ([\d,]+) \| ([\d.]+) \| ([\d.]+) \| ([\d,]+) \|$", page, re.MULTILINE
     )
@@ -585,9 +583,9 @@ def test_the_card_says_what_all_crowds_say_in_a_day_a_month_and_a_year(
     central, together = card["central"], card["together"]
     assert 0.9 < central["day"] <= 1 < central["month"] < central["year"] < together["year"]
     [metric] = card["metrics"]
-    assert "if it does collude, a report says epsilon" in metric["shuffled"]["assumption"]
+    assert "if it does collude, a report reveals epsilon" in metric["shuffled"]["assumption"]
     text = " ".join(card["sentences"])
-    assert "To who sees whole epochs shuffled, all answers of one person in a month" in text
+    assert "To an observer of whole shuffled epochs, all answers of one person in a month" in text
 
 
 def test_people_are_told_what_their_crowd_hides_and_operators_how_many_it_waits_for(
@@ -597,7 +595,9 @@ def test_people_are_told_what_their_crowd_hides_and_operators_how_many_it_waits_
     path = str(tmp_path / "metrics.toml")
     assert main(["privacy", "leaflet", path]) == 0
     output = capsys.readouterr().out
-    assert "right 74 times in 100 at most, but for one chance in 100,000,000: What theme." in output
+    assert (
+        "right 74 times in 100 at most, except for one chance in 100,000,000: What theme." in output
+    )
     assert main(["catalog", "check", path]) == 0
     message_text = "".join(capsys.readouterr())
     assert "adds 0 to 70 dummies" in message_text

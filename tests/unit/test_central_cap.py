@@ -168,7 +168,7 @@ def test_the_cap_travels_in_the_bundle_and_is_on_the_card(catalog: Catalog, tmp_
     privacy_card = card(catalog)
     assert privacy_card.central_cap == 60
     assert any(
-        "A device stops when all its crowds of a year can say 60" in s
+        "A device stops when all its crowds of a year can reveal 60" in s
         for s in privacy_card.sentences
     )
     assert privacy_card.central is not None

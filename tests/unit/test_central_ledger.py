@@ -178,7 +178,7 @@ def test_the_card_says_both_and_what_the_limit_leaves(tmp_path: Path) -> None:
     privacy_card = metric_card(catalog.metrics["crowded"])
     assert "For life the device stops at 500 nats." in privacy_card.sentence
     assert "For life the device stops at 3.5 nats of that." in privacy_card.sentence
-    assert "if it does collude, a report says epsilon" in privacy_card.sentence
+    assert "if it does collude, a report reveals epsilon" in privacy_card.sentence
     assert privacy_card.lifetime_central_epsilon == 3.5
     central = card(catalog).central
     assert central is not None

@@ -45,7 +45,9 @@ def test_all_epochs_of_a_period_together_keep_the_promise(metric: Metric) -> Non
     more = replace(crowd, epsilon_local=metric.epsilon + 0.03)
     assert composed_epsilon([(more, 7)], metric.delta) > 1.0
     sentence = metric_card(metric).sentence
-    assert "All epochs of any 7 days, 7 at most, say epsilon 1 together at delta 1e-08." in sentence
+    assert (
+        "All epochs of any 7 days, 7 at most, together reveal epsilon 1 at delta 1e-08." in sentence
+    )
 
 
 def test_a_device_is_charged_the_promise_once_in_so_many_days(metric: Metric) -> None:

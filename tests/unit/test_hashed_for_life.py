@@ -39,5 +39,5 @@ def test_a_card_says_what_all_answers_say_however_many_values_there_were(
         assert isinstance(metric.randomizer, LongitudinalHash)
         buckets = metric.randomizer.layout.size // metric.randomizer.transform.functions
         assert f"one of {buckets} buckets of values" in sentence
-        assert f"all answers ever say {3 * buckets} nats at most of which they were" in sentence
-        assert "when they changed may show besides." in sentence
+        assert f"all answers together reveal {3 * buckets} nats at most about which" in sentence
+        assert "may also show when these changed." in sentence

@@ -734,7 +734,7 @@ def test_what_shuffling_gives_a_judged_model_holds_of_both_kinds_of_its_reports(
 
 def test_the_card_advises_of_a_model_what_a_model_has(signed: Signed) -> None:
     [sentence] = advice([signed.bundle.metrics["churn"]])
-    assert "once for life: at epsilon = 2.0 it says 2 (fair)" in sentence
+    assert "reports to it once: at epsilon = 2.0 it reveals 2 (fair)" in sentence
     assert "hubbub plan model logistic" in sentence
     assert "rappor" not in sentence
     assert "lifetime_epsilon" not in sentence

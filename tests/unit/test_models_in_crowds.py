@@ -253,8 +253,8 @@ def test_of_classes_the_round_of_columns_is_told_by_the_codes_of_all(signed: Sig
 def test_card_and_leaflet_tell_both_promises(signed: Signed, tmp_path: Path) -> None:
     sentence = metric_card(signed.bundle.metrics["churn"]).sentence
     local = EACH * signed.bundle.metrics["churn"].epsilon
-    assert "All 2 rounds that a device is in say epsilon 2 together at delta 1e-06" in sentence
-    assert f"or {local:.3g} to who sees each report by itself" in sentence
+    assert "All 2 rounds of a device together reveal epsilon 2 at delta 1e-06" in sentence
+    assert f"or {local:.3g} to an observer of each single report" in sentence
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG + MODEL)
     [question] = leaflet(read_with_promises(path)).questions

@@ -124,7 +124,7 @@ def test_a_rate_is_two_counts_of_events_that_the_device_keeps_and_arms_tell_grou
     assert "(2 numbers together;" in record["Data: crashes"]
     assert "until it reports on that epoch" in record["Erasure of events on the device: crashes"]
     assessment = {s.subject: s.text for s in found["impact-assessment"].statements}
-    assert "(menu) tells groups of devices apart" in assessment["Risk: all answers of a year"]
+    assert "(menu) separate groups of devices" in assessment["Risk: all answers of a year"]
     [sentence] = [
         m.sentence
         for m in card(read_with_promises(tmp_path / "metrics.toml")).metrics

@@ -430,7 +430,7 @@ def test_a_person_is_told_who_issues_tokens_and_what_that_sees(
     assert client.ledger().tokens == _ISSUER
     (tmp_path / "metrics.toml").write_text(_LINE + _HEAD + metric_text("theme"))
     sentences = card(read_catalog(tmp_path / "metrics.toml")).sentences
-    assert any("can tell whose token a report went with" in sentence for sentence in sentences)
+    assert any("can link a token to its account" in sentence for sentence in sentences)
 
 
 def test_whatever_is_in_the_place_of_a_wallet_is_an_empty_one() -> None:

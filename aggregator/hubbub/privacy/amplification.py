@@ -41,8 +41,8 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MAX_EPSILON
 
 ASSUMPTION: Final = (
-    "if the shuffler is honest and does not collude with who looks; the other reports of the batch "
-    "count if they are not the adversary's"
+    "if the shuffler is honest and does not collude with the observer; other reports of the batch "
+    "count unless they are the adversary's"
 )
 DELTA: Final = 1e-8
 """The delta that central figures are shown with, where nobody asked for another."""

@@ -99,30 +99,30 @@ def card(catalog: Catalog, delta: float = DELTA) -> Card:
         for span, days in SPANS.items()
     }
     sentences = tuple(
-        f"All answers of one person in a {span} together say at most {total:.4g} nats, "
+        f"All answers of one person in a {span} together reveal at most {total:.4g} nats, "
         f"{unchanged[span]:.4g} if no answer changes: {meaning(total)}"
         for span, total in together.items()
     )
     central = _central(metrics, delta)
     if central:
         sentences += tuple(
-            f"To who sees whole epochs shuffled, all answers of one person in a {span} to metrics "
-            f"with a central promise say at most {total:.4g} nats at delta {delta:g}."
+            f"To an observer of whole shuffled epochs, all answers of one person in a {span} to "
+            f"metrics with a central promise reveal at most {total:.4g} nats at delta {delta:g}."
             for span, total in central.items()
         )
     central_cap = catalog.caps.central_epsilon_per_year
     if central_cap is not None:
         sentence = (
-            f"A device stops when all its crowds of a year can say {central_cap:g} nats at delta "
-            f"{catalog.caps.central_delta_per_year:g}, as it counts them: each crowd as the "
-            "Gaussian that tells at least as much."
+            f"A device stops when all its crowds of a year can reveal {central_cap:g} nats at "
+            f"delta {catalog.caps.central_delta_per_year:g}, where it counts each crowd as a "
+            "Gaussian that reveals at least as much."
         )
         sentences += (sentence,)
     if catalog.tokens:
         sentence = (
-            "Reports go with tokens of an account, which its issuer gives blinded: neither issuer "
-            "nor shuffler, nor both together, can tell whose token a report went with; that an "
-            "account asked for tokens the issuer knows."
+            "Reports carry tokens of an account, which the issuer signs blinded: neither the "
+            "issuer nor the shuffler, nor both together, can link a token to its account. The "
+            "issuer knows which accounts requested tokens."
         )
         sentences += (sentence,)
     return Card(
@@ -195,28 +195,28 @@ def _asked_how(metric: Metric, loss: float) -> str:
     sentence = ""
     if metric.sampling < 1:
         sentence += (
-            f" A device takes part with a chance of {metric.sampling:.4g}: to who cannot see "
-            f"whether it does, an answer says {loss:.3g} nats."
+            f" A device takes part with a chance of {metric.sampling:.4g}: to an observer who "
+            f"cannot see whether it does, an answer reveals {loss:.3g} nats."
         )
     if metric.report_on:
         days = len(days_of_period(metric.period, 0))
         often = "once a calendar month" if metric.period == "month" else f"once in {days} days"
-        sentence += f" A device answers {often}, on a day that it draws whatever the answer is."
+        sentence += f" A device answers {often}, on a day drawn independently of the answer."
     if metric.tiers:
         tiers = ", ".join(f"{tier:g}" for tier in metric.tiers)
         sentence += f" A person may choose epsilon {tiers} instead."
     if metric.experiment:
         sentence += (
-            f" Beside each answer stands the device's arm of {metric.experiment.name}, which it "
-            "draws once from its secret, whoever has it and whatever they answer. The arm says "
-            "nothing of the person, but stays the same, so who sees where reports come from can "
-            "tell devices of different arms apart: by k experiments into as many groups as they "
-            "have combinations of arms."
+            f" Each answer carries the device's arm of {metric.experiment.name}, which it draws "
+            "once from its secret, independently of the person and the answers. The arm reveals "
+            "nothing about the person, but it never changes, so an observer of addresses can "
+            "separate devices of different arms: with several experiments, one group for each "
+            "combination of arms."
         )
     if metric.breakdown:
         sentence += (
-            f" Shuffler and aggregator see of each answer its {', '.join(metric.breakdown)}, and "
-            "it hides among those that have the same alone."
+            f" The shuffler and the aggregator see the {', '.join(metric.breakdown)} of each "
+            "answer, which hides only among answers with the same."
         )
     return sentence
 
@@ -228,9 +228,9 @@ def _hashed(metric: Metric, unchanged: float) -> str:
         return ""
     return (
         f" A device answers for one of {buckets} buckets of values, by a function that it keeps "
-        f"for life and shows: however many values a person had, all answers ever say "
-        f"{buckets * unchanged:.4g} nats at most of which they were; when they changed may show "
-        "besides."
+        "for life and shows: however many values a person had, all answers together reveal "
+        f"{buckets * unchanged:.4g} nats at most about which they were; they may also show when "
+        "these changed."
     )
 
 
@@ -244,7 +244,7 @@ def metric_card(metric: Metric, delta: float = DELTA) -> MetricCard:
     loss = sampled(metric.report_loss, metric.sampling)
     sentence = ""
     if unchanged is not None:
-        sentence += f" All answers ever, while it does not change: {meaning(unchanged)}"
+        sentence += f" All answers together, while it does not change: {meaning(unchanged)}"
         sentence += _hashed(metric, unchanged)
     sentence += f" For life the device stops at {metric.limits.lifetime_epsilon:g} nats."
     if isinstance(metric.value_kind, PastKind):
@@ -255,19 +255,16 @@ def metric_card(metric: Metric, delta: float = DELTA) -> MetricCard:
     sentence += _asked_how(metric, loss)
     if metric.central:
         sentence += (
-            f" Reports leave the shuffler {shuffled.reports:,} at a time or not at all: to who "
-            "sees "
-            f"them so, an answer says {shuffled.epsilon:.3g} nats at delta {shuffled.delta:g}, "
-            f"{shuffled.assumption}.{of_all_epochs(metric)}{_stops_at(metric)} What is estimated "
-            "from them may be published as it is."
+            f" Reports leave the shuffler {shuffled.reports:,} at a time or not at all: to an "
+            f"observer of them, an answer reveals {shuffled.epsilon:.3g} nats at delta "
+            f"{shuffled.delta:g}, {shuffled.assumption}.{of_all_epochs(metric)}{_stops_at(metric)} "
+            "Estimates from them may be published as they are."
         )
         sentence += said_of_count(metric)
     if metric.filled:
-        sentence += (
-            " Where there is nothing to say, a filler goes, which the aggregator alone can tell."
-        )
+        sentence += " A device with nothing to report sends a filler, known only to the aggregator."
     if metric.limits.reports_per_epoch > 1:
-        sentence += " The figure after the shuffler is of one report, not of all of an epoch."
+        sentence += " The figure after the shuffler is for one report, not for a whole epoch."
     return MetricCard(
         name=metric.name,
         description=metric.description,

@@ -196,10 +196,10 @@ def what_decides(
     is named. `coarse` means that only some epsilons are possible, as for a tree.
     """
     if total_epsilon < _KEPT * promise.epsilon:
-        text = f"devices lie more than a central epsilon of {promise.epsilon:g} needs, since"
+        text = f"devices randomize more than a central epsilon of {promise.epsilon:g} needs, since"
         if local > promise.max_local_epsilon - _GRAIN:
             return (
-                f"{text} a report may say {local:.4g} at most; with a larger max_local_epsilon "
+                f"{text} a report may reveal {local:.4g} at most; with a larger max_local_epsilon "
                 "errors are smaller"
             )
         if not coarse and total_epsilon * (1 + _GRAIN / local) < _KEPT * promise.epsilon:
@@ -212,7 +212,7 @@ def what_decides(
     if categories and more > _ALONE * promise.epsilon:
         needed = ExactAccountant().crowd_needed(promise, categories, more, groups)
     would = f"; {needed:,} reports would" if needed else ""
-    return f"so small a crowd adds next to nothing to what a report says by itself{would}"
+    return f"so small a crowd adds almost nothing to the protection of a single report{would}"
 
 
 def _of_promise(
@@ -256,9 +256,9 @@ def central_of(metric: Metric, reports: int, dummies: int | None = None) -> Ampl
         total_variation=float(metric.randomizer.total_variation()),
         method="whole epoch",
         closed_form=inf,
-        assumption=f"if {_of_devices(metric)}the shuffler is honest, lets the crowd leave whole"
-        f"{_along(metric, dummies)} and does not collude with who looks, and {promise.honest:.0%} "
-        "of the reports are honest; if it does collude, a report says "
+        assumption=f"if {_of_devices(metric)}the shuffler is honest, releases the crowd "
+        f"whole{_along(metric, dummies)} and does not collude with the observer, and "
+        f"{promise.honest:.0%} of the reports are honest; if it does collude, a report reveals "
         f"epsilon {metric.report_loss:.3g}",
     )
 
@@ -280,16 +280,16 @@ def of_all_epochs(metric: Metric) -> str:
     promise = metric.central
     if promise and metric.model and promise.epochs > 1:
         return (
-            f" All {promise.epochs} rounds that a device is in say epsilon {promise.epsilon:g} "
-            f"together at delta {promise.delta:g}, or {metric.limits.lifetime_epsilon:.3g} to who "
-            "sees each report by itself."
+            f" All {promise.epochs} rounds of a device together reveal epsilon {promise.epsilon:g} "
+            f"at delta {promise.delta:g}, or {metric.limits.lifetime_epsilon:.3g} to an observer "
+            "of each single report."
         )
     if promise is None or not metric.central_period:
         return ""
     days = days_at_most(metric.central_period)
     return (
-        f" All epochs of any {days} days, {promise.epochs:,} at most, say epsilon "
-        f"{promise.epsilon:g} together at delta {promise.delta:g}."
+        f" All epochs of any {days} days, {promise.epochs:,} at most, together reveal epsilon "
+        f"{promise.epsilon:g} at delta {promise.delta:g}."
     )
 
 
@@ -302,17 +302,17 @@ def rests_on(metric: Metric, guarantee: Amplified) -> str:
             f"for {metric.mechanism}, if {_of_devices(metric)}the shuffler is honest{added} and "
             f"{metric.honest:.0%} of the reports come from honest devices; if the shuffler "
             "colludes with the aggregator, a report reveals epsilon "
-            f"{metric.report_loss:.3g}.{of_all_epochs(metric)} What is estimated from it "
-            "may be published as it is."
+            f"{metric.report_loss:.3g}.{of_all_epochs(metric)} Estimates from it may be published "
+            "as they are."
         )
     if guarantee.method == "none":
         return (
             f"For one report: mixing {several(guarantee.reports, 'report')} of "
             f"{metric.mechanism} proves nothing beyond the guarantee of the device itself."
         )
-    whom = "of them, those that show the same cohort or ask the same" if _groups(metric) else "all"
+    whom = "those that show the same cohort or ask the same" if _groups(metric) else "all"
     return (
-        f"Of one report among {guarantee.reports:,} of {metric.mechanism} that leave together "
+        f"For one report among {guarantee.reports:,} of {metric.mechanism} that leave together "
         f"({whom} hide it), if the shuffler is honest."
     )
 

@@ -57,10 +57,10 @@ def said_of_count(metric: Metric) -> str:
         return ""
     delta, many = promise.delta, 2 * _MONTH * promise.delta
     return (
-        f" How many reports an epoch has, and whether they leave, says epsilon "
-        f"{metric.count_epsilon:g} at delta {delta:g} of whether one person reported, to the "
-        f"aggregator and all who ask it: the shuffler adds 0 to {noise.most} dummies, a number "
-        f"that it draws anew for each and that its own operator alone can see. With what reports "
-        f"say that is {promise.epsilon + metric.count_epsilon:g} at delta {2 * delta:g}; the "
-        f"numbers of {_MONTH} epochs say {together(noise, _MONTH, many):.3g} at delta {many:g}."
+        " The number of reports of an epoch, and whether they leave, reveals epsilon "
+        f"{metric.count_epsilon:g} at delta {delta:g} about whether one person reported, to the "
+        f"aggregator and its users: the shuffler adds 0 to {noise.most} dummies, a number that it "
+        "draws for each epoch and that only its operator can see. Together with the reports that "
+        f"is {promise.epsilon + metric.count_epsilon:g} at delta {2 * delta:g}; the numbers of "
+        f"{_MONTH} epochs reveal {together(noise, _MONTH, many):.3g} at delta {many:g}."
     )

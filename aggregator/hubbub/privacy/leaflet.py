@@ -34,7 +34,7 @@ _SENTENCES: Final = (
         "the true one. Only many answers together show anything."
     ),
     (
-        "Those who receive answers do not learn who sent them. Even if all who run this worked "
+        "Those who receive answers do not learn who sent them. Even if all operators worked "
         "together against you, a single answer would reveal no more than the table says."
     ),
     (
@@ -132,16 +132,16 @@ def _sentences(metrics: list[Metric]) -> tuple[str, ...]:
     if past := [m.description for m in metrics if isinstance(m.value_kind, PastKind)]:
         sentences.append(
             "Your device remembers what you did until its one answer of a day, week or month; "
-            "then, or if you opt out, it deletes that. It remembers on which days or weeks "
-            "it answered until you tell it to forget all. This is so for: " + "; ".join(past) + "."
+            "then, or if you opt out, it deletes that. It remembers on which days or weeks it "
+            "answered until you delete everything. This applies to: " + "; ".join(past) + "."
         )
     if crowds := [(metric, metric.central) for metric in metrics if metric.central]:
         most = max(right_of_100(promise.epsilon) for _, promise in crowds)
         rare = max(promise.delta for _, promise in crowds)
         sentences.append(
-            "Some answers are counted only all together, mixed with those of many others, or not "
-            f"at all. As long as who mixes them and who counts them do not work together, who "
-            f"sees them would be right {most} times in 100 at most, but for one chance in "
+            "Some answers are counted only mixed with those of many others, or not at all. As long "
+            "as the party that mixes them and the party that counts them do not work together, an "
+            f"observer of them is right {most} times in 100 at most, except for one chance in "
             f"{1 / rare:,.0f}: " + "; ".join(metric.description for metric, _ in crowds) + "."
         )
     if descriptions := [metric.description for metric in metrics if metric.discover]:

@@ -59,7 +59,7 @@ class Paper:
 def papers(catalog: Catalog) -> list[Paper]:
     """All papers of a catalog."""
     privacy_card = card(catalog)
-    draft = f'A draft, generated from the catalog. What "{DECIDE}" marks needs a person.'
+    draft = f'A draft, generated from the catalog. A person must complete what "{DECIDE}" marks.'
     return [
         Paper(
             "record-of-processing",
@@ -159,7 +159,7 @@ def _record(catalog: Catalog, privacy_card: Card) -> tuple[Statement, ...]:
         *_grouped("Erasure", {metric.name: _erasure(metric) for metric in metrics}),
         Statement(
             "Erasure on the device",
-            "It remembers its last payloads until the person has them forgotten.",
+            "It remembers its last payloads until the person deletes them.",
             "the client",
         ),
         *_erasure_of_events(catalog),
@@ -197,7 +197,7 @@ def _assessment(catalog: Catalog, privacy_card: Card) -> tuple[Statement, ...]:
         _decision(
             "Are the reports personal data?",
             "a randomized answer without an identifier may be anonymous (Recital 26); the figures "
-            "below are what this question rests on",
+            "below help to decide this question",
         ),
         _decision("Special categories (Article 9)", "whether a question reveals any of them"),
         *(
@@ -246,13 +246,13 @@ def _consent(catalog: Catalog) -> tuple[Statement, ...]:
             for sentence in page.sentences
         ),
         Statement(
-            "How much one year can say",
-            f"{page.year}: who sees all your answers of a year, and started from 50:50, is right "
-            f"{page.year_right} times in 100 at most.",
+            "How much one year can reveal",
+            f"{page.year}: an observer of all your answers of a year, who started from 50:50, is "
+            f"right {page.year_right} times in 100 at most.",
             "epsilon, limits and caps of all metrics",
         ),
         _decision("Your rights", "access, erasure, objection, complaint: how, and to whom"),
-        _decision("Buttons", "yes and no of equal weight; no effect of a no on the app"),
+        _decision("Buttons", "yes and no with equal weight; the app works the same after a no"),
     )
 
 
@@ -274,11 +274,11 @@ def _stores(catalog: Catalog) -> tuple[Statement, ...]:
         Statement("Google: encrypted in transit?", "Yes: TLS, and sealed within.", source),
         Statement("Google: processed ephemerally?", "No: totals are stored.", source),
         Statement("Google: optional?", "Yes, where the app offers disable().", source),
-        _decision("Google: can people request deletion?", "sent reports cannot be told apart"),
+        _decision("Google: can people request deletion?", "sent reports contain no identity"),
         _decision(
             "Files",
             "merge PrivacyInfo.xcprivacy with the app's own manifest, and the rows of "
-            "google-play.csv with an export of the app's own form; both are of hubbub alone",
+            "google-play.csv with an export of the app's own form; both cover only hubbub",
         ),
     )
 
@@ -331,7 +331,7 @@ def _erasure(metric: Metric) -> str:
     kept = f"{metric.keep} after their epoch" if metric.keep else "until an operator deletes them"
     hours = grace_seconds(metric.epoch) / 3600
     return (
-        f"Reports: the aggregator deletes them once it has added them up; the shuffler takes none "
+        "Reports: the aggregator deletes them once it has added them up; the shuffler accepts none "
         f"later than {hours:,.3g} h after their {metric.epoch}. Totals: {kept}."
     )
 
@@ -345,8 +345,8 @@ def _erasure_of_events(catalog: Catalog) -> Sequence[Statement]:
         Statement(
             f"Erasure of events on the device: {', '.join(names)}",
             "It remembers what happened in an epoch, not randomized, until it reports on that "
-            "epoch, the report would be too late, or the person says no; and in which epochs it "
-            "reported until the person has them forgotten.",
+            "epoch, the report would be too late, or the person opts out; it remembers in which "
+            "epochs it reported until the person deletes that.",
             "kind, rate",
         )
     ]
@@ -358,8 +358,8 @@ def _linked_by(catalog: Catalog) -> str:
     if not fields:
         return "reports contain nothing that links them"
     return (
-        f"reports contain no name; what stands beside them in the clear ({', '.join(fields)}) "
-        "tells groups of devices apart, the smaller the more groups there are"
+        f"reports contain no name; their public fields ({', '.join(fields)}) separate groups of "
+        "devices; more fields make smaller groups"
     )
 
 
@@ -367,7 +367,7 @@ def _recipients(catalog: Catalog) -> Sequence[Statement]:
     runs = catalog.runs
     if runs is None:
         return [_decision("Recipients", "who runs the shuffler and the aggregator ([runs])")]
-    apart = "Only both together could tell whose an answer is." if runs.apart else "Both are one."
+    apart = "Only both together know who answered." if runs.apart else "One party runs both."
     return [
         Statement(
             "Recipients",
@@ -406,7 +406,7 @@ def _measures(catalog: Catalog, privacy_card: Card) -> Sequence[Statement]:
         ),
         Statement(
             "Measure: control",
-            "Every device shows what left it, and a no holds at once and after a restart.",
+            "Every device shows what it sent, and an opt-out holds at once and after a restart.",
             "the client",
         ),
     ]

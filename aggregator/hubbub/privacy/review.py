@@ -53,8 +53,8 @@ def _of_answers(privacy_card: Card, path: str) -> list[Claim]:
     cap = privacy_card.caps["year"]
     return [
         Claim(
-            says=f"One answer says at most {most.per_report:.4g} nats about a person ({most.name}; "
-            "the others say no more), to any observer.",
+            says=f"One answer reveals at most {most.per_report:.4g} nats about a person "
+            f"({most.name}; the others reveal no more), to any observer.",
             command=f"hubbub privacy card {path}",
             shown=("worst_ratio_is_within_the_claim", "test_contract"),
             rests_on="The mechanisms' arithmetic: exact fractions, every outcome enumerated.",
@@ -71,8 +71,8 @@ def _of_answers(privacy_card: Card, path: str) -> list[Claim]:
             assumed="The operating system's random bytes are random.",
         ),
         Claim(
-            says=f"All answers of a year say at most {year:.4g} nats, and the device itself stops "
-            "at its limits" + (f", over all metrics at {cap:g} nats a year." if cap else "."),
+            says=f"All answers of a year reveal at most {year:.4g} nats, and the device itself "
+            "stops at its limits" + (f", over all metrics at {cap:g} nats a year." if cap else "."),
             command=f"hubbub privacy card {path}",
             shown=(
                 "test_the_lifetime_budget_ends_reporting",
@@ -80,7 +80,7 @@ def _of_answers(privacy_card: Card, path: str) -> list[Claim]:
                 "test_renaming_a_metric_gives_no_more_than_the_cap",
             ),
             rests_on="The ledger on the device, written before anything leaves, and its witness.",
-            assumed="Nobody deletes both by hand: that is a new device.",
+            assumed="Nobody deletes both by hand, which makes a new device.",
         ),
     ]
 
@@ -99,7 +99,7 @@ def _of_the_device(ledger: str) -> list[Claim]:
             assumed="The app reports nothing beside hubbub.",
         ),
         Claim(
-            says="A no stops at once, in every process, and is never forgotten.",
+            says="An opt-out stops reports at once, in every process, and is never forgotten.",
             command="python -m pytest tests/unit/test_consent.py",
             shown=(
                 "test_off_stops_at_once_and_what_waited_is_never_sent",
@@ -126,13 +126,12 @@ def _of_the_services(
                 "test_a_report_opens_only_where_it_belongs",
             ),
             rests_on="HPKE (RFC 9180), and contracts on what its process may import.",
-            assumed="Shuffler and aggregator are run apart; together they are back at the first "
-            "claim.",
+            assumed="Shuffler and aggregator do not collude; otherwise the first claim remains.",
         ),
         Claim(
             says=f"Reports leave the shuffler {lowest.min_batch:,} at a time or more, in an order "
-            "that nobody knows; who sees them so learns no more than one answer says, and mostly "
-            "far less.",
+            "that nobody knows; an observer of them learns no more than from one answer, and "
+            "mostly far less.",
             command=f"hubbub privacy amplify --epsilon {lowest.per_report:.4g} "
             f"--reports {lowest.min_batch}",
             shown=(
@@ -161,10 +160,10 @@ def _of_the_services(
                 "test_a_classifier_of_all_that_a_shuffler_sees_is_at_chance",
                 "test_who_records_today_and_breaks_x25519_tomorrow_is_at_chance",
             ),
-            rests_on="`default` and `kem` of a metric, each of its definition, which no bundle "
-            "takes away.",
-            assumed="Of metrics without them the shuffler sees that something was reported, and a "
-            "recording of today opens to a quantum computer: the first claim remains.",
+            rests_on="`default` and `kem` of a metric, parts of its definition that no bundle "
+            "removes.",
+            assumed="For metrics without them the shuffler sees that a device reported, and a "
+            "quantum computer could open a recording of today: the first claim remains.",
         ),
     ]
 
@@ -180,9 +179,9 @@ def _of_fakes(catalog: Catalog, path: str) -> Claim:
             *([_ACCOUNTS] if by_tokens else []),
         ),
         rests_on="Strict checks of every payload; the largest gain is computed.",
-        assumed="How many accounts somebody has: no report is taken without a token of one."
+        assumed="A sender has few accounts: the shuffler requires a token of an account."
         if by_tokens
-        else "How many fakes somebody can send: that is limited by address, not by person.",
+        else "A sender can send few fakes: the limit is per address, not per person.",
     )
 
 
@@ -194,7 +193,7 @@ def _of_silence_and_seals(metrics: Sequence[Metric]) -> str:
         f"For {', '.join(covered)} the shuffler cannot see whether a device had something to "
         "report; for any other metric here it can"
         if covered
-        else "For no metric here is it hidden from the shuffler whether a device reported"
+        else "The shuffler can see for every metric here whether a device reported"
     )
     recording = (
         f"a quantum computer cannot open recorded reports of {', '.join(sealed)}"

@@ -46,8 +46,8 @@ def advice(metrics: Sequence[Metric]) -> tuple[str, ...]:
         lines.append(f'With epoch = "week" it reveals {weekly:.4g}.')
     lines += _of_model(metric, metric.model) if metric.model else _often(metric)
     lines.append(
-        "For all metrics at once: [caps] epsilon_per_year, which the device keeps whatever they "
-        "ask; or sampling below 1, for who cannot see whether a device takes part."
+        "For all metrics at once: [caps] epsilon_per_year, which the device always keeps; or "
+        "sampling below 1, against observers who cannot see whether a device takes part."
     )
     return (" ".join(lines),)
 
@@ -79,10 +79,8 @@ def _of_model(metric: Metric, learning: Learning) -> list[str]:
     if metric.central and learning.reports > 1:
         text = f"A device reports to it {learning.reports} times in all"
         return [f"{text}: with a smaller max_local_epsilon, or fewer rounds_each, it reveals less."]
-    text = (
-        f"A device reports to it once for life: at epsilon = {_FEWER} it says 2 ({verdict(_FEWER)})"
-    )
-    return [f"{text}, and takes more people: hubbub plan model {learning.kind}."]
+    text = f"A device reports to it once: at epsilon = {_FEWER} it reveals 2 ({verdict(_FEWER)})"
+    return [f"{text}, but needs more people: hubbub plan model {learning.kind}."]
 
 
 def _often(metric: Metric) -> list[str]:
@@ -95,8 +93,8 @@ def _often(metric: Metric) -> list[str]:
     may_last = metric.randomizer.FAMILY in _LASTING and not metric.crowd
     if may_last and not metric.memoized:
         lines.append(
-            "Where its value seldom changes, a mechanism with a permanent answer (rappor) bounds "
-            "all answers about one value."
+            "If its value seldom changes, a mechanism with a permanent answer (rappor) bounds all "
+            "answers about one value."
         )
     return lines
 

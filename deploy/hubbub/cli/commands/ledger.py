@@ -145,7 +145,7 @@ def _run_by(view: LedgerView) -> Iterator[str]:
     if view.tokens:
         yield (
             f"Reports go with tokens of an account at {visible(view.tokens)}, which knows that "
-            "the account asked for them, and cannot see which reports they were used for."
+            "the account requested them, and cannot see which reports they were used for."
         )
     runs = view.runs
     if runs is None:
