@@ -154,7 +154,7 @@ def test_who_is_in_no_group_is_told_so_and_sees_nothing(home: House) -> None:
         _log_in(page, "eve")
         expect(page.get_by_role("heading", name="Not logged in")).to_be_visible()
         expect(page.locator("main")).to_contain_text(
-            "eve@example.org has logged in, but is in no group"
+            "eve@example.org has logged in, but has no group"
         )
         assert not [cooky for cooky in watch._context.cookies() if cooky["name"] == SESSION]
 

@@ -205,7 +205,7 @@ def test_a_machine_that_starts_with_a_wrong_clock_deletes_no_key(
 
     with caplog.at_level(logging.WARNING):
         check(body)
-    assert caplog.text.count("opening key 1 is over by the clock, but no reports were counted") == 1
+    assert caplog.text.count("opening key 1 has ended by this clock, but no counted reports") == 1
 
 
 def test_keys_go_one_an_hour_the_oldest_first(check: Callable[[Body], None]) -> None:

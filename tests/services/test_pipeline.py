@@ -187,7 +187,7 @@ def test_totals_that_honest_reports_cannot_make_are_flagged(
     assert estimates.honest_p_value < 1e-6
     assert any("reports support" in finding for finding in estimates.findings)
     assert main(["query", "flagged", "--home", str(run.home)]) == 0
-    assert "NOT FROM HONEST REPORTS ALONE" in capsys.readouterr().out
+    assert "NOT ONLY FROM HONEST REPORTS" in capsys.readouterr().out
 
 
 @pytest.mark.thorough

@@ -547,7 +547,7 @@ def test_the_record_tells_what_was_spent_by_whom_and_what_is_left(
     assert "What each purpose may spend this year" in capsys.readouterr().out
     where = ["--url", running]
     assert main(["release", "education_1", *where]) == 2
-    assert "purpose is missing: name the one that pays" in capsys.readouterr().err
+    assert "purpose is missing: name one of" in capsys.readouterr().err
     assert main(["release", "education_1", "mode", "--purpose", "tiny one", *where]) in {0, 2}
     capsys.readouterr()
     assert main(["release", "education_2", "mode", "--purpose", "report", *where]) == 0

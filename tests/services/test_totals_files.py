@@ -304,7 +304,7 @@ def test_a_damaged_foreign_or_missing_file_is_named_with_its_remedy(
             whole[first][:99] + b"?" + whole[first][100:],
         ):
             place.write(path, damaged)
-            assert "is damaged or no file of totals" in await refusal()
+            assert "is damaged or not a file of totals" in await refusal()
         place.write(path, whole[second])
         assert "has the totals of theme:20001" in await refusal()
         place.write(path, _foreign())

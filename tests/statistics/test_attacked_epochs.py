@@ -128,10 +128,10 @@ def test_the_audit_attacks_the_promise_of_a_catalog(
 ) -> None:
     first, second, third, fourth = _checks(tmp_path / "metrics.toml", kind, monkeypatch)[1]
     for others, promised, near in (("apart", first, second), ("alike", third, fourth)):
-        assert promised.held
+        assert promised.passed
         assert promised.claim == 1.0
         assert promised.kind == f"a whole epoch, others {others}, delta 1e-08"
-        assert near.held
+        assert near.passed
         assert near.claim is not None
         assert near.lower is not None
         # The one count is all that others alike leave: less where lies are many, as here.
@@ -147,7 +147,7 @@ def test_the_audit_fails_where_reports_lie_less_than_the_account_has_it(
 
     monkeypatch.setattr(audit, "smallest_crowd", more)
     _, (_, near, *_) = _checks(tmp_path / "metrics.toml", LISTED, monkeypatch)
-    assert not near.held
+    assert not near.passed
 
 
 def test_others_alike_are_drawn_too_and_tell_no_more_than_is_claimed() -> None:

@@ -61,7 +61,7 @@ def _audit(
 
 
 def _failed(checks: list[Check]) -> set[str]:
-    return {check.kind for check in checks if not check.held}
+    return {check.kind for check in checks if not check.passed}
 
 
 def test_honest_metrics_pass_and_the_attack_comes_near_the_claim(
@@ -163,7 +163,7 @@ class Repeats:
 def test_a_reused_coin_is_caught(metrics: dict[str, Metric]) -> None:
     """One report alone looks right: only beside another it tells."""
     assert _failed(_audit(metrics["theme"], source=Repeats())) == {"a second report"}
-    assert not audit_coins(Repeats()).held
+    assert not audit_coins(Repeats()).passed
 
 
 class Floats:
@@ -192,10 +192,10 @@ class Gap(GeneralizedRandomizedResponse):
 
 def test_a_float_sampler_with_a_gap_is_caught() -> None:
     """In the source, whose digits are looked at; in a mechanism, whose outcomes are walked."""
-    assert not audit_coins(Floats()).held
+    assert not audit_coins(Floats()).passed
     checks = list(audit_proofs([Gap(epsilon=1.0, categories=7)]))
     assert "worst ratio is within the claim" in _failed(checks)
-    assert {check.held for check in audit_proofs([build("grr", epsilon=1.0, categories=7)])} == {
+    assert {check.passed for check in audit_proofs([build("grr", epsilon=1.0, categories=7)])} == {
         True
     }
 
@@ -246,7 +246,7 @@ def test_the_command_tells_and_fails_as_it_should(
     arguments = ["audit", str(path), "--metric", "daily", "--metric", "theme", "--samples", "2000"]
     assert main([*arguments, "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["held"] is True
+    assert document["passed"] is True
     assert {check["what"] for check in document["checks"] if check["claim"]} == {"daily", "theme"}
     assert main([*arguments, "--format", "html", "--no-proofs"]) == 0
     assert "<h1>hubbub audit: all checks passed</h1>" in capsys.readouterr().out
@@ -270,7 +270,7 @@ def test_what_was_not_walked_is_not_said_to_have_held() -> None:
     from hubbub.cli.commands.audit import _found
 
     verdicts = {
-        kind: _found(Check(what="theme", kind=kind, held=success, said=""))
+        kind: _found(Check(what="theme", kind=kind, passed=success, detail=""))
         for kind, success in ((NOT_WALKED, True), ("one report", True), ("a second report", False))
     }
-    assert list(verdicts.values()) == ["not tried", "held", "FAILED"]
+    assert list(verdicts.values()) == ["not tried", "passed", "FAILED"]

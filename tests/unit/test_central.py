@@ -100,7 +100,7 @@ def test_of_a_promise_that_is_written_wrong_only_this_is_told(
         (
             "limits",
             "epsilon = 7.5\nlimits",
-            r"says more than central_epsilon 1 in a crowd of 30,000",
+            r"reveals more than central_epsilon 1 in a crowd of 30,000",
         ),
         (
             "limits",

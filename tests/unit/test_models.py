@@ -259,7 +259,7 @@ def test_devices_teach_a_model_round_by_round_and_each_in_one(signed: Signed) ->
     assert (judged.share, judged.state) == (PART, "finished")
     assert judged.auc is not None
     assert judged.auc_low is not None
-    assert judged.auc_low > 0.5, "the model ranks people who taught it nothing"
+    assert judged.auc_low > 0.5, "the model ranks people who did not train it"
     assert judged.calibration[-1].estimate > judged.calibration[0].estimate
     assert sum(bucket.people for bucket in judged.calibration) == pytest.approx(1)
     by_name = {coefficient.name: coefficient for coefficient in result.coefficients}
@@ -280,7 +280,7 @@ def test_devices_teach_a_model_to_tell_classes_apart(signed: Signed) -> None:
     assert result.reports + judged.reports == PEOPLE, "every device told it once"
     assert judged.auc is None
     assert judged.accuracy_low is not None
-    assert judged.accuracy_low > 1 / 3, "the model tells classes of people who taught it nothing"
+    assert judged.accuracy_low > 1 / 3, "the model tells classes of people who did not train it"
     assert (len(result.centre), len(result.weights), len(result.edges)) == (3, 2 * 4, 11)
     coefficients = {
         (coefficient.of_class, coefficient.name): coefficient for coefficient in result.coefficients
@@ -811,12 +811,12 @@ def test_the_audit_attacks_who_judges_a_model_too(
     def lower() -> tuple[bool, float]:
         check = next(step for step in steps(3000) if step and step.kind == "a judge's report")
         assert check.lower is not None
-        return check.held, check.lower
+        return check.passed, check.lower
 
     every = [step for step in steps(200) if step]
     kinds = [check.kind for check in every][1:]
     assert kinds == ["a judge's report", "one report, by 4 of its books"]
-    assert all(check.held for check in every)
+    assert all(check.passed for check in every)
     success, lower_bound = lower()
     assert success
     assert lower_bound > 2, "the attack comes near to 4"

@@ -113,9 +113,13 @@ def test_the_local_epsilon_is_the_largest_whose_rounds_together_keep_the_promise
         (
             "central_epsilon = 2.0\ndelta = 1e-6\ncrowd = 300\n",
             "epsilon = 2.0\nmin_batch = 20\n",
-            '"rounds_each": is of a crowd; write central_epsilon and crowd',
+            '"rounds_each": needs a crowd; write central_epsilon and crowd',
         ),
-        ("crowd = 300\n", "crowd = 300\nepsilon = 7.5\n", "7.5 says more than central_epsilon 2"),
+        (
+            "crowd = 300\n",
+            "crowd = 300\nepsilon = 7.5\n",
+            "7.5 reveals more than central_epsilon 2",
+        ),
         ("crowd = 300\n", "crowd = 300\nepsilon = 0.1\n", "or of which half are near, and is not"),
         ("crowd = 300\n", "crowd = 300\nmin_batch = 20\n", "is the crowd, 300, or nothing"),
         ("rounds_each = 2", "rounds_each = 6", "above 5, all rounds and that of columns"),

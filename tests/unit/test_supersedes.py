@@ -215,7 +215,7 @@ def test_every_face_says_what_was_not_asked(
     show_trend(document)
     output, html = capsys.readouterr().out, Answer("trend", document)._repr_html_()
     for face in (output, html):
-        assert "with the reports of theme, which it goes on from" in face
+        assert "with the reports of theme, which it continues" in face
         assert f"sepia: not asked in {date}" in face
         assert "dark: not asked" not in face
 

@@ -101,7 +101,7 @@ class Housekeeping:
             if elapsed - self._served.get(key.id, -_DAY) < _DAY:
                 self._keep(key, "it opened reports within a day")
             elif not moved_past(starts, key.end, longest):
-                self._keep(key, "no reports were counted that show how time went on since")
+                self._keep(key, "no counted reports confirm the time since")
             else:
                 self._forget(key)
                 self._forgot = elapsed
@@ -118,8 +118,8 @@ class Housekeeping:
     def _keep(self, key: OpeningKeyPublic, why: str) -> None:
         self._say(
             f"key {key.id}",
-            f"opening key {key.id} is over by the clock, but {why}: it is kept; if its time is "
-            "over indeed, run: hubbub keys rotate --today",
+            f"opening key {key.id} has ended by this clock, but {why}: it is kept; if it has "
+            "really ended, run: hubbub keys rotate --today",
         )
 
     async def _forget_tags(self) -> None:

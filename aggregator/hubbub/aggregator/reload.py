@@ -144,8 +144,8 @@ def _check_follows(bundle: Bundle, former: Bundle, path: Path) -> None:
     """Raises BundleRefused unless a bundle is compatible with what the former one counted."""
     if former.operator not in line_of(bundle.handovers, bundle.operator):
         raise BundleRefused(
-            f"{path}: another operator's, which ours never handed over to; hand over with: hubbub "
-            "keys handover"
+            f"{path}: signed by another operator, without a handover from ours; hand over with: "
+            "hubbub keys handover"
         )
     if bundle.serial < former.serial:
         raise BundleRefused(
@@ -167,8 +167,8 @@ def check_fits(bundle: Bundle, keys: Sequence[OpeningKey], now: float, path: Pat
             not private_key.x_wing or x_wing_public_bytes(private_key.x_wing) != key.x_wing
         ):
             raise KeysUnusable(
-                f"{path}: key {key.id} has not the X-Wing half of the bundle; give the keys that "
-                "the bundle was built with"
+                f"{path}: key {key.id} lacks the X-Wing half of the bundle; give the keys with "
+                "which the bundle was built"
             )
     current = key_at(bundle.keys, int(now))
     if current is not None and current.id not in private:

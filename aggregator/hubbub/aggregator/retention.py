@@ -140,7 +140,7 @@ async def promised(promises: Promises) -> dict[str, Promised]:
         try:
             result[name] = Promised.load(text)
         except (ValueError, TypeError, RecursionError):
-            _log.warning("for how long the totals of %s are kept cannot be read in Redis", name)
+            _log.warning("the retention time of the totals of %s cannot be read in Redis", name)
     return result
 
 

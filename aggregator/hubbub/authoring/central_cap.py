@@ -48,7 +48,7 @@ def over_central_cap(metrics: Iterable[Metric], caps: Caps) -> list[tuple[str, s
     largest = sorted(costs.items(), key=lambda cost: -cost[1])[:5]
     most = ", ".join(f"{name} {spent_of(caps, amount):.4g}" for name, amount in largest if amount)
     message = (
-        f"all crowds together can say {total:.4g} nats about one person in a year at delta "
+        f"all crowds together can reveal {total:.4g} nats about one person in a year at delta "
         f"{caps.central_delta_per_year:g}, above the cap of {caps.central_epsilon_per_year:g} "
         f"({most} by itself); lower central_epsilon or lifetime_central_epsilon, choose longer "
         "epochs, or raise the cap"

@@ -60,10 +60,10 @@ def over_caps(metrics: Iterable[Metric], caps: Caps) -> list[tuple[str, str]]:
                 (
                     f"epsilon_per_{span}",
                     (
-                        f"all metrics together can say {total:.4g} nats about one person in a "
+                        f"all metrics together can reveal {total:.4g} nats about one person in a "
                         f"{span}, above the cap of {cap:g} ({most}); lower epsilon, "
-                        "reports_per_epoch or lifetime_epsilon, choose longer epochs, or raise "
-                        "the cap"
+                        "reports_per_epoch or lifetime_epsilon, choose longer epochs, or raise the "
+                        "cap"
                     ),
                 )
             )

@@ -107,7 +107,7 @@ class Answer(Sequence[Row]):
             TypeError: an answer of another kind, or a model that has no coefficients yet.
         """
         if self.question != "model" or not self._rows:
-            raise TypeError("to_sklearn() is of a model, after its first step: connection.model()")
+            raise TypeError("to_sklearn() needs connection.model(), after its first step")
         linear, arrays = _library("sklearn.linear_model", "scikit-learn"), _library("numpy")
         classes = list(dict.fromkeys(row.get("of_class", "") for row in self._rows))
         size = len(self._rows) // len(classes)
@@ -183,7 +183,7 @@ class Answer(Sequence[Row]):
         """The sentences that an analyst should not miss."""
         document = self.document
         notes = [
-            f"not from honest reports alone: {finding}" for finding in document.get("findings", ())
+            f"not only from honest reports: {finding}" for finding in document.get("findings", ())
         ]
         notes += document.get("notes", ())
         notes += [document[name] for name in ("sizes", "verdict") if name in document]
@@ -194,7 +194,7 @@ class Answer(Sequence[Row]):
         if judged := document.get("held_out"):
             level = f"{100 * document['confidence']:g}%"
             notes += [
-                f"{judged_sentence}, of {judged['reports']:,} people who taught it nothing"
+                f"{judged_sentence}, of {judged['reports']:,} people who did not train it"
                 for judged_sentence in judged_sentences(judged, level)
             ]
         if sentence := final_sentence(document):

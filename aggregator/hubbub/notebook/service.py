@@ -65,8 +65,7 @@ def service_at(
     token = (token or "").strip()  # a file of it ends with a line's end
     if token and not _TOKEN.fullmatch(token):
         raise BadParameter(
-            "the token has a character that no token has; copy the line that hubbub keys token "
-            "printed"
+            "the token has an invalid character; copy the line that hubbub keys token printed"
         )
     if token and parts.scheme == "http" and not is_local(parts.hostname or ""):
         raise ServiceUnavailable(
@@ -209,13 +208,13 @@ class Service:
             detail, title = str(problem["detail"]), str(problem["title"])
         except MISSHAPEN:
             detail = (
-                f"{self.url} answered {answer.status} {answer.reason}, and not as hubbub does; is "
+                f"{self.url} answered {answer.status} {answer.reason}, but not as hubbub does; is "
                 "the address right?"
             )
             title = ""
         if answer.status in _ACCESS:
             return AccessRefused(
-                f"{detail}; connect(url, token=...), and HUBBUB_TOKEN for commands, take one, "
+                f"{detail}; connect(url, token=...), and HUBBUB_TOKEN for commands, need a token, "
                 "which the service's operator makes: hubbub keys token"
             )
         kind = error_named(title) or (BadParameter if answer.status in _MALFORMED else HubbubError)

@@ -14,7 +14,7 @@ from hubbub.catalog import SPANS, Metric, days_of_period
 from hubbub.catalog.values.past_kind import PastKind
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, sampled
 from hubbub.privacy.crowd import crowds_of, of_all_epochs, rests_on, shuffled_of
-from hubbub.privacy.hidden_counts import said_of_count
+from hubbub.privacy.hidden_counts import count_sentence
 from hubbub.privacy.metric_facts import Fact, facts
 from hubbub.privacy.verdict import advice, verdict
 
@@ -260,7 +260,7 @@ def metric_card(metric: Metric, delta: float = DELTA) -> MetricCard:
             f"{shuffled.delta:g}, {shuffled.assumption}.{of_all_epochs(metric)}{_stops_at(metric)} "
             "Estimates from them may be published as they are."
         )
-        sentence += said_of_count(metric)
+        sentence += count_sentence(metric)
     if metric.filled:
         sentence += " A device with nothing to report sends a filler, known only to the aggregator."
     if metric.limits.reports_per_epoch > 1:

@@ -50,7 +50,7 @@ def together(noise: CountNoise, epochs: int, delta: float) -> float:
     return high
 
 
-def said_of_count(metric: Metric) -> str:
+def count_sentence(metric: Metric) -> str:
     """Sentence about what numbers of reports reveal; "" if they are not hidden."""
     noise, promise = count_noise(metric), metric.central
     if noise is None or promise is None or metric.count_epsilon is None:

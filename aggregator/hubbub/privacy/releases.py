@@ -97,7 +97,7 @@ def release(
     if (policy.mechanism == "exponential") != (query == "mode") and policy.mechanism != "laplace":
         raise BadParameter(
             f"the catalog releases this metric by {policy.mechanism}, which cannot answer {query}; "
-            "laplace answers all queries, gaussian all but mode, exponential mode alone"
+            "laplace answers all queries, gaussian all except mode, exponential only mode"
         )
     if query == "mode":
         return [_name_alone(_most_common(parts, labels, policy, reports_each))]
@@ -264,8 +264,8 @@ def check_noise(metrics: Iterable[Metric]) -> None:
     released = [metric.name for metric in metrics if metric.release is not None]
     if released and find_spec("opendp") is None:
         raise MissingDependency(
-            f'metric "{released[0]}" is released, and what draws the noise of releases is not '
-            f"installed here: {install_with('releases')}"
+            f'metric "{released[0]}" is released, but the library for its noise is not installed '
+            f"here: {install_with('releases')}"
         )
 
 

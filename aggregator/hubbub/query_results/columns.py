@@ -98,7 +98,7 @@ PART: Final = _column("part", "text", "value of the public field")
 """What figures of all devices have not."""
 
 _DATE: Final = _column(
-    "date", "text", "the day or hour that it is, of a week its first day; UTC", title="epoch"
+    "date", "text", "its day or hour, or the first day of a week; UTC", title="epoch"
 )
 _VALUE: Final = _column("value", "text", "what was reported")
 _ESTIMATE: Final = _column(
@@ -147,7 +147,7 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
         _column(
             "number",
             "number",
-            "in the metric's own unit; inside its part as if numbers lay there evenly",
+            "in the metric's own unit; inside its part as if numbers were spread evenly",
         ),
         _ends(
             "number", "ends of the percentile's interval, which are edges of parts", of="number_"
@@ -164,8 +164,7 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
         _column(
             "reaches",
             "text",
-            "which ends of the interval are ends of the range: the true value may be "
-            "outside the range",
+            "ends of the interval at an end of the range, where the true value may be outside",
             title="reaches the end of the range",
         ),
     ),
@@ -189,7 +188,7 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
         _column(
             "difference",
             "change",
-            "after less before, in percentage points; of means, in the metric's own unit",
+            "after minus before, in percentage points; of means, in the metric's own unit",
             title="difference (points)",
             mean_title="difference",
         ),
@@ -216,14 +215,14 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
         SLICE,
         _column("row", "text", "value of the first part"),
         _column("column", "text", "value of the second part"),
-        _column("within", "share", "share of those in the cell's row", title="of its row"),
+        _column("within", "share", "share of the cell's row", title="of its row"),
         _ends("share", "ends of the share's interval", of="within_"),
         _column("estimate", "reports", "unbiased estimate, in reports", title="reports", spare=2),
         _ends("reports", "ends of the estimate's interval", title="{level} of reports", spare=1),
         _column(
             "departs",
             "flag",
-            "whether the cell is not what it would be if the parts were independent",
+            "whether the cell differs from independent parts",
             title="beyond chance",
         ),
     ),
@@ -236,8 +235,8 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
         _column(
             "difference",
             "change",
-            "less the share, or mean, of the field's other values together; shares in "
-            "percentage points",
+            "minus the share, or mean, of the field's other values together; shares in percentage "
+            "points",
             title="to all others (points)",
             mean_title="to all others",
             spare=4,
@@ -270,7 +269,7 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
         _column("unit", "text", "of a mean or percentile", spare=3),
         _column("control", "number", "in the control arm"),
         _column("measured", "number", "in the other arm", title="arm's"),
-        _column("difference", "number", "the arm's less the control's", title="effect"),
+        _column("difference", "number", "the arm's minus the control's", title="effect"),
         _ends(
             "number",
             "ends of the effect's interval: all of them hold together, at every look",
@@ -280,7 +279,7 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
         _column(
             "detectable",
             "number",
-            "the smallest effect that as many reports show with a chance of 80%",
+            "the smallest effect that this many reports show with a chance of 80%",
             title="would show",
             spare=1,
         ),
@@ -324,7 +323,7 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
         OF_CLASS,
         _column("name", "text", "a feature, or a value or band of one", title="column"),
         _column("coefficient", "number", "per unit of the feature"),
-        _ends("number", "ends of the coefficient's interval, of the coins and of who took part"),
+        _ends("number", "ends of the coefficient's interval, for the coins and who took part"),
         _column("stderr", "number", "of the coefficient", title="standard error", spare=1),
     ),
 }

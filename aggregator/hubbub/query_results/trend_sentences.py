@@ -25,7 +25,7 @@ def _of_joined(answer: Mapping[str, Any]) -> list[str]:
         return []
     gaps = [line for line in answer["series"] if line.get("not_asked")]
     return [
-        f"with the reports of {', '.join(answer['joined'])}, which it goes on from",
+        f"with the reports of {', '.join(answer['joined'])}, which it continues",
         *(f"{line['value'][:80]}: not asked in {line['not_asked']}" for line in gaps),
     ]
 
@@ -48,9 +48,7 @@ def _of_lines(answer: Mapping[str, Any]) -> list[str]:
             each = ", ".join(f"{day} {_change(answer, effect)}" for day, effect in days)
             sentences.append(f"{name}: weekdays differ: {each}")
     if any(line.get("shifts") for line in answer.get("series", ())):
-        sentences.append(
-            f"of lines that take no step {answer['false_alarm']:.0%} have one, at most"
-        )
+        sentences.append(f"at most {answer['false_alarm']:.0%} of lines without a step show one")
     return sentences
 
 

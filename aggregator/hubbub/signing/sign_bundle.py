@@ -98,7 +98,7 @@ def sign_models(
     signed = sign_lines("models", body, operator)
     if len(signed) > LARGEST_MODELS_BYTES:
         raise BadParameter(
-            f"the state of all models is {len(signed)} bytes, above {LARGEST_MODELS_BYTES}; learn "
-            "fewer at once, or of fewer columns"
+            f"the state of all models is {len(signed)} bytes, above {LARGEST_MODELS_BYTES}; train "
+            "fewer models at once, or use fewer columns"
         )
     return signed

@@ -43,9 +43,8 @@ def refuse_changes(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str,
                 )
             elif name in promises and promises[name].epsilon is None:
                 problems.append(
-                    f'metric "{name}": was retired by a version of hubbub that did not carry on '
-                    "what it had promised, and devices still hold it to that; give the metric a "
-                    f'new name, such as "{name}_2"'
+                    f'metric "{name}": was retired by a version of hubbub that lost its promises, '
+                    f'which devices still enforce; give the metric a new name, such as "{name}_2"'
                 )
             elif name in broken:
                 problems.append(

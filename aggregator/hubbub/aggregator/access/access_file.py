@@ -160,8 +160,8 @@ def _groups(groups: _Table) -> dict[str, Grant]:
         if "certificates" in group.held:
             raise group.wrong(
                 "certificates",
-                "is gone: analysts ask over HTTP, by a login or by a token of hubbub keys token; "
-                "delete it",
+                "no longer exists: analysts query over HTTP, with a login or a token of hubbub "
+                "keys token; delete it",
             )
         group.only("role", "metrics")
         role = group.text("role", ROLES[0])
@@ -179,14 +179,14 @@ def _oidc(path: Path, table: _Table, origin: str) -> Oidc:
     issuer = _address(table, "issuer", table.text("issuer"))
     own = _address(_Table(path, "", {}), "origin", origin)
     if urlsplit(own).path not in {"", "/"} or urlsplit(own).query:
-        raise BadParameter(f"{path}: origin is more than https://HOST")
+        raise BadParameter(f"{path}: origin must be only https://HOST")
     client = table.text("client")
     named = {field: path.parent / table.text(field) for field in _FILES if field in table.held}
     secret = (
         _read(named["secret_file"], "its secret_file").strip() if "secret_file" in named else ""
     )
     if "secret_file" in named and not secret:
-        raise table.wrong("secret_file", "is an empty file; of a public client leave it out")
+        raise table.wrong("secret_file", "is an empty file; leave it out for a public client")
     keys = _keys(named["session_keys"]) if "session_keys" in named else ()
     if "authority" in named:
         _check_authority(named["authority"])

@@ -159,8 +159,8 @@ class AuditTrail:
                 os.close(where)
         except OSError as error:
             raise ServiceUnavailable(
-                f"the audit cannot be written ({error.strerror}), and nothing is answered without "
-                "it; make room, or let the service write --http-audit"
+                f"the audit cannot be written ({error.strerror}), and the service answers nothing "
+                "without it; make room, or let the service write --http-audit"
             ) from error
 
 

@@ -122,7 +122,7 @@ class Login:
         login = self._sessions.open_login(cookie) if cookie else None
         if login is None or login.state != state:
             raise AccessRefused(
-                "this login was begun in another browser, more than ten minutes ago, or is over; "
+                "this login began in another browser or more than ten minutes ago, or has ended; "
                 "log in again"
             )
         return login
@@ -198,8 +198,8 @@ class Login:
         own = tuple(right for right in self._rights if right in groups)
         if not own:
             raise AccessRefused(
-                f"{name} has logged in, but is in no group with access; ask the person who runs "
-                "this service for a group of its access file"
+                f"{name} has logged in, but has no group with access; ask the operator of this "
+                "service for a group of its access file"
             )
         return Caller(
             name=name,
@@ -322,8 +322,8 @@ class Provider:
         except OAuthError as error:
             reason = visible(f"{error.error}: {error.description or ''}"[:200])
             raise AccessRefused(
-                f"the provider does not take what it sent ({reason}); log in again, and if that "
-                "does not help, compare client, secret and origin with what the provider has"
+                f"the provider rejected its own answer ({reason}); log in again, and if that does "
+                "not help, compare client, secret and origin with the provider's settings"
             ) from error
         except (httpx2.HTTPError, ValueError, TimeoutError) as error:
             raise self._keys.down(error) from error

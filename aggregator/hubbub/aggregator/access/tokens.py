@@ -92,7 +92,7 @@ class Tokens:
             try:
                 self._known = {token.sha256: token for token in read_tokens(self._path)}
             except KeysUnusable as error:
-                _log.warning("not reloaded, the old goes on: %s", error)
+                _log.warning("not reloaded, the old one stays in use: %s", error)
 
 
 def read_tokens(path: Path) -> list[Token]:
@@ -129,7 +129,7 @@ def add_token(
         if not (text.strip() and text.isprintable() and len(text) <= _LONGEST_NAME):
             raise BadParameter(f"a {what} name is 1 to {_LONGEST_NAME} printable characters")
     if any(token.name == name for token in tokens):
-        raise BadParameter(f'there is a token "{name}" already; take it back first, with --remove')
+        raise BadParameter(f'there is a token "{name}" already; remove it first, with --remove')
     secret = PREFIX + secrets.token_urlsafe(_BYTES)
     until = int(now) + days * _DAY_SECONDS
     tokens.append(

@@ -61,7 +61,7 @@ class AlertPublisher:
             )
         except (OSError, TotalsUnreadable) as error:
             _log.warning(
-                "the alarm of %s, %s, was not sent, and is sent again: %s",
+                "the alarm of %s, %s, was not sent and will be sent again: %s",
                 metric.name,
                 date,
                 error,

@@ -244,8 +244,8 @@ def sum_totals(
         if part.counted or part.dummies:
             if len(part.cells) != size:
                 raise TotalsUnreadable(
-                    "the totals of these epochs are of another shape than their metric's; ask for "
-                    "others, or restore them from a backup (docs/operate/restore.md)"
+                    "the totals of these epochs do not fit their metric; select other epochs, or "
+                    "restore them from a backup (docs/operate/restore.md)"
                 )
             cells += part.cells
         if np.abs(cells).max(initial=0) >= _LARGEST_SUM:

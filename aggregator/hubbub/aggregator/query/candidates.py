@@ -114,8 +114,8 @@ async def with_candidates(
             strings += metric.candidates if name == CATALOG else await lists.find(name)
         if len(strings) > _MAX_STRINGS:
             raise BadParameter(
-                f"the lists asked for have more than {_MAX_STRINGS:,} strings together: ask for "
-                "fewer of them at once"
+                f"the requested lists have more than {_MAX_STRINGS:,} strings together: request "
+                "fewer at once"
             )
     if not strings:
         saved = ", ".join(saved_list.name for saved_list in await lists.all())
@@ -196,7 +196,7 @@ class CandidateLists:
             return _checked(name, strings, [name])
         except (OSError, EOFError, ValueError, TypeError, BadParameter) as error:
             raise StoreUnavailable(
-                f'list "{name}" cannot be read as it is kept: save it again'
+                f'list "{name}" is stored in an unreadable form: save it again'
             ) from error
 
     async def save(self, name: str, strings: Sequence[str], *, add: bool = False) -> SavedList:

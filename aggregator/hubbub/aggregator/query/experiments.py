@@ -132,8 +132,8 @@ class Arms:
         for name in (self.experiment.control, arm):
             if (reports := self.selections[name].reports) < fewest:
                 return (
-                    f"{name} has {several(reports, 'report')} in epochs that every arm "
-                    f"has some of, below the minimum batch of {fewest:,}"
+                    f"{name} has {several(reports, 'report')} in epochs in which every arm has "
+                    f"some, below the minimum batch of {fewest:,}"
                 )
         return ""
 
@@ -254,11 +254,11 @@ def _verdict(arm: str, effect: Effect, unit: str) -> str:
     low, high = (scale * end for end in (effect.low, effect.high))
     unit = f" {unit}" if unit else ""
     if effect.reaches:
-        unit += ", where the range ends, beyond which the truth may lie"
+        unit += ", where the range ends; the truth may lie beyond"
     if not effect.shown:
         detectable = f"{scale * effect.detectable:.3g}"
         return (
-            f"no effect shown, and one of {detectable} would be with a chance of 80%: between "
+            f"no effect shown (one of {detectable} is shown with a chance of 80%): between "
             f"{low:+.3g} and {high:+.3g}{unit}"
         )
     near, far = sorted((abs(low), abs(high)))
@@ -276,9 +276,7 @@ def _sentences(
         live = " and ".join(experiment.live_arms(()))
         yield f"The experiment is over: devices get {live}."
     if not fits:
-        yield (
-            "The arms' sizes do not fit their weights: find out why before you believe an effect."
-        )
+        yield "The arms' sizes do not fit their weights: find out why before you trust an effect."
     first = sorted(rows, key=lambda row: not row.shown)
     for row in first[:_LISTED]:
         yield f"{row.metric}, {row.measure}: {row.verdict}."

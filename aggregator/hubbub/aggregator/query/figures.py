@@ -188,9 +188,9 @@ class Figuring:
         )
         if not figures:
             raise TooFewEpochs(
-                f'metric "{metric.name}": no device can have come back yet: a share takes two '
-                f"weeks with {several(metric.fewest, 'report')} each, and there are "
-                f"{len(weeks)}; wait, or ask for more epochs"
+                f'metric "{metric.name}": no device can have come back yet: a share needs two '
+                f"weeks with {several(metric.fewest, 'report')} each, and there are {len(weeks)}; "
+                "wait, or ask for more epochs"
             )
         yield from figures
 

@@ -150,7 +150,7 @@ async def learned_model(query: QueryEngine, name: str, confidence: float) -> Lea
     if metric is None or metric.model is None:
         names = sorted(n for n, metric in metrics.items() if metric.model)
         listing = ", ".join(names) or "none: [models.NAME] of the catalog makes one"
-        hint = f'; "{name}" is a metric, which hubbub query answers' if metric else ""
+        hint = f'; "{name}" is a metric: use hubbub query' if metric else ""
         raise UnknownMetric(f'model "{name[:60]}" is not in the bundle; it has {listing}{hint}')
     check_confidence(confidence)
     done = await query.rounds.finished(name)

@@ -217,9 +217,9 @@ def _appended(answer: Answer) -> Iterator[str]:
         ]
         names = ", ".join(values[:_NAMED]) + (", ..." if len(values) > _NAMED else "")
         yield (
-            f"Not asked in {answer.reports - number:,} of {answer.reports:,} reports, since "
-            f"these values were appended later: {names}. Its share is of the {number:,} "
-            "that could say it."
+            f"Not asked in {answer.reports - number:,} of {answer.reports:,} reports, since these "
+            f"values were appended later: {names}. The share is of the {number:,} that could "
+            "contain it."
         )
 
 
@@ -353,7 +353,8 @@ def notice_of(*selections: EpochSelection) -> str:
         why = (
             "the shuffler adds a secret number of dummies to an epoch."
             if noise
-            else f"beside each a device sends {each:g} dummies on average, which nobody can tell."
+            else f"with each report a device sends {each:g} dummies on average, which nobody can "
+            "recognize."
         )
         text = (
             f"{metric.name}: the number of reports is an estimate, {errors} (standard error): {why}"

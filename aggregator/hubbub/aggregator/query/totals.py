@@ -235,7 +235,7 @@ class TotalsByEpoch:
     def _lacking(self, every: EpochSelection, newer: EpochSelection) -> str:
         """Error text about what a comparison is waiting for."""
         metric = every.metric
-        newer_text = f"and there is {newer.dates} alone" if newer.epochs else "and there is none"
+        newer_text = f"and there is only {newer.dates}" if newer.epochs else "and there is none"
         return (
             f'metric "{metric.name}": a comparison needs two epochs that accept no more '
             f"reports and have {metric.fewest:,} or more, {newer_text}{self._open(every)}; "

@@ -233,8 +233,8 @@ def _check(
         raise BadParameter(f"a trend over more than {_MAX_EPOCHS} epochs: ask for fewer")
     if followed := set(values) & set(answer.beginnings):
         raise BadParameter(
-            f'"{min(followed)[:60]}" is only the beginning of longer strings, and a trend follows '
-            "whole ones: leave it out"
+            f'"{min(followed)[:60]}" is only the beginning of longer strings, but a trend follows '
+            "complete ones: leave it out"
         )
     if numbers and set(values) - {MEAN}:
         raise BadParameter(

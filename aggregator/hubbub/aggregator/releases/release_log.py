@@ -124,8 +124,8 @@ class RedisReleaseLog:
         if entries.unreadable > self._said:
             self._said = entries.unreadable
             _log.warning(
-                "%d entries of the record of releases cannot be read as they stand; what they may "
-                "have spent is counted (docs/operate/restore.md)",
+                "%d entries of the record of releases are unreadable; their largest possible cost "
+                "is counted (docs/operate/restore.md)",
                 entries.unreadable,
             )
         return entries

@@ -119,7 +119,7 @@ class Releases:
             raise BadParameter(f'query "{ask.query}" is unknown; there are {", ".join(QUERIES)}')
         if metric.development:
             raise BadParameter(
-                f"{PROTECTS_NOBODY} Nothing of it is released; ask for release in production"
+                f"{PROTECTS_NOBODY} Its answers are not released; release in production"
             )
         if metric.central is not None:
             return await self._as_it_is(metric, metric.central, ask)
@@ -241,8 +241,8 @@ class Releases:
         budget = self._known_purpose(ask)
         if metric.release and metric.release.delta > budget.allowance(ask.purpose)[1]:
             raise BadParameter(
-                f"a release of delta {metric.release.delta:g} is above what the purpose has in a "
-                "year; give the budget a delta_per_year"
+                f"a release of delta {metric.release.delta:g} is above the yearly delta of the "
+                "purpose; give the budget a delta_per_year"
             )
         return budget
 
@@ -252,8 +252,7 @@ class Releases:
             raise BadParameter("nothing is released: the catalog has no [budget]")
         if not ask.purpose:
             raise BadParameter(
-                "purpose is missing: name the one that pays, of the [budget]: "
-                + ", ".join(budget.purposes)
+                "purpose is missing: name one of the [budget]: " + ", ".join(budget.purposes)
             )
         if ask.purpose not in budget.purposes:
             raise BadParameter(

@@ -304,8 +304,8 @@ class RedisStore:
     def _unreadable(self, window: Window) -> TotalsUnreadable:
         self._leave_out(window.name)
         return TotalsUnreadable(
-            f"the totals of {window.name} cannot be read; ask for other epochs, or restore "
-            "them from a backup (docs/operate/restore.md)"
+            f"the totals of {window.name} cannot be read; request other epochs, or restore them "
+            "from a backup (docs/operate/restore.md)"
         )
 
     def _numbers(self, reply: Mapping[bytes, bytes], low: int, high: int) -> dict[Window, int]:
@@ -388,7 +388,7 @@ def _chunk(size: int) -> int:
 def _law(text: bytes | None) -> dict[str, int]:
     law: dict[str, int] = json.loads(text or b"{}")
     if not all(term.isascii() and term.isprintable() for term in law):
-        raise ValueError("no term of the law")
+        raise ValueError("not a term of the law")
     dummies = _number(law.get(DUMMIES, 0), 0, _MAX)
     return {
         term: _number(number, -dummies if term == "counted" else 0, _MAX)

@@ -154,7 +154,7 @@ def decode(content: bytes, own: FileName, definition: str, place: str) -> Window
         )
     except KeyError as error:
         raise TotalsUnreadable(
-            f"{place}: is a Parquet file of something else than totals; move it elsewhere"
+            f"{place}: is a Parquet file without totals; move it elsewhere"
         ) from error
     except (pa.ArrowException, OSError, ValueError, TypeError, AttributeError) as error:
         raise _damaged(place) from error
@@ -191,6 +191,6 @@ def _checksum(facts: dict[str, Any], cells: Integers) -> str:
 
 def _damaged(place: str) -> TotalsUnreadable:
     return TotalsUnreadable(
-        f"{place}: is damaged or no file of totals; delete it and run hubbub totals write, if "
+        f"{place}: is damaged or not a file of totals; delete it and run hubbub totals write, if "
         "Redis still has the epoch, or take it from a copy"
     )

@@ -24,7 +24,7 @@ _HEAD: Final = """<!doctype html>
 </header>
 <main id="main" tabindex="-1">
 <h1>HTTP/JSON</h1>
-<p class="lead">What can be asked of this address. The same for programs: \
+<p class="lead">All requests of this address. For programs: \
 <a href="/openapi.json">/openapi.json</a>.</p>
 """
 

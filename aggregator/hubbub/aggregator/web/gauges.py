@@ -30,7 +30,7 @@ METRIC_REPORTS: Final = MetricDeclaration(
 METRIC_INFO: Final = MetricDeclaration(
     "hubbub_metric_info",
     "gauge",
-    "1, for every metric: what its estimates are of, and of numbers what they are measured in",
+    "1 for every metric; labels: what its estimates describe, and the unit of numbers",
     ("metric", "kind", "unit"),
 )
 METRIC_WAITING_REPORTS: Final = MetricDeclaration(
@@ -57,7 +57,7 @@ ALERT: Final = MetricDeclaration(
 HONEST_P_VALUE: Final = MetricDeclaration(
     "hubbub_estimate_honest_p_value",
     "gauge",
-    "Upper bound on the chance that honest reports lie so far off",
+    "Upper bound on the chance of totals so far off from honest reports",
     ("metric",),
 )
 HTTP_REQUESTS: Final = MetricDeclaration(

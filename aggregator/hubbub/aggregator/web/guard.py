@@ -108,9 +108,9 @@ class Guard:
 
     def _misplaced(self, scope: Scope, headers: Headers) -> App | None:
         if not self._access.asks and not is_loopback(headers.get("host", "") or "?"):
-            return problem(403, "WrongHost", "ask under a name of this machine: 127.0.0.1")
+            return problem(403, "WrongHost", "use a name of this machine: 127.0.0.1")
         if scope["method"] not in _READING and _from_elsewhere(headers, self._origins):
-            return problem(403, "OtherOrigin", "pages of other origins may not ask")
+            return problem(403, "OtherOrigin", "pages of other origins may not send requests")
         if "transfer-encoding" in headers:
             return problem(411, "LengthRequired", "send a Content-Length, not chunks")
         most = LARGEST_STRINGS_BYTES if scope["path"].startswith(_OF_STRINGS) else _LARGEST_BODY

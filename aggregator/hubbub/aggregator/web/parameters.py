@@ -54,7 +54,7 @@ Percentiles = Annotated[
     list[float] | None,
     Query(
         max_length=MAX_PERCENTILES,
-        description="of numbers in parts, in (0, 100) (repeat)",
+        description="for numbers in parts: percentile in (0, 100) (repeat)",
     ),
 ]
 
@@ -68,7 +68,7 @@ class RankParameters:
         list[float] | None,
         Query(
             max_length=MAX_PERCENTILES,
-            description="of numbers in parts, the share below this number (repeat)",
+            description="for numbers in parts: the share below this number (repeat)",
         ),
     ] = None
 
@@ -91,8 +91,8 @@ class EstimateParameters:
         Query(
             alias="list",
             max_length=20,
-            description="of strings to look for: catalog, or a saved list's name (repeat); the "
-            "catalog's where none are named",
+            description="strings to look for: catalog, or the name of a saved list (repeat); by "
+            "default the catalog's",
         ),
     ] = None
     tier: Annotated[

@@ -51,7 +51,7 @@ def commands(
     epochs = dates or query.range.epochs
     last = "" if dates else query.range.last
     if len(query.candidates) > _MAX_STRINGS:
-        comment = f"# {len(query.candidates):,} strings: save them as a list, and ask by its name"
+        comment = f"# {len(query.candidates):,} strings: save them as a list, and use its name"
         return Commands(comment, comment)
     return Commands(
         _shell(name, query, epochs, last, answer, reached=reached),

@@ -71,7 +71,7 @@ By = Annotated[
 FiguresBy = Annotated[
     str, Query(max_length=200, description="one of the metric's public fields; none: all devices")
 ]
-Cohorts = Annotated[bool, Query(description="of a retention, a row for each first week")]
+Cohorts = Annotated[bool, Query(description="for a retention: a row for each first week")]
 Origin = Annotated[
     str,
     Query(
@@ -153,7 +153,7 @@ def questions(*, tokens: bool = False, command: str = "") -> APIRouter:
     @router.get("/arrivals")
     async def arrivals(
         query: Questions,
-        after: Annotated[int, Query(ge=0, lt=1 << 53, description="the last that was seen")] = 0,
+        after: Annotated[int, Query(ge=0, lt=1 << 53, description="the last one received")] = 0,
     ) -> Watched:
         """Returns new reports of a development installation; nothing in production."""
         return await query.watch(after)

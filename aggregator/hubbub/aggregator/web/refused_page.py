@@ -45,7 +45,7 @@ def refused_page(status: int, message: str, to: str) -> HTMLResponse:
 
 def lost_page(path: str) -> HTMLResponse:
     """Returns the page for a path that does not exist."""
-    message = f"Nothing is at {visible(path)} here: a link may be of another version, or cut short"
+    message = f"Nothing is at {visible(path)} here: the link may be old or incomplete"
     return _page(404, "No such page", message, "/", "All metrics")
 
 

@@ -113,7 +113,7 @@ def smooth(mechanism: SquareWave, totals: Totals) -> Floats:
 def _seen(mechanism: SquareWave, totals: Totals) -> Floats:
     totals.check(mechanism.layout)
     if not totals.reports:
-        raise BatchTooSmall("no report at all: there is nothing to estimate")
+        raise BatchTooSmall("no reports: there is nothing to estimate")
     return np.array(totals.cells, dtype=np.float64)
 
 

@@ -62,7 +62,7 @@ def maximal_gain(mechanism: AnyMechanism, targets: Sequence[Any]) -> Attack:
         raise BadParameter("an attack needs at least one target")
     if mechanism.layout.size * len(targets) > _LARGEST:
         raise BadParameter(
-            f"{len(targets)} targets over {mechanism.layout.size:,} cells are too many to look at"
+            f"{len(targets)} targets over {mechanism.layout.size:,} cells are too many to examine"
         )
     weights, base = family_for(mechanism).weights(mechanism, targets)
     cells = _HEAVIEST[type(mechanism.layout)](mechanism.layout, weights)

@@ -181,7 +181,7 @@ def count(
     bucket_counts, reports = buckets(mechanism, totals)
     n, width, functions = reports.sum(), mechanism.width, mechanism.hashes
     if not n:
-        raise BatchTooSmall("no report at all: there is nothing to estimate")
+        raise BatchTooSmall("no reports: there is nothing to estimate")
     places = sketch_buckets(mechanism, candidates)
     own = bucket_counts[np.arange(functions), places].sum(axis=1)
     stretch = width / (width - 1)

@@ -48,7 +48,7 @@ class Vectors(Family):
     """
 
     KIND: ClassVar[MetricKind] = "vector"
-    ONE_LOOK: ClassVar[str] = "reports of a vector by the same words err together"
+    ONE_LOOK: ClassVar[str] = "errors of a vector's reports by the same words are correlated"
     REHEARSES_DAYS: ClassVar[bool] = False
     ABSENT_SHARE: ClassVar[float] = 0.5
 

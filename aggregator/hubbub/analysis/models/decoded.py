@@ -62,7 +62,7 @@ def told_by(
     """
     people = int(sent.sum())
     if people < 2:  # noqa: PLR2004 one has no variance
-        raise BatchTooSmall("a round's mean is of two reports at least")
+        raise BatchTooSmall("a round's mean needs at least two reports")
     moments = products / people / UNIT**2
     by_book = scale_of(mechanism) * sums
     mean = by_book.sum(axis=0) / people

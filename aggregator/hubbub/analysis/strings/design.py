@@ -80,7 +80,7 @@ class Design:
     def __init__(self, collection: Collection, places: Places) -> None:
         cohorts, bits = collection.cohorts, collection.bits
         if not collection.reports:
-            raise BatchTooSmall("no report at all: there is nothing to decode")
+            raise BatchTooSmall("no reports: there is nothing to decode")
         if places.size and not (places.min() >= 0 and places.max() <= cohorts * bits):
             raise ShapeMismatch(f"a place is outside [0, {cohorts * bits}]")
         reports = collection.counts[:, 0].astype(np.float64)

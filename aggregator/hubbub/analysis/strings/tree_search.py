@@ -142,7 +142,7 @@ class Places:
         self.tree = tree = tiers[0][0]
         self.reports = sum(totals.reports for _, totals in tiers)
         if not self.reports:
-            raise BatchTooSmall("no report at all: there is nothing to estimate")
+            raise BatchTooSmall("no reports: there is nothing to estimate")
         self.held = np.zeros((tree.groups, tree.cells))
         self._sizes = np.zeros(tree.groups)
         self._noise = np.zeros(tree.groups)

@@ -48,8 +48,8 @@ def planned_vectors(
     most = min(promise.max_local_epsilon, epsilon)
     if words == 2:  # noqa: PLR2004 half of them
         raise BadParameter(
-            "of two words one is near, and where half are nothing is proven of a crowd; write more "
-            "words, or leave them out"
+            "with two words half of them are near, and then no crowd is proven; write more words, "
+            "or leave them out"
         )
     if epsilon > most or not keeps_promise(promise, dimensions, accountant, epsilon, words=words):
         own = replace(promise, max_local_epsilon=most)

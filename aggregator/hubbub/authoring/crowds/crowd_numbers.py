@@ -139,6 +139,6 @@ def _too_fine(
     would = "raise max_local_epsilon" if enough is None else f"gather a crowd of {enough:,}"
     return (
         f"of {promise.crowd:,} allows too small an epsilon for {arguments[_PARTS[name]]:,} "
-        f"{_PARTS[name]}: a lie would name neighbours more often, which nobody has accounted for; "
-        f"take fewer {_PARTS[name]}, or {would}"
+        f"{_PARTS[name]}: lies would name neighbours more often, which the proof does not cover; "
+        f"use fewer {_PARTS[name]}, or {would}"
     )

@@ -37,7 +37,7 @@ _OF_EACH: Final = (
 FOLLOWING: Final = ("epsilon", "min_batch", "reports")
 """What follows from a promise, and need not be written beside it."""
 NEEDS_NUMPY: Final = (
-    f"is worked out with numpy and scipy, which are not installed here: {install_with('plan')}"
+    f"is computed with numpy and scipy, which are not installed here: {install_with('plan')}"
 )
 """What is wrong with a promise where nobody can work it out."""
 PROMISE: Final = CENTRAL_FIELDS[:2]
@@ -107,7 +107,7 @@ def crowd_table(
         together = f" and {promise.epochs:,} epochs together" if promise.epochs > 1 else ""
         wrong(
             "epsilon",
-            f"{own_epsilon:g} says more than central_epsilon {promise.epsilon:g} in a crowd of "
+            f"{own_epsilon:g} reveals more than central_epsilon {promise.epsilon:g} in a crowd of "
             f"{promise.crowd:,}{together}; write {largest:.6g} at most{would}",
         )
     return {**settings, "epsilon": own_epsilon}

@@ -72,7 +72,7 @@ def read_model(name: str, table: Mapping[str, Any], around: Around, complain: Co
         if crowded:
             settings |= _with_crowd(learning, settings, around.accountant, wrong)
         elif learning.rounds_each:
-            wrong("rounds_each", "is of a crowd; write central_epsilon and crowd, or leave it out")
+            wrong("rounds_each", "needs a crowd; write central_epsilon and crowd, or leave it out")
         if complained:
             return None
         return Metric(
@@ -131,14 +131,14 @@ def _with_crowd(
     if epsilon > largest:
         wrong(
             "epsilon",
-            f"{epsilon:g} says more than central_epsilon {promise.epsilon:g} in a crowd of "
+            f"{epsilon:g} reveals more than central_epsilon {promise.epsilon:g} in a crowd of "
             f"{crowd:,} and {promise.epochs} rounds together; write {largest:g} at most, or leave "
             "it out",
         )
     elif epsilon < largest and not keeps_promise(*arguments, epsilon, judged=judged):
         wrong(
             "epsilon",
-            f"{epsilon:g} makes books of fewer words, or of which half are near, and is not proven "
+            f"{epsilon:g} makes books of fewer words, or with half of them near, and is not proven "
             f"to keep central_epsilon {promise.epsilon:g} as {largest:g} is; leave it out",
         )
     return {"epsilon": epsilon, "min_batch": crowd}

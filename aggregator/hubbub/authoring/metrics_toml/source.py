@@ -238,7 +238,7 @@ def _policies(
     if released := [metric.name for metric in metrics.values() if metric.release]:
         wrong(
             "budget",
-            f"{', '.join(released)} may be released, but without any limit in all; add a "
+            f"{', '.join(released)} may be released, but nothing limits all releases; add a "
             "[budget] table",
         )
     return None

@@ -53,7 +53,7 @@ _EPOCHS: Final = 2_000_000
 _NEAR: Final = 0.01
 _SOUND: Final = "sound"
 NOT_WALKED: Final = "own parameters, not walked"
-"""The kind of a check that says only that nothing was checked."""
+"""The kind of a check that was skipped."""
 
 Devices = Callable[[str], Memo]
 """A new device's memory of its permanent coins, for a metric of this name."""
@@ -65,8 +65,8 @@ class Check:
 
     what: str
     kind: str
-    held: bool
-    said: str
+    passed: bool
+    detail: str
     lower: float | None = None
     claim: float | None = None
 
@@ -259,12 +259,12 @@ def _under_attack(
 def _shown(metric: Metric, kind: str, result: Attacked, claim: float) -> Check:
     lower = max(result.lower, 0.0)
     text = (
-        f"shows {lower:.3f} at least, of {claim:.3f} claimed "
+        f"shows at least {lower:.3f} of {claim:.3f} claimed "
         f"(if all of it were spent, these draws would show about {max(result.reach, 0):.3f}); "
         f"by {result.event}"
     )
     return Check(
-        what=metric.name, kind=kind, held=result.lower <= claim, said=text, lower=lower, claim=claim
+        what=metric.name, kind=kind, passed=lower <= claim, detail=text, lower=lower, claim=claim
     )
 
 
@@ -328,7 +328,7 @@ def _walked(metric: Metric) -> Check:
         ]
     except TooMany:
         text = "too many outcomes to walk: its code is proven at small sizes"
-        return Check(what=metric.name, kind=NOT_WALKED, held=True, said=text)
+        return Check(what=metric.name, kind=NOT_WALKED, passed=True, detail=text)
     return _checked(
         metric.name,
         "own parameters",
@@ -341,5 +341,5 @@ def _checked(what: str, kind: str, prove: Callable[[], None], sound: str = _SOUN
     try:
         prove()
     except HubbubError as error:
-        return Check(what=what, kind=kind, held=False, said=str(error))
-    return Check(what=what, kind=kind, held=True, said=sound)
+        return Check(what=what, kind=kind, passed=False, detail=str(error))
+    return Check(what=what, kind=kind, passed=True, detail=sound)

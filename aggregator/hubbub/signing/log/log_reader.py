@@ -88,10 +88,10 @@ def read_log(fetch: Fetch, key: NoteKey) -> ReadLog:
         raise LogBroken(f"{CHECKPOINT}: {error}") from error
     leaves = tuple(map(leaf_hash, raw))
     if len(leaves) != checkpoint.size or tree_root(leaves) != checkpoint.root:
-        raise LogBroken("its entries are not those that its checkpoint signs")
+        raise LogBroken("its entries differ from those of its signed checkpoint")
     for path, tile in hash_tiles(leaves):
         if fetch(path) != tile:
-            raise LogBroken(f"{path}: its hashes are not those of the entries")
+            raise LogBroken(f"{path}: its hashes differ from those of the entries")
     return ReadLog(
         checkpoint=checkpoint, raw=raw, leaves=leaves, entries=tuple(map(_entry, raw)), fetch=fetch
     )

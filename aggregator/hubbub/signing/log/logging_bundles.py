@@ -33,8 +33,8 @@ def log_of(catalog: Catalog, keys: Path, old: Bundle | None, previous: Path) -> 
     )
     if before and own != before:
         raise BundleRefused(
-            f"{previous}: is in the log {before}, and devices that had it take no bundle that is "
-            f"in none or another; keep log = {before.name!r} in the catalog and its key in {keys}"
+            f"{previous}: is in the log {before}, and devices that had it accept no bundle outside "
+            f"it; keep log = {before.name!r} in the catalog and its key in {keys}"
         )
     return own
 

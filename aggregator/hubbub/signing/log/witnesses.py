@@ -36,7 +36,7 @@ def make_witness(folder: Path, name: str) -> NoteKey:
     """
     path = folder / WITNESS_KEY
     if path.exists():
-        raise KeysUnusable(f"{path}: there is one, and audits know it; take another folder")
+        raise KeysUnusable(f"{path}: exists, and audits use it; choose another folder")
     key = Ed25519PrivateKey.generate()
     public_key = witness_key(name, key)
     with refuse_unwritable(folder, KeysUnusable):
@@ -141,8 +141,8 @@ def refuse_unwitnessed(
             wrong.append(str(error))
     if len(lines) < enough:
         raise LogBroken(
-            f"{CHECKPOINT}: {len(lines)} of {enough} cosignatures that it must have; "
-            f"{'; '.join(wrong)}; wait until it is cosigned, or contact the witness"
+            f"{CHECKPOINT}: {len(lines)} of {enough} required cosignatures; {'; '.join(wrong)}; "
+            "wait until it is cosigned, or contact the witness"
         )
     return [*lines, *wrong]
 
@@ -158,7 +158,7 @@ def _read_witness(folder: Path) -> tuple[NoteKey, Ed25519PrivateKey]:
     path = folder / _PUBLIC
     if not path.exists():
         raise KeysUnusable(
-            f"{path}: is not there; make a key: hubbub keys witness FOLDER --name NAME"
+            f"{path}: is missing; make a key: hubbub keys witness FOLDER --name NAME"
         )
     key = read_signing_key(folder / WITNESS_KEY)
     try:
@@ -186,12 +186,12 @@ def _cosigned_before(
     state: Path, log: NoteKey, own: NoteKey, *, first: bool
 ) -> tuple[Checkpoint, int] | None:
     if first and state.exists():
-        raise BadParameter(f"{state}: is there, so this log was cosigned before; leave out --first")
+        raise BadParameter(f"{state}: exists, so this log was cosigned before; leave out --first")
     if first:
         return None
     if not state.exists():
         raise BadParameter(
-            f"{state}: is not there; put it back, or, if this log was never cosigned here: --first"
+            f"{state}: is missing; restore it, or, if this log was never cosigned here: --first"
         )
     checkpoint = _read_checkpoint(state, log, BadParameter)
     try:

@@ -74,7 +74,7 @@ def _audit(options: AuditOptions) -> int:
     if options.format == "json":
         data = {
             "installed": identity(),
-            "held": all(check.held for check in checks),
+            "passed": all(check.passed for check in checks),
             "alarm": ALARM,
             "samples": options.samples,
             "checks": [asdict(check) for check in checks],
@@ -82,7 +82,7 @@ def _audit(options: AuditOptions) -> int:
         say_json(data)
     else:
         _document(checks, options, path).write(options.format)
-    return 0 if all(check.held for check in checks) else 1
+    return 0 if all(check.passed for check in checks) else 1
 
 
 def _metrics(path: Path | None, names: Sequence[str]) -> list[Metric]:
@@ -106,18 +106,18 @@ def _tracked(steps: Iterable[Check | None], many: int, name: str) -> list[Check]
 
 
 def _document(checks: list[Check], options: AuditOptions, path: Path | None) -> Document:
-    failed = [check for check in checks if not check.held]
+    failed = [check for check in checks if not check.passed]
     proofs = [check for check in checks if check.claim is None]
     attacks = [check for check in checks if check.claim is not None]
     tried = [check for check in proofs if check.kind != NOT_WALKED]
     skipped = len(proofs) - len(tried)
     verdict = "FAILED" if failed else "all checks passed"
     document = Document(f"hubbub audit: {verdict}" + (f", {skipped} not tried" * bool(skipped)))
-    sound = sum(check.held for check in tried)
+    sound = sum(check.passed for check in tried)
     coins = "" if options.no_proofs else " The first proof tests the coin source."
     document.blocks.append(f"{sound} of {len(tried)} proofs passed, on {identity()}.{coins}")
     names = {check.what for check in attacks}
-    shown = [check for check in proofs if not check.held or check.what in names]
+    shown = [check for check in proofs if not check.passed or check.what in names]
     if shown:
         document.blocks.append(_table("Proofs of the catalog's metrics, and failed proofs", shown))
     if attacks:
@@ -134,11 +134,11 @@ def _document(checks: list[Check], options: AuditOptions, path: Path | None) -> 
 
 
 def _table(title: str, checks: list[Check]) -> Table:
-    rows = [(check.what, check.kind, _found(check), check.said) for check in checks]
+    rows = [(check.what, check.kind, _found(check), check.detail) for check in checks]
     return Table(title, ("what", "checked", "", "found"), rows, text_columns=4)
 
 
 def _found(check: Check) -> str:
     if check.kind == NOT_WALKED:
         return "not tried"
-    return "held" if check.held else "FAILED"
+    return "passed" if check.passed else "FAILED"

@@ -114,7 +114,7 @@ def _say_promise(metric: Metric) -> None:
         shuffled_of,
         what_decides,
     )
-    from hubbub.privacy.hidden_counts import said_of_count  # noqa: PLC0415 as above
+    from hubbub.privacy.hidden_counts import count_sentence  # noqa: PLC0415 as above
 
     whole, lies = shuffled_of(metric), even_lies(metric.randomizer, metric.report_loss)
     explain(
@@ -123,7 +123,7 @@ def _say_promise(metric: Metric) -> None:
     )
     if sentence := of_all_epochs(metric):
         explain(f"{metric.name}:{sentence}")
-    if sentence := said_of_count(metric):
+    if sentence := count_sentence(metric):
         waits = f"The shuffler waits for {minimum(metric):,} reports and dummies."
         explain(f"{metric.name}:{sentence} {waits}")
     if metric.central and (

@@ -7,7 +7,7 @@ from typing import Final
 from hubbub.catalog import CentralPromise
 from hubbub.catalog.crowds.central_fields import NOISE
 from hubbub.catalog.crowds.noise_dummies import noise_of
-from hubbub.cli.terminal.long_work import said_if_long
+from hubbub.cli.terminal.long_work import announced_if_long
 from hubbub.cli.terminal.output import explain, say_json
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import several
@@ -95,7 +95,7 @@ def _crowd(options: CrowdOptions) -> None:
             f"--hashes {options.hashes} needs 3 or more --values, the buckets of each function, "
             "and no --dummies"
         )
-    with said_if_long(lambda: "computing what the crowd hides; this may take half a minute"):
+    with announced_if_long(lambda: "computing what the crowd hides; this may take half a minute"):
         crowd, central, together = _worked_out(options)
     local = crowd.epsilon_local
     if options.json:

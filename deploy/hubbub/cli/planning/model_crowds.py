@@ -7,7 +7,7 @@ from typing import Any, Final
 from hubbub.analysis.models import noise_of
 from hubbub.authoring.crowds.crowd_codes import codes_epsilon
 from hubbub.catalog import CentralPromise
-from hubbub.cli.terminal.long_work import said_if_long
+from hubbub.cli.terminal.long_work import announced_if_long
 from hubbub.cli.terminal.output import listing, say, say_json
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.gradient_size import check_size, dimensions_of
@@ -37,7 +37,7 @@ def plan_rounds(
         BadParameter: as dimensions_of_plan, or there are too few people for any crowd.
     """
     dimensions = dimensions_of_plan(kind, features, classes)
-    with said_if_long(lambda: "computing what rounds hide; this may take half a minute"):
+    with announced_if_long(lambda: "computing what rounds hide; this may take half a minute"):
         rows = [row for way in _WAYS if (row := _row(promise, dimensions, *way)) is not None]
     if not rows:
         raise BadParameter(

@@ -171,7 +171,7 @@ def _say_reports(answer: Answer) -> None:
         more = "" if waiting is None else f"; {several(waiting, 'report')} {waits} at the shuffler"
         explain(f"{sentence}{more}")
     for finding in answer["findings"]:
-        explain(f"NOT FROM HONEST REPORTS ALONE (p <= {answer['honest_p_value']:.0e}): {finding}")
+        explain(f"NOT ONLY FROM HONEST REPORTS (p <= {answer['honest_p_value']:.0e}): {finding}")
 
 
 def _say_likely(likely: Sequence[Mapping[str, Any]]) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from hubbub.authoring import Catalog
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
-from hubbub.cli.terminal.long_work import said_if_long
+from hubbub.cli.terminal.long_work import announced_if_long
 from hubbub.cli.terminal.output import explain, first_second
 from hubbub.epochs import epoch_date
 from hubbub.errors import UnknownMetric
@@ -19,7 +19,7 @@ _CROWD: Final = b"central_epsilon"
 
 def read_aloud(path: Path) -> Catalog:
     """Reads a catalog; says so on standard error if its crowds take over two seconds."""
-    with said_if_long(lambda: _said(path)):
+    with announced_if_long(lambda: _said(path)):
         return read_with_promises(path)
 
 

@@ -10,7 +10,7 @@ _SOON_SECONDS: Final = 2.0
 
 
 @contextmanager
-def said_if_long(what: Callable[[], str]) -> Iterator[None]:
+def announced_if_long(what: Callable[[], str]) -> Iterator[None]:
     """Says what is being done on standard error if it takes over two seconds; nothing for ""."""
     timer = Timer(_SOON_SECONDS, _say, (what,))
     timer.daemon = True

@@ -182,7 +182,7 @@ function findings(answer, steps) {
       const effects = line.weekdays.map((effect, day) => `${DAYS[day]} ${signed(effect)}`);
       return h("li", {}, nameElement(line.value), `: weekdays differ: ${effects.join(", ")}`);
     });
-  const rate = `of lines that take no step ${percent(answer.false_alarm, 0)} have one, at most`;
+  const rate = `at most ${percent(answer.false_alarm, 0)} of lines without a step show one`;
   return [...stepTexts, ...weeks, ...(steps.length ? [h("li", {}, rate)] : [])];
 }
 
