@@ -211,7 +211,7 @@ def test_a_webhook_that_is_away_or_answers_nonsense_is_tried_again_and_said(
         assert asyncio.run(body([nobody, stranger, url])) == [(0, 0), (0, 0), (1, 9)]
         assert len(Hook.heard) == 10
     messages = [record.getMessage() for record in caplog.records]
-    again = "the alarm of shape, 2024-10-06, was not sent, and is sent again: the webhook"
+    again = "the alarm of shape, 2024-10-06, was not sent and will be sent again: the webhook"
     refused = f"{again} does not answer: [Errno 111] Connection refused"
     away = "not passed on, and are tried again: 1; the first, colour of 2024-10-04: "
     assert messages[0] == refused

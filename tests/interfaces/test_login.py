@@ -294,13 +294,13 @@ def test_a_login_goes_on_to_pages_of_ours_alone(home: House, to: str) -> None:
 def test_an_answer_to_no_login_of_this_browser_is_refused(home: House) -> None:
     answer = web.get(f"{home.address}/login/callback", params={"state": "abc", "code": "def"})
     assert answer.status_code == 403
-    assert "begun in another browser" in answer.text
+    assert "began in another browser" in answer.text
     denied = web.get(f"{home.address}/login", follow_redirects=False)
     cookie = denied.headers["set-cookie"].split(";")[0]
     state = denied.headers["location"].partition("state=")[2].partition("&")[0]
     altered = {"state": state[:-1] + ("b" if state[-1] == "a" else "a"), "code": "def"}
     answer = web.get(f"{home.address}/login/callback", params=altered, headers={"cookie": cookie})
-    assert (answer.status_code, "begun in another browser" in answer.text) == (403, True)
+    assert (answer.status_code, "began in another browser" in answer.text) == (403, True)
     parameters = {"state": state, "error": "access_denied", "error_description": "<b>no</b>"}
     refused = web.get(
         f"{home.address}/login/callback", params=parameters, headers={"cookie": cookie}
@@ -313,7 +313,7 @@ def test_a_login_that_another_site_of_the_domain_planted_is_refused(home: House)
     begun = web.get(f"{home.address}/login", follow_redirects=False)
     state = begun.headers["location"].partition("state=")[2].partition("&")[0]
     parameters = {"state": state, "error": "access_denied"}
-    for before, why in ((b"\xa0", "begun in another browser"), (b"a=b; \t", "access_denied")):
+    for before, why in ((b"\xa0", "began in another browser"), (b"a=b; \t", "access_denied")):
         cookie = before + begun.headers["set-cookie"].split(";")[0].encode()
         answer = web.get(
             f"{home.address}/login/callback", params=parameters, headers={b"cookie": cookie}

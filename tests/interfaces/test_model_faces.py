@@ -143,8 +143,8 @@ def test_what_is_no_model_is_told_so(home: House, capsys: pytest.CaptureFixture[
     refused = web.get(f"{home.page}/v1/models/theme")
     assert refused.status_code == 404
     assert refused.json()["detail"] == (
-        'model "theme" is not in the bundle; it has churn, stays, tariff; "theme" is a metric, '
-        "which hubbub query answers"
+        'model "theme" is not in the bundle; it has churn, stays, tariff; "theme" is a metric: '
+        "use hubbub query"
     )
     response = web.get(f"{home.page}/v1/metrics/churn/estimates")
     assert response.status_code == 400

@@ -231,7 +231,7 @@ def test_a_bad_entry_is_read_round_said_and_its_cost_counted(
 
     with redis_server(tmp_path / "redis", appendonly="yes") as port:
         asyncio.run(body(port))
-    assert caplog.text.count("1 entries of the record of releases cannot be read") == 2
+    assert caplog.text.count("1 entries of the record of releases are unreadable") == 2
 
 
 @pytest.mark.parametrize(
@@ -412,7 +412,7 @@ def test_only_final_totals_of_enough_people_are_released(signed: Signed) -> None
             (
                 {"metric": "age_0", "query": "mean", "purpose": "tiny one"},
                 BadParameter,
-                "above what",
+                "above the yearly delta",
             ),
         ):
             with pytest.raises(error, match=message):

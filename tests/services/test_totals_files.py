@@ -126,7 +126,7 @@ def test_closed_windows_are_written_once_and_dropped_and_answer_as_before(
         assert (first.cells.size, first.counted, second.cells.size > 0) == (0, 60, True)
         assert _names(place) == names
         assert await filled.answer(filled.filed) == before
-        with pytest.raises(TotalsUnreadable, match="of another shape"):
+        with pytest.raises(TotalsUnreadable, match="do not fit their metric"):
             await filled.answer(filled.store)
         assert newest_bundle(place).metrics == filled.bundle.metrics
 
@@ -308,7 +308,7 @@ def test_a_damaged_foreign_or_missing_file_is_named_with_its_remedy(
         place.write(path, whole[second])
         assert "has the totals of theme:20001" in await refusal()
         place.write(path, _foreign())
-        assert "of something else than totals" in await refusal()
+        assert "is a Parquet file without totals" in await refusal()
         place.delete(path)
         with pytest.raises(
             TotalsUnreadable, match=r"theme:20000 were moved .* has no file of them"

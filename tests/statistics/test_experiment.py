@@ -70,7 +70,7 @@ def test_a_percentile_that_may_lie_beyond_the_range_is_no_sure_effect(tmp_path: 
     answer = _asked(tmp_path, yes, {"control": 5000, "new": 5000}, text)
     rows = {row.measure: row for row in answer.values}
     assert rows["p95"].reaches == "high"
-    assert rows["p95"].verdict.endswith("where the range ends, beyond which the truth may lie")
+    assert rows["p95"].verdict.endswith("where the range ends; the truth may lie beyond")
 
 
 def test_arms_of_other_sizes_than_their_weights_are_told_first(tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ def test_people_of_several_tiers_are_released_together() -> None:
         ("grr", "histogram", "value 1", LAPLACE, "other queries need none"),
         ("grr", "count", "value 9", LAPLACE, "not one of the metric's"),
         ("grr", "mode", "", GAUSSIAN, "gaussian, which cannot answer mode"),
-        ("grr", "count", "value 1", Release("exponential", 1.0), "exponential mode alone"),
+        ("grr", "count", "value 1", Release("exponential", 1.0), "exponential only mode"),
         ("mean.one_bit", "histogram", "", LAPLACE, "mean.one_bit does not answer histogram"),
         ("wave", "mode", "", LAPLACE, "take the histogram's"),
         ("cms", "histogram", "", LAPLACE, "over strings cannot be released"),

@@ -165,5 +165,5 @@ def test_nobody_at_any_tier_is_said() -> None:
         (mechanism, Totals(cells=[0] * mechanism.layout.size, reports=0))
         for mechanism in (build("wave", epsilon=e, low=0, high=1, buckets=4) for e in (1.0, 2.0))
     ]
-    with pytest.raises(BatchTooSmall, match="no report at all"):
+    with pytest.raises(BatchTooSmall, match="no reports"):
         answer_tiers(tiers, None)

@@ -52,7 +52,7 @@ def test_what_it_says_is_read_and_what_it_leaves_out_has_a_default(tmp_path: Pat
         ("[oidc]", "[oicd]", "did you mean oidc"),
         ("issuer =", "isuer =", "did you mean issuer"),
         ("https://id", "http://id", r"\[oidc\] issuer is not https"),
-        ("https://hubbub.example.org", "https://hubbub.example.org/x", "origin is more than"),
+        ("https://hubbub.example.org", "https://hubbub.example.org/x", "origin must be only"),
         ('origin = "https://hubbub.example.org"', "", "origin is missing"),
         ('client = "hubbub"', 'client = ""', "client is empty"),
         ('client = "hubbub"', 'client = "x"\naudience = ""', "audience is empty"),
@@ -71,7 +71,11 @@ def test_what_it_says_is_read_and_what_it_leaves_out_has_a_default(tmp_path: Pat
         ('role = "publisher"', 'role = "boss"', "role is not one of viewer, publisher, admin"),
         ('metrics = ["*"]', "", r"\[groups\./analysts\] metrics is missing"),
         ('metrics = ["*"]', 'metrics = "*"', "is not a list of texts"),
-        ('role = "publisher"', 'certificates = ["ana"]', "certificates is gone: .*keys token"),
+        (
+            'role = "publisher"',
+            'certificates = ["ana"]',
+            "certificates no longer exists: .*keys token",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(tmp_path: Path, old: str, new: str, message: str) -> None:

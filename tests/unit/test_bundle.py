@@ -140,7 +140,7 @@ def test_a_retired_name_comes_back_with_no_more_than_it_promised(
     )
     assert difference.after.startswith("reports_per_epoch raised")
     unknown = replace(second, promised={})
-    with pytest.raises(BundleRefused, match="did not carry on what it had promised"):
+    with pytest.raises(BundleRefused, match="that lost its promises"):
         refuse_changes({**rest, "theme": theme}, unknown)
 
 

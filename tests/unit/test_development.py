@@ -327,7 +327,7 @@ def test_of_a_crowd_that_never_gathers_nothing_is_promised(
 def test_nothing_of_development_is_released(dev: tuple[Bundle, StreamTable], name: str) -> None:
     collected = QueryEngine(dev[0], MemoryStore()).collected
     releases = Releases(collected, MemoryReleaseLog())
-    with pytest.raises(BadParameter, match="Nothing of it is released"):
+    with pytest.raises(BadParameter, match="Its answers are not released"):
         asyncio.run(
             releases.release(
                 ReleaseQuery(

@@ -414,7 +414,7 @@ def test_answers_join_all_lists_with_exact_variances(
         "Not asked in 1,800 of 4,500 reports, since these values were appended later: sepia."
         in note
     )
-    assert "Its share is of the 2,700 that could contain it." in note
+    assert "The share is of the 2,700 that could contain it." in note
     for value, true in (("light", 1800), ("dark", 1700), ("system", 600), ("sepia", 400)):
         # Of a normal law, 5 errors are passed by one in 1.7 million.
         assert abs(rows[value].estimate - true) < 5 * rows[value].stderr

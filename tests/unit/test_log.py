@@ -337,7 +337,7 @@ def test_a_build_refuses_a_log_that_was_lost_or_left(
     operator: Operator, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert operator.build(log="") == 2
-    assert "take no bundle that is in none" in capsys.readouterr().err
+    assert "accept no bundle outside it" in capsys.readouterr().err
     operator.log.rename(operator.folder / "away")
     assert operator.build() == 2
     assert "restore the served files" in capsys.readouterr().err

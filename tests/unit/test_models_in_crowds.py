@@ -120,7 +120,7 @@ def test_the_local_epsilon_is_the_largest_whose_rounds_together_keep_the_promise
             "crowd = 300\nepsilon = 7.5\n",
             "7.5 reveals more than central_epsilon 2",
         ),
-        ("crowd = 300\n", "crowd = 300\nepsilon = 0.1\n", "or of which half are near, and is not"),
+        ("crowd = 300\n", "crowd = 300\nepsilon = 0.1\n", "or with half of them near, and is not"),
         ("crowd = 300\n", "crowd = 300\nmin_batch = 20\n", "is the crowd, 300, or nothing"),
         ("rounds_each = 2", "rounds_each = 6", "above 5, all rounds and that of columns"),
         ("rounds_each = 2", "rounds_each = 0", '"rounds_each": must be a whole number in'),

@@ -190,5 +190,5 @@ def _share(  # noqa: PLR0917 what one answer is made of
 def test_what_cannot_be_attacked_is_named() -> None:
     with pytest.raises(BadParameter, match="at least one target"):
         maximal_gain(BUILD["grr"](epsilon=1.0, categories=3), [])
-    with pytest.raises(BadParameter, match="too many to look at"):
+    with pytest.raises(BadParameter, match="too many to examine"):
         maximal_gain(BUILD["hadamard"](epsilon=1.0, categories=1 << 20), [1, 2, 3])

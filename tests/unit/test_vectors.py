@@ -225,7 +225,7 @@ def test_the_coordinate_that_is_no_number_is_named(tmp_path: Path) -> None:
             'field "release": is not for a vector',
         ),
         (VECTOR + "crowd = 1000\n", 'field "central_epsilon": must be'),
-        (VECTOR + CROWD + "words = 2\n", "of two words one is near"),
+        (VECTOR + CROWD + "words = 2\n", "with two words half of them are near"),
         (VECTOR + 'alert = { when = "mean above 1" }\n', "a vector only supports"),
         (VECTOR + "dimensions = 3\n", 'field "dimensions": is not known'),
         (VECTOR + "max_cells = 1000\n", 'field "max_cells": vector.codes needs 1,048,576'),
