@@ -70,7 +70,7 @@ def test_every_face_tells_the_same_of_who_judged_a_model(
     assert main(["model", "stays", "--url", home.page]) == 0
     output = capsys.readouterr().out
     assert f"AUC {holdout['auc']:.3f}, 95% interval {holdout['auc_low']:.3f} to" in output
-    assert "calibration, as 220 devices tell it that taught nothing" in output
+    assert "calibration, by 220 devices that did not train it" in output
     answer = hubbub.notebook.connect(home.page).model("stays")
     assert f"AUC {holdout['auc']:.3f}" in answer._repr_html_()
 

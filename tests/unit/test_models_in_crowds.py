@@ -276,7 +276,7 @@ def test_the_audit_attacks_whole_rounds_of_a_model(
         if check and check.kind.startswith("a whole epoch")
     ]
     assert len(checks) == 4
-    assert all(check.held for check in checks)
+    assert all(check.passed for check in checks)
     near = [check for check in checks if check.kind.endswith("delta 0.01")]
     assert all(check.lower and check.claim and check.lower > 0.3 * check.claim for check in near)
 

@@ -197,4 +197,4 @@ def test_a_p_value_beside_intervals_of_picked_rows_is_said_to_be_of_its_row_alon
 ) -> None:
     [column] = [column for column in COLUMNS[question] if column.field == "p_value"]
     assert "alone" in column.title
-    assert "for this row alone" in column.meaning
+    assert "for this single row" in column.meaning

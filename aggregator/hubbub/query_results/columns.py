@@ -196,8 +196,8 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
         _column(
             "p_value",
             "probability",
-            "for this row alone: probability of a difference this large if nothing has changed",
-            title="p (row alone)",
+            "for this single row: probability of a difference this large if nothing has changed",
+            title="p (single row)",
             spare=1,
         ),
         _column("changed", "flag", "whether it differs beyond what chance explains"),
@@ -251,8 +251,8 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
         _column(
             "p_value",
             "probability",
-            "for this row alone: probability of a difference this large if there is none",
-            title="p (row alone)",
+            "for this single row: probability of a difference this large if there is none",
+            title="p (single row)",
             spare=1,
         ),
         _column(
@@ -306,7 +306,7 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
     "status": (
         _column("stream", "text", "a metric's name, and its tier"),
         _DATE,
-        _column("acknowledged", "count", "taken over by the shuffler"),
+        _column("acknowledged", "count", "accepted by the shuffler"),
         _column("dummies", "count", "added to crowds by the shuffler; no person's", spare=2),
         _column("pooled", "count", "wait at the shuffler for a crowd"),
         _column("in_flight", "count", "on their way in a batch"),

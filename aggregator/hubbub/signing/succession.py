@@ -38,8 +38,8 @@ def refuse_changes(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str,
             before = previous.metrics.get(name)
             if before and digests_of(before).keys() - digests_of(metric).keys():
                 problems.append(
-                    f'metric "{name}": values were taken away under an old name; reports of them '
-                    f"would be lost: put them back, in their order, or give the metric a new name"
+                    f'metric "{name}": values were removed under an old name; reports of them '
+                    "would be lost: put them back, in their order, or give the metric a new name"
                 )
             elif name in promises and promises[name].epsilon is None:
                 problems.append(

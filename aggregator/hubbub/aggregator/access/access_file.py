@@ -106,21 +106,21 @@ class _Table:
 
     path: Path
     name: str
-    held: Mapping[str, Any]
+    fields: Mapping[str, Any]
 
     def only(self, *names: str) -> None:
-        for field in self.held:
+        for field in self.fields:
             if field not in names:
                 near = get_close_matches(field, names, 1)
                 meant = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(names)}"
-                raise self.wrong(field, f"is no field{meant}")
+                raise self.wrong(field, f"is not a field{meant}")
 
     def wrong(self, field: str, problem: str) -> BadParameter:
         where = f"[{self.name}] " if self.name else ""
         return BadParameter(f"{self.path}: {where}{field[:60]} {problem}")
 
     def text(self, field: str, default: str | None = None) -> str:
-        value = self.held.get(field, default)
+        value = self.fields.get(field, default)
         if value is None or value == "":
             raise self.wrong(field, "is missing" if value is None else "is empty")
         if not (isinstance(value, str) and value.isprintable() and value.strip() == value):
@@ -128,7 +128,7 @@ class _Table:
         return value
 
     def texts(self, field: str, default: tuple[str, ...]) -> tuple[str, ...]:
-        values = self.held.get(field, list(default))
+        values = self.fields.get(field, list(default))
         if not (
             isinstance(values, list)
             and values
@@ -138,26 +138,26 @@ class _Table:
         return tuple(values)
 
     def number(self, field: str, default: int, most: int) -> int:
-        value = self.held.get(field, default)
+        value = self.fields.get(field, default)
         if type(value) is not int or not 1 <= value <= most:
             raise self.wrong(field, f"is not a whole number in [1, {most}]")
         return value
 
     def table(self, field: str) -> "_Table":
-        value = self.held.get(field, {})
+        value = self.fields.get(field, {})
         if not isinstance(value, dict):
-            raise self.wrong(field, "is no table")
+            raise self.wrong(field, "is not a table")
         return _Table(self.path, ".".join(filter(None, (self.name, field))), value)
 
 
 def _groups(groups: _Table) -> dict[str, Grant]:
     """Grant of each group."""
     grants = {}
-    for name in groups.held:
+    for name in groups.fields:
         if not name.strip():
             raise groups.wrong('""', "is an empty group name; write it as the provider does")
         group = groups.table(name)
-        if "certificates" in group.held:
+        if "certificates" in group.fields:
             raise group.wrong(
                 "certificates",
                 "no longer exists: analysts query over HTTP, with a login or a token of hubbub "
@@ -167,7 +167,7 @@ def _groups(groups: _Table) -> dict[str, Grant]:
         role = group.text("role", ROLES[0])
         if role not in ROLES:
             raise group.wrong("role", f"is not one of {', '.join(ROLES)}")
-        if "metrics" not in group.held:
+        if "metrics" not in group.fields:
             raise group.wrong("metrics", f"is missing; for all of them metrics = {['*']}")
         grants[name] = Grant(role, group.texts("metrics", ()))
     return grants
@@ -181,7 +181,7 @@ def _oidc(path: Path, table: _Table, origin: str) -> Oidc:
     if urlsplit(own).path not in {"", "/"} or urlsplit(own).query:
         raise BadParameter(f"{path}: origin must be only https://HOST")
     client = table.text("client")
-    named = {field: path.parent / table.text(field) for field in _FILES if field in table.held}
+    named = {field: path.parent / table.text(field) for field in _FILES if field in table.fields}
     secret = (
         _read(named["secret_file"], "its secret_file").strip() if "secret_file" in named else ""
     )

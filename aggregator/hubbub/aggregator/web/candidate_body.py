@@ -70,7 +70,7 @@ def parse(raw: bytes) -> Candidates:
     try:
         text = raw.decode()
     except UnicodeDecodeError:
-        raise _malformed("body", "is no UTF-8") from None
+        raise _malformed("body", "is not UTF-8") from None
     head = _HEAD.match(text)
     if not head:
         raise _malformed("body", 'must be a JSON object: {"candidates": [...]}')
@@ -79,7 +79,7 @@ def parse(raw: bytes) -> Candidates:
     at += is_last
     while not is_last:
         if text[at : at + 1] != '"':
-            raise _malformed(f"body.candidates.{len(strings)}", "is no text")
+            raise _malformed(f"body.candidates.{len(strings)}", "is not a text")
         if len(strings) == _MAX_STRINGS:
             raise _malformed("body.candidates", f"may have at most {_MAX_STRINGS:,} strings")
         try:

@@ -49,11 +49,11 @@ _SAID: Final = {
 # The framework's errors whose messages are for programs.
 _WRONG: Final = {
     "missing": "is missing",
-    "string_type": "is no text",
+    "string_type": "is not a text",
     "string_too_long": "may have at most {max_length} characters",
     "string_pattern_mismatch": "is invalid; see the documentation at /docs",
     "int_parsing": "is not a whole number",
-    "float_parsing": "is no number",
+    "float_parsing": "is not a number",
     "bool_parsing": "is neither true nor false",
     "greater_than_equal": "must be {ge} or more",
     "less_than_equal": "must be {le} or less",

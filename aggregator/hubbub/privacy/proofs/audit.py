@@ -204,7 +204,7 @@ def _remembers(name: str, devices: Devices) -> None:
     device, other = devices(name), devices(name)
     drawn = [memory.coins(purpose).mask(half, 256) for memory in (device, device, other)]
     if drawn[0] != drawn[1]:
-        raise ProofFailed("a device draws its permanent coins anew")
+        raise ProofFailed("a device draws its permanent coins again")
     if drawn[0] == drawn[2]:
         raise ProofFailed("two devices have the same permanent coins")
 

@@ -157,7 +157,7 @@ def permanent_response_is_remembered(mechanism: AnyMechanism) -> None:
         fresh = distribution(lambda coins, v=value: mechanism.randomize_again(v, _fixed(), coins))  # type: ignore[misc]
         again = distribution(lambda coins, v=value: mechanism.randomize_again(v, _fixed(), coins))  # type: ignore[misc]
         whole = distribution(lambda coins, v=value: mechanism.randomize(v, coins))  # type: ignore[misc]
-        hold(fresh == again and fresh != whole, "the permanent response is drawn anew")
+        hold(fresh == again and fresh != whole, "the permanent response is drawn again")
 
 
 PROOFS = (

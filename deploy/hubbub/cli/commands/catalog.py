@@ -56,8 +56,8 @@ class BuildOptions:
     previous: Path | None = option("bundle to compare with (the bundle at --out, if there is one)")
     roots: Path | None = option("PEM file of the certificate authority of the shuffler")
     log: Path | None = option(
-        "folder of the transparency log, which can be served as it is, if the catalog names "
-        "a log (log beside --out)"
+        "folder of the transparency log, which a web server can serve, if the catalog names a log "
+        "(log beside --out)"
     )
 
 

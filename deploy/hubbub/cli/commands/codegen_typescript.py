@@ -13,7 +13,7 @@ FIRST_LINE: Final = "// Metrics of the catalog, made by `hubbub catalog codegen`
 # An editor's list of more values is useless; beyond, only the client checks values.
 MAX_LITERALS: Final = 256
 _REPORT: Final = """
-/** Reports one value of a metric; what is no metric, or none of its values, does not compile. */
+/** Reports one value of a metric; an unknown metric or value does not compile. */
 export function report<Name extends keyof Metrics>(
   client: Client,
   metric: Name,
@@ -28,7 +28,7 @@ _PERHAPS_VALUE: Final = "...[value]: Metrics[Name] extends undefined ? [] : [val
 
 
 _LEARN: Final = """
-/** Tells a model of one person; what is none of its features or labels does not compile. */
+/** Reports one person to a model; an unknown feature or label does not compile. */
 export function learn<Name extends keyof Models>(
   client: Client,
   model: Name,

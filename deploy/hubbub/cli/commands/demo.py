@@ -288,10 +288,10 @@ def _write(
     document = {
         "metrics": {
             name: {
-                "reports": answer.found["reports"] if answer.found else 0,
+                "reports": answer.document["reports"] if answer.document else 0,
                 "epsilon": answer.metric.report_loss,
-                "central_epsilon": answer.found["shuffled"]["epsilon"]
-                if answer.found and answer.metric.central
+                "central_epsilon": answer.document["shuffled"]["epsilon"]
+                if answer.document and answer.metric.central
                 else None,
                 "values": answer.rows,
             }

@@ -193,9 +193,9 @@ def _show_crowds(metrics: Sequence[MetricView]) -> None:
         },
     )
     say(
-        "The first promise rests on this device alone: if the shuffler and the aggregator work "
-        "together against you, a report says that. The second rests on the shuffler, which lets "
-        "reports leave together and tells nobody who sent what; it adds up, as its delta does.\n"
+        "The first promise depends only on this device, even if the shuffler and the aggregator "
+        "work together against you. The second depends on the shuffler, which releases reports "
+        "together and hides who sent which; it adds up, and so does its delta.\n"
     )
 
 

@@ -147,7 +147,7 @@ def _show_held_out(judgement: dict[str, Any], level: str) -> None:
         say(f"{share} do not train it and {when}: round of {judgement['date']}")
         return
     show_calibration(
-        f"calibration, as {judgement['reports']:,} devices tell it that taught nothing",
+        f"calibration, by {judgement['reports']:,} devices that did not train it",
         level,
         [
             tuple(row[key] for key in ("lowest", "highest", "people", "estimate", "low", "high"))

@@ -367,7 +367,7 @@ def _asked(question: MetricDraft) -> str:
         "mean": f"the mean of a number in [{question.low:g}, {question.high:g}]",
         "ranges": f"{question.size:,} parts of [{question.low:g}, {question.high:g}]",
         "vector": f"the mean of {question.size:,} numbers, a vector up to {question.high:g} long",
-        "sets": f"sets of {question.size:,} listed values, {question.most:,} of them told",
+        "sets": f"sets of {question.size:,} listed values, {question.most:,} of them reported",
         "parts": f"{len(question.parts)} parts, {question.size:,} cells of "
         f"{('two', 'three')[question.ways - 2]} parts in all",
     }[question.kind]

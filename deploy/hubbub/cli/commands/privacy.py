@@ -336,7 +336,7 @@ def _compose(options: ComposeOptions) -> None:
         [
             (
                 name,
-                "says nothing" if bound is None else f"{bound:.4f}",
+                "no bound" if bound is None else f"{bound:.4f}",
                 "" if bound is None else f"{exp(min(bound, 700)):.4g}",
             )
             for name, bound in lines

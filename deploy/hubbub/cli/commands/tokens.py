@@ -65,7 +65,7 @@ def _token(options: TokenOptions) -> None:
         )
     elif options.remove:
         remove_token(options.file, options.name)
-        say(f"{options.name}: taken back")
+        say(f"{options.name}: removed")
     else:
         secret = add_token(
             options.file,

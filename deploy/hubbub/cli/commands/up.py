@@ -68,7 +68,7 @@ def _up(options: UpOptions) -> None:
         say(f"  ask for estimates   hubbub query METRIC --home {options.home}")
         say(f"  see every report    hubbub status --home {options.home}")
         say(f"  logs                {options.home / 'log'}")
-        say("Ctrl-C ends it; the next start goes on from here.")
+        say("Ctrl-C ends it; the next start continues from here.")
         until_interrupted(run, _watching(path, run) if path and options.dev else None)
 
 
@@ -90,7 +90,7 @@ def _watching(path: Path, run: LocalRun) -> Callable[[], None]:
             say(f"{path}: refused, the former stays in use: {error}")
         else:
             metrics = several(len(run.bundle.metrics), "metric")
-            say(f"{path}: taken, {metrics}; apps take the new bundle")
+            say(f"{path}: loaded, {metrics}; apps get the new bundle")
 
     return look
 

@@ -19,10 +19,10 @@ _FIGURES: Final = ("value", "estimate", "stderr", "low", "high", "detected")
 
 @dataclass(frozen=True, slots=True)
 class MetricAnswer:
-    """One metric's answer with the truth. `found` is its JSON; `problem` says why there is none."""
+    """One metric's answer with the truth. `document` is its JSON; `problem` is why it is None."""
 
     metric: Metric
-    found: Mapping[str, Any] | None
+    document: Mapping[str, Any] | None
     rows: list[dict[str, Any]]
     problem: str = ""
 
@@ -100,7 +100,7 @@ def show_answers(answers: Mapping[str, MetricAnswer]) -> None:
 
 
 def _show_both(both: BothWays, alone: MetricAnswer, crowd: MetricAnswer) -> None:
-    if alone.found is None or crowd.found is None:
+    if alone.document is None or crowd.document is None:
         return
     by_value = {row["value"]: row for row in alone.rows}
     rows = sorted(crowd.rows, key=lambda row: -row["estimate"])[:_ROWS]
@@ -116,15 +116,15 @@ def _show_both(both: BothWays, alone: MetricAnswer, crowd: MetricAnswer) -> None
         for row in rows
     ]
     table(
-        f"{both.title}, asked of the same {alone.found['reports']:,} people in both ways",
+        f"{both.title}, asked of the same {alone.document['reports']:,} people in both ways",
         ("value", "true", "alone", "alone, 95% sure", "in a crowd", "in a crowd, 95% sure"),
         table_rows,
         spare=(0, 0, 1, 0, 1, 0),
     )
     for way, answer in (("alone", alone), ("in a crowd", crowd)):
         epsilon = f"epsilon {answer.metric.report_loss:.3g}"
-        if answer.metric.central and answer.found:
-            epsilon = f"central epsilon {answer.found['shuffled']['epsilon']:.2g}"
+        if answer.metric.central and answer.document:
+            epsilon = f"central epsilon {answer.document['shuffled']['epsilon']:.2g}"
         detected = sum(row["detected"] for row in answer.rows)
         say(
             f"  {way + ':':11} {detected:3,} of {len(answer.rows)} values stand out, "
