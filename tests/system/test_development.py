@@ -109,7 +109,7 @@ def test_a_changed_catalog_is_taken_while_it_runs_or_the_former_goes_on(up: Deve
     path = up.folder / "metrics.toml"
     text = path.read_text() + CATALOG.format(name="font")
     path.write_text(text)
-    eventually(lambda: "metrics.toml: taken, 2 metrics" in up.said)
+    eventually(lambda: "metrics.toml: loaded, 2 metrics" in up.said)
     up.report("font", "dark", "second device")
     eventually(lambda: asking.estimate(up.endpoints, "font").reports == 1, although=(HubbubError,))
     path.write_text(text.replace('"system"', '"auto"'))

@@ -217,7 +217,7 @@ def test_events_are_composed(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main([*arguments, "--history", str(history)]) == 0
     out = capsys.readouterr().out
     assert "5 events together" in out
-    assert "says nothing" in out
+    assert "no bound" in out
     for wrong in ("[{}]", '[{"epsilon": -1}]', "{", '[{"colour": 1}]', "7"):
         history.write_text(wrong)
         assert main([*arguments, "--history", str(history)]) == 2

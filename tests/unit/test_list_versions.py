@@ -122,7 +122,7 @@ def test_what_would_corrupt_totals_is_refused_as_before(
 def test_what_was_appended_cannot_be_taken_away_or_exchanged(installation: Installation) -> None:
     installation.build(THREE)
     installation.build(FOUR)
-    with pytest.raises(BundleRefused, match="values were taken away under an old name"):
+    with pytest.raises(BundleRefused, match="values were removed under an old name"):
         installation.build(THREE)
     with pytest.raises(BundleRefused, match="values changed under an old name"):
         installation.build([*THREE, "blue"])
