@@ -158,7 +158,7 @@ def test_a_redis_that_holds_anything_is_left_alone(
     # Both roles in one server, which is empty; the second time it is not.
     assert main(["restore", str(backup.folder), "--redis"]) == 0
     assert main(["restore", str(backup.folder), "--redis"]) == 2
-    assert "keys; a backup is only restored into an empty Redis" in capfd.readouterr().err
+    assert "keys, but a backup is only restored into an empty Redis" in capfd.readouterr().err
     # Nobody answers: half a backup is not left where the next one is to go.
     with monkeypatch.context() as away:
         away.setenv("HUBBUB_AGGREGATOR_REDIS_URL", f"redis://127.0.0.1:{free_port()}/0")

@@ -103,7 +103,7 @@ def test_a_device_counts_both_and_stops_at_either(
     ledger._show("folder", view, [])
     output = capsys.readouterr().out
     assert "work together against you" in output.replace("\n", " ")
-    assert "rests on this device alone" in output
+    assert "depends only on this device" in output
     in_json = {metric["name"]: metric for metric in ledger._json(view, [])["metrics"]}
     assert in_json["crowded"]["central"] == 3.0
 
