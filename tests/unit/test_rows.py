@@ -196,5 +196,5 @@ def test_a_p_value_beside_intervals_of_picked_rows_is_said_to_be_of_its_row_alon
     question: QueryName,
 ) -> None:
     [column] = [column for column in COLUMNS[question] if column.field == "p_value"]
-    assert "alone" in column.title
+    assert "single row" in column.title
     assert "for this single row" in column.meaning
