@@ -2,31 +2,34 @@
 export type Outcome =
   /** Randomized and waiting to be sent. */
   | "queued"
-  /** The metric's reports for this epoch are out. */
+  /** The metric's reports for this epoch are used up. */
   | "already_reported"
-  /** A limit of the metric, or a cap on all of them, would be passed. */
+  /** The report would exceed a limit of the metric, or a cap on all metrics. */
   | "over_budget"
   /** In local mode: counted on this device, for its person alone; nothing is sent. */
   | "counted"
   /** Counted on this device, which reports once an epoch what follows from all its counts. */
   | "noted"
-  /** The person allows less epsilon than any tier of the metric has. */
+  /** The person allows less epsilon than every tier of the metric has. */
   | "declined"
-  /** The metric asks a random part of all devices, and this one is not among them this epoch. */
+  /** The metric samples devices, and this device is not selected in this epoch. */
   | "not_sampled"
-  /** The metric asks on one day of each period, and today is not the one of this device. */
+  /** The metric asks on one day of each period, and today is not this device's day. */
   | "not_its_day"
-  /** The model asks each device in some rounds, and this is none of this one's, or none runs. */
+  /**
+   * The model asks each device in some rounds, and this is not one of this device's rounds, or no
+   * round runs.
+   */
   | "not_its_round"
-  /** The example is held in memory until the state that its round learns by was fetched. */
+  /** The example waits in memory until the state of its round has been fetched. */
   | "awaits_state"
   /** The operator has stopped the metric for a while, for all devices, by a signed notice. */
   | "stopped"
   /** Reporting is switched off. */
   | "disabled"
-  /** More reports in a moment than are kept in memory. */
+  /** Too many reports at once for the memory queue. */
   | "overflowed"
-  /** Nowhere on this device can it be written down what was spent, so nothing may leave. */
+  /** This device cannot store what was spent, so nothing may leave. */
   | "no_state"
   /** The metric's last day is over. */
   | "expired"

@@ -1,6 +1,6 @@
 /**
- * Reports that follow from a device's past: as client/hubbub/client/past.py. Events are counted in
- * memory, kept in the device's document, and reported once an epoch.
+ * Reports that a device computes from its past: as client/hubbub/client/past.py. Events are counted
+ * in memory, stored in the device's document, and reported once an epoch.
  */
 import { epochAt, epochStart, graceSeconds } from "../catalog/epochs.js";
 import { ValueOutOfDomain } from "../errors.js";
@@ -12,7 +12,8 @@ import type { Device, Events } from "./device.js";
 import type { Outcome } from "./outcome.js";
 import type { Reporter } from "./reporter.js";
 
-// By client: what was counted and is not kept yet, oldest first; and how much of it is being kept.
+// By client: the events that are not stored yet, oldest first, and how many of them are being
+// stored.
 const notedEvents = new WeakMap<Reporter, { events: Noted[]; keeping: number }>();
 const MOST_HELD = 10_000;
 const NONE: Events = { generation: -1, counts: [] };
@@ -26,10 +27,10 @@ interface Noted {
 }
 
 /**
- * Counts an event, from which a report follows; none that no report may follow from. cellOf: the cell
- * of a breakdown that this device is in.
+ * Counts an event for a later report, unless no report may follow. cellOf: returns the cell of a
+ * breakdown for this device.
  *
- * @throws ValueOutOfDomain it is no event of the metric.
+ * @throws ValueOutOfDomain it is not an event of the metric.
  */
 export function note(
   reporter: Reporter,
@@ -46,7 +47,7 @@ export function note(
   }
   if (reporter.local) return reporter.local.add(metric.name, event);
   if (!past?.counts) event = cellOf();
-  // PRIVACY: nothing is remembered that is not going to be asked.
+  // PRIVACY: an event that no report will use is not stored.
   const outcome = reporter.say(metric, 0, "", null);
   if (outcome !== "awaits_state") return outcome;
   const buffer = notedEvents.get(reporter) ?? { events: [], keeping: 0 };
@@ -58,7 +59,10 @@ export function note(
   return "noted";
 }
 
-/** What moves noted events into the device's document, and forgets those that are of no more use. */
+/**
+ * The change that moves counted events into the device's document and drops those that are no
+ * longer useful.
+ */
 export function keeping(reporter: Reporter): ((device: Device) => Device) | null {
   if (![...reporter.bundle.metrics.values()].some(({ past }) => past)) return null;
   const buffer = notedEvents.get(reporter) ?? { events: [], keeping: 0 };
@@ -75,7 +79,7 @@ export function keeping(reporter: Reporter): ((device: Device) => Device) | null
   };
 }
 
-/** Reports what follows from remembered events, once those that were noted are among them. */
+/** Makes the reports that follow from stored events, after the counted events were stored. */
 export function reportPast(reporter: Reporter): void {
   const { device } = reporter;
   const buffer = notedEvents.get(reporter);
@@ -107,12 +111,12 @@ export function reportPast(reporter: Reporter): void {
   }
 }
 
-/** Of what the device remembers, what the person has not taken back since. */
+/** The stored events of the current consent; an opt-out revokes earlier ones. */
 function eventsOf({ events, consent }: Device): Events {
   return events?.generation === consent.generation ? events : NONE;
 }
 
-/** With an event once more. */
+/** The counts with one more of an event. */
 function added(counts: Events["counts"], { metric, epoch, event }: Noted): Events["counts"] {
   const isIt = (own: Events["counts"][number]) =>
     own[0] === metric && own[1] === epoch && own[2] === event;

@@ -1,10 +1,10 @@
-/** What a person allows a report to say, kept. Loaded where a person says so. */
+/** Stores how much epsilon a person allows a report. Loaded when a person sets it. */
 import { BadParameter } from "../errors.js";
 import type { Device } from "./device.js";
 
 /**
- * The device once a person allows a report so much epsilon; null for what the metric asks. maxLocal: as
- * much where it is undefined.
+ * The device after a person sets the maximum epsilon of a report; null for the metric's own.
+ * maxLocal: the same if undefined.
  *
  * @throws BadParameter neither null nor a number from 0 on.
  */

@@ -1,10 +1,10 @@
 /**
- * The purse: fetches tokens, and gives each report its own before it leaves.
+ * The token store: fetches tokens, and gives each report its token before it leaves.
  *
- * The tokens of an epoch are asked for at a moment of the epoch before that the device draws from its
- * secret; where there are none yet, when something is to be sent. Always for all streams of a length of
- * epoch, and as many as one device may ever send: so what is asked says nothing of what is. As
- * client/hubbub/client/delivery/purse.py.
+ * The device requests the tokens of an epoch at a moment of the previous epoch that follows from
+ * its secret, or, if it has none yet, when it has something to send. It always requests tokens for
+ * all streams of an epoch length, as many as one device may ever send, so a request reveals nothing
+ * about reports. As client/hubbub/client/delivery/purse.py.
  */
 import type { Bundle } from "../catalog/bundle.js";
 import { fromText, toText } from "../catalog/encoding.js";
@@ -30,8 +30,8 @@ import { soon } from "./waits.js";
 import { EMPTY, type Token, type Wallet } from "./wallet.js";
 
 const NONCE_BYTES = 16;
-const KEY_LETTERS = 16; // of the issuer's public key, in base64: enough to tell it from another
-const STEPS = 1 << 16; // of an epoch, of which one is drawn
+const KEY_LETTERS = 16; // of the issuer's public key, in base64: enough to identify it
+const STEPS = 1 << 16; // parts of an epoch, of which one is drawn
 const SHORTEST_SECONDS = 0.5;
 const APART_SECONDS = 600; // between tries, at most
 const CALL_SECONDS = 10;
@@ -40,19 +40,19 @@ const TEXT = new TextEncoder();
 /** A length of epochs, and one of them. */
 type Due = readonly [length: string, epoch: number];
 
-/** One page's or process's way to tokens. */
+/** The tokens of one page or process. */
 export class Purse {
-  /** Why the last request did not get through to the issuer; "" if it did. */
+  /** Why the last request to the issuer failed; "" if it succeeded. */
   reason = "";
   readonly #answered = new Set<string>();
   readonly #lacking = new Map<string, Due>();
-  // Who asks meanwhile may have drawn what was not due before.
+  // A concurrent caller may need tokens that were not due before.
   readonly #fetches = turns();
   readonly #key: string;
   #failures = 0;
   #notBefore = 0;
 
-  /** ask: takes a request to the issuer. */
+  /** ask: sends a request to the issuer. */
   constructor(
     readonly bundle: Bundle,
     readonly issuer: TokenIssuer,
@@ -63,7 +63,7 @@ export class Purse {
     this.#key = toText(issuer.publicKey).slice(0, KEY_LETTERS);
   }
 
-  /** This report needs a token, before it may leave. */
+  /** Records that this report needs a token before it may leave. */
   needs({ stream, epoch, token }: Pick<StoredReport, "stream" | "epoch" | "token">): void {
     const metric = this.bundle.metrics.get(metricNameOf(stream));
     if (metric && !this.#isOurs(token))
@@ -71,9 +71,10 @@ export class Purse {
   }
 
   /**
-   * Each report its token, for good, until there are so many; those without are not among them.
+   * Assigns a token to each report, permanently, for at most `maxReports`; reports without a token
+   * are left out.
    *
-   * Of the state's own step: nothing is awaited.
+   * Called within a step of the state, so nothing may be awaited.
    */
   give(
     device: Device,
@@ -98,13 +99,13 @@ export class Purse {
     return [{ ...device, wallet: { ...wallet, free } }, ready];
   }
 
-  /** A report as it travels, with its token. */
+  /** A report with its token, ready to be sent. */
   marked(report: StoredReport): TokenedReport {
     const [nonce, output] = report.token ?? ["", ""];
     return { ...report, marked: tokenOf(fromText(nonce), fromText(output), report.sealed) };
   }
 
-  /** How long until something is due, in seconds. secret: the device's. */
+  /** The seconds until the next tokens are due. secret: the device's. */
   secondsToNext(secret: string): number {
     const now = this.state.now();
     const moments = this.#lengths.map((length) => {
@@ -117,10 +118,10 @@ export class Purse {
   }
 
   /**
-   * Asks for what is due; whether anything came. What fails is tried again later. until: when the time
-   * for it is over, as performance.now() has it.
+   * Requests due tokens; resolves to true if there are new ones. Failures are retried later. until:
+   * the end of the available time, as of performance.now().
    *
-   * @throws StateUnusable what was asked for could not be kept.
+   * @throws StateUnusable the tokens could not be stored.
    */
   fetch(secret: string, until: number): Promise<boolean> {
     return this.#fetches(() => this.#fetchDue(secret, until));
@@ -136,7 +137,7 @@ export class Purse {
     const requests = new Map([...due, ...this.#wanted()].map((stream) => [keyOf(stream), stream]));
     let hasNew = false;
     let hasFailed = false;
-    // What is wrong with those of a day is nothing to those of an hour.
+    // A failure with daily tokens does not affect hourly ones.
     for (const [key, request] of requests) {
       if (this.#answered.has(key) || now >= closingTime(request)) continue;
       if (await this.#isFetched(request, until)) hasNew = true;
@@ -152,7 +153,7 @@ export class Purse {
     return [...new Set([...this.bundle.metrics.values()].map((metric) => metric.epoch))].sort();
   }
 
-  /** Every stream of a length of epoch, with as many as one device may send of it. */
+  /** Every stream of an epoch length, with the maximum number of its reports from one device. */
   #streams(length: string): [stream: string, most: number][] {
     return [...this.bundle.metrics.values()]
       .filter((metric) => metric.epoch === length)
@@ -162,15 +163,15 @@ export class Purse {
       .sort(([first], [second]) => (first < second ? -1 : 1));
   }
 
-  /** The epochs of reports that wait for tokens of which the issuer was not asked. */
+  /** The epochs of waiting reports whose tokens were not requested yet. */
   #wanted(): Due[] {
     return [...this.#lacking.values()].filter((stream) => !this.#answered.has(keyOf(stream)));
   }
 
   /**
-   * When the tokens of an epoch are asked for: somewhere in the one before.
+   * The moment in the previous epoch when the tokens of an epoch are requested.
    *
-   * PRIVACY: of the secret alone; so it says nothing of when the device reports.
+   * PRIVACY: it depends only on the secret, so it does not reveal when the device reports.
    */
   #moment(secret: string, [length, epoch]: Due): number {
     const step = pick(memoOf(secret, "tokens").coins(TEXT.encode(`${length}|${epoch}`)), STEPS);
@@ -188,7 +189,8 @@ export class Purse {
         const message = `reports wait for tokens: the issuer answers ${error.reason}`;
         this.diagnostics.warnOnce(error.reason, message);
       } else if (error instanceof BadParameter) {
-        // PRIVACY: an issuer that answers one person by a key of its own gets no report to mark.
+        // PRIVACY: an issuer that uses a special key for one person gets no report that it could
+        // recognize.
         this.diagnostics.warnOnce("tokens", `tokens are refused: ${error.message}`);
       } else throw error;
       return false;
@@ -217,7 +219,8 @@ export class Purse {
         toText(token.element),
       ]);
     }
-    // Kept before it is asked: after a kill the same is asked again, and answered again.
+    // Stored before the request: after a kill the same request is repeated and gets the same
+    // answer.
     const { wallet, trust } = await this.state.change((device) => {
       if (this.#isFormer(device)) return device;
       const { pending, free } = this.#open(device.wallet ?? EMPTY);
@@ -247,14 +250,14 @@ export class Purse {
         if (!result) {
           const none = "the issuer gives no tokens for";
           this.diagnostics.warnOnce("tokens_not_given", `${none} "${stream}": its reports wait`);
-          continue; // and the same is asked by the next page: the issuer may learn of it
+          continue; // the next page repeats the request, since the issuer may get to know the stream
         }
         if (!result.evaluated.length) {
           const had = "this account has had its tokens of";
           this.diagnostics.warnOnce("tokens_had", `${had} "${stream}": its reports expire`);
         }
         await nextTask();
-        // An issuer with another stream table gives fewer: the first of them.
+        // An issuer with another stream table answers only the first inputs.
         const evaluatedInputs = inputs.slice(0, result.evaluated.length);
         const evaluation = [
           result.evaluated,
@@ -271,10 +274,10 @@ export class Purse {
           });
         } catch (error) {
           if (!(error instanceof BadParameter)) throw error;
-          failure = error; // of this stream alone; the same is asked again
+          failure = error; // only for this stream; the request is repeated
         }
       }
-      // PRIVACY: nothing is left by which they were blinded.
+      // PRIVACY: the blinding factors are deleted.
       await this.state.change((device) => {
         const { pending, free } = device.wallet ?? EMPTY;
         const fresh = Object.entries(minted)
@@ -299,14 +302,16 @@ export class Purse {
   }
 
   /**
-   * Whether a later bundle was taken on this device since: its pages alone ask, by a key of the
-   * issuer that this one may not know, and send what waits here.
+   * Whether this device has accepted a later bundle. Then only pages with that bundle request
+   * tokens and send waiting reports, because this page may not have the issuer's key.
    */
   #isFormer({ trust }: Pick<Device, "trust">): boolean {
     return (trust?.serial ?? 0) > this.bundle.serial;
   }
 
-  /** Whether it is a token by the issuer's key of the bundle: another is none any more. */
+  /**
+   * Whether the token was made with the bundle's issuer key; tokens of other keys are worthless.
+   */
   #isOurs(token: Token | null | undefined): boolean {
     return token?.[2] === this.#key;
   }
@@ -315,7 +320,7 @@ export class Purse {
     return `${period}|${this.#key}`;
   }
 
-  /** The wallet without what nothing can be sent of any more. */
+  /** The wallet without tokens of epochs for which nothing can be sent any more. */
   #open({ pending, free }: Wallet): Wallet {
     const now = this.state.now();
     const isOpen = ([period]: [string, unknown]) => {
@@ -330,15 +335,15 @@ export class Purse {
   }
 }
 
-/** One, of what a client warns by. */
+/** A token store with the client's diagnostics. */
 export type PurseOf = (diagnostics: Diagnostics) => Purse;
 
-/** As PurseOf says. */
+/** See PurseOf. */
 export function purseOf(...own: readonly [Bundle, TokenIssuer, State, AskIssuer]): PurseOf {
   return (diagnostics) => new Purse(...own, diagnostics);
 }
 
-/** All its streams: of each tier, and of each cell, whichever is this device's. */
+/** All streams of a metric: every tier and every cell, whichever this device uses. */
 function namesOf({ name, streams, breakdown }: Metric): string[] {
   const cells = ["", ...(breakdown?.cells ?? [])];
   return streams.flatMap((stream) =>
@@ -354,7 +359,7 @@ function keyOf([length, epoch]: Due): string {
   return `${length}|${epoch}`;
 }
 
-/** When the shuffler takes no report of an epoch any more, in seconds since 1970. */
+/** When the shuffler stops accepting reports of an epoch, in seconds since 1970. */
 function closingTime([length, epoch]: Due): number {
   return epochStart(epoch + 1, length) + graceSeconds(length);
 }

@@ -1,8 +1,8 @@
 /**
- * The sender: seals what was drawn, enters it in the outbox, submits it; never once as two.
+ * The sender: seals payloads, stores them in the outbox and submits them; no report counts twice.
  *
- * A report is sealed once, as it enters the outbox: every attempt to send it is the same bytes, also
- * after a reload, and the shuffler knows a resend by that.
+ * A report is sealed once, when it enters the outbox: every attempt sends the same bytes, also
+ * after a reload, so the shuffler recognizes a resend.
  */
 import { toText } from "../catalog/encoding.js";
 import { halfOf, keyAt, type Bundle } from "../catalog/bundle.js";
@@ -24,33 +24,34 @@ import { LAST_BYTES, type Transport } from "./transport.js";
 import { turns } from "./turns.js";
 
 const BATCH = 500;
-const PROBE = 20; // after a failure: enough to see whether the shuffler is there again
+const PROBE = 20; // after a failure: enough to see whether the shuffler is available again
 const BATCH_BYTES = 1 << 20;
 const CALL_SECONDS = 10;
 const NOTHING = new Uint8Array();
 const AT_ONCE = 4; // sealed in one task: some milliseconds, on a phone too
 
 /**
- * What came of an attempt. "empty": nothing is left that it may send, or its time was over before its
- * turn came; "sent": there may be more; else a failure.
+ * The result of an attempt. "empty": nothing is left to send, or the time was over before its turn;
+ * "sent": there may be more; otherwise a failure.
  */
 export type Attempt = "empty" | "sent" | TryAgain;
 
-/** Moves what a reporter drew into the state, and from there into a transport. */
+/** Moves a reporter's payloads into the state, and from there to a transport. */
 export class Sender {
-  /** Of submissions, in a row. */
+  /** The number of consecutive failed submissions. */
   failures = 0;
-  /** Why the last request did not get through, to the shuffler or an issuer; "" if it did. */
+  /** Why the last request to the shuffler or issuer failed; "" if it succeeded. */
   reason = "";
-  // What is reported while a submission is under way is kept at once.
+  // Reports are stored at once, also while a submission is under way.
   readonly #enters = turns();
   readonly #sends = turns();
   #stopped = false;
   #call: AbortController | undefined;
-  #lastNotice = ""; // the notice that was looked at last
-  /** Who is told that something was kept, or has met its fate. */
+  #lastNotice = ""; // the last notice that was checked
+  /** Listeners that are called after a report was stored or settled. */
   readonly watching = new Set<() => void>();
-  // What this page has entered and not heard of yet: what it can still send as it goes away.
+  // Reports that this page has stored and that are not settled: it can still send them when it goes
+  // away.
   #unheard = new Map<string, StoredReport>();
 
   constructor(
@@ -63,7 +64,7 @@ export class Sender {
   ) {}
 
   /**
-   * Seals and keeps what was drawn; all of it or nothing.
+   * Seals and stores the drawn payloads, all or none.
    *
    * @throws StateUnusable nothing was lost; try again.
    */
@@ -75,7 +76,7 @@ export class Sender {
         await this.reporter.stand(await local.keep(this.state));
         return;
       }
-      // Kept before anything that the device says can leave.
+      // Stored before any report of the device can leave.
       const changeDevice = this.reporter.running();
       if (changeDevice) await this.reporter.stand(await this.state.change(changeDevice));
       this.reporter.cover();
@@ -84,13 +85,14 @@ export class Sender {
       const sealedPayloads: Drawn[] = [];
       const lost: Dropped[] = [];
       for (const [index, payload] of payloads.entries()) {
-        // Many are not even begun in the task that reported them: what a page does there is its own.
+        // If there are many, sealing starts in a later task, so that the page's own task is not
+        // delayed.
         if (index % AT_ONCE === 0 && payloads.length > AT_ONCE) await nextTask();
         const sealedPayload = await this.#sealed(payload);
         if (sealedPayload) sealedPayloads.push(sealedPayload);
         else lost.push({ stream: payload.named, reason: "no_key" });
       }
-      // Who stops reporting in the meantime takes what was drawn along.
+      // An opt-out in the meantime discards the drawn payloads.
       if (this.reporter.isOff) return;
       const { device, dropped } = await this.state.enter(sealedPayloads);
       await this.reporter.entered(payloads.length, device);
@@ -107,10 +109,10 @@ export class Sender {
   }
 
   /**
-   * Submits once. until: when its time is over, as performance.now() has it; what is under way then is
-   * sent again, as the same bytes.
+   * Submits once. until: the end of the available time, as of performance.now(); an unfinished
+   * submission is repeated with the same bytes.
    *
-   * @throws StateUnusable nothing was sent, or the shuffler's answer could not be kept.
+   * @throws StateUnusable nothing was sent, or the shuffler's answer could not be stored.
    */
   attempt(until = Infinity): Promise<Attempt> {
     return this.#sends(async () => {
@@ -133,7 +135,7 @@ export class Sender {
         if (!isFree(fates.get(id) ?? null)) this.#unheard.delete(keyOf(report));
         else if (!fates.has(id)) fates.set(id, null);
       }
-      await this.state.record(fates); // if this fails they are sent again, as the same bytes
+      await this.state.record(fates); // if this fails, the same bytes are sent again
       this.#tell();
       this.failures = failure ? this.failures + 1 : 0;
       if (!failure) return "sent";
@@ -142,13 +144,13 @@ export class Sender {
     });
   }
 
-  /** Sends what it can as the page goes away; whoever comes next sends it again, as the same bytes. */
+  /** Sends what it can while the page goes away; the next page sends the same bytes again. */
   last(): void {
-    // One that has no token yet cannot go.
+    // A report without a token cannot be sent.
     if (this.#stopped || this.purse || !this.transport.last) return;
     const framed: Bytes[] = [];
     let size = 0;
-    // PRIVACY: in an order that does not say which of them are fillers or dummies.
+    // PRIVACY: the order does not reveal which of them are fillers or dummies.
     for (const report of shuffled([...this.#unheard.values()])) {
       if (this.reporter.isStopped(report) || this.reporter.isHeld(report)) continue;
       const request = requestOf([report]);
@@ -156,11 +158,11 @@ export class Sender {
       if (size > LAST_BYTES) break;
       framed.push(request);
     }
-    // Requests one after another are one request of all their reports.
+    // Concatenated requests are one request with all reports (protobuf).
     if (framed.length) this.transport.last(concatenated(...framed));
   }
 
-  /** Asks for the state of models, by a submission without a report, where examples wait for it. */
+  /** Requests the state of models by a submission without a report, if examples wait for it. */
   fetchModels(until = Infinity): Promise<void> {
     return this.#sends(async () => {
       const { learner } = this.reporter;
@@ -173,7 +175,10 @@ export class Sender {
     });
   }
 
-  /** Asks for the tokens that are due; whether any came. @throws StateUnusable they cannot be kept. */
+  /**
+   * Requests due tokens; resolves to true if there are new ones. @throws StateUnusable they cannot
+   * be stored.
+   */
   async fetchTokens(until = Infinity): Promise<boolean> {
     if (!this.purse || this.#isOver(until) || !this.reporter.isOn) return false;
     const hasNew = await this.purse.fetch(this.reporter.device.secret, until);
@@ -181,18 +186,18 @@ export class Sender {
     return hasNew;
   }
 
-  /** How long until tokens are due, in seconds; Infinity where reports go without. */
+  /** The seconds until tokens are due; Infinity if reports need none. */
   secondsToTokens(): number {
     return this.purse?.secondsToNext(this.reporter.device.secret) ?? Infinity;
   }
 
-  /** Knows what a page before has left. @throws StateUnusable it cannot be read. */
+  /** Reads what an earlier page left. @throws StateUnusable it cannot be read. */
   async ready(): Promise<void> {
     const { waiting } = this.purse ? await this.state.all() : { waiting: [] };
     for (const report of waiting) this.purse?.needs(report);
   }
 
-  /** Submits nothing more, and ends what is being submitted. */
+  /** Stops submitting, and aborts the current submission. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#call?.abort();
@@ -202,7 +207,7 @@ export class Sender {
     await this.#enters(doNothing);
   }
 
-  /** Lets go of what was drawn and is not entered, and says of what: nothing of it is being entered. */
+  /** Drops payloads that are not stored and returns their streams; none of them is being stored. */
   discard(): Promise<string[]> {
     return this.#enters(() => Promise.resolve(this.reporter.forget()));
   }
@@ -218,7 +223,7 @@ export class Sender {
     const half = halfOf(key, metric.kem);
     if (!key || !half) return null;
     const entry = async (own: Stream, name: string, encoded: Bytes, copy = encoded) => {
-      // A filler is as long as a report: who has no opening key cannot tell the one from the other.
+      // A filler is as long as a report: without the opening key nobody can distinguish them.
       const plain = encoded.length ? encoded : new Uint8Array(own.randomizer.payloadBytes);
       const info = sealInfo(name, epoch, encoded.length ? "report" : "filler");
       const sealedBytes = await seal(plain, half, info, metric.kem);
@@ -240,7 +245,7 @@ export class Sender {
       report: await entry(stream, named, payload),
       beside: await Promise.all([
         ...others.map((other) => entry(other, other.name, NOTHING)),
-        // A dummy is kept as a filler is: the device, too, knows no more which of them it was.
+        // A dummy is stored like a filler, so that even the device cannot identify it later.
         ...(metric.dummies?.(new SystemBits()) ?? []).map((dummy) =>
           entry(stream, named, dummy, NOTHING),
         ),
@@ -249,9 +254,11 @@ export class Sender {
   }
 
   /**
-   * What became of reports; of those it does not name nothing is known, by the failure.
+   * The fates of reports; the fate of reports that are missing here is unknown because of the
+   * failure.
    *
-   * What is refused as a whole is sent by halves: one that can never be taken takes no other along.
+   * A request that is refused as a whole is sent again in halves, so that one invalid report does
+   * not affect others.
    */
   async #submit(reports: readonly StoredReport[], until: number) {
     const fates = new Map<number, string | null>();
@@ -290,7 +297,7 @@ export class Sender {
       call.abort();
     });
     try {
-      // The transport may be an app's, which need not know of a signal.
+      // The app's own transport may ignore the signal.
       const answer = await within(call.signal, this.transport.post(body, call.signal), tooLate);
       this.reason = "";
       return answer;
@@ -303,7 +310,7 @@ export class Sender {
     }
   }
 
-  /** Keeps what the operator lets everybody know; what cannot be kept is heard again. */
+  /** Stores the operator's notice; if that fails, the next answer brings it again. */
   async #hear(noticeBytes: Bytes): Promise<void> {
     const text = toText(noticeBytes);
     if (!text || text === this.#lastNotice) return;
@@ -316,13 +323,13 @@ export class Sender {
     }
   }
 
-  /** Each in a task of its own: what one of them throws is its own fault. */
+  /** Each listener runs in a separate task, so that its errors do not affect the sender. */
   #tell(): void {
     for (const listener of this.watching) queueMicrotask(listener);
   }
 }
 
-/** Once whatever else a page has to do was done; unlike timers it is not put off in hidden pages. */
+/** Resolves in a later task; unlike timers it is not delayed in hidden pages. */
 export function nextTask(): Promise<void> {
   const { port1, port2 } = new MessageChannel();
   return new Promise((resolve) => {
@@ -334,7 +341,7 @@ export function nextTask(): Promise<void> {
   });
 }
 
-/** Which report it is: its seal is drawn once. */
+/** The identity of a report: its sealed bytes are unique. */
 function keyOf(report: StoredReport): string {
   return report.sealed.slice(0, 16).join();
 }
