@@ -44,6 +44,24 @@ def test_a_page_that_is_left_sends_what_waits_without_being_asked(
     counted(up, "left", 1)
 
 
+def test_a_page_that_is_left_sends_nothing_after_a_no_in_another_tab(
+    device: BrowserContext, origin: str, door: str
+) -> None:
+    """Nor once the person lets it report again: what was entered before the no is deleted."""
+    device.add_init_script(WATCH)
+    first, other = opened(device, origin, door), opened(device, origin, door)
+    assert report(other, "a", "stays") == "queued"
+    sent = "() => { client.leave(); return localStorage.getItem('bytes'); }"
+    for said in ("disable()", "enable()"):
+        first.evaluate(f"client.{said}")
+        assert other.evaluate(sent) is None
+    # It hears of that with its next report, whose number is the new one.
+    assert [report(other, "a", "stays") for _ in range(2)] == ["queued", "queued"]
+    assert other.evaluate("client.dropped") == {"disabled": 1}
+    assert other.evaluate("client.waiting()") == 1
+    assert other.evaluate(sent) is not None
+
+
 def test_a_page_sends_no_more_than_may_outlive_it_and_loses_nothing(
     device: BrowserContext, up: Developing, origin: str, door: str
 ) -> None:

@@ -97,6 +97,23 @@ export class BrowserStorage implements Storage {
     );
   }
 
+  announce(generation: number): void {
+    try {
+      localStorage.setItem(this.#name, String(generation));
+    } catch {
+      // A worker has none, nor has a page that may keep nothing.
+    }
+  }
+
+  announced(): number | null {
+    try {
+      const kept = localStorage.getItem(this.#name);
+      return kept === null ? null : Number(kept);
+    } catch {
+      return null;
+    }
+  }
+
   async alone<T>(work: () => Promise<T>, insists = false): Promise<T> {
     const run = async () => {
       try {

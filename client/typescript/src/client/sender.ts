@@ -51,8 +51,8 @@ export class Sender {
   /** Listeners that are called after a report was stored or settled. */
   readonly watching = new Set<() => void>();
   // Reports that this page has stored and that are not settled: it can still send them when it goes
-  // away.
-  #unheard = new Map<string, StoredReport>();
+  // away, if consent has the same number.
+  #unheard = new Map<string, { stored: StoredReport; generation: number }>();
 
   constructor(
     readonly reporter: Reporter,
@@ -97,13 +97,11 @@ export class Sender {
       const { device, dropped } = await this.state.enter(sealedPayloads);
       await this.reporter.entered(payloads.length, device);
       this.diagnostics.drop(lost);
-      for (const stored of sealedPayloads.flatMap(({ report, beside: dummies }) => [
-        report,
-        ...dummies,
-      ])) {
-        this.purse?.needs(stored);
-        if (!dropped.length) this.#unheard.set(keyOf(stored), stored);
-      }
+      for (const { report, beside: dummies, generation } of sealedPayloads)
+        for (const stored of [report, ...dummies]) {
+          this.purse?.needs(stored);
+          if (!dropped.length) this.#unheard.set(keyOf(stored), { stored, generation });
+        }
       this.#tell();
     });
   }
@@ -150,8 +148,11 @@ export class Sender {
     if (this.#stopped || this.purse || !this.transport.last) return;
     const framed: Bytes[] = [];
     let size = 0;
+    // PRIVACY: a refusal in another tab has deleted what this page stored before it.
+    const current = this.state.storage.announced?.() ?? this.reporter.device.consent.generation;
     // PRIVACY: the order does not reveal which of them are fillers or dummies.
-    for (const report of shuffled([...this.#unheard.values()])) {
+    for (const { stored: report, generation } of shuffled([...this.#unheard.values()])) {
+      if (generation !== current) continue;
       if (this.reporter.isStopped(report) || this.reporter.isHeld(report)) continue;
       const request = requestOf([report]);
       size += request.length;

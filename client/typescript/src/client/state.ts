@@ -231,6 +231,7 @@ export class State {
         result = await this.#changed(work, witness);
       }
       if (!result) throw new StateUnusable("the state of this device cannot be read");
+      this.storage.announce?.(result.device.consent.generation);
       const current = witnessed(result.device);
       if (current !== witness) {
         try {
