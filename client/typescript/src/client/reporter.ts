@@ -1,4 +1,7 @@
-/** The reporter: asks a copy of the ledger, draws coins, holds the payload. No I/O, and no waiting. */
+/**
+ * The reporter: checks a copy of the ledger, draws coins, holds the payload. No I/O, and no
+ * waiting.
+ */
 import { halfOf, keyAt, metricOf, signerOf, type Bundle } from "../catalog/bundle.js";
 import { epochAt, epochStart, graceSeconds } from "../catalog/epochs.js";
 import type { Example, Metric, Public, Stream, Tell } from "../catalog/metric.js";
@@ -24,8 +27,8 @@ import { opened } from "./account.js";
 import { isTrusted } from "./trust.js";
 
 /**
- * A payload that was drawn and is neither sealed nor entered yet; empty of a filler. named: the stream
- * that it goes to, a cell of the metric's perhaps. late: in seconds since 1970.
+ * A payload that was drawn and is not sealed or stored yet; empty for a filler. named: its stream,
+ * perhaps of a cell. late: when the shuffler stops accepting it, in seconds since 1970.
  */
 export interface Payload {
   readonly metric: Metric;
@@ -56,7 +59,10 @@ function needsMore({ metrics }: Bundle, { notice }: Device): boolean {
   );
 }
 
-/** One page's or process's view of the device, and what it drew since that was last entered. */
+/**
+ * A page's or process's view of the device, and the payloads that it drew since it last stored
+ * them.
+ */
 export class Reporter {
   #device: Device;
   #usable = true;
@@ -65,7 +71,7 @@ export class Reporter {
   #more: typeof import("../more.js") | null = null;
   /** What examples of models wait by; null where the bundle has none. */
   learner: Learner | null = null;
-  /** What counts in place of drawing, in local mode. */
+  /** The counter that replaces drawing in local mode. */
   local: Local | null = null;
 
   /**
@@ -84,17 +90,17 @@ export class Reporter {
     this.#device = device;
   }
 
-  /** What was drawn and not entered yet, oldest first. */
+  /** The payloads that are not stored yet, oldest first. */
   get drawn(): readonly Payload[] {
     return this.#drawn;
   }
 
-  /** The device as it stands, with what was drawn and not entered yet. */
+  /** The device, including payloads that are not stored yet. */
   get device(): Device {
     return this.#device;
   }
 
-  /** Whether this page or process has stopped reporting, whatever is written down. */
+  /** Whether this page or process has stopped reporting, whatever the stored state is. */
   get isOff(): boolean {
     return this.#off;
   }
@@ -111,12 +117,12 @@ export class Reporter {
     return [most(preference), most(maxLocal)];
   }
 
-  /** Whether what is spent can be written down, as far as is known. */
+  /** Whether the spent budget can be stored, as far as is known. */
   get canKeep(): boolean {
     return this.#usable;
   }
 
-  /** Has what reports of a device that stands so need. */
+  /** Loads what reports of this device need. */
   async ready(device: Device): Promise<void> {
     if (needsMore(this.bundle, device)) this.#more ??= await load("more");
     if ([...this.bundle.metrics.values()].some(({ model }) => model)) {
@@ -124,17 +130,17 @@ export class Reporter {
     }
   }
 
-  /** What keeps that the device runs, where something may have to be said of that later. */
+  /** The change that records that the device runs, if a later report may need it. */
   running(): ((device: Device) => Device) | null {
     return this.#more?.running(this) ?? null;
   }
 
-  /** Says what is to be said of epochs that are over. */
+  /** Makes the reports of finished epochs. */
   cover(): void {
     this.#more?.cover(this);
   }
 
-  /** How long until there may be more to say, in seconds. */
+  /** The seconds until the next report of a finished epoch. */
   secondsToCover(): number {
     return this.#more?.secondsToNext(this) ?? Infinity;
   }
@@ -174,7 +180,7 @@ export class Reporter {
     this.#usable = isTrusted(device, signerOf(this.bundle));
   }
 
-  /** Nothing may be drawn until the state can be written again. */
+  /** Stops drawing until the state can be written again. */
   cannotKeep(): void {
     this.#usable = false;
   }
@@ -184,7 +190,7 @@ export class Reporter {
     this.#off = !isEnabled;
   }
 
-  /** Lets go of what was drawn and not entered; says of which streams. */
+  /** Drops payloads that are not stored; returns their streams. */
   forget(): string[] {
     const streams = this.#drawn.map(({ named: streamName }) => streamName);
     this.#drawn = [];

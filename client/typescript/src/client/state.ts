@@ -268,7 +268,10 @@ export class State {
   }
 }
 
-/** Whether somebody is sending a report. A claim of far in the future is one of a clock that was set back. */
+/**
+ * Whether a page or process is sending a report. A claim far in the future is ignored: the clock
+ * was set back.
+ */
 export function isClaimed({ claimed }: StoredReport, now: number): boolean {
   return claimed > now && claimed <= now + CLAIMED_SECONDS;
 }
@@ -318,7 +321,7 @@ function reasonOf({ reason }: Dropped): string {
   return reason;
 }
 
-/** The oldest go first. */
+/** Gives up the oldest reports first. */
 async function overflow(rows: Rows): Promise<Dropped[]> {
   const waiting = await rows.waiting();
   let size = waiting.reduce((sum, report) => sum + report.sealed.length, 0);

@@ -1,8 +1,8 @@
 /**
  * How long a device waits before it sends, and before it tries again: client/delivery/waits.py.
  *
- * What stops a million devices at once must not bring them back as one; so all waits are random, and
- * those that can be are long.
+ * After an outage a million devices must not return at the same moment; so all waits are random,
+ * and long where possible.
  */
 import type { Bundle } from "../catalog/bundle.js";
 import { graceSeconds } from "../catalog/epochs.js";
@@ -17,7 +17,7 @@ const LEFT_OVER_SECONDS = 30;
 const AFTER = 4; // of a day's grace six hours
 const MOST_DOUBLINGS = 20;
 
-/** The waits of a client that goes on while its app does. */
+/** The waits of a client that runs as long as its app. */
 export class Waits {
   readonly #hold: number;
   readonly #apart: number;
@@ -63,7 +63,7 @@ export function soon(failures: number, hint?: number): number {
   return Math.min(Math.max(hint, Math.min(SHORTEST_HINT_SECONDS, longest)), LONGEST_HINT_SECONDS);
 }
 
-/** A random number from 0 to `longest`. */
+/** A uniform random number from 0 to `longest`. */
 export function uniform(longest: number): number {
   const [random = 0] = crypto.getRandomValues(new Uint32Array(1));
   return (longest * random) / 2 ** 32;
