@@ -157,7 +157,7 @@ def test_the_command_counts_a_catalogs_limits_and_names_the_bottleneck(
     assert main([*arguments, "--metric", "theme", "--measure"]) == 0
     out = capsys.readouterr().out
     assert "1,000,000 reports a day" in out
-    assert "(measured now)" in out
+    assert "; measured now)" in out
     assert "in all 8 machines" in " ".join(out.split())
     assert "this load fits on one such machine; the others allow one to fail" in out
     assert "bottleneck: " in out

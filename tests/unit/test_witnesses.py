@@ -252,7 +252,7 @@ def test_a_witness_that_lost_what_it_saw_says_so_and_signs_nothing(
     tmp_path: Path, log: Callable[..., Path], sign: Callable[..., Checkpoint]
 ) -> None:
     folder, state = log(b"1"), cosigned_file(tmp_path / "witness", OWN)
-    with pytest.raises(BadParameter, match=r"is not there.*--first"):
+    with pytest.raises(BadParameter, match=r"is missing.*--first"):
         sign(folder)
     sign(folder, first=True)
     with pytest.raises(BadParameter, match="leave out --first"):
@@ -269,7 +269,7 @@ def test_a_witness_that_lost_what_it_saw_says_so_and_signs_nothing(
 def test_a_witnesss_key_is_made_once_and_read_with_its_name(
     tmp_path: Path, log: Callable[..., Path], sign: Callable[..., Checkpoint]
 ) -> None:
-    with pytest.raises(KeysUnusable, match="there is one"):
+    with pytest.raises(KeysUnusable, match="exists, and audits use it"):
         make_witness(tmp_path / "witness", WITNESS)
     with pytest.raises(BadParameter, match="no spaces"):
         make_witness(tmp_path / "other", "a witness")
@@ -382,7 +382,7 @@ def test_an_operator_publishes_what_witnesses_cosigned_and_audits_ask_for_it(
     history_path = tmp_path / "known"
     audit = ["log", "audit", where, *bundle]
     assert main([*audit, *options, "--known", str(history_path)]) == 2
-    assert "0 of 2 cosignatures" in (error_text := capsys.readouterr().err)
+    assert "0 of 2 required cosignatures" in (error_text := capsys.readouterr().err)
     assert "w1.example" in error_text
     assert "w2.example" in error_text
     assert not history_path.exists(), "what was refused is not what was seen"
