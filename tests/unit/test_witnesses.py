@@ -398,7 +398,7 @@ def test_an_operator_publishes_what_witnesses_cosigned_and_audits_ask_for_it(
     assert main([*audit, "--witnesses", "1"]) == 2
     assert "--witnesses 1 is not from 1 to 0" in capsys.readouterr().err
     assert main([*audit, "--witness", str(own)]) == 2
-    assert "as hubbub keys witness says it" in capsys.readouterr().err
+    assert "as hubbub keys witness prints it" in capsys.readouterr().err
 
     assert operator.build() == 0, "a log goes on below witnesses' lines"
     assert signers((operator.log / CHECKPOINT).read_text()) == [ORIGIN]

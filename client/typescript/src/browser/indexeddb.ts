@@ -99,16 +99,15 @@ export class BrowserStorage implements Storage {
 
   announce(generation: number): void {
     try {
-      localStorage.setItem(this.#name, String(generation));
+      localStorage.setItem(this.#name, `${generation}`);
     } catch {
       // A worker has none, nor has a page that may keep nothing.
     }
   }
 
-  announced(): number | null {
+  announced(): string | null {
     try {
-      const kept = localStorage.getItem(this.#name);
-      return kept === null ? null : Number(kept);
+      return localStorage.getItem(this.#name);
     } catch {
       return null;
     }

@@ -52,7 +52,7 @@ export class Sender {
   readonly watching = new Set<() => void>();
   // Reports that this page has stored and that are not settled: it can still send them when it goes
   // away, if consent has the same number.
-  #unheard = new Map<string, { stored: StoredReport; generation: number }>();
+  #unheard = new Map<string, [stored: StoredReport, generation: number]>();
 
   constructor(
     readonly reporter: Reporter,
@@ -100,7 +100,7 @@ export class Sender {
       for (const { report, beside: dummies, generation } of sealedPayloads)
         for (const stored of [report, ...dummies]) {
           this.purse?.needs(stored);
-          if (!dropped.length) this.#unheard.set(keyOf(stored), { stored, generation });
+          if (!dropped.length) this.#unheard.set(keyOf(stored), [stored, generation]);
         }
       this.#tell();
     });
@@ -149,9 +149,9 @@ export class Sender {
     const framed: Bytes[] = [];
     let size = 0;
     // PRIVACY: a refusal in another tab has deleted what this page stored before it.
-    const current = this.state.storage.announced?.() ?? this.reporter.device.consent.generation;
+    const current = +(this.state.storage.announced?.() ?? this.reporter.device.consent.generation);
     // PRIVACY: the order does not reveal which of them are fillers or dummies.
-    for (const { stored: report, generation } of shuffled([...this.#unheard.values()])) {
+    for (const [report, generation] of shuffled([...this.#unheard.values()])) {
       if (generation !== current) continue;
       if (this.reporter.isStopped(report) || this.reporter.isHeld(report)) continue;
       const request = requestOf([report]);

@@ -65,7 +65,7 @@ export interface Storage {
   /** Leaves the number of consent for announced() in all pages; not there where no page goes away. */
   announce?(generation: number): void;
   /** The number that any page left last, without waiting; null if it is not known. */
-  announced?(): number | null;
+  announced?(): string | null;
   /**
    * Runs work alone among all tabs, workers and processes. insists: run it all the same where another
    * one does not end; only for a person's word, which has to hold.
