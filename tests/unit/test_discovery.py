@@ -172,7 +172,7 @@ def test_the_check_says_how_many_reports_the_tree_waits_for(
     assert main(["catalog", "check", str(tmp_path / "metrics.toml")]) == 0
     output = " ".join(capsys.readouterr().out.split())
     assert "0.25 of its devices feed plugin/tree" in output
-    assert "20 reports: some 80 of all" in output
+    assert "20 reports, about 80 of all" in output
 
 
 def test_a_list_that_is_there_is_not_overwritten(
