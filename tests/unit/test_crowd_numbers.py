@@ -110,7 +110,7 @@ def test_a_mean_and_the_parts_of_a_range_keep_the_promise(tmp_path: Path) -> Non
 def test_parts_too_fine_for_a_crowd_are_refused_with_the_crowd_that_would_do() -> None:
     promise = CentralPromise(epsilon=1.0, crowd=1000, delta=1e-8, honest=0.9, max_local_epsilon=8.0)
     table = {"mechanism": "wave", "low": 0, "high": 10, "buckets": 400}
-    with pytest.raises(BadParameter, match="take fewer buckets, or gather a crowd of ") as error:
+    with pytest.raises(BadParameter, match="use fewer buckets, or gather a crowd of ") as error:
         planned_number(table, promise, _Roughly())
     epsilon = float(str(error.value).rpartition(" ")[2].replace(",", "")) / 1000
     even = [

@@ -139,7 +139,7 @@ def test_keys_of_an_earlier_version_are_told_to_be_completed_and_stay_what_they_
     assert 'metric "theme": kem = "x-wing", but opening key 1 has no X-Wing half' in errors
     assert "hubbub keys x-wing FOLDER" in errors
     assert main(["keys", "x-wing", str(tmp_path / "keys")]) == 0
-    assert "of keys 1, 2, 3" in capsys.readouterr().out
+    assert "for keys 1, 2, 3" in capsys.readouterr().out
     assert [
         {k: v for k, v in key_entry.items() if k != "x_wing"} for key_entry in _json(private)
     ] == before
