@@ -199,7 +199,7 @@ def test_a_crowd_that_adds_nothing_says_how_large_one_would(
     assert main([*arguments, needed, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["epsilon_local"] >= 0.99
     assert main([*arguments, "5", "--max-local", "0.5"]) == 0
-    assert capsys.readouterr().out.endswith("by itself\n")
+    assert capsys.readouterr().out.endswith("of a single report\n")
     assert main([*arguments, "300", "--max-local", "0.4"]) == 0
     assert "since a report may reveal 0.4 at most" in capsys.readouterr().out, "which is no crowd's"
     assert main([*arguments, "300", "--hashes", "2", "--dummies", "9"]) == 2
