@@ -182,7 +182,7 @@ def test_files_are_compared_with_redis_and_estimated_without_it(
     monkeypatch.setenv("HUBBUB_REDIS_URL", home.redis_url)
     bundle = ["--bundle", str(home.signed.path)]
     assert main(["totals", "verify", files, *bundle]) == 0
-    assert re.search(r": (\d+) windows of Redis compared, \1 files whole", capsys.readouterr().out)
+    assert re.search(r": (\d+) windows of Redis compared, \1 files intact", capsys.readouterr().out)
     assert main(["totals", "write", files, *bundle]) == 0
     assert re.search(r"0 windows written of \d+ closed; hubbub totals", capsys.readouterr().out)
     assert main(["totals", "verify", str(tmp_path / "none"), *bundle]) == 1
