@@ -97,7 +97,9 @@ def test_in_a_crowd_epsilon_and_the_pool_follow_from_the_promise(tmp_path: Path)
         honest=0.9,
     )
     assert central_epsilon(crowd, 1e-8) > 1
-    with pytest.raises(CatalogInvalid, match=r'"epsilon": 7 reveals more than .* write \S+ at most'):
+    with pytest.raises(
+        CatalogInvalid, match=r'"epsilon": 7 reveals more than .* write \S+ at most'
+    ):
         _metric(tmp_path, VECTOR + CROWD + "epsilon = 7\n", UNSAID)
     explicit = _metric(tmp_path, VECTOR + CROWD + "epsilon = 2.0005\nwords = 16\n", UNSAID)
     assert (explicit.epsilon, explicit.parameters["words"]) == (2.0005, 16)
