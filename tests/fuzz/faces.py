@@ -170,7 +170,7 @@ class House:
 
     async def _asked(self, raw: bytes, door: HttpDoor) -> bytes:
         tasks, pipe = door._state.tasks, Pipe()
-        protocol = door._connection()
+        protocol = door._connection(None, lambda: None)
         protocol.connection_made(pipe)
         with suppress(asyncio.CancelledError):
             for start in range(0, len(raw), 3000):

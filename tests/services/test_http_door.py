@@ -22,7 +22,7 @@ from hubbub.errors import BadParameter, KeysUnusable, ServiceUnavailable, StoreU
 from hubbub.runtime import Limiter, TlsFolder
 from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.server import HttpDoor, _listening
-from hubbub.runtime.http.timed_connection import TimeLimits
+from hubbub.runtime.http.timed_connection import OF_DEVICES, TimeLimits
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES
 from hubbub.shuffler.bundle_file import BundleFile
 from hubbub.shuffler.http_door import ReportsApp
@@ -62,7 +62,7 @@ class Door:
         bundle: Path | None,
         header_proxies: tuple[str, ...] = (),
         gateway: OhttpGateway | None = None,
-        times: TimeLimits = TimeLimits(),  # noqa: B008 it is frozen
+        times: TimeLimits = OF_DEVICES,
         **lines: Any,
     ) -> None:
         self.front, self.port = front, free_port()

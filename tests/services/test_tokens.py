@@ -326,7 +326,9 @@ def test_each_stream_is_answered_by_itself(house: IssuerHouse) -> None:
     assert not house.mint(key, "theme", epoch, 1), "it has had them"
 
 
-def test_a_request_is_answered_by_the_streams_at_its_beginning(house: IssuerHouse) -> None:
+def test_a_request_is_answered_by_the_streams_at_its_beginning(
+    house: IssuerHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A reload while Redis remembers the first epoch's tokens concerns the next request."""
     key, epoch = house.account("one"), _today()
     app = house.app
@@ -337,7 +339,7 @@ def test_a_request_is_answered_by_the_streams_at_its_beginning(house: IssuerHous
         app.use(replace(streams, streams={}), Accounts(house.accounts))
         return await given(*arguments, **options)
 
-    app._allowances.allow = reloaded  # type: ignore[method-assign]
+    monkeypatch.setattr(app._allowances, "allow", reloaded)
     wanted = {("theme", epoch): 1, ("theme", epoch + 1): 1}
     assert [len(issued.evaluated) for issued in house.ask(key, wanted).issued] == [1, 1]
     assert [issued.not_given for issued in house.ask(key, wanted).issued] == [True, True]

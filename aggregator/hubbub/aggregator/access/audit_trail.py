@@ -152,8 +152,8 @@ class AuditTrail:
         try:
             where = os.open(self._path, flags, 0o600)
             try:
-                if (written := os.write(where, content)) < len(content):  # the disk is full
-                    os.ftruncate(where, os.fstat(where).st_size - written)
+                if (length := os.write(where, content)) < len(content):  # the disk is full
+                    os.ftruncate(where, os.fstat(where).st_size - length)
                     raise OSError(ENOSPC, os.strerror(ENOSPC))
             finally:
                 os.close(where)

@@ -282,13 +282,16 @@ class TotalsByEpoch:
         """
         metric = selection.metric
         if selection.reports < metric.fewest:
-            later = f"; a device reports a {metric.kind} once its {metric.epoch} is over"
             raise BatchTooSmall(
                 f'metric "{metric.name}": {several(selection.reports, "report")} '
                 f"in the requested epochs, below its "
                 f"minimum batch of {metric.fewest:,}; request more epochs"
                 + (f" than {selection.dates}, or wait" if selection.epochs else ", or wait")
-                + later * metric.value_kind.COUNTS
+                + (
+                    f"; a device reports a {metric.kind} once its {metric.epoch} is over"
+                    if metric.value_kind.COUNTS
+                    else ""
+                )
                 + await self._deleted(metric)
             )
         windows = list(selection.counted)

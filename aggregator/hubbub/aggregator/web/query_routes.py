@@ -52,7 +52,6 @@ from hubbub.aggregator.web.parameters import (
 from hubbub.aggregator.web.problems import PROBLEMS
 from hubbub.aggregator.web.query_commands import Commands, Reached, commands
 from hubbub.analysis import CONFIDENCE
-from hubbub.catalog import Metric
 from hubbub.query_results import COLUMNS, Column, QueryName, whole_rows
 
 _TYPES: Final = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
@@ -265,16 +264,12 @@ def _take_along(route: Route, put: Callable[..., ParsedQuery], reached: Reached)
         metric = query.collected.bundle.metric(question.name)
         answer, wanted = "estimates", replace(question.query, anytime=anytime)
         if has_figures(metric):
-            answer, wanted = "figures", _of_figures(metric, wanted)
+            # Figures have no strings, and no look at any time.
+            range_ = meant(metric, wanted, by_cohort=False).range
+            answer, wanted = "figures", EstimateQuery(range=range_, confidence=wanted.confidence)
         selection = await query.collected.find(question.name, wanted.range)
         where = replace(reached, origin=origin or str(request.base_url).rstrip("/"))
         return commands(question.name, wanted, selection.dates, where, answer)
-
-
-def _of_figures(metric: Metric, query: EstimateQuery) -> EstimateQuery:
-    """The query for a metric's figures, which have no strings and no look at any time."""
-    range_ = meant(metric, query, by_cohort=False).range
-    return EstimateQuery(range=range_, confidence=query.confidence)
 
 
 def _compute(router: APIRouter) -> None:
@@ -322,9 +317,8 @@ def _export(router: APIRouter) -> None:
         anytime: Anytime = False,  # noqa: FBT002 as above
     ) -> Response:
         """Returns all estimates, figures if the metric has them, or percentiles, as a file."""
-        metric = query.collected.bundle.metric(question.name)
-        if has_figures(metric):
-            figures = await query.figures(question.name, _of_figures(metric, question.query))
+        if has_figures(query.collected.bundle.metric(question.name)):
+            figures = await query.figures(question.name, question.query)
             return await run_in_threadpool(_file, "figures", figures, format)
         wanted = replace(ranks.of(question.query), anytime=anytime)
         answer = await query.estimate(question.name, wanted)

@@ -302,8 +302,8 @@ def _less_books(
     rounds = _FIRST_ROUNDS if mechanism.books >= _BOOKS and most > _LITTLE * typical else 0
     means: list[Floats] = []
     while len(means) < rounds:
-        long = float(np.linalg.norm(mean))
-        vector = mean / max(1.0, long)
+        length = float(np.linalg.norm(mean))
+        vector = mean / max(1.0, length)
         errors = scale_of(mechanism) * expected_of_books(mechanism, numbers, vector) - vector
         apart = errors - sent @ errors / n
         part = float(np.clip((apart * off).sum() / (sent @ apart**2).sum(), 0.0, 1.0))
@@ -312,7 +312,7 @@ def _less_books(
         squares = sent @ (apart @ axes) ** 2
         coin_noise = np.maximum(coins - part**2 * squares, coins * _LEAST)
         unexplained = (((off - part * sent[:, None] * apart) @ axes) ** 2).sum(axis=0)
-        least = part**2 * n**2 * _remaining(mechanism, typical / n**2, min(1.0, long))
+        least = part**2 * n**2 * _remaining(mechanism, typical / n**2, min(1.0, length))
         pool = np.clip(unexplained - coin_noise, least, most)
         if least > _WORTH * typical:
             rounds = _FIRST_ROUNDS + _FURTHER_ROUNDS
@@ -364,7 +364,7 @@ def _pool(mechanism: VectorCodes) -> float:
     return _across(mechanism) * words / mechanism.books
 
 
-def _remaining(mechanism: VectorCodes, coins: float, long: float) -> float:
+def _remaining(mechanism: VectorCodes, coins: float, length: float) -> float:
     """Variance of the mean's coordinate by books whose known error was subtracted.
 
     Their error is known for the estimated mean, not for the true one. Between two directions,
@@ -375,13 +375,13 @@ def _remaining(mechanism: VectorCodes, coins: float, long: float) -> float:
     Args:
         mechanism: the codes.
         coins: variance of the coordinate's mean if no two reports share a book.
-        long: length of the mean vector, at most 1.
+        length: that of the mean vector, at most 1.
     """
     size = mechanism.dimensions
     gap = float(mechanism.channel.p - mechanism.channel.q)
     rate = 2 * sqrt(size) * gap / (sqrt(pi) * mechanism.reach * mechanism.books)
     # A shorter mean has a less certain direction, and devices that send the opposite. Measured.
-    direction = max(long, _LEAST)
+    direction = max(length, _LEAST)
     rate *= _CHOSEN * (1 + direction**2) / (2 * direction * sqrt(direction))
     distance = rate / 2 + sqrt(rate**2 / 4 + size * coins)
     return min(rate * distance / size, _pool(mechanism))

@@ -13,7 +13,7 @@ from uvicorn.server import ServerState
 from hubbub.errors import ServiceUnavailable
 from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.listener import Listener
-from hubbub.runtime.http.timed_connection import TimedConnection, TimeLimits
+from hubbub.runtime.http.timed_connection import OF_DEVICES, TimedConnection, TimeLimits
 from hubbub.runtime.tls import TlsFolder, check_plain
 
 Scope = MutableMapping[str, Any]
@@ -53,7 +53,7 @@ class HttpDoor:
         *,
         tls: TlsFolder | None,
         connections: OpenConnections,
-        limits: TimeLimits = TimeLimits(),  # noqa: B008 it is frozen
+        limits: TimeLimits = OF_DEVICES,
         proxies: tuple[str, ...] = (),
         header_proxies: tuple[str, ...] = (),
         shared: bool = False,
@@ -133,9 +133,7 @@ class HttpDoor:
         self._connections.of_address = of_address
 
     def _connection(
-        self,
-        asked_for: tuple[str, int] | None = None,
-        arrived: Callable[[], None] = lambda: None,
+        self, asked_for: tuple[str, int] | None, arrived: Callable[[], None]
     ) -> TimedConnection:
         options = {"config": self._config, "server_state": self._state, "app_state": {}}
         return TimedConnection(self._connections, self._limits, asked_for, arrived, **options)

@@ -39,6 +39,10 @@ class TimeLimits:
     idle: float = 70.0
 
 
+OF_DEVICES: Final = TimeLimits()
+"""For a short request and its answer."""
+
+
 class TimedConnection(HttpToolsProtocol):
     """One HTTP connection, counted among `connections`.
 
