@@ -1,14 +1,16 @@
-/** Every error of this package. None quotes a value that a person gave. */
+/**
+ * The base class of all errors of this package. No message contains a value that a person reported.
+ */
 export class HubbubError extends Error {
   override readonly name: string = "HubbubError";
 }
 
-/** A number or a name is not what it may be. */
+/** A number or a name is outside its allowed values. */
 export class BadParameter extends HubbubError {
   override readonly name = "BadParameter";
 }
 
-/** A part of this package, which is loaded where something needs it, cannot be had. */
+/** A part of this package that is loaded on demand could not be loaded. */
 export class NotLoaded extends HubbubError {
   override readonly name = "NotLoaded";
 }
@@ -28,11 +30,13 @@ export class ValueOutOfDomain extends HubbubError {
   override readonly name = "ValueOutOfDomain";
 }
 
-/** A submission did not get through; the same bytes may later. */
+/** A submission was not delivered; the same bytes may be delivered later. */
 export class TryAgain extends HubbubError {
   override readonly name = "TryAgain";
 
-  /** reason: for counting. afterSeconds: when to come back, where the shuffler said so. */
+  /**
+   * reason: for counting. afterSeconds: the pause in seconds that the shuffler asked for, if any.
+   */
   constructor(
     readonly reason: string,
     readonly afterSeconds?: number,
@@ -41,10 +45,10 @@ export class TryAgain extends HubbubError {
   }
 }
 
-/** The reason where nobody could be connected to: who is offline does not wait for that as it closes. */
+/** The reason if no connection was possible: close() does not wait for a device that is offline. */
 export const UNREACHABLE = "unreachable";
 
-/** That an answer did not come in its time. */
+/** The error for an answer that did not come in time. */
 export function tooLate(): TryAgain {
   return new TryAgain("deadline_exceeded");
 }
@@ -59,7 +63,7 @@ export class GivenUp extends HubbubError {
   }
 }
 
-/** What a device keeps cannot be read or written. */
+/** The device's stored state cannot be read or written. */
 export class StateUnusable extends HubbubError {
   override readonly name = "StateUnusable";
 }

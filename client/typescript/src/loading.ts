@@ -1,10 +1,13 @@
-/** The parts of the SDK that are loaded where something needs them. */
+/** Loads the parts of the SDK that only some bundles need. */
 import { NotLoaded } from "./errors.js";
 import { after, within } from "./within.js";
 
 const LOAD_SECONDS = 20;
 
-/** How each is loaded. The entry for workers, which may not use import(), has them all at hand. */
+/**
+ * Functions that load each part. The entry for workers, which may not call import(), replaces them
+ * by functions that return parts it already contains.
+ */
 export const PARTS = {
   more: () => import("./more.js"),
   checks: () => import("./checks.js"),
@@ -14,10 +17,13 @@ export const PARTS = {
   ed25519: () => import("@noble/ed25519"),
 };
 
-/** Each part by its name. */
+/** The parts by name. */
 export type Parts = { [Name in keyof typeof PARTS]: Awaited<ReturnType<(typeof PARTS)[Name]>> };
 
-/** A part, which a page may have to fetch. @throws NotLoaded it cannot be had; its cause says why. */
+/**
+ * A part, which a page may have to fetch. @throws NotLoaded loading failed; the cause contains the
+ * reason.
+ */
 export async function load<Name extends keyof Parts>(name: Name): Promise<Parts[Name]> {
   try {
     const part: Promise<unknown> = PARTS[name]();

@@ -1,8 +1,10 @@
 /**
- * What bundles may ask beyond a few listed values, in one piece: loaded where one does.
+ * Everything that a bundle may need beyond a few listed values, in one file that is loaded on
+ * demand.
  *
- * In one, for each piece more would be cut along what it shares with the others. It begins with the
- * page's entry, so that a page's first piece is not cut along what that shares with these.
+ * It is one file because the bundler would split each further file along the modules that it shares
+ * with the others. It imports the page's entry first, so that the page's first file is not split
+ * for the same reason.
  */
 export { open } from "./browser/open.js";
 export { breakdownOf, centralDaysOf, periodOf } from "./catalog/asking.js";

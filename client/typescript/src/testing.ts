@@ -1,4 +1,4 @@
-/** For tests of apps: clients in memory, and what an app reports, by raw value. */
+/** For tests of apps: clients in memory, and the raw values that an app reports. */
 export { KeyedBits } from "./mechanisms/keyed.js";
 export { MemoryStorage } from "./client/memory.js";
 export { capture, memoryClient, type Captured, type Report } from "./testing/capture.js";

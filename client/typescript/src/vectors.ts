@@ -1,7 +1,8 @@
 /**
- * What metrics of vectors, and models, need, in one piece: loaded where a bundle has one.
+ * Everything that metrics of vectors and models need, in one file that is loaded on demand.
  *
- * It begins with all of ./more.ts, so that what both share with a page's first piece is cut once.
+ * It imports all of ./more.ts first, so that the bundler splits off the modules shared with the
+ * page's first file only once.
  */
 import { mechanism } from "./mechanisms/at_hand.js";
 import type { Mechanism } from "./mechanisms/randomizer.js";
@@ -12,7 +13,7 @@ export { modelOf } from "./catalog/models/learning.js";
 export { coderOfVectors } from "./catalog/vectors.js";
 export { Learner } from "./client/learner.js";
 
-/** Every mechanism by name, those of vectors among them. */
+/** All mechanisms by name, including those of vectors. */
 export const MECHANISMS: ReadonlyMap<string, Mechanism> = new Map([
   ...OTHERS,
   ["vector.codes", mechanism("vectors", vectorCodes)],

@@ -1,13 +1,13 @@
 /**
- * Bounds: whatever may never answer is waited for by `within`.
+ * Time limits: `within` waits for anything that may never answer.
  *
- * That is the network, storage, locks, functions of the app and parts that are loaded. What is awaited
- * without a bound is computed here: by JavaScript, or by the platform's cryptography.
+ * That is the network, storage, locks, functions of the app, and parts that are loaded on demand.
+ * Only computations, in JavaScript or in the platform's cryptography, are awaited without a limit.
  */
 
 /**
- * What some work comes to; `late()` is thrown if the signal is aborted first. What the work comes to
- * after that is dropped.
+ * The result of some work. If the signal is aborted first, `late()` is thrown and the result is
+ * dropped.
  */
 export function within<T>(
   signal: AbortSignal,
@@ -16,7 +16,7 @@ export function within<T>(
 ): Promise<T> {
   return new Promise((resolve, reject) => {
     const end = () => {
-      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- an Error, of the caller
+      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- an Error
       reject(late());
     };
     if (signal.aborted) end();
@@ -27,14 +27,14 @@ export function within<T>(
   });
 }
 
-/** Does some work after so many seconds; in Node the timer keeps no program alive. */
+/** Does some work after a number of seconds; in Node the timer keeps no program alive. */
 export function later(seconds: number, work: () => void): ReturnType<typeof setTimeout> {
   const timer = setTimeout(work, 1000 * seconds);
   if (typeof timer === "object" && "unref" in timer) (timer as { unref(): void }).unref();
   return timer;
 }
 
-/** A signal that is aborted after so many seconds. In Node its timer keeps no program alive. */
+/** A signal that is aborted after a number of seconds. In Node its timer keeps no program alive. */
 export function after(seconds: number): AbortSignal {
   return AbortSignal.timeout(Math.ceil(1000 * seconds));
 }

@@ -1,7 +1,8 @@
 /**
- * hubbub/worker: as hubbub, with every part in it. For service workers, which may not use import().
+ * hubbub/worker: the same as hubbub, with every part in one file. For service workers, which may
+ * not call import().
  *
- * A page loads less by hubbub.
+ * Pages should import hubbub, which loads less.
  */
 import * as ed25519 from "@noble/ed25519";
 
@@ -17,7 +18,7 @@ import * as vectors from "./vectors.js";
 export * from "./client.js";
 export type { BrowserOptions } from "./browser/open.js";
 
-/** As open() of hubbub. */
+/** The same as open() of hubbub. */
 export function open(options: BrowserOptions): Promise<Client> {
   PARTS.more = () => Promise.resolve(more);
   PARTS.checks = () => Promise.resolve(checks);

@@ -5,7 +5,10 @@ import { StateUnusable } from "../errors.js";
 import type { Bytes } from "../mechanisms/packing.js";
 import type { Sender } from "./sender.js";
 
-/** Stores a notice and applies it. Resolves to true if it is settled, also if it was refused. */
+/**
+ * Stores a notice and applies it. Resolves to true if the notice needs no further attempt, because
+ * it was stored or refused.
+ */
 export async function hear(
   { bundle, state, reporter, diagnostics }: Sender,
   noticeBytes: Bytes,

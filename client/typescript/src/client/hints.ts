@@ -3,7 +3,7 @@
 import type { Metric } from "../catalog/metric.js";
 import { ValueOutOfDomain } from "../errors.js";
 
-// This many fill a few lines of a terminal; the catalog lists the rest.
+// This many names fill a few lines of a terminal; the catalog lists the rest.
 const SHOWN = 12;
 // The comparison takes time quadratic in the length.
 const LONGEST = 100;

@@ -15,7 +15,7 @@ import type { State } from "./state.js";
 const SLICES = 8;
 const LABEL_DIGITS = 6;
 const MOST = 1000;
-const MARK = ": "; // no name of a reason or fault contains it
+const MARK = ": "; // the names of reasons and faults never contain this mark
 const UNPRINTABLE = /(?! )[\p{C}\p{Z}]/u;
 
 /** The counts of one client that are not stored yet. */

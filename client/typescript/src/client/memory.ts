@@ -1,4 +1,4 @@
-/** Storage that ends with the page or process: for tests, and for capturing reports. */
+/** Storage in memory, which ends with the page or process: for tests, and for capturing reports. */
 import { HISTORY, type PastReport, type Rows, type Storage, type StoredReport } from "./storage.js";
 import { turns } from "./turns.js";
 

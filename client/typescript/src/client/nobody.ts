@@ -22,7 +22,10 @@ const NO_BUNDLE: Bundle = {
   ...{ development: false, runs: null, log: null, proof: null, tokens: null, gateway: null },
 };
 
-/** Such a client, which warns once with the reason. isPrivate: whether this is a private window. */
+/**
+ * A client that stores nothing, and warns once with the reason. isPrivate: whether this is a
+ * private window.
+ */
 export function clientOfNobody(options: Options, isPrivate = false): Promise<Client> {
   const refused = () => Promise.reject(new StateUnusable(whyOf(isPrivate)));
   const storage: Storage = {

@@ -30,7 +30,7 @@ interface Noted {
  * Counts an event for a later report, unless no report may follow. cellOf: returns the cell of a
  * breakdown for this device.
  *
- * @throws ValueOutOfDomain it is not an event of the metric.
+ * @throws ValueOutOfDomain the value is not an event of the metric.
  */
 export function note(
   reporter: Reporter,
@@ -47,7 +47,7 @@ export function note(
   }
   if (reporter.local) return reporter.local.add(metric.name, event);
   if (!past?.counts) event = cellOf();
-  // PRIVACY: an event that no report will use is not stored.
+  // PRIVACY: an event is not stored unless a report will use it.
   const outcome = reporter.say(metric, 0, "", null);
   if (outcome !== "awaits_state") return outcome;
   const buffer = notedEvents.get(reporter) ?? { events: [], keeping: 0 };
@@ -124,7 +124,10 @@ function added(counts: Events["counts"], { metric, epoch, event }: Noted): Event
   return [...counts.filter((count) => !isIt(count)), [metric, epoch, event, times + 1]];
 }
 
-/** Whether a report may still follow: the metric is asked, the epoch neither late nor reported. */
+/**
+ * Whether a report may still follow: the metric is requested here, and the epoch is neither too
+ * late nor already reported.
+ */
 function isUseful(reporter: Reporter, device: Device, name: string, epoch: number): boolean {
   const metric = reporter.bundle.metrics.get(name);
   if (!metric?.past) return false;

@@ -31,13 +31,13 @@ import { EMPTY, type Token, type Wallet } from "./wallet.js";
 
 const NONCE_BYTES = 16;
 const KEY_LETTERS = 16; // of the issuer's public key, in base64: enough to identify it
-const STEPS = 1 << 16; // parts of an epoch, of which one is drawn
+const STEPS = 1 << 16; // an epoch has this many parts, and the secret selects one of them
 const SHORTEST_SECONDS = 0.5;
-const APART_SECONDS = 600; // between tries, at most
+const APART_SECONDS = 600; // the maximum pause between tries
 const CALL_SECONDS = 10;
 const TEXT = new TextEncoder();
 
-/** A length of epochs, and one of them. */
+/** The length of an epoch and its number. */
 type Due = readonly [length: string, epoch: number];
 
 /** The tokens of one page or process. */
@@ -209,7 +209,7 @@ export class Purse {
       if (stored.pending[period] || stored.free[this.#kindOf(period)]) continue;
       const blindedTokens: Blinded[] = [];
       for (let number = 0; number < tokenCount; number += 1) {
-        await nextTask(); // some milliseconds each
+        await nextTask(); // lets other work run, because each blinding takes some milliseconds
         const nonce = crypto.getRandomValues(new Uint8Array(NONCE_BYTES));
         blindedTokens.push(blinded(oprf, nonce, publicKey, tokenInfo(stream, epoch)));
       }

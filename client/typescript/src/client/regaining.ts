@@ -1,6 +1,6 @@
 /**
- * What a device knows again once its state was lost, or put back: by its witness, and as strictly as
- * either of both says. Loaded where that has happened.
+ * Merges a device's state with its witness after the state was lost or restored from a backup. The
+ * result is as strict as the stricter of both. Loaded only if that happened.
  */
 import { number, own, table, text } from "../catalog/json.js";
 import { closed, OPENED, type Account, type Accounts, type Numbers } from "./account.js";
@@ -10,11 +10,12 @@ import { loadAccounts } from "./ledger.js";
 import { loadTrust } from "./trust.js";
 
 /**
- * The device by what a witness knows: with all that it lost since, and allowing no more than either.
+ * The device, merged with its witness: it keeps every loss that either of them recorded, and it
+ * permits nothing that one of them forbids.
  *
- * PRIVACY: what was spent under a state that is gone stays spent, and a no stays a no.
+ * PRIVACY: the budget that was spent under a lost state stays spent, and an opt-out stays.
  *
- * A witness that says nothing that can be read is counted.
+ * If the witness cannot be read, the device stays as it is and counts the fault.
  */
 export function heeded(device: Device, witness: string): Device {
   try {
@@ -37,13 +38,16 @@ function withWhatIsKnown(device: Device, witness: string): Device {
     commits: Math.max(commits, device.commits),
     consent: isNew ? consent : mergeConsent(device.consent, consent, state === device.state),
     accounts: mergeAccounts(device.accounts, loadAccounts(document["accounts"])),
-    // Of one history the witness is the later: it has seen newer bundles, and more of their log.
+    // If both have the same history, the witness is the later one: it has seen newer bundles and a
+    // newer state of the log.
     trust: state === device.state ? (trust ?? device.trust) : (device.trust ?? trust),
     counts: withCounts(device.counts, ["state_lost"]),
   };
 }
 
-/** Accounts that allow no more than either's, with the responses of the first. */
+/**
+ * The merged accounts: for each metric the stricter limits of both, and the responses of the first.
+ */
 function mergeAccounts(first: Accounts, second: Accounts): Accounts {
   const names = new Set([...Object.keys(first), ...Object.keys(second)]);
   return Object.fromEntries(
@@ -54,7 +58,7 @@ function mergeAccounts(first: Accounts, second: Accounts): Accounts {
   );
 }
 
-/** An account that allows no more than either: for when one of them was lost for a while. */
+/** The stricter of two accounts, figure by figure. Needed if one of them misses some reports. */
 function stricter(first: Account, second: Account): Account {
   const account: Account = {
     ...first,
@@ -77,10 +81,10 @@ function larger(first: Numbers, second: Numbers): Numbers {
 }
 
 /**
- * What two places that both were told something say together.
+ * The merged consent of two records.
  *
- * ordered: one is known to be the later, of one history: then the last word holds. Otherwise nobody
- * knows which was said last, and the more careful one does.
+ * ordered: whether `later` continues the history of `earlier`. Then the later choice holds.
+ * Otherwise the order of the two choices is unknown, and the more restrictive choice holds.
  */
 function mergeConsent(earlier: Consent, later: Consent, ordered: boolean): Consent {
   const generation = Math.max(earlier.generation, later.generation);

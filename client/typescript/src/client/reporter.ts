@@ -27,8 +27,9 @@ import { opened } from "./account.js";
 import { isTrusted } from "./trust.js";
 
 /**
- * A payload that was drawn and is not sealed or stored yet; empty for a filler. named: its stream,
- * perhaps of a cell. late: when the shuffler stops accepting it, in seconds since 1970.
+ * A payload that was drawn and is neither sealed nor stored yet; a filler's payload is empty.
+ * named: the stream with the name of the cell, if there is one. late: the moment from which the
+ * shuffler refuses the report, in seconds since 1970.
  */
 export interface Payload {
   readonly metric: Metric;
@@ -46,7 +47,10 @@ export interface Payload {
 const MOST_HELD = 10_000;
 const EPOCH_BYTES = 8;
 
-/** Whether any metric asks for permanent coins, of itself or by a notice, or has a default. */
+/**
+ * Whether reports of this device need the parts of the SDK in more.ts: for permanent coins,
+ * defaults, or a notice.
+ */
 function needsMore({ metrics }: Bundle, { notice }: Device): boolean {
   return (
     !!notice ||
@@ -69,14 +73,16 @@ export class Reporter {
   #off = false;
   #drawn: Payload[] = [];
   #more: typeof import("../more.js") | null = null;
-  /** What examples of models wait by; null where the bundle has none. */
+  /** Holds the examples of models; null if the bundle has no model. */
   learner: Learner | null = null;
   /** The counter that replaces drawing in local mode. */
   local: Local | null = null;
 
   /**
-   * maxEpsilon: what the app allows a report at most; the person's preference may be less. told: what
-   * the app says in the clear of this device. Have it `ready()` first.
+   * Call `ready()` before the first report.
+   *
+   * maxEpsilon: the maximum epsilon of a report that the app allows, in nats; the person may allow
+   * less. publicValues: this device's values of public fields, which are sent in the clear.
    */
   constructor(
     readonly bundle: Bundle,
@@ -110,7 +116,10 @@ export class Reporter {
     return !this.#off && this.#usable && isOn(this.#device.consent.generation);
   }
 
-  /** The most epsilon that a report may have: as promised, and to whoever looks. */
+  /**
+   * The maximum epsilon of a report in nats: the promised one (central for a metric with a crowd),
+   * and the local one.
+   */
   get allowed(): [most: number, local: number] {
     const { preference, maxLocal } = this.#device.consent;
     const most = (own: number | null) => Math.min(this.maxEpsilon, own ?? Infinity);
@@ -122,7 +131,7 @@ export class Reporter {
     return this.#usable;
   }
 
-  /** Loads what reports of this device need. */
+  /** Loads the parts of the SDK that reports of this device need. */
   async ready(device: Device): Promise<void> {
     if (needsMore(this.bundle, device)) this.#more ??= await load("more");
     if ([...this.bundle.metrics.values()].some(({ model }) => model)) {
@@ -146,8 +155,9 @@ export class Reporter {
   }
 
   /**
-   * Whether a report waits for the end of its epoch: of metrics with a default, so that neither that
-   * there is one nor its moment tells whether there was something to say.
+   * Whether a report waits for the end of its epoch, as all reports of a metric with a default do.
+   * So neither a report's existence nor its moment reveals whether the device had something to
+   * report.
    */
   isHeld({ stream, epoch }: { stream: string; epoch: number }): boolean {
     const metric = this.bundle.metrics.get(metricNameOf(stream));
@@ -155,19 +165,25 @@ export class Reporter {
     return epoch >= epochAt(this.now(), metric.epoch);
   }
 
-  /** Whether the operator has stopped what would be sent of a stream in an epoch. */
+  /** Whether the operator has stopped the reports of a stream in an epoch. */
   isStopped({ stream, epoch }: { stream: string; epoch: number }): boolean {
     const metric = this.bundle.metrics.get(metricNameOf(stream));
     return !!metric && !samplingOf(metric, epoch, this.notice);
   }
 
-  /** What was drawn is the state's now, or given up; and the device stands so. */
+  /**
+   * Removes the oldest `count` payloads, which were stored or given up, and continues with this
+   * device's state.
+   */
   async entered(count: number, device: Device): Promise<void> {
     this.#drawn = this.#drawn.slice(count);
     await this.stand(device);
   }
 
-  /** The device stands so now; what was drawn since is entered in this copy. */
+  /**
+   * Continues with this state of the device; payloads that are not stored yet are charged to it
+   * again.
+   */
   async stand(device: Device): Promise<void> {
     await this.ready(device);
     let { accounts } = device;
@@ -176,7 +192,7 @@ export class Reporter {
       accounts = entered(accounts, payload, this.bundle.caps);
     }
     this.#device = { ...device, accounts };
-    // PRIVACY: once another operator's bundle was taken, in another tab, this one asks no more.
+    // PRIVACY: after another tab has accepted another operator's bundle, this page stops reporting.
     this.#usable = isTrusted(device, signerOf(this.bundle));
   }
 
@@ -185,7 +201,7 @@ export class Reporter {
     this.#usable = false;
   }
 
-  /** Stops or goes on. */
+  /** Switches reporting in this page or process on or off. */
   switch(isEnabled: boolean): void {
     this.#off = !isEnabled;
   }
@@ -216,7 +232,8 @@ export class Reporter {
   }
 
   /**
-   * This device's arm of an experiment; the first that goes on where it does not report.
+   * This device's arm of an experiment; if the device does not report, the first arm that
+   * continues.
    *
    * @throws UnknownMetric the bundle has no such experiment.
    */
@@ -225,16 +242,17 @@ export class Reporter {
     return this.#more.arm(this, name);
   }
 
-  /** What the public field of a metric's experiment says: nothing once that is over. */
+  /** The public value of a metric's experiment; empty after the experiment is over. */
   #armOf({ experiment }: Metric): Public {
     return experiment && this.#more ? this.#more.publicArm(this, experiment) : {};
   }
 
   /**
-   * Tells a model of one person, in a round of this device's.
+   * Reports one person's example to a model, in a round of this device.
    *
-   * @throws UnknownMetric the bundle has no such model, or one that this version does not know.
-   * @throws ValueOutOfDomain others than its features and label; the message does not show them.
+   * @throws UnknownMetric the bundle has no such model, or one that this version cannot report.
+   * @throws ValueOutOfDomain the features or the label do not fit the model; the message hides
+   * them.
    */
   learn(name: string, features: unknown, label: unknown): Outcome {
     const metric = metricOf(this.bundle, name);
@@ -248,9 +266,11 @@ export class Reporter {
   }
 
   /**
-   * Randomizes a metric's code, or an example of a model, and holds the payload. cell: what is public
-   * of this device. past: the epoch to report of, if that is over; null only asks whether it may report
-   * now, which "awaits_state" says. spoken: the value, for those devices that look for strings.
+   * Randomizes a metric's code, or a model's example, and holds the payload.
+   *
+   * code: the value as the mechanism takes it. cell: this device's cell of a public breakdown.
+   * past: the finished epoch of the report; null only checks whether a report is possible now, and
+   * returns "awaits_state" if it is. spoken: the string itself, for metrics that discover strings.
    */
   say(
     metric: Metric,
@@ -269,7 +289,7 @@ export class Reporter {
     );
   }
 
-  /** Holds a filler of an epoch that is over, unless no device sends anything of it. */
+  /** Holds a filler for a finished epoch, unless no device sends anything for that epoch. */
   fill(metric: Metric, epoch: number): void {
     if (this.#obstacle(metric, epoch, epoch)) return;
     const [stream] = metric.streams;
@@ -277,7 +297,10 @@ export class Reporter {
     this.#hold(charge, stream.name, () => new Uint8Array());
   }
 
-  /** What stands against a report, but for the ledger and the device's own coins. */
+  /**
+   * The reason why no report is possible, apart from the ledger and the device's own coins; null
+   * for none.
+   */
   #obstacle(metric: Metric, epoch: number, past?: number): Outcome | null {
     if (!this.#usable) return "no_state";
     const start = epochStart(epoch, metric.epoch);
@@ -306,7 +329,8 @@ export class Reporter {
     const chance = samplingOf(metric, epoch, this.notice);
     if (!chance) return "stopped";
     if (chance < 1) {
-      // A coin of the device's own, whatever the value, and the same whatever the chance.
+      // The coin depends on the device and the epoch alone. It must not depend on the value, nor on
+      // the sampling chance, which a notice may change.
       const epochBytes = packed(BigInt(epoch), EPOCH_BYTES).reverse();
       const coins = memo?.coins(concatenated(purpose("sampling"), epochBytes));
       if (!coins?.chance(atMost(exact(chance)))) return "not_sampled";
@@ -327,7 +351,7 @@ export class Reporter {
 
   #hold(charge: Charge & { filler: boolean }, streamName: string, randomize: Tell | null): Outcome {
     const { metric, epoch } = charge;
-    // PRIVACY: the ledger is asked before any coin is drawn.
+    // PRIVACY: the ledger is checked before any coin is drawn.
     const accounts = charged(opened(this.#device, metric), charge, this.bundle.caps);
     if (typeof accounts === "string") return accounts;
     if (!randomize) return "awaits_state";
@@ -346,7 +370,7 @@ export class Reporter {
     return "queued";
   }
 
-  /** The operator's notice, if it is of who signed this bundle. */
+  /** The stored notice, if the operator of this bundle signed it; null otherwise. */
   get notice(): Notice | null {
     const { notice } = this.#device;
     return notice?.line.includes(signerOf(this.bundle)) ? notice : null;

@@ -1,22 +1,29 @@
-/** Transport: how reports go to a shuffler. A seam: fetch in browsers, node:https, a fake in tests. */
+/**
+ * Transport: sends submissions to a shuffler. Implemented by fetch in browsers, by node:https in
+ * Node, and by a fake shuffler in tests.
+ */
 import type { Answer } from "../transport/submission.js";
 
-/** One submission at a time. */
+/** Sends one submission at a time. */
 export interface Transport {
   /**
-   * Posts a SubmitRequest, and says what came back. signal: ends it.
+   * Posts a SubmitRequest and resolves to the server's answer. signal: ends the request when it is
+   * aborted.
    *
-   * @throws TryAgain nothing came back.
+   * @throws TryAgain no answer came back.
    */
   post(body: Uint8Array<ArrayBuffer>, signal: AbortSignal): Promise<Answer>;
-  /** Posts one whose answer nobody will hear, as a page goes away; of at most 64 KiB. */
+  /**
+   * Posts a submission while the page goes away; nobody reads the answer. body: at most LAST_BYTES.
+   */
   last?(body: Uint8Array<ArrayBuffer>): void;
 }
 
 /**
- * One request of HTTP, and what came back. type: of the body.
+ * Posts a body over HTTP and resolves to the answer. type: the media type of the body. signal: ends
+ * the request when it is aborted.
  *
- * @throws TryAgain nothing came back.
+ * @throws TryAgain no answer came back.
  */
 export type Post = (
   url: string,
@@ -26,5 +33,8 @@ export type Post = (
   headers?: Readonly<Record<string, string>>,
 ) => Promise<Answer>;
 
-/** The longest submission that `last` takes, as browsers have it for all that outlives a page. */
+/**
+ * The maximum size of a submission in `last`, in bytes. Browsers allow 64 KiB for all requests that
+ * outlive a page.
+ */
 export const LAST_BYTES = 60_000;

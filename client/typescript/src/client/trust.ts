@@ -1,25 +1,35 @@
 /**
- * Trust: whose bundles an app takes here, and what was promised under their names.
+ * Trust: the operator whose bundles a device accepts, and the promises of its earlier bundles.
  *
- * The first operator is trusted, and who it hands over to. Another one needs the app's explicit word,
- * never the bundle's own. As client/hubbub/client/trust/bundles.py.
+ * The device trusts the first operator that it sees, and any operator to whom that one hands over.
+ * It accepts another operator only if the app names that operator; a bundle cannot do so itself. As
+ * client/hubbub/client/trust/bundles.py.
  */
 import { listed, number, table, text } from "../catalog/json.js";
 
-/** operator: who signed the last bundle, in base64; before: who handed over, to it in the end. */
+/**
+ * What a device trusts. operator: the key, in base64, that signed the last bundle. before: the keys
+ * of earlier operators, each of which handed over to the next one.
+ */
 export interface Trust {
   readonly operator: string;
   readonly before: readonly string[];
   readonly serial: number;
   readonly promises: Readonly<Record<string, Promised>>;
-  /** The transparency log that its bundles are in, as it was last believed; null for none. */
+  /**
+   * The last accepted state of the transparency log that contains the operator's bundles; null for
+   * none.
+   */
   readonly log: unknown;
 }
 
 /**
- * What one name means, and the least of each limit that was ever said of it; null of a name that was
- * retired before it was seen, and of the central limit where there is none. digest: "" in states of
- * clients that computed none, of a bundle without a history.
+ * The promise under one metric name: its meaning, and the smallest value that any bundle gave for
+ * each limit.
+ *
+ * A figure is null if the metric was retired before this device saw it; the central limit is also
+ * null if the metric has none. digest: identifies the meaning; "" for a bundle without a history,
+ * and in states that were written by clients that did not compute digests.
  */
 export interface Promised {
   readonly digest: string;
@@ -29,12 +39,15 @@ export interface Promised {
   readonly central: number | null;
 }
 
-/** Whether an operator's bundle is still taken, or was before a handover: no other's came since. */
+/**
+ * Whether the device accepts an operator's bundles: the current operator's, and those of earlier
+ * ones.
+ */
 export function isTrusted({ trust }: { readonly trust: Trust | null }, operator: string): boolean {
   return !trust || trust.operator === operator || trust.before.includes(operator);
 }
 
-/** The trust that a document told. @throws TypeError it is none. */
+/** The trust in a document. @throws TypeError the document is invalid. */
 export function loadTrust(value: unknown): Trust {
   const trust = table(value);
   const promises = Object.entries(table(trust["promises"])).map(([name, promise]) => {

@@ -1,9 +1,11 @@
-/** Work that is done one piece after another, whatever came of those before. */
+/**
+ * A queue of asynchronous work: each piece starts after the previous one ended, even if it failed.
+ */
 
-/** What does a piece of work in its turn, and says what came of it. */
+/** Adds a piece of work to a queue. Resolves, or rejects, as the work does. */
 export type Turns = <T>(work: () => Promise<T>) => Promise<T>;
 
-/** A row of its own, in which nobody stands yet. */
+/** A new, empty queue. */
 export function turns(): Turns {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {

@@ -1,4 +1,6 @@
-/** What a person may see: what left this device, and what is left to spend. */
+/**
+ * The ledger as a person sees it: the payloads that left this device, and the remaining budgets.
+ */
 import { signerOf, type Bundle, type Runs } from "../catalog/bundle.js";
 import { samplingOf } from "../catalog/sampling.js";
 import type { Metric } from "../catalog/metric.js";
@@ -14,10 +16,12 @@ import { crowdsSince, reportedOf } from "./ledger.js";
 import type { PastReport, StoredReport } from "./storage.js";
 
 /**
- * One metric's budget on this device; epsilon and spent in nats.
+ * One metric's budget on this device; all losses are in nats.
  *
- * epsilon: of one report at this person's tier; 0 if they allow none. reports: in the epoch that runs
- * now, or the period where it asks once in one, of `reportsPerEpoch`. spentInEpoch: by those. spent: the most that all reports so far can say, of `lifetimeEpsilon`.
+ * epsilon: the local loss of one report at this person's tier; 0 if they allow none. reports: the
+ * number of reports in the current epoch (or period, if the metric has one), at most
+ * `reportsPerEpoch`. spentInEpoch: the loss of those reports. spent: the loss of all reports so
+ * far, at most `lifetimeEpsilon`.
  */
 export interface MetricView {
   readonly name: string;
@@ -25,33 +29,39 @@ export interface MetricView {
   readonly epsilon: number;
   readonly reports: number;
   readonly reportsPerEpoch: number;
-  /** What of this device is told in the clear beside a report, as its OS: the fields' names. */
+  /** The names of the public fields, such as "os", that are sent in the clear beside a report. */
   readonly public: readonly string[];
   readonly spentInEpoch: number;
   readonly spent: number;
   readonly lifetimeEpsilon: number;
-  /** The promise to who sees whole epochs alone, and its delta; null where there is none. */
+  /**
+   * The loss to an observer of whole epochs, in nats, except with probability `delta`; null if
+   * nothing is promised.
+   */
   readonly centralEpsilon: number | null;
   readonly delta: number | null;
   /**
-   * For how many days in a row that is, all their epochs together; null for each epoch alone, Infinity
-   * for all that this device ever says of a model.
+   * The number of consecutive days whose epochs the promise covers together: null for each epoch
+   * separately, Infinity for all reports that this device ever makes for a model.
    */
   readonly centralDays: number | null;
-  /** The most that all reports so far can say to those, of what they may; null for no limit. */
+  /** The loss of all reports so far to such an observer, in nats; its limit, null for none. */
   readonly central: number;
   readonly lifetimeCentralEpsilon: number | null;
-  /** What its reports are sealed with. */
+  /** The key encapsulation that seals this metric's reports. */
   readonly kem: Kem;
-  /** The chance to take part in the epoch that runs now, 0 where the operator has stopped it. */
+  /**
+   * The probability that this device reports in the current epoch; 0 if the operator has stopped
+   * the metric.
+   */
   readonly sampling: number;
-  /** Whether that is less than the app was made with. */
+  /** Whether a notice made that probability smaller than in the app's bundle. */
   readonly lowered: boolean;
 }
 
 /**
- * One payload: when it was made (seconds since 1970), what it was, and "waiting", "sent" or why not. It
- * is empty of a filler, which says nothing.
+ * One payload: when it was made (seconds since 1970), its bytes, and its fate: "waiting", "sent" or
+ * the reason why not. A filler has no bytes.
  */
 export interface PayloadView {
   readonly metric: string;
@@ -61,32 +71,44 @@ export interface PayloadView {
   readonly fate: string;
 }
 
-/** All of it; the newest payload last. */
+/** The whole ledger of this device; the newest payload comes last. */
 export interface LedgerView {
   readonly on: boolean;
   /** Whether this client is in local mode, which sends nothing and counts values here. */
   readonly local: boolean;
   readonly metrics: readonly MetricView[];
   readonly payloads: readonly PayloadView[];
-  /** Payloads given up by reason, and what befell the state itself. */
+  /** The number of payloads that were given up, by reason, and of faults of the stored state. */
   readonly counts: Readonly<Record<string, number>>;
-  /** What local mode counted, which was never sent: by metric, how often each value was reported. */
+  /**
+   * The counts of local mode, which never leave the device: by metric, how often each value was
+   * reported.
+   */
   readonly ownCounts: Readonly<Record<string, Readonly<Record<string, number>>>>;
   /**
-   * The most that all crowds of the last 366 days can say to who sees whole epochs alone, in nats, of
-   * `crowdsCap` that may be; null where the catalog has no cap on it.
+   * The loss of all crowds of the last 366 days to an observer of whole epochs, in nats, and its
+   * cap; null if the catalog has no cap.
    */
   readonly crowdsInYear: number | null;
   readonly crowdsCap: number | null;
-  /** Who runs the shuffler and the aggregator, as the operator signed it; null where it does not say. */
+  /**
+   * The parties that run the shuffler and the aggregator, as the operator signed them; null if
+   * unknown.
+   */
   readonly runs: Runs | null;
-  /** Who gives this account tokens, and sees that it asked; null where reports go without. */
+  /**
+   * The party that gives this account tokens, and so learns that the account requested them; null
+   * without tokens.
+   */
   readonly issuer: string | null;
-  /** The operator's notice that is kept here, and until when it holds, in seconds since 1970. */
+  /**
+   * The operator's stored notice, and the moment when it ends, in seconds since 1970; null for
+   * none.
+   */
   readonly notice: { readonly number: number; readonly until: number } | null;
 }
 
-/** What the state holds, in the bundle's words. */
+/** The ledger, computed from the bundle and the stored state. */
 export function view(
   bundle: Bundle,
   device: Device,
@@ -112,7 +134,7 @@ export function view(
     return {
       name: metric.name,
       description: metric.description,
-      // PRIVACY: a device tells one of both.
+      // PRIVACY: a device reports either to the stream or to the finder, so the larger loss counts.
       epsilon: Math.max(
         stream?.randomizer.privacyLoss ?? 0,
         (stream && metric.finder?.stream.randomizer.privacyLoss) ?? 0,
@@ -149,7 +171,9 @@ export function view(
   };
 }
 
-/** The epoch, or the days of its period where it asks once in one. */
+/**
+ * The epochs of the period that contains this epoch; the epoch alone if the metric has no period.
+ */
 function inPeriod({ period }: Metric, epoch: number): number[] {
   if (!period) return [epoch];
   const [first, end] = period.days(epoch);

@@ -9,12 +9,13 @@ import { graceSeconds } from "../catalog/epochs.js";
 
 const FIRST_SECONDS = 0.2;
 const LONGEST_SECONDS = 300;
-const SHORTEST_HINT_SECONDS = 1; // once it has failed for a while: every attempt is work
+// after TRIES_AT_ONCE failures, because every attempt costs the server work
+const SHORTEST_HINT_SECONDS = 1;
 const LONGEST_HINT_SECONDS = 3600;
 const TRIES_AT_ONCE = 5;
 const APART_SECONDS = 7200;
 const LEFT_OVER_SECONDS = 30;
-const AFTER = 4; // of a day's grace six hours
+const AFTER = 4; // six hours of a day's grace
 const MOST_DOUBLINGS = 20;
 
 /** The waits of a client that runs as long as its app. */
@@ -27,23 +28,29 @@ export class Waits {
   constructor(bundle: Bundle, holdSeconds: number) {
     const graces = [...bundle.metrics.values()].map((metric) => graceSeconds(metric.epoch));
     const grace = Math.min(...graces, Number.MAX_SAFE_INTEGER);
-    // In development nobody is hidden, and its own number is what a developer waits for.
+    // A development bundle has one device, so delays hide nobody, and a developer wants to see the
+    // report at once.
     this.#hold = bundle.development ? 0 : Math.min(holdSeconds, (grace * 2) / 3);
     this.#after = bundle.development ? 0 : grace / AFTER;
     this.#apart = Math.min(APART_SECONDS, grace / 2);
   }
 
-  /** Before what has been entered is sent. leftOver: by a page before, where it waited. */
+  /**
+   * Seconds before new reports are sent. leftOver: whether an earlier page already made them wait.
+   */
   beforeSending(leftOver: boolean): number {
     return uniform(leftOver ? Math.min(this.#hold, LEFT_OVER_SECONDS) : this.#hold);
   }
 
-  /** Before what waited for the end of its epoch is sent: all devices know that moment. */
+  /**
+   * Seconds before reports are sent that waited for the end of an epoch, a moment that is the same
+   * for all devices.
+   */
   afterEpoch(): number {
     return uniform(this.#after);
   }
 
-  /** After so many failures in a row; hint: as of `soon`. */
+  /** Seconds before the next try. failures: the number of failures in a row. hint: as in `soon`. */
   beforeTryingAgain(failures: number, hint?: number): number {
     const wait = soon(failures, hint);
     return failures <= TRIES_AT_ONCE ? wait : Math.max(wait, uniform(this.#apart));
@@ -51,8 +58,8 @@ export class Waits {
 }
 
 /**
- * Exponential backoff with full jitter, for whoever has the caller waiting. failures: in a row. hint:
- * when the server wants to be tried again, in seconds, where it says so.
+ * Seconds before the next try while a caller waits: exponential backoff with full jitter. failures:
+ * the number of failures in a row. hint: the pause in seconds that the server asked for, if it did.
  */
 export function soon(failures: number, hint?: number): number {
   const longest = Math.min(

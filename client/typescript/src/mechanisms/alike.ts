@@ -1,29 +1,33 @@
 /**
- * Floats that every engine and language works out alike, to the last digit.
+ * Floating-point functions whose results agree to the last digit in every engine and language.
  *
- * By sums, products, quotients and roots alone, which IEEE 754 rounds in one way; Math.exp and
- * Math.hypot are as the engine has them. Sources: client/hubbub/mechanisms/alike.py.
+ * They use only sums, products, quotients and roots, which IEEE 754 rounds in exactly one way; the
+ * results of Math.exp and Math.hypot depend on the engine. Sources:
+ * client/hubbub/mechanisms/alike.py.
  */
 
-// exp(-x) is the series of a 64th of x, squared so often; for x up to MOST it errs by 2**-45.
+// exp(-x) is the series of x / 64, squared SQUARINGS times; for x up to MOST its error is below
+// 2**-45.
 const SQUARINGS = 6;
 const TERMS = 20;
 const MOST = 64;
-// From here on a normal number's chances are by a continued fraction of so many terms.
+// Above OUTER, the survival function is a continued fraction of FRACTIONS terms.
 const OUTER = 2;
 const FRACTIONS = 60;
 
 /**
- * The sum of finite numbers, rounded once, as `math.fsum` of Python's.
+ * The sum of finite numbers, rounded once, as Python's `math.fsum`.
  *
- * By parts that do not overlap, the smallest first. Shewchuk (Discrete Comput. Geom. 18, 1997).
+ * The sum is kept in parts that do not overlap, the smallest first. Shewchuk (Discrete Comput.
+ * Geom. 18, 1997).
  */
 export function sum(numbers: ArrayLike<number>): number {
   const parts: number[] = [];
   for (let index = 0; index < numbers.length; index += 1) {
     let total = numbers[index] ?? 0;
     let partCount = 0;
-    // By index, and swapped by hand: a vector of a thousand numbers is added up a thousand times.
+    // Plain indices and swaps, for speed: a vector of a thousand numbers is summed a thousand
+    // times.
     for (let part = 0; part < parts.length; part += 1) {
       const other = parts[part] ?? 0;
       const high = total + other;
@@ -41,7 +45,7 @@ export function sum(numbers: ArrayLike<number>): number {
     high = larger + other;
     low = other - (high - larger);
   }
-  // Half way between two floats: the next part says to which side.
+  // The sum lies half way between two floats, and the sign of the next part decides the rounding.
   const next = parts.pop() ?? 0;
   if ((low < 0 && next < 0) || (low > 0 && next > 0)) {
     const doubled = 2 * low;
@@ -51,7 +55,7 @@ export function sum(numbers: ArrayLike<number>): number {
   return high;
 }
 
-/** The sum of the products of two vectors' numbers, of as many. */
+/** The inner product of two vectors of equal length. */
 export function product(first: ArrayLike<number>, second: ArrayLike<number>): number {
   const products = new Float64Array(first.length);
   for (let index = 0; index < products.length; index += 1)
@@ -59,7 +63,7 @@ export function product(first: ArrayLike<number>, second: ArrayLike<number>): nu
   return sum(products);
 }
 
-/** The root of the sum of squares, of numbers whose squares a float holds. */
+/** The Euclidean length of a vector. The squares of its numbers must be finite. */
 export function length(numbers: readonly number[]): number {
   return Math.sqrt(product(numbers, numbers));
 }
@@ -73,12 +77,12 @@ export function expNeg(x: number): number {
   return quotient;
 }
 
-/** Of a standard normal number, at z in [-11, 11]. */
+/** The density of the standard normal distribution at z in [-11, 11]. */
 export function density(z: number): number {
   return expNeg((z * z) / 2) / Math.sqrt(2 * Math.PI);
 }
 
-/** The chance that a standard normal number is above z in [-11, 11]. */
+/** The probability that a standard normal number exceeds z in [-11, 11]. */
 export function survivalFunction(z: number): number {
   if (z < 0) return 1 - survivalFunction(-z);
   if (z < OUTER) {
@@ -94,7 +98,10 @@ export function survivalFunction(z: number): number {
   return density(z) / under;
 }
 
-/** The chances of 0, 1, ... `trials` successes, each of chance `yes`, and of failure `no`. */
+/**
+ * The probabilities of 0, 1, ... `trials` successes. yes: the probability of a success. no: that of
+ * a failure.
+ */
 export function binomial(trials: number, yes: number, no: number): Float64Array {
   const middle = Math.min(Math.floor((trials + 1) * yes), trials);
   const chances = new Float64Array(trials + 1);

@@ -1,10 +1,10 @@
-/** What most apps ask by, at hand; all other mechanisms are loaded where a bundle names one. */
+/** The mechanisms that most apps use. All others are loaded when a bundle names one. */
 import { grr, rr } from "./listed.js";
 import type { Arguments, Mechanism, Randomizer } from "./randomizer.js";
 import { optimizedUnary, symmetricUnary } from "./unary.js";
 import { load } from "../loading.js";
 
-/** By name. */
+/** These mechanisms by name. */
 export const AT_HAND: ReadonlyMap<string, Mechanism> = new Map([
   ["rr", mechanism("categories", rr)],
   ["grr", mechanism("categories", grr)],
@@ -12,12 +12,12 @@ export const AT_HAND: ReadonlyMap<string, Mechanism> = new Map([
   ["unary.oue", mechanism("categories", optimizedUnary)],
 ]);
 
-/** A mechanism by the name that bundles have. */
+/** The mechanism with this name; undefined if there is none. */
 export async function mechanismOf(name: string): Promise<Mechanism | undefined> {
   return AT_HAND.get(name) ?? (await load("more")).mechanismNamed(name);
 }
 
-/** One of version 1. */
+/** A mechanism of version 1. */
 export function mechanism(
   values: Mechanism["values"],
   build: (settings: Arguments) => Randomizer,

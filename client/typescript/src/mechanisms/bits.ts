@@ -1,14 +1,17 @@
 /**
- * BitSource: the only door through which a coin enters, and its supply from the system.
+ * BitSource: the only source of random coins, and its implementation by the operating system.
  *
- * No float takes part: every answer is compared, digit by digit, with the 64 binary digits of a
- * probability, and comes true with exactly that chance. As `client/hubbub/mechanisms/bits.py`.
+ * It uses no floats: each draw compares random binary digits with the 64 digits of a probability,
+ * and so is true with exactly that probability. As `client/hubbub/mechanisms/bits.py`.
  */
 import { BadParameter } from "../errors.js";
 import { bitLength, unpacked } from "./packing.js";
 import { DIGITS, ONE } from "./probability.js";
 
-/** A supply of coins. Mechanisms see only these questions, so a test can answer them all. */
+/**
+ * A source of coins. Mechanisms draw only through these three methods, so a test can enumerate all
+ * outcomes.
+ */
 export interface BitSource {
   /** True with probability `threshold` / 2**64, exactly. */
   chance(threshold: bigint): boolean;
@@ -18,12 +21,12 @@ export interface BitSource {
   mask(threshold: bigint, width: number): bigint;
 }
 
-/** Asked for so many bits, answers an integer uniform over that many bits. */
+/** Returns an integer that is uniform over `bits` bits. */
 export type Draw = (bits: number) => bigint;
 
-const BYTES_A_CALL = 65_536; // as crypto.getRandomValues gives at most
+const BYTES_A_CALL = 65_536; // the maximum of one call of crypto.getRandomValues
 
-/** Coins from the operating system, drawn anew at every question. */
+/** Coins from the operating system; every draw is new. */
 export class SystemBits implements BitSource {
   /** As BitSource says. */
   chance(threshold: bigint): boolean {
@@ -41,7 +44,7 @@ export class SystemBits implements BitSource {
   }
 }
 
-/** Uniform in [0, limit), for a limit that is a number. */
+/** A uniform whole number in [0, limit), as a number. */
 export function pick(source: BitSource, limit: number): number {
   return Number(source.below(BigInt(limit)));
 }
@@ -60,7 +63,7 @@ export function drawBelow(draw: Draw, limit: bigint): bigint {
   const bits = bitLength(limit - 1n);
   for (;;) {
     const answer = draw(bits);
-    // At most one try in two fails.
+    // At most half of the tries fail.
     if (answer < limit) return answer;
   }
 }
@@ -80,7 +83,8 @@ export function drawMask(draw: Draw, threshold: bigint, width: number): bigint {
   let digit = Number(DIGITS);
   const last = threshold ? bitLength(threshold & -threshold) : digit + 1;
   while (undecided && digit >= last) {
-    // Each round halves what is undecided: with these, seven in eight masks need one draw.
+    // Each digit decides half of the undecided positions; with this many digits, seven of eight
+    // masks need one draw.
     const rounds = Math.min(digit - last + 1, bitLength(width) + 3);
     let coins = draw(width * rounds);
     for (let round = 0; round < rounds; round += 1) {

@@ -1,5 +1,6 @@
 /**
- * Directions: a public pool of random words, made of a seed alike on every machine.
+ * Directions: a public pool of pseudorandom words, generated from a seed identically on every
+ * machine.
  *
  * Sources: client/hubbub/mechanisms/directions.py.
  */
@@ -7,16 +8,19 @@ import { shake128 } from "@noble/hashes/sha3.js";
 
 import { survivalFunction, binomial, density } from "./alike.js";
 
-const UNIT = 4096; // what a step of 1, a standard deviation, is written as
+const UNIT = 4096; // the integer that represents one standard deviation
 const STEPS = 4096;
 const HALF = STEPS / 2;
-// Of the integral: a normal number outside it is rarer than 1e-15.
+// The range of the integral: a normal number outside it is rarer than 1e-15.
 const FAR = 8;
 const GRID = 400;
 const CLOSE = 1e-11;
 const TEXT = new TextEncoder();
 
-/** Of the 1, 2, ... words - 1 largest of so many normal numbers: expected sum, and of squares. */
+/**
+ * The expected sums, and sums of squares, of the 1, 2, ... words - 1 largest of `words` normal
+ * numbers.
+ */
 export interface TopSums {
   readonly sums: Float64Array;
   readonly squares: Float64Array;
@@ -25,12 +29,18 @@ export interface TopSums {
 let stepTable: Int16Array | undefined;
 const tops = new Map<number, TopSums>();
 
-/** Means of a normal number in 4,096 equally likely parts, in 1/4,096, of variance 1. */
+/**
+ * The means of a standard normal number within 4,096 equally likely parts, in units of 1/4,096,
+ * scaled to variance 1.
+ */
 export function steps(): Int16Array {
   return (stepTable ??= stepsAnew());
 }
 
-/** The words of one book: so many whole coordinates each, in 1/4,096, word after word. */
+/**
+ * The words of one book, one after another: `dimensions` whole coordinates each, in units of
+ * 1/4,096.
+ */
 export function book(seed: string, number: number, words: number, dimensions: number): Int16Array {
   const name = `hubbub directions 1 ${seed} ${dimensions} ${words} ${number}`;
   const randomBytes = shake128(TEXT.encode(name), { dkLen: 2 * words * dimensions });
@@ -41,7 +51,10 @@ export function book(seed: string, number: number, words: number, dimensions: nu
   });
 }
 
-/** The expected sums, in Python's order and to its last digit: how many words are near hangs on it. */
+/**
+ * The expected sums, computed in the same order as in Python: the number of near words depends on
+ * their last digit.
+ */
 export function topSums(words: number): TopSums {
   let sums = tops.get(words);
   if (!sums) tops.set(words, (sums = topSumsAnew(words)));
@@ -66,14 +79,17 @@ function topSumsAnew(words: number): TopSums {
   return { sums, squares };
 }
 
-/** No step is within a thousandth of where it would be rounded otherwise. */
+/**
+ * Computes the steps. No step lies within a thousandth of a rounding boundary, so every engine
+ * rounds alike.
+ */
 function stepsAnew(): Int16Array {
-  // The density at the edges of the upper half's parts, the last of which has none.
+  // The density at the lower edges of the upper half's parts; the last part has no upper edge.
   const edges = [density(0)];
   let z = 0;
   for (let part = 1; part < HALF; part += 1) {
     const chance = (HALF - part) / STEPS;
-    // From below, where the chance bends upwards, Newton's steps never go too far.
+    // Newton's steps start below the root, where the function is convex, so they never overshoot.
     for (let step = 1; Math.abs(step) > CLOSE; z += step)
       step = (survivalFunction(z) - chance) / density(z);
     edges.push(density(z));

@@ -1,4 +1,4 @@
-/** Exact fractions: what probabilities are worked out in, so that nothing is rounded by chance. */
+/** Exact fractions, in which probabilities are computed, so that only explicit steps round. */
 
 /** A fraction of integers; `below` is positive. Not always in lowest terms. */
 export interface Fraction {
@@ -33,7 +33,7 @@ export function over(a: Fraction, b: Fraction): Fraction {
   return fraction(a.above * b.below, a.below * b.above);
 }
 
-/** A finite double as it is. */
+/** The exact value of a finite double. */
 export function exact(number: number): Fraction {
   let [numerator, denominator] = [number, 1n];
   while (!Number.isInteger(numerator)) [numerator, denominator] = [2 * numerator, 2n * denominator];
@@ -44,7 +44,7 @@ export function exact(number: number): Fraction {
 export function toNumber({ above, below }: Fraction): number {
   if (above < 0n) return -toNumber({ above: -above, below });
   if (above === 0n) return 0;
-  // So many digits that what was cut off only has to be marked, for the last rounding to be right.
+  // Enough digits that a single sticky bit for the rest makes the final rounding correct.
   const shift = 70 - length(above) + length(below);
   const [top, under] =
     shift > 0 ? [above << BigInt(shift), below] : [above, below << BigInt(-shift)];
@@ -52,19 +52,19 @@ export function toNumber({ above, below }: Fraction): number {
   return Number((top / under) | cut) * 2 ** -shift;
 }
 
-/** The nearest integer; of two the even one, as Python rounds. */
+/** The nearest integer; a tie goes to the even one, as in Python. */
 export function rounded({ above, below }: Fraction): bigint {
   const floor = above / below;
   const remainder = 2n * (above - floor * below);
   return remainder > below || (remainder === below && floor & 1n) ? floor + 1n : floor;
 }
 
-/** The nearest whole number to a double that is not below 0; of two the even one. */
+/** The whole number nearest to a double that is at least 0; a tie goes to the even one. */
 export function nearest(number: number): number {
   return Number(rounded(exact(number)));
 }
 
-/** About how many binary digits, up to three too many. */
+/** An upper bound of the number of binary digits, at most three too large. */
 function length(number: bigint): number {
   return 4 * number.toString(16).length;
 }

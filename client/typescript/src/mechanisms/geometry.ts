@@ -1,8 +1,9 @@
 /**
- * Projective geometry over a prime field: what `projective` sends, and `long.hash` hashes by.
+ * Projective geometry over a prime field: `projective` sends its points, and `long.hash` hashes
+ * with them.
  *
- * A point is a vector of t coordinates modulo a prime s, up to a factor. Points are numbered as
- * `client/hubbub/mechanisms/geometry.py` says. All numbers here stay below 2**53.
+ * A point is a vector of t coordinates modulo a prime s, up to a factor. Points are numbered as in
+ * `client/hubbub/mechanisms/geometry.py`. All numbers here stay below 2**53.
  */
 
 /** All primes up to `top`, ascending. */
@@ -17,11 +18,11 @@ export function primes(top: number): number[] {
 
 /** Points and hyperplanes. prime: s. dimensions: t >= 2, the number of coordinates. */
 export class Geometry {
-  /** How many points there are, and hyperplanes: one for each. */
+  /** The number of points, which is also the number of hyperplanes. */
   readonly points: number;
-  /** How many points lie on a hyperplane. */
+  /** The number of points on a hyperplane. */
   readonly onOne: number;
-  /** How many points lie on two hyperplanes at once. */
+  /** The number of points on the intersection of two hyperplanes. */
   readonly onTwo: number;
 
   constructor(
@@ -35,7 +36,7 @@ export class Geometry {
     ];
   }
 
-  /** The vector of a point, numbered in [0, points), whose first coordinate that is not 0 is 1. */
+  /** The vector of the point with a number in [0, points). Its first nonzero coordinate is 1. */
   vector(point: number): number[] {
     let [zeros, size] = [0, this.prime ** (this.dimensions - 1)];
     for (; point >= size; zeros += 1) {
@@ -61,7 +62,7 @@ export class Geometry {
     return total % this.prime;
   }
 
-  /** The number of the point of any vector but 0, its coordinates in [0, s). */
+  /** The number of the point that a nonzero vector with coordinates in [0, s) represents. */
   point(vector: readonly number[]): number {
     const zeros = vector.findIndex((coordinate) => coordinate);
     const inverse = this.#inverse(vector[zeros] ?? 1);
@@ -71,7 +72,7 @@ export class Geometry {
     return this.points - this.#points(this.dimensions - zeros) + number;
   }
 
-  /** How many points a space of so many coordinates has. */
+  /** The number of points of a space with this many coordinates. */
   #points(coordinates: number): number {
     return (this.prime ** coordinates - 1) / (this.prime - 1);
   }

@@ -1,19 +1,25 @@
 /**
- * A person's part of a model as a vector: where their columns lie, or how weights are wrong.
+ * A person's contribution to a model, as a vector: the position of their columns, or the gradient
+ * of their error.
  *
  * As client/hubbub/mechanisms/gradient.py, to the last digit of every number (./alike.ts).
  */
 import { expNeg, length, product, sum } from "./alike.js";
 
-/** What a model is. */
+/** The kinds of models. */
 export type ModelKind = "logistic" | "linear" | "ridge" | "softmax";
 
-/** To which length a residual is clipped; of a number's label, in its range. */
+/**
+ * The length to which a residual is clipped; for models of a number, in units of the label's range.
+ */
 const CLIP = { logistic: 0.5, linear: 0.25, ridge: 0.25, softmax: 1 };
-const LONGEST = 2.7; // of columns in the first round
+const LONGEST = 2.7; // the maximum length of the columns in the first round
 const MAX_SCORE = 40;
 
-/** A person's columns and label in [0, 1], of softmax the place of the class; and the state. */
+/**
+ * A person's columns and label in [0, 1] (for softmax the index of the class), and the state of the
+ * model.
+ */
 export interface LearnedExample {
   readonly kind: ModelKind;
   readonly columns: readonly number[];
@@ -22,13 +28,16 @@ export interface LearnedExample {
   readonly weights: readonly number[];
 }
 
-/** Columns as the first round has them: over their clip, with a last one of 0. */
+/** The vector of the first round: the columns divided by their clip length, followed by a 0. */
 export function place(columns: readonly number[]): number[] {
   const longest = Math.min(Math.sqrt(columns.length), LONGEST);
   return [...columns.map((column) => column / longest), 0];
 }
 
-/** A person's gradient over the clip: of length 1 at most, as many numbers as weights. */
+/**
+ * A person's gradient divided by the clip length: its length is at most 1, its size that of the
+ * weights.
+ */
 export function gradient({ kind, columns, label, centre, weights }: LearnedExample): number[] {
   const about = aboutOf(columns, centre);
   const long = length(about);
@@ -36,8 +45,8 @@ export function gradient({ kind, columns, label, centre, weights }: LearnedExamp
 }
 
 /**
- * What a model's weights come to for a person, and the label; of softmax the chance of the likeliest
- * class, and 1 where that is the person's, or else 0.
+ * The model's score for a person, and the label. For softmax, the probability of the likeliest
+ * class, and 1 if that is the person's class, else 0.
  */
 export function toJudge(state: LearnedExample): [score: number, label: number] {
   const { kind, columns, label, centre, weights } = state;
@@ -48,7 +57,10 @@ export function toJudge(state: LearnedExample): [score: number, label: number] {
   return [maxConfidence, Number(confidences.indexOf(maxConfidence) === label)];
 }
 
-/** Rows of unit length, at right angles to each other and to ones: one fewer than classes. */
+/**
+ * Orthogonal rows of unit length, each orthogonal to the vector of ones; one row fewer than
+ * classes.
+ */
 function contrasts(classes: number): number[][] {
   return Array.from({ length: classes - 1 }, (_, row) => {
     const rank = row + 1;
@@ -59,7 +71,7 @@ function contrasts(classes: number): number[][] {
   });
 }
 
-/** How far what is foretold is off, over the clip: of length 1 at most. */
+/** The error of the prediction divided by the clip length; its length is at most 1. */
 function residuals(
   kind: ModelKind,
   about: readonly number[],
@@ -80,7 +92,7 @@ function residuals(
   return [Math.min(Math.max((foretold - label) / CLIP[kind], -1), 1)];
 }
 
-/** The chance of each class, of a model whose rounds have settled with clipped residuals. */
+/** The probability of each class, for a model whose rounds converged with clipped residuals. */
 function chances(probabilities: readonly number[]): number[] {
   const square = product(probabilities, probabilities);
   const parts = probabilities.map((s) => {
@@ -91,7 +103,7 @@ function chances(probabilities: readonly number[]): number[] {
   return parts.map((part) => part / total);
 }
 
-/** A score for each row of weights. */
+/** One score for each row of weights. */
 function scores(about: readonly number[], weights: readonly number[]): number[] {
   const size = about.length;
   return Array.from({ length: weights.length / size }, (_, row) => {

@@ -1,5 +1,5 @@
 /**
- * Hadamard response: one index, and a transform in place of a vector.
+ * Hadamard response: a report is one index, and the estimator uses a fast transform.
  *
  * Source and estimator: client/hubbub/mechanisms/hadamard.py.
  */
@@ -20,9 +20,10 @@ export function hadamardResponse(settings: Arguments): Randomizer {
     permanentLoss: Infinity,
     check: (value) => void indexIn(categories, value),
     randomize(value, source) {
-      const row = indexIn(categories, value) + 1; // row 0 is +1 everywhere and tells nothing
+      // row 0 is +1 in every column and carries no information
+      const row = indexIn(categories, value) + 1;
       const isTrue = source.chance(keep);
-      // All bits of the column but one are free; the one settles on which half it falls.
+      // All bits of the column are free except one, which selects the half of the columns.
       const last = row & -row;
       const free = pick(source, size / 2);
       const column = ((free & -last) << 1) | (free & (last - 1));

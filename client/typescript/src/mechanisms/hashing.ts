@@ -1,8 +1,8 @@
 /**
- * Hashing strings to positions: what every mechanism over strings shares.
+ * Hashes strings to positions, for all mechanisms over strings.
  *
- * MurmurHash3 x64/128 (Austin Appleby, public domain), as aggregators know it; the positions are its
- * little-endian words of 32 bits modulo how many there are.
+ * MurmurHash3 x64/128 (Austin Appleby, public domain), as the aggregator computes it. A position is
+ * one of the hash's little-endian words of 32 bits, modulo the number of positions.
  */
 import { ValueOutOfDomain } from "../errors.js";
 import type { Bytes } from "./packing.js";
@@ -14,9 +14,9 @@ const [C1, C2] = [0x87c37b91114253d5n, 0x4cf5ad432745937fn];
 const TEXT = new TextEncoder();
 
 /**
- * A string as UTF-8.
+ * The UTF-8 bytes of a string.
  *
- * @throws ValueOutOfDomain it is none, or too long; the message never shows it.
+ * @throws ValueOutOfDomain the value is not a string, or too long; the message never shows it.
  */
 export function utf8Bytes(value: unknown): Bytes {
   if (typeof value !== "string") throw new ValueOutOfDomain("value is not a string");
@@ -28,12 +28,15 @@ export function utf8Bytes(value: unknown): Bytes {
   return string;
 }
 
-/** One position in [0, size) under this seed: its first word. */
+/** The position in [0, size) of a string under a seed: the first word of its hash. */
 export function position(string: Uint8Array, seed: number, size: number): number {
   return word(digest(string, seed), 0) % size;
 }
 
-/** `hashes` positions in [0, size), perhaps one twice: words of the seeds 2 cohort, 2 cohort + 1. */
+/**
+ * `hashes` positions in [0, size), not necessarily distinct: words of the hashes under the seeds 2
+ * cohort and 2 cohort + 1.
+ */
 export function positions(string: Uint8Array, cohort: number, hashes: number, size: number) {
   const blocks = [digest(string, 2 * cohort), digest(string, 2 * cohort + 1)] as const;
   return Array.from({ length: hashes }, (_, index) => {
@@ -41,12 +44,12 @@ export function positions(string: Uint8Array, cohort: number, hashes: number, si
   });
 }
 
-/** One of the four words of 32 bits. */
+/** One of the four words of 32 bits of a digest. */
 export function word(digest: readonly [bigint, bigint], index: number): number {
   return Number(((index < 2 ? digest[0] : digest[1]) >> (index & 1 ? 32n : 0n)) & 0xffffffffn);
 }
 
-/** Of a string and a seed two words of 64 bits, as good as independent. */
+/** The hash of a string under a seed: two words of 64 bits that behave as if independent. */
 export function digest(string: Uint8Array, seed: number): readonly [bigint, bigint] {
   const view = new DataView(string.buffer, string.byteOffset, string.byteLength);
   let [first, two] = [BigInt(seed), BigInt(seed)];

@@ -1,4 +1,4 @@
-/** Coins from a key: what permanent responses follow from. As client/hubbub/mechanisms/bits.py. */
+/** Coins from a key, for permanent responses. As client/hubbub/mechanisms/bits.py. */
 import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 
@@ -9,9 +9,9 @@ import { concatenated, unpacked } from "./packing.js";
 const BLOCK_BYTES = 32; // one HMAC-SHA256
 
 /**
- * Coins fixed by a key: the same key answers the same questions in the same way, for ever.
+ * Coins that a key determines: the same key gives the same draws, forever.
  *
- * HMAC-SHA256 in counter mode. To whoever lacks the key they are coins like any other.
+ * HMAC-SHA256 in counter mode. Without the key they cannot be distinguished from random coins.
  */
 export class KeyedBits implements BitSource {
   #counter = 0n;

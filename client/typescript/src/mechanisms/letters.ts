@@ -1,17 +1,17 @@
 /**
- * Letters: how many bits each takes after each other one, for words and for names of hosts.
+ * Code lengths of letters after each preceding letter, for words and for host names.
  *
- * As client/hubbub/mechanisms/letters.py, where it is told how they were found. Lengths of prefix
- * codes, hexadecimal, a line for what came before: the beginning, then each letter in its order, then
- * anything else. What they say is on the wire: they never change.
+ * client/hubbub/mechanisms/letters.py describes how they were computed. They are lengths of prefix
+ * codes in hexadecimal, one line for each preceding letter: first the beginning of the string, then
+ * each letter in order, then any other character. They define the wire format and never change.
  */
 
-/** Letters of words, in their order. */
+/** The letters of words, in order. */
 export const WORDS = "abcdefghijklmnopqrstuvwxyz'- ";
-/** Letters of names of hosts, in their order. */
+/** The letters of host names, in order. */
 export const HOSTS = "abcdefghijklmnopqrstuvwxyz0123456789-.";
 
-/** Of words. In a line: the end, each letter, anything else. */
+/** The code lengths of words. Each line has the end, then each letter, then any other character. */
 export const AFTER_IN_WORDS: readonly string[] = [
   "c4544456649754554843466588a5cb7",
   "5a544985a5c6343a5e34366786b9ed7",
@@ -46,7 +46,7 @@ export const AFTER_IN_WORDS: readonly string[] = [
   "3465536664975644584445777687987",
 ];
 
-/** Of names of hosts. */
+/** The code lengths of host names, in the same form. */
 export const AFTER_IN_HOSTS: readonly string[] = [
   "e44445545566545647544654767d8999acaa9eb7",
   "675438657596444759344667756cbaabecedc847",

@@ -1,8 +1,8 @@
 /**
- * Listed values by one index: `rr` and `grr`.
+ * Mechanisms that report a listed value by one index: `rr` and `grr`.
  *
- * Each tells the truth with probability `keep` and otherwise names one of the other values, uniformly.
- * Sources and estimators: rr.py and grr.py of client/hubbub/mechanisms.
+ * Each reports the true value with probability `keep`, and otherwise one of the other values,
+ * uniformly. Sources and estimators: rr.py and grr.py of client/hubbub/mechanisms.
  */
 import { BadParameter } from "../errors.js";
 import { pick, type BitSource } from "./bits.js";
@@ -27,25 +27,28 @@ export function grr(settings: Arguments): Randomizer {
   };
 }
 
-/** Randomized response: a yes/no question. To the last coin it is `grr` over two values. */
+/** Randomized response to a yes/no question: the same as `grr` over two values, coin by coin. */
 export function rr(settings: Arguments): Randomizer {
   if (settings.categories !== 2) throw new BadParameter("rr answers a yes/no question; use grr");
   return grr(settings);
 }
 
-/** The truth's threshold: e / (e + d - 1). PRIVACY: down, towards uniform. */
+/**
+ * The threshold of the true value's probability e / (e + d - 1). PRIVACY: rounded down, towards
+ * uniform.
+ */
 export function keepChance(odds: Fraction, categories: number): bigint {
   return atMost(over(odds, plus(odds, fraction(BigInt(categories - 1)))));
 }
 
-/** One of so many, or another one. */
+/** The value with probability `keep`, otherwise one of the other categories. */
 export function respond(value: number, keep: bigint, categories: number, source: BitSource) {
   if (source.chance(keep)) return value;
   const other = pick(source, categories - 1); // skips the value itself
   return other + Number(other >= value);
 }
 
-/** What telling the truth so often says at most, in nats. */
+/** The maximum loss of a report, in nats, if the true value is kept with this probability. */
 export function loss(keep: bigint, categories: number): number {
   return logAtLeast(fraction(keep * BigInt(categories - 1), ONE - keep));
 }

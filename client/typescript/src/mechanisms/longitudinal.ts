@@ -1,5 +1,6 @@
 /**
- * Listed values with a permanent lie under a fresh one: `long.grr`, `long.hash` and `long.unary`.
+ * Mechanisms that randomize a listed value permanently, then once more for each report: `long.grr`,
+ * `long.hash` and `long.unary`.
  *
  * Sources and estimators: long_grr.py, long_hash.py and long_unary.py of client/hubbub/mechanisms.
  */
@@ -48,7 +49,7 @@ export function longHash(settings: Arguments): Randomizer & Permanent {
   const { points, prime } = space;
   const hashed = (value: unknown, memo: Memo): [number, number] => {
     const category = indexIn(categories, value);
-    // PRIVACY: one function for life, drawn without a look at the value.
+    // PRIVACY: one function for the device's lifetime, drawn independently of the value.
     const pointNumber = pick(memo.coins(purpose("function")), points);
     return [pointNumber, space.bucket(category, pointNumber)];
   };
@@ -65,7 +66,10 @@ export function longHash(settings: Arguments): Randomizer & Permanent {
   };
 }
 
-/** The pool of least variance within so many functions; if there is none, the smallest one. */
+/**
+ * The pool of at most `functions` functions with the smallest variance; if none fits, the smallest
+ * pool.
+ */
 function poolOf(settings: Arguments, categories: number): { space: Geometry; chain: Chained } {
   const maxFunctions = wholeOf(settings, "functions", 3, 4096, 64);
   const spaces = primes(Math.max(maxFunctions, 2 * Math.floor(Math.sqrt(categories)) + 3)).map(
@@ -92,9 +96,9 @@ function poolOf(settings: Arguments, categories: number): { space: Geometry; cha
   });
 }
 
-/** One of so many with a permanent lie under a fresh one, and what both say. */
+/** A randomizer of two steps over categories: the thresholds of both, and the resulting losses. */
 interface Chained {
-  /** The chances of the true one and of any other after both. */
+  /** The probabilities of the true category, and of each other one, after both steps. */
   readonly truth: Fraction;
   readonly lie: Fraction;
   readonly privacyLoss: number;
@@ -108,12 +112,13 @@ function chained(settings: Arguments, categories: number): Chained {
   const lasting = keepChance(forever, categories);
   const truthChance = chanceOf(lasting);
   const lied = over(chanceOf(ONE - lasting), others);
-  // The chances of the true value and of another one after both steps are linear in the chance that
-  // the second one keeps; the latter is taken where their ratio is `report` exactly.
+  // After both steps, the probabilities of the true value and of another one are linear in the
+  // probability that the second step keeps its value. That probability is chosen so that their
+  // ratio is exactly `report`.
   const [truthSlope, lieOffset] = [minus(truthChance, lied), lied];
   const lieSlope = over(minus(lied, truthChance), others);
   const lieLimit = over(plus(truthChance, times(minus(others, fraction(1n)), lied)), others);
-  // PRIVACY: down, to uniform.
+  // PRIVACY: rounded down, towards uniform.
   const fresh = atMost(
     over(minus(times(report, lieLimit), lieOffset), minus(truthSlope, times(report, lieSlope))),
   );
@@ -140,7 +145,8 @@ export function longUnary(settings: Arguments): Randomizer & Permanent {
   const rare = atLeast(over(fraction(1n), plus(forever, fraction(1n))));
   const lit = chanceOf(rare);
   const slope = minus(fraction(1n), times(fraction(2n), lit));
-  // PRIVACY: up; then a true 0 is sent as 1 with a chance of 1 / (report + 1) at least.
+  // PRIVACY: rounded up, so that a true 0 is sent as 1 with a probability of at least 1 / (report +
+  // 1).
   const flip = atLeast(over(minus(over(fraction(1n), plus(report, fraction(1n))), lit), slope));
   const oneChance = plus(lit, times(chanceOf(flip), slope));
   const key = (value: unknown) => packedIndex(indexIn(categories, value));
@@ -163,7 +169,10 @@ export function longUnary(settings: Arguments): Randomizer & Permanent {
   };
 }
 
-/** Just below exp of epsilon and permanent_epsilon: of one report, and of all of one value. */
+/**
+ * Fractions just below the exponentials of epsilon (one report) and permanent_epsilon (all reports
+ * of one value).
+ */
 function odds(settings: Arguments): [Fraction, Fraction] {
   const forever = numberOf(settings, "permanent_epsilon");
   if (!(settings.epsilon < forever))

@@ -1,5 +1,5 @@
 /**
- * Mean by table: numbers in a range, near the least worst-case variance that there is.
+ * Estimates means by a table of outputs whose worst-case variance is close to the minimum.
  *
  * Source and estimator: mean_table.py of client/hubbub/mechanisms.
  */
@@ -9,8 +9,8 @@ import type { Arguments, Randomizer } from "./randomizer.js";
 import { Range } from "./ranges.js";
 
 /**
- * Epsilon, width, steps, and what the outputs are: coefficients of sign(t), t, t^3, t^5 and t^7. A
- * change of any number is a change of the wire format.
+ * Each row has epsilon, width, steps, and the coefficients of the outputs at sign(t), t, t^3, t^5
+ * and t^7. Any change of a number changes the wire format.
  */
 // prettier-ignore
 const ROWS: readonly (readonly [number, number, number, ...number[]])[] = [
@@ -45,13 +45,13 @@ const ROWS: readonly (readonly [number, number, number, ...number[]])[] = [
   [16, 12, 1888, 0, 12594, -2771, 183, -5],
 ];
 const NONE = [0, 1, 0] as const;
-// In how many units an epsilon between two rows is measured.
+// The interpolation between two rows has this many units.
 const UNITS = 1n << 12n;
 
-/** The mean from one of a table's outcomes each. */
+/** Reports one of the table's outcomes for a number in a range. */
 export function tableMean(parameters: Arguments): Randomizer {
   const range: Range = Range.of(parameters);
-  expAtMost(parameters.epsilon); // refuses what is no epsilon
+  expAtMost(parameters.epsilon); // throws if epsilon is invalid
   const { width, steps, outputs } = tableOf(parameters.epsilon);
   const window = windowOf(parameters.epsilon, steps + 1, width);
   const sums = Array.from({ length: steps + 1 }, (_, start) =>
@@ -72,7 +72,9 @@ export function tableMean(parameters: Arguments): Randomizer {
   };
 }
 
-/** Width, steps, and the output of each outcome: whole numbers, the same on every machine. */
+/**
+ * The width, the steps and the output of each outcome: whole numbers, identical on every machine.
+ */
 function tableOf(epsilon: number) {
   const nearest = Math.max(epsilon, ROWS[0]?.[0] ?? 0);
   const row = Math.min(ROWS.filter(([from]) => from <= nearest).length, ROWS.length - 1);

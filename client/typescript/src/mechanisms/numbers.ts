@@ -1,5 +1,5 @@
 /**
- * Numbers in a range: `mean.one_bit`, `mean.piecewise`, `wave` and `buckets`.
+ * Mechanisms over numbers in a range: `mean.one_bit`, `mean.piecewise`, `wave` and `buckets`.
  *
  * Sources and estimators: mean_one_bit.py, mean_piecewise.py, wave.py and buckets.py of
  * client/hubbub/mechanisms.
@@ -17,7 +17,7 @@ import { flipped } from "./unary.js";
 
 const MAX_WAVE_BUCKETS = 1024;
 
-/** The mean from one bit each. */
+/** Estimates a mean from one bit a report. */
 export function oneBitMean(settings: Arguments): Randomizer {
   const range: Range = Range.of(settings);
   const keep = keepChance(expAtMost(settings.epsilon), 2);
@@ -35,7 +35,7 @@ export function oneBitMean(settings: Arguments): Randomizer {
   };
 }
 
-/** The mean from a place on a line each. */
+/** Estimates a mean from one position a report. */
 export function piecewiseMean(settings: Arguments): Randomizer {
   const range: Range = Range.of(settings);
   const steps = wholeOf(settings, "steps", 2, MAX_BUCKETS, 256);
@@ -60,7 +60,7 @@ export function squareWave(settings: Arguments): Randomizer {
   const buckets = wholeOf(settings, "buckets", 2, MAX_WAVE_BUCKETS);
   const { epsilon } = settings;
   const e = toNumber(expAtMost(epsilon));
-  const wide = (epsilon * e - e + 1) / (e * (e - 1 - epsilon)); // of the range
+  const wide = (epsilon * e - e + 1) / (e * (e - 1 - epsilon)); // as a share of the range
   const width = Math.min(Math.max(1, nearest(wide * buckets)), buckets);
   const window = windowOf(epsilon, buckets, width);
   return {
@@ -94,7 +94,8 @@ export function bucketFlips(settings: Arguments): Randomizer & Permanent {
     randomize(value, source, memo = forgetful(source)) {
       const trueBucket = range.bucket(value, buckets);
       const sampledBuckets = members(choose(buckets, sampled, memo.coins(purpose("buckets"))));
-      // PRIVACY: one answer per own bucket, for as long as the device keeps its secret.
+      // PRIVACY: one answer for each of the device's buckets, as long as the device keeps its
+      // secret.
       const lies = memo.coins(permanent(key(value))).mask(lie, sampled);
       const answers = sampledBuckets.map((bucket, index) => {
         const yes = (bucket === trueBucket) !== (((lies >> BigInt(index)) & 1n) === 1n);
@@ -106,14 +107,15 @@ export function bucketFlips(settings: Arguments): Randomizer & Permanent {
 }
 
 /**
- * A window over a line of outcomes: with probability `inside` a report falls in its window, uniformly,
- * else outside it, uniformly. starts: at how many places it may begin. up: the chance, in 2**-64, that
- * it begins one further.
+ * A window over a line of outcomes: a report is uniform within its window with probability
+ * `inside`, and otherwise uniform outside of it. starts: the number of positions at which a window
+ * may begin. up: the threshold of the probability that the window begins one position later.
  */
 export function windowOf(epsilon: number, starts: number, width: number) {
   const insideWeight = times(expAtMost(epsilon), fraction(BigInt(width)));
   const others = BigInt(starts - 1);
-  const inside = atMost(over(insideWeight, plus(insideWeight, fraction(others)))); // PRIVACY: down, to uniform
+  // PRIVACY: rounded down, towards uniform
+  const inside = atMost(over(insideWeight, plus(insideWeight, fraction(others))));
   const size = starts + width - 1;
   return {
     payloadBytes: indexBytes(size),

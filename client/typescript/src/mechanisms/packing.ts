@@ -1,9 +1,12 @@
-/** Payloads as bytes: whole numbers packed little-endian, as `client/hubbub/mechanisms/layout.py`. */
+/**
+ * Packs whole numbers into the bytes of payloads, little-endian, as
+ * `client/hubbub/mechanisms/layout.py`.
+ */
 
-/** Bytes that nobody else's memory is behind. */
+/** Bytes with a buffer of their own, which no other thread shares. */
 export type Bytes = Uint8Array<ArrayBuffer>;
 
-/** A number in so many bytes, the lowest first. */
+/** The little-endian bytes of a number. */
 export function packed(number: bigint, bytes: number): Bytes {
   const hex = number.toString(16).padStart(2 * bytes, "0");
   return Uint8Array.from({ length: bytes }, (_, index) => {
@@ -12,7 +15,7 @@ export function packed(number: bigint, bytes: number): Bytes {
   });
 }
 
-/** The number that such bytes are. */
+/** The number in little-endian bytes. */
 export function unpacked(bytes: Uint8Array): bigint {
   let hex = "0x0";
   for (let index = bytes.length - 1; index >= 0; index -= 1) {
@@ -21,22 +24,22 @@ export function unpacked(bytes: Uint8Array): bigint {
   return BigInt(hex);
 }
 
-/** How many bytes hold an index in [0, size). */
+/** The number of bytes for an index in [0, size). */
 export function indexBytes(size: number): number {
   return Math.max(1, Math.ceil(bitLength(size - 1) / 8));
 }
 
-/** How many bytes hold so many bits. */
+/** The number of bytes for a vector of bits. */
 export function vectorBytes(bits: number): number {
   return Math.ceil(bits / 8);
 }
 
-/** How many binary digits a whole number >= 0 has; 0 has none. */
+/** The number of binary digits of a whole number >= 0; 0 has none. */
 export function bitLength(number: number | bigint): number {
   return number ? number.toString(2).length : 0;
 }
 
-/** Some bytes after others. */
+/** All parts in one array, in order. */
 export function concatenated(...parts: readonly Uint8Array[]): Bytes {
   const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let offset = 0;

@@ -1,4 +1,7 @@
-/** The permanent step of memoized mechanisms: drawn once per device and value, and kept by a secret. */
+/**
+ * The permanent step of mechanisms: drawn once for each device and value, and determined by the
+ * device's secret.
+ */
 import { concatenated, packed, type Bytes } from "./packing.js";
 import type { Coded, Memo } from "./randomizer.js";
 
@@ -9,7 +12,7 @@ export interface Permanent {
 
 const TEXT = new TextEncoder();
 
-/** A purpose of coins by its name. */
+/** The bytes that name a purpose of coins. */
 export function purpose(name: string): Bytes {
   return TEXT.encode(name);
 }
@@ -19,7 +22,7 @@ export function permanent(key: Uint8Array): Bytes {
   return concatenated(purpose("permanent"), key);
 }
 
-/** What a permanent response to a category depends on. */
+/** The key of the permanent response to a category. */
 export function packedIndex(value: number): Bytes {
   return packed(BigInt(value), 4).reverse();
 }

@@ -1,7 +1,7 @@
 /**
- * PrivSet: of a set of values, a few values, more often such as meet the set.
+ * PrivSet: reports a few values, which are more likely to include a member of the device's set.
  *
- * A set is a number whose bit i says whether i is a member. Source and estimator:
+ * A set is a number whose bit i is 1 if i is a member. Source and estimator:
  * client/hubbub/mechanisms/privset.py.
  */
 import { BadParameter, ValueOutOfDomain } from "../errors.js";
@@ -25,7 +25,7 @@ export function privSet(settings: Arguments): Randomizer {
   const odds = expAtMost(settings.epsilon);
   const total = categories + maxMembers;
   const sentCount = choiceOf(categories, maxMembers, toNumber(odds));
-  // Of all choices those that have none of a set.
+  // The weight of the choices that include no member of a set.
   let missChance = fraction(1n);
   for (let number = 0; number < maxMembers; number += 1) {
     missChance = times(
@@ -35,7 +35,8 @@ export function privSet(settings: Arguments): Randomizer {
   }
   const meetChance = minus(fraction(1n), missChance);
   const meetWeight = times(odds, meetChance);
-  const meet = atMost(over(meetWeight, plus(meetWeight, missChance))); // PRIVACY: down, to uniform
+  // PRIVACY: rounded down, towards uniform
+  const meet = atMost(over(meetWeight, plus(meetWeight, missChance)));
   const choices = choicesOf(categories, maxMembers, sentCount);
   return {
     payloadBytes: vectorBytes(total),
@@ -44,7 +45,8 @@ export function privSet(settings: Arguments): Randomizer {
     check: (value) => void setIn(categories, value),
     randomize(value, source) {
       const padded = filled(members(setIn(categories, value)), categories, maxMembers, source);
-      // PRIVACY: the one coin that looks at epsilon; what follows is all such choices alike.
+      // PRIVACY: only this coin depends on epsilon; afterwards all choices of its kind are equally
+      // likely.
       const meets = source.chance(meet);
       const [commonCount, number] = meets ? choices.meeting(source) : choices.missing(source);
       const otherChoices = choices.apart(commonCount);
@@ -63,7 +65,10 @@ export function privSet(settings: Arguments): Randomizer {
   };
 }
 
-/** A set of [0, categories), as bits. @throws ValueOutOfDomain it is none. */
+/**
+ * A set of categories in [0, categories), as bits. @throws ValueOutOfDomain the value is not such a
+ * set.
+ */
 function setIn(categories: number, value: unknown): bigint {
   const isWhole = typeof value === "bigint" || Number.isSafeInteger(value);
   const set = isWhole ? BigInt(value as bigint | number) : -1n;
@@ -71,7 +76,10 @@ function setIn(categories: number, value: unknown): bigint {
   throw new ValueOutOfDomain(`a member of the set is outside [0, ${categories})`);
 }
 
-/** So many members: filled up with those of nobody, or drawn of more. */
+/**
+ * `count` members: a smaller set is filled up with categories that stand for nothing, and a larger
+ * one is sampled.
+ */
 function filled(values: readonly number[], categories: number, count: number, source: BitSource) {
   if (values.length <= count) {
     const padding = Array.from({ length: count - values.length }, (_, index) => categories + index);
@@ -81,9 +89,11 @@ function filled(values: readonly number[], categories: number, count: number, so
   return members(chosenBits).map((index) => values[index] ?? 0);
 }
 
-/** The numbers of all choices: of how many of the set each is, and which of those. */
+/**
+ * The numbering of all choices: first by the number of members of the set, then by which members.
+ */
 function choicesOf(categories: number, maxMembers: number, sentCount: number) {
-  // By how many of the set: in how many ways the others are chosen.
+  // For each number of members, the number of ways to choose the others.
   const others = [binomial(categories, sentCount)];
   const upTo = [0n];
   for (let commonCount = 1; commonCount <= Math.min(maxMembers, sentCount); commonCount += 1) {
@@ -107,9 +117,10 @@ function choicesOf(categories: number, maxMembers: number, sentCount: number) {
 }
 
 /**
- * How many values are sent: of the least variance of what nobody holds.
+ * The number of values to send, with the smallest variance of the estimate of a value that nobody
+ * has.
  *
- * In sums, products and quotients alone, which every machine rounds alike: in Python's order.
+ * Only sums, products and quotients in Python's order, so that every machine rounds alike.
  */
 function choiceOf(categories: number, maxMembers: number, odds: number): number {
   const total = categories + maxMembers;

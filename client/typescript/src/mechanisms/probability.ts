@@ -1,13 +1,14 @@
 /**
- * Probabilities as multiples of 2**-64, and exp as an exact fraction: what sampler and guarantee share.
+ * Probabilities as multiples of 2**-64, and exp as an exact fraction: the sampler and the guarantee
+ * use both.
  *
- * As `client/hubbub/mechanisms/probability.py`: the privacy side is rounded outward. A probability is
- * written as its threshold, a whole number in [0, 2**64].
+ * As `client/hubbub/mechanisms/probability.py`: the privacy side is rounded outward. A probability
+ * is written as its threshold, a whole number in [0, 2**64].
  */
 import { BadParameter } from "../errors.js";
 import { exact, fraction, minus, toNumber, type Fraction } from "./fraction.js";
 
-/** How many binary digits a probability has. */
+/** The number of binary digits of a probability. */
 export const DIGITS = 64n;
 /** The threshold of certainty. */
 export const ONE = 1n << DIGITS;
@@ -16,10 +17,11 @@ export const HALF = ONE >> 1n;
 
 const MIN_EPSILON = 2 ** -10;
 const MAX_EPSILON = 16;
-// The share of epsilon given up so that rounding can never carry a loss past the claim.
+// The share of epsilon that is given up, so that rounding never makes a loss exceed the claim.
 const SLACK = 2 ** -40;
 const LOG_ERROR = 2 ** -50;
-// So many digits after the point, and halvings before the series: far below a double's last digit.
+// Digits after the point, and halvings before the series: the error is far below a double's last
+// digit.
 const PLACES = 160n;
 const HALVINGS = 12;
 
@@ -47,7 +49,7 @@ export function atLeast(probability: Fraction): bigint {
   return checked((numerator + probability.below - 1n) / probability.below, probability);
 }
 
-/** What a threshold stands for. */
+/** The probability of a threshold. */
 export function chanceOf(threshold: bigint): Fraction {
   return fraction(threshold, ONE);
 }
@@ -60,10 +62,10 @@ export function logAtLeast(ratio: Fraction, times = 1): number {
 }
 
 /**
- * The double nearest to exp(x), for x in [0, 16].
+ * A fraction close to exp(x), for x in [0, 16].
  *
- * By whole numbers, since engines differ in the last digit of Math.exp, and what a payload looks like
- * may hang on it.
+ * Computed with whole numbers, because engines differ in the last digit of Math.exp, and the format
+ * of a payload may depend on it.
  */
 function exp(x: number): Fraction {
   const { above, below } = exact(x);

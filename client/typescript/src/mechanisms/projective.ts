@@ -1,5 +1,5 @@
 /**
- * Projective geometry response: one index, near-optimal at every epsilon.
+ * Projective geometry response: a report is one index; near-optimal at every epsilon.
  *
  * Source and estimator: client/hubbub/mechanisms/projective.py.
  */
@@ -11,14 +11,16 @@ import { indexBytes } from "./packing.js";
 import { atMost, chanceOf, expAtMost, logAtLeast, ONE } from "./probability.js";
 import { categoriesOf, indexIn, type Arguments, type Randomizer } from "./randomizer.js";
 
-// As those who add up bound totals and the additions that read them.
+// The aggregator has the same limits on totals and on the work to compute them.
 const MAX_POINTS = 2 ** 22;
 const MAX_WORK = 2 ** 29;
 const MAX_PRIME = 4099;
 
-/** `projective` over so many cells, as a number: mechanisms that answer through it add their own. */
+/**
+ * `projective` over categories, as a number; other mechanisms build on it and add their own part.
+ */
 export interface Response {
-  /** How many numbers it may answer. */
+  /** The number of possible responses. */
   readonly points: number;
   readonly privacyLoss: number;
   readonly respond: (value: number, source: BitSource) => number;
@@ -49,8 +51,9 @@ export function responseOver(epsilon: number, categories: number): Response {
     privacyLoss: logAtLeast(fraction(keep * off, (ONE - keep) * BigInt(onOne))),
     respond(value, source) {
       const plane = space.vector(value);
-      // All coordinates but one are free; that one, where the plane has its 1, sets the inner
-      // product: 0 for a point on the plane, and then they are not all 0; anything else off it.
+      // All coordinates except one are free. The remaining coordinate, at which the plane has its
+      // 1, determines the inner product: 0 for a point on the plane, where the coordinates must not
+      // all be 0, and another number for a point off the plane.
       let [free, product] = [0, 0];
       const points = prime ** (dimensions - 1);
       if (source.chance(keep)) {
@@ -74,13 +77,16 @@ export function responseOver(epsilon: number, categories: number): Response {
   };
 }
 
-/** PRIVACY: down, towards uniform. */
+/** PRIVACY: rounded down, towards uniform. */
 function keptIn(odds: Fraction, { points, onOne }: Geometry): bigint {
   const onePlaneWeight = times(odds, fraction(BigInt(onOne)));
   return atMost(over(onePlaneWeight, plus(onePlaneWeight, fraction(BigInt(points - onOne)))));
 }
 
-/** The geometry of least variance that numbers all categories; of equal ones the smallest prime's. */
+/**
+ * The geometry with the smallest variance among those with a number for each category; a tie goes
+ * to the smallest prime.
+ */
 function best(odds: Fraction, categories: number): Geometry {
   let [smallest, minVariance]: [Geometry | undefined, number] = [undefined, Infinity];
   for (const prime of primes(MAX_PRIME)) {
@@ -95,7 +101,10 @@ function best(odds: Fraction, categories: number): Geometry {
   return smallest;
 }
 
-/** Of a report about a value that it does not hold. */
+/**
+ * The variance of one report's contribution to the estimate of a value that the device does not
+ * have.
+ */
 function varianceIn(odds: Fraction, space: Geometry): number {
   const { points, onOne, onTwo } = space;
   const keep = keptIn(odds, space);

@@ -1,17 +1,17 @@
-/** What a randomizer is: the contract that every entry of the registry keeps. */
+/** The interface of randomizers, which every mechanism of the registry implements. */
 import { BadParameter, ValueOutOfDomain } from "../errors.js";
 import type { BitSource } from "./bits.js";
 import type { Bytes } from "./packing.js";
 
-/** A device's memory of its permanent coins, for one metric. */
+/** A device's permanent coins for one metric. */
 export interface Memo {
   /** The coins of this purpose: the same at every call, independent between purposes. */
   coins(purpose: Uint8Array): BitSource;
 }
 
 /**
- * What a mechanism takes: an index into a list, a string, a number in a range, a set's bits, or a
- * vector's numbers.
+ * The input of a mechanism: an index into a list, a string, a number in a range, a set as bits, or
+ * a vector of numbers.
  */
 export type Coded = number | string | bigint | readonly number[];
 
@@ -19,19 +19,21 @@ export type Coded = number | string | bigint | readonly number[];
 export interface Randomizer {
   /** The length of every payload. */
   readonly payloadBytes: number;
-  /** The most that one report can say, in nats, rounded up. */
+  /** The maximum loss of one report, in nats, rounded up. */
   readonly privacyLoss: number;
-  /** The most that all reports of one value can say; infinite without a permanent step. */
+  /** The maximum loss of all reports of one value, in nats; infinite without a permanent step. */
   readonly permanentLoss: number;
-  /** Whether its lies are not spread alike, so that nothing is proven of a crowd of it. */
+  /** Whether its noise is spread unevenly; then nothing is proven about a crowd of its reports. */
   readonly isUneven?: boolean;
   /**
-   * Whether it is one of its values.
+   * Checks that a value belongs to the mechanism.
    *
-   * @throws ValueOutOfDomain it is not; the message never shows it.
+   * @throws ValueOutOfDomain it does not; the message never shows it.
    */
   check(value: unknown): void;
-  /** What the permanent step depends on, where there is one: values with one key share a response. */
+  /**
+   * The input of the permanent step, if there is one: values with the same key share a response.
+   */
   permanentKey?(value: Coded, memo: Memo): Bytes;
   /**
    * A payload for one value, with the permanent coins from `memo`.
@@ -42,8 +44,8 @@ export interface Randomizer {
 }
 
 /**
- * What a mechanism is built from. epsilon: in nats. sizes: how many values each part has.
- * beginnings: what many strings are known to begin with. seed: of a pool of words.
+ * The parameters of a mechanism. epsilon: in nats. sizes: the number of values of each part.
+ * beginnings: known beginnings of many strings. seed: determines a pool of words.
  */
 export interface Arguments {
   readonly epsilon: number;
@@ -54,7 +56,7 @@ export interface Arguments {
   readonly parameters: Readonly<Record<string, number | undefined>>;
 }
 
-/** A mechanism, the version of it that is meant, and what kind of values it takes. */
+/** A mechanism, its version, and the kind of values that it takes. */
 export interface Mechanism {
   readonly version: number;
   readonly values: "categories" | "strings" | "numbers" | "parts" | "sets" | "vectors";
@@ -64,17 +66,17 @@ export interface Mechanism {
 
 const MAX_CATEGORIES = 2 ** 20;
 
-/** A memory that remembers nothing: every coin fresh, as for a device that reports once. */
+/** A memo that remembers nothing: every coin is new, as for a device that reports once. */
 export function forgetful(source: BitSource): Memo {
   return { coins: () => source };
 }
 
-/** How many listed values there are. */
+/** The number of listed values. */
 export function categoriesOf({ categories }: Arguments): number {
   return whole(categories, "categories", 2, MAX_CATEGORIES);
 }
 
-/** A parameter that is a whole number in [low, high]. fallback: where it need not be given. */
+/** A parameter that is a whole number in [low, high]. fallback: its value if it is left out. */
 export function wholeOf(
   { parameters }: Arguments,
   name: string,
@@ -85,7 +87,7 @@ export function wholeOf(
   return whole(parameters[name] ?? fallback ?? NaN, name, low, high);
 }
 
-/** A parameter that is any number. */
+/** A parameter that may be any number. */
 export function numberOf({ parameters }: Arguments, name: string): number {
   const parameter = parameters[name];
   if (parameter === undefined || !Number.isFinite(parameter))

@@ -1,9 +1,9 @@
-/** A range of numbers: what mechanisms over numbers check and divide, exactly. */
+/** A range of numbers: checks and divides the values of mechanisms over numbers, exactly. */
 import { BadParameter, ValueOutOfDomain } from "../errors.js";
 import { exact, minus, over, type Fraction } from "./fraction.js";
 import { numberOf, type Arguments } from "./randomizer.js";
 
-/** The finest cut of a range. */
+/** The maximum number of buckets of a range. */
 export const MAX_BUCKETS = 4096;
 
 /** The numbers in [low, high]. */
@@ -20,26 +20,31 @@ export class Range {
     this.#wide = minus(exact(high), exact(low));
   }
 
-  /** The range that a mechanism's parameters say. */
+  /** The range in a mechanism's parameters. */
   static of(settings: Arguments): Range {
     return new Range(numberOf(settings, "low"), numberOf(settings, "high"));
   }
 
-  /** @throws ValueOutOfDomain it is no number in the range; the message never shows it. */
+  /**
+   * @throws ValueOutOfDomain the value is not a number in the range; the message never shows it.
+   */
   check(value: unknown): asserts value is number {
     if (!(typeof value === "number" && this.low <= value && value <= this.high)) {
       throw new ValueOutOfDomain(`value is not a number in [${this.low}, ${this.high}]`);
     }
   }
 
-  /** How far up the range a value is, in so many units, rounded down. */
+  /** The position of a value within the range, in [0, units], rounded down. */
   scaled(value: unknown, units: bigint): bigint {
     this.check(value);
     const share = over(minus(exact(value), exact(this.low)), this.#wide);
     return (share.above * units) / share.below;
   }
 
-  /** Which of so many equal buckets holds the value; the last one holds `high` too. */
+  /**
+   * The index of the bucket that contains the value, of `buckets` equal ones; the last one includes
+   * `high`.
+   */
   bucket(value: unknown, buckets: number): number {
     return Math.min(Number(this.scaled(value, BigInt(buckets))), buckets - 1);
   }

@@ -1,10 +1,11 @@
 /**
- * RAPPOR: a permanent lie under a fresh one, bit by bit; over listed values, or over strings as Bloom
- * filters in cohorts.
+ * RAPPOR: randomizes each bit permanently, then once more for each report; over listed values, or
+ * over strings as Bloom filters in cohorts.
  *
- * f, p and q are its own letters: how often a bit is a coin's for life, and how often one that is 0,
- * or 1, for life is reported as 1. Source: Erlingsson, Pihur, Korolova (CCS 2014); estimators:
- * rappor.py, rappor_basic.py and chain.py of client/hubbub/mechanisms.
+ * The letters are the paper's. f: the probability that a permanent bit is a coin. p and q: the
+ * probabilities that a permanent 0, or a permanent 1, is reported as 1. Source: Erlingsson, Pihur,
+ * Korolova (CCS 2014); estimators: rappor.py, rappor_basic.py and chain.py of
+ * client/hubbub/mechanisms.
  */
 import { BadParameter } from "../errors.js";
 import { pick, type BitSource } from "./bits.js";
@@ -80,7 +81,7 @@ function chainOf(settings: Arguments, hashes: number): Chain {
   if (!(f > 0 && f < 1 && 0 <= p && p < q && q <= 1)) {
     throw new BadParameter("f, p and q break 0 < f < 1 or 0 <= p < q <= 1");
   }
-  // PRIVACY: more lies, closer chances.
+  // PRIVACY: rounded towards more noise.
   const flip = atLeast(over(exact(f), fraction(2n)));
   const [oneAfterZero, oneAfterOne] = [atLeast(exact(p)), atMost(exact(q))];
   const [lie, afterOne, zero] = [

@@ -1,6 +1,7 @@
 /**
- * Every mechanism by the name that bundles have, but for those of vectors, whose hashes and floats
- * weigh as much as half of all others: ../vectors.ts has them. A new one is its function and a line.
+ * All mechanisms by their names in bundles, except those of vectors, whose hashes and floats are
+ * half as large as all others together: they are in ../vectors.ts. A new mechanism needs a function
+ * and a line here.
  */
 import { AT_HAND, mechanism } from "./at_hand.js";
 import { hadamardResponse } from "./hadamard.js";
@@ -17,7 +18,7 @@ import { subsetSelection } from "./subset.js";
 import { prefixTree } from "./tree.js";
 import { load } from "../loading.js";
 
-/** By name. */
+/** These mechanisms by name. */
 export const MECHANISMS: ReadonlyMap<string, Mechanism> = new Map([
   ...AT_HAND,
   ["subset", mechanism("categories", subsetSelection)],
@@ -41,7 +42,7 @@ export const MECHANISMS: ReadonlyMap<string, Mechanism> = new Map([
   ["pairs", mechanism("parts", pairedParts)],
 ]);
 
-/** A mechanism by its name, wherever it is. */
+/** The mechanism with this name, from either file. */
 export async function mechanismNamed(name: string): Promise<Mechanism | undefined> {
   return MECHANISMS.get(name) ?? (await load("vectors")).MECHANISMS.get(name);
 }

@@ -1,5 +1,6 @@
 /**
- * Strings hashed by one of many functions to one of many buckets: `cms`, `hcms` and `local_hash`.
+ * Mechanisms that hash a string with one of many functions to one of many buckets: `cms`, `hcms`
+ * and `local_hash`.
  *
  * Sources and estimators: cms.py, hcms.py and local_hash.py of client/hubbub/mechanisms.
  */
@@ -54,7 +55,7 @@ export function hadamardSketch(settings: Arguments): Randomizer {
   };
 }
 
-/** Local hashing: a string's bucket by one of the functions, or another. */
+/** Local hashing: reports the string's bucket under one of the functions, or another bucket. */
 export function localHashing(settings: Arguments): Randomizer {
   const { hashes, width } = sizes(settings);
   const keep = keepChance(expAtMost(settings.epsilon), width);
@@ -71,7 +72,7 @@ export function localHashing(settings: Arguments): Randomizer {
   };
 }
 
-/** What all mechanisms over strings without a permanent step are. */
+/** The properties that all mechanisms over strings without a permanent step share. */
 export const strings = {
   permanentLoss: Infinity,
   check: (value: unknown) => void utf8Bytes(value),

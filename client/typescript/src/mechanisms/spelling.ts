@@ -1,19 +1,22 @@
 /**
- * Spelling: a string as bits, so that what strings begin with alike, their bits begin with alike.
+ * Encodes a string as bits, so that strings with a common beginning have bits with a common
+ * beginning.
  *
- * A few bits say which alphabet follows, then each letter has its code, then the end has one. As
- * client/hubbub/mechanisms/spelling.py, which also reads it. All of this is on the wire: it never
- * changes.
+ * The first bits select an alphabet, then each letter has a code, and the end has one. As
+ * client/hubbub/mechanisms/spelling.py, which also decodes. All of this defines the wire format and
+ * never changes.
  */
 import { AFTER_IN_HOSTS, AFTER_IN_WORDS, HOSTS, WORDS } from "./letters.js";
 import { bitLength } from "./packing.js";
 
-/** Some bits as a number, and how many they are. */
+/** Bits as a number, and how many bits there are. */
 type Code = readonly [bits: bigint, size: number];
 
-/** The letters of one script. A letter's code may depend on the one before; "" is the end. */
+/**
+ * The letters of one script. The code of a letter may depend on the previous letter; "" is the end.
+ */
 interface Alphabet {
-  /** No letter has fewer bits, but for the end. */
+  /** The smallest number of bits of a letter; the end may have fewer. */
   readonly least: number;
   code(before: string, letter: string): Code;
 }
@@ -24,14 +27,14 @@ interface Named {
 }
 
 const ESCAPED_BITS = 21;
-// Of letters of so many bits, one more says whether there is one.
+// Before each letter of at least MARKED_BITS bits, one more bit indicates that a letter follows.
 const MARKED_BITS = 12;
 const LAST_CHARACTER = String.fromCodePoint(0x10ffff);
-// What words and hosts have beside their own letters, each in so many bits more.
+// Rare letters of words and hosts, beside the common ones. Each takes RARE_BITS more bits.
 const RARE_BITS = 6;
 const RARE_IN_WORDS = "0123456789.,!?:;_/()@#&+=%äöüßéèêàçñáíóúãõâîôûëïåøæœęłışğčž";
 const RARE_IN_HOSTS = "_/:?=&%+~@#ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-// First and last of letters that follow each other, per script; docs as in Python.
+// The first and last letters of consecutive ranges, for each script; documented in the Python file.
 const SPANS: readonly string[][] = [
   [" ~"],
   ["09", "af", "-"],
@@ -53,7 +56,7 @@ const SPANS: readonly string[][] = [
 
 let names: readonly Named[] | undefined;
 
-/** As much of a text as `size` bits tell, as a number; what is left after its end is 0. */
+/** The first `size` bits of the code of a text, as a number; the bits after its end are 0. */
 export function spell(text: string, size: number): bigint {
   const letters = Array.from(text);
   const { name, alphabet } = fullest(letters, size);
@@ -70,13 +73,16 @@ export function spell(text: string, size: number): bigint {
   return bits << BigInt(size - bitCount);
 }
 
-/** The bits that are left where a letter does not fit: how the longest code begins. */
+/** The bits that remain where a letter does not fit: the beginning of the longest code. */
 function codeBeginning(alphabet: Alphabet, previous: string, room: number): bigint {
   const [code, codeSize] = alphabet.code(previous, LAST_CHARACTER);
   return code >> BigInt(codeSize - room);
 }
 
-/** The alphabet that tells most letters, the end one of them, in the fewest bits; the first. */
+/**
+ * The alphabet that encodes the most letters, including the end, in the fewest bits; a tie goes to
+ * the first.
+ */
 function fullest(letters: readonly string[], size: number): Named {
   const candidates = alphabets();
   let [best, maxLetters, minBits] = [candidates[0], -1, size];
@@ -86,7 +92,7 @@ function fullest(letters: readonly string[], size: number): Named {
     for (const [index, letter] of [...letters, ""].entries()) {
       const [, codeSize] = alphabet.code(letters[index - 1] ?? "", letter);
       if (bitCount + codeSize > size) {
-        // Where not even the first letter fits, the alphabet alone is told.
+        // If not even the first letter fits, only the alphabet is encoded.
         bitCount += letterCount ? 0 : codeSize;
         break;
       }
@@ -100,7 +106,7 @@ function fullest(letters: readonly string[], size: number): Named {
   return best;
 }
 
-/** Every alphabet, and by which bits it is named. Made at the first use. */
+/** All alphabets, with the bits that select each; built at the first use. */
 function alphabets(): readonly Named[] {
   names ??= [
     { name: [0b0n, 1], alphabet: paired(WORDS, RARE_IN_WORDS, AFTER_IN_WORDS) },
@@ -113,7 +119,9 @@ function alphabets(): readonly Named[] {
   return names;
 }
 
-/** Letters whose codes depend on the one before; and rare ones, which share a code. */
+/**
+ * An alphabet whose codes depend on the previous letter; rare letters share one code as a prefix.
+ */
 function paired(letters: string, rare: string, lengths: readonly string[]): Alphabet {
   const places = new Map(["", ...Array.from(letters)].map((letter, place) => [letter, place]));
   const rares = Array.from(rare);
@@ -137,10 +145,10 @@ function paired(letters: string, rare: string, lengths: readonly string[]): Alph
 }
 
 /**
- * Letters that all have codes of one length.
+ * An alphabet in which all letters have codes of the same length.
  *
- * Of few letters, 0 is the end; of many that would be long, and a bit before each says that there is
- * one. 1 is any letter that is not among them.
+ * In small alphabets the code 0 is the end. In large alphabets that would be long, so a bit before
+ * each letter indicates that a letter follows. The code 1 is any letter outside the alphabet.
  */
 function flat(spans: readonly string[]): Alphabet {
   const ends = spans.map((span) => {
@@ -168,7 +176,7 @@ function flat(spans: readonly string[]): Alphabet {
   };
 }
 
-/** The prefix code of these lengths: shorter ones first, and of one length in their order. */
+/** The canonical prefix code of these lengths: shorter codes first, equal lengths in order. */
 function canonical(lengths: readonly number[]): Code[] {
   const codes: Code[] = [];
   let [code, size] = [0n, 0];

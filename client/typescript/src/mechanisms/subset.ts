@@ -1,5 +1,6 @@
 /**
- * Subset selection: name a few values, the true one more often among them than not.
+ * Subset selection: reports a few values, which include the true one with a higher probability than
+ * any other.
  *
  * Source and estimator: client/hubbub/mechanisms/subset.py.
  */
@@ -17,7 +18,7 @@ export function subsetSelection(settings: Arguments): Randomizer {
   const ones = Math.max(1, Number(rounded(over(categoryCount, plus(odds, fraction(1n))))));
   const truth = times(fraction(BigInt(ones)), odds);
   const others = BigInt(categories - ones);
-  // PRIVACY: down, to uniform.
+  // PRIVACY: rounded down, towards uniform.
   const include = atMost(over(truth, plus(truth, fraction(others))));
   return {
     payloadBytes: vectorBytes(categories),
@@ -28,7 +29,7 @@ export function subsetSelection(settings: Arguments): Randomizer {
       const category = BigInt(indexIn(categories, value));
       const included = source.chance(include);
       const chosen = choose(categories - 1, ones - Number(included), source);
-      // The others are numbered without the value itself: make room for its bit.
+      // The other values are numbered without the true one, so its bit is inserted here.
       const below = chosen & ((1n << category) - 1n);
       const bit = BigInt(included) << category;
       return packed(((chosen - below) << 1n) | bit | below, vectorBytes(categories));

@@ -6,8 +6,8 @@ import { atMost } from "./probability.js";
 /**
  * A uniform subset of `count` of `size` positions, packed in an integer.
  *
- * Independent coins give about as many; what is too much is dropped, or what is missing added, at
- * random. No step prefers a position, so every subset of the size is as likely as any other.
+ * Independent coins give about `count` positions; then random positions are dropped or added. No
+ * step prefers a position, so all subsets of the size are equally likely.
  */
 export function choose(size: number, count: number, source: BitSource): bigint {
   const chosen = source.mask(atMost(fraction(BigInt(count), BigInt(size))), size);
@@ -17,7 +17,7 @@ export function choose(size: number, count: number, source: BitSource): bigint {
   return everywhere ^ dropOnes(everywhere ^ chosen, count - ones, source);
 }
 
-/** In how many ways `count` of `size` positions can be chosen. */
+/** The number of ways to choose `count` of `size` positions. */
 export function binomial(size: number, count: number): bigint {
   let product = 1n;
   for (let step = 0; step < count; step += 1) {
@@ -27,9 +27,10 @@ export function binomial(size: number, count: number): bigint {
 }
 
 /**
- * The subset of `count` of `size` positions with this number in [0, ways(size, count)), packed.
+ * The subset of `count` of `size` positions with this number in [0, binomial(size, count)), packed.
  *
- * A uniform number is a uniform subset. Lehmer (1964): those without the last position come first.
+ * A uniform number gives a uniform subset. Lehmer (1964): subsets without the last position come
+ * first.
  */
 export function numbered(size: number, count: number, number: bigint): bigint {
   let [chosen, remaining] = [0n, binomial(size, count)];
@@ -57,12 +58,12 @@ export function members(subset: bigint): number[] {
   return positions;
 }
 
-/** `bits` less `drop` of its ones, picked uniformly. */
+/** `bits` without `drop` of its ones, which are chosen uniformly. */
 function dropOnes(bits: bigint, drop: number, source: BitSource): bigint {
   const ones = members(bits);
   let orders = 1n;
   for (let step = 0; step < drop; step += 1) orders *= BigInt(ones.length - step);
-  // One number for all picks, as Python draws it.
+  // One random number serves all choices, as in Python.
   let picks = source.below(orders);
   for (let draws = 0; draws < drop; draws += 1) {
     const remaining = BigInt(ones.length);

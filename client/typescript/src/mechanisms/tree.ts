@@ -1,5 +1,6 @@
 /**
- * Strings that nobody listed: a prefix tree, hashed level by level, and an index a report.
+ * Discovers strings that no list contains: a prefix tree, hashed level by level; a report is one
+ * index.
  *
  * Source and estimator: client/hubbub/mechanisms/tree.py.
  */
@@ -14,11 +15,11 @@ import { strings } from "./sketch.js";
 import { spell } from "./spelling.js";
 
 const MAX_CELLS = 2 ** 22;
-// So many beginnings, as a power of two, have cells of their own at a level.
+// 2 ** ROW_BITS beginnings have cells of their own at a level.
 const ROW_BITS = 5;
 const MAX_BEGINNINGS = 255;
 
-/** `tree`: a job drawn by a fair coin, and one of its hash functions. */
+/** `tree`: a job and one of its hash functions, both drawn uniformly. */
 export function prefixTree(settings: Arguments): Randomizer {
   const bits = wholeOf(settings, "bits", 2, 128, 64);
   const cells = wholeOf(settings, "cells", 4, 2 ** 20, 2 ** 17);
@@ -31,7 +32,7 @@ export function prefixTree(settings: Arguments): Randomizer {
   const outcomes = groups * response.points;
   if (outcomes > MAX_CELLS) throw new BadParameter("bits, cells and hashes are too large together");
 
-  /** Which of a group's places a string with these bits has. */
+  /** The index of a string with these bits within a group. */
   function place(bitString: bigint, group: number): number {
     const job = Math.floor(group / hashes);
     const [end, begin] = [ends[job], ends[job - 1] ?? 0];
@@ -53,7 +54,7 @@ export function prefixTree(settings: Arguments): Randomizer {
     randomize(value, source) {
       utf8Bytes(value);
       const bitString = spellTail(String(value));
-      // PRIVACY: the job and its hash function are drawn without a look at the value.
+      // PRIVACY: the job and its hash function are drawn independently of the value.
       const group = pick(source, groups);
       const cell = response.respond(place(bitString, group), source);
       return index(group * response.points + cell, outcomes);
@@ -61,7 +62,10 @@ export function prefixTree(settings: Arguments): Randomizer {
   };
 }
 
-/** From a text to its bits: the number of the longest beginning that it has, then what follows. */
+/**
+ * A function that encodes a text: the index of its longest known beginning, then the code of the
+ * rest.
+ */
 function speller(
   beginnings: readonly string[],
   size: number,
@@ -82,7 +86,10 @@ function speller(
   };
 }
 
-/** Per level, how many bits of a string are told once its own are. */
+/**
+ * For each level, the number of bits of a string that are determined together with the level's own
+ * bits.
+ */
 function endsOf(bits: number, cells: number): number[] {
   const first = bitLength(cells) - 1;
   if (bits < first) throw new BadParameter(`bits ${bits} are below those of ${cells} cells`);

@@ -1,5 +1,6 @@
 /**
- * Listed values by one bit each: `unary.sue` and `unary.oue`.
+ * Mechanisms that report a listed value as a vector with one bit for each value: `unary.sue` and
+ * `unary.oue`.
  *
  * Sources and estimators: client/hubbub/mechanisms/unary.py.
  */
@@ -9,7 +10,7 @@ import { packed, vectorBytes } from "./packing.js";
 import { atLeast, expAtMost, HALF, logAtLeast, ONE } from "./probability.js";
 import { categoriesOf, indexIn, type Arguments, type Randomizer } from "./randomizer.js";
 
-/** Symmetric unary encoding: every bit is flipped with the chance `lie`. */
+/** Symmetric unary encoding: every bit is flipped with probability `lie`. */
 export function symmetricUnary(settings: Arguments): Randomizer {
   const categories = categoriesOf(settings);
   const lie = flipped(settings.epsilon);
@@ -24,7 +25,9 @@ export function symmetricUnary(settings: Arguments): Randomizer {
   };
 }
 
-/** Optimized unary encoding: the one is a fair coin, a zero rarely lies. */
+/**
+ * Optimized unary encoding: the bit of the true value is a fair coin; the other bits are rarely 1.
+ */
 export function optimizedUnary(settings: Arguments): Randomizer {
   const categories = categoriesOf(settings);
   const odds = expAtMost(settings.epsilon);
@@ -40,12 +43,15 @@ export function optimizedUnary(settings: Arguments): Randomizer {
   };
 }
 
-/** The chance 1 / (sqrt(e) + 1) of a lie, rounded up, as of mechanisms that differ in two bits. */
+/**
+ * The threshold of the probability 1 / (sqrt(e) + 1) of a flip, rounded up, for mechanisms whose
+ * vectors differ in two bits.
+ */
 export function flipped(epsilon: number): bigint {
   return atLeast(over(fraction(1n), plus(expAtMost(epsilon, 0.5), fraction(1n))));
 }
 
-/** What all vectors of one bit for each value are. */
+/** The properties that all mechanisms with one bit for each value share. */
 export function vector(categories: number) {
   return {
     payloadBytes: vectorBytes(categories),
@@ -53,7 +59,7 @@ export function vector(categories: number) {
   };
 }
 
-/** A vector of lies whose bit of the value itself is a fair coin. */
+/** A vector of random flips in which the bit of the value itself is a fair coin. */
 export function fairAt(own: number, lie: bigint, categories: number, source: BitSource): bigint {
   const [bits, bit] = [source.mask(lie, categories), BigInt(own)];
   const isSet = ((bits >> bit) & 1n) === 1n;

@@ -1,9 +1,9 @@
 /**
- * A device's storage in Node: a folder of its own, and a witness beside it.
+ * A device's storage in Node: a folder for the state, and a witness file beside the folder.
  *
- * The state is one file, `state.N`. A step reads the last one and links the next under its name, which
- * one process alone can; who comes second reads again and does its step anew. So no process holds a
- * lock that it could die with, and a file is whole or not there.
+ * The state is one file, `state.N`. A step reads the newest file and links the next one under its
+ * name, which only one process can do; a process that comes second reads again and repeats its
+ * step. So no process holds a lock when it dies, and a file is either complete or absent.
  */
 import { createHash, randomInt, randomUUID } from "node:crypto";
 import { link, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
@@ -21,16 +21,19 @@ const STATE = "state.";
 const NUMBER = /^[0-9]{1,15}$/;
 const OWNER_ONLY = 0o600;
 const OWNERS_FOLDER = 0o700;
-// A process that was held up for more steps than these takes its own for undone, and does it again:
-// then too much is charged, and a report is sent twice as the same bytes, which counts once.
+// A process that was paused for more than this many steps assumes that its own step failed and
+// repeats it. Then the ledger charges too much, and a report is sent twice with the same bytes,
+// which counts once.
 const STEPS = 200;
 const MOST_TRIES = 1000;
 const LONGEST_PAUSE_MS = 20;
-const STEP_SECONDS = 10; // of a disk elsewhere, which may not answer
+const STEP_SECONDS = 10; // a network disk may not answer at all
 
-/** One device's, in a folder. */
+/** The storage of one device, in a folder. */
 export class FolderStorage implements Storage {
-  /** Alone in this process; between processes a step that came second is done anew. */
+  /**
+   * Serializes work within this process; between processes, a step that came second is repeated.
+   */
   readonly alone = turns();
 
   constructor(readonly folder: string) {}
@@ -42,7 +45,7 @@ export class FolderStorage implements Storage {
         const previousBody = bodyOf(contents);
         const result = await work(rowsOf(contents));
         const body = bodyOf(contents);
-        // Whoever waited was told that nothing is written.
+        // The caller already got an error that nothing was written.
         limit.throwIfAborted();
         if (body === previousBody || (await this.#committed(last, steps, body))) return result;
         await sleep(randomInt(LONGEST_PAUSE_MS));
@@ -61,7 +64,10 @@ export class FolderStorage implements Storage {
     });
   }
 
-  /** Under the number of the change that it knows, so that one that is older never comes after it. */
+  /**
+   * The number of the change is part of the file's name, so an older witness never replaces a newer
+   * one.
+   */
   writeWitness(witness: string): Promise<void> {
     return this.#tried(async () => {
       const commits = number(table(JSON.parse(witness))["commits"]);
@@ -75,7 +81,7 @@ export class FolderStorage implements Storage {
   }
 
   close(): void {
-    // No file is held open.
+    // Nothing to close: no file stays open.
   }
 
   get #witness(): [string, string] {
@@ -86,14 +92,14 @@ export class FolderStorage implements Storage {
     return join(...this.#witness) + String(commits);
   }
 
-  /** The last whole state; one that is damaged is set aside, and what the witness knows holds. */
+  /** The newest intact state. A damaged file is set aside, and then the witness applies. */
   async #load(): Promise<{ last: number; steps: readonly string[]; contents: Held }> {
     for (;;) {
       const last = (await numbered(this.folder, STATE)).pop();
       if (last === undefined) return { last: 0, steps: [], contents: emptyRows() };
       const path = join(this.folder, `${STATE}${last}`);
       const content = await readIfThere(path);
-      if (content === null) continue; // a newer one came meanwhile
+      if (content === null) continue; // another process has replaced it meanwhile
       try {
         return { last, ...stateIn(content) };
       } catch {
@@ -103,7 +109,7 @@ export class FolderStorage implements Storage {
     }
   }
 
-  /** Whether this is the next state now, or was; another process may have been there first. */
+  /** Tries to store this state as the next one. Resolves to false if another process was faster. */
   async #committed(last: number, steps: readonly string[], body: string): Promise<boolean> {
     const [next, step] = [last + 1, randomUUID()];
     const draft = await writeDraft(join(this.folder, "draft"), stated([...steps, step], body));
@@ -121,7 +127,8 @@ export class FolderStorage implements Storage {
       await rm(join(this.folder, `${STATE}${stale}`), { force: true });
     }
     if (numbers[numbers.length - 1] === next) return true;
-    // Others are past it: because they went on from it, or because the name was free again.
+    // Newer files exist: either other processes continued from this step, or the name had become
+    // free again.
     return (await this.#load()).steps.includes(step);
   }
 
@@ -166,7 +173,10 @@ async function readIfThere(path: string): Promise<string | null> {
   }
 }
 
-/** A file beside a path, written through to the disk. */
+/**
+ * Writes content to a new file beside a path and flushes it to the disk; resolves to the file's
+ * path.
+ */
 async function writeDraft(path: string, content: string): Promise<string> {
   const draft = `${path}.${randomUUID()}.draft`;
   const file = await open(draft, "wx", OWNER_ONLY);
@@ -180,7 +190,7 @@ async function writeDraft(path: string, content: string): Promise<string> {
 }
 
 async function synced(folder: string): Promise<void> {
-  if (process.platform === "win32") return; // where a folder cannot be opened
+  if (process.platform === "win32") return; // Windows cannot open a folder
   const file = await open(folder, "r");
   try {
     await file.sync();
@@ -189,7 +199,7 @@ async function synced(folder: string): Promise<void> {
   }
 }
 
-/** All rows. */
+/** The rows as JSON. */
 function bodyOf({ device, waiting, past, last }: Held): string {
   return JSON.stringify({
     ...{ device, last },
@@ -200,7 +210,7 @@ function bodyOf({ device, waiting, past, last }: Held): string {
   });
 }
 
-/** A state: a sum that shows damage, the last steps that led to it, and all rows. */
+/** The content of a state file: a checksum, the identifiers of the last steps, and all rows. */
 function stated(steps: readonly string[], body: string): string {
   const content = `${steps.slice(-STEPS).join(" ")}\n${body}`;
   return `${sum(content)}\n${content}`;

@@ -1,9 +1,9 @@
 /**
- * Submissions from Node, over HTTPS.
+ * Sends submissions from Node over HTTPS.
  *
- * PRIVACY: a request has a length, a type and its host, and nothing that tells devices, versions or
- * visits apart; so it is made by node:https and not by fetch, which adds a User-Agent. A redirect is
- * not followed: whoever answers may not send reports elsewhere.
+ * PRIVACY: a request has a length, a type and its host, and nothing that distinguishes devices,
+ * versions or visits. That is why node:https sends it: fetch would add a User-Agent. Redirects are
+ * not followed, because a server must not send reports elsewhere.
  */
 import { request as plainly, type IncomingMessage } from "node:http";
 import { Agent, request } from "node:https";
@@ -14,15 +14,15 @@ import { later } from "../within.js";
 import { PATH, TYPE } from "../transport/submission.js";
 
 const LARGEST_ANSWER_BYTES = 1 << 20;
-const LARGEST_HEAD_BYTES = 16 << 10; // whatever the program's own limit is
-const MOST_EARLY_HINTS = 8; // answers before the answer, of which a server may send any number
-const REACH_SECONDS = 1.5; // to connect, and to agree on TLS
+const LARGEST_HEAD_BYTES = 16 << 10; // independent of the program's own limit
+const MOST_EARLY_HINTS = 8; // a server may send any number of informational answers first
+const REACH_SECONDS = 1.5; // for the connection and the TLS handshake
 
 /**
- * A shuffler. address: https://HOST:PORT, and a path that a proxy of the operator's may want. roots: as
- * a bundle's.
+ * A transport to a shuffler. address: https://HOST:PORT, with a path if the operator's proxy needs
+ * one. roots: as in a bundle.
  *
- * @throws BadParameter the address is none of HTTPS.
+ * @throws BadParameter the address is not an HTTPS address.
  */
 export function httpsTransport(address: string, roots: string | null): Transport {
   if (!address.startsWith("https://") || !URL.canParse(address)) {
@@ -36,18 +36,21 @@ export function httpsTransport(address: string, roots: string | null): Transport
 }
 
 /**
- * A POST over HTTPS. roots: PEM of the authorities to chain to; null for the system's.
+ * A POST over HTTPS. roots: certificates of the authorities to accept, as PEM; null for the
+ * system's.
  *
- * A network that is not there is known to be so soon. Each time that a server was not reached so soon
- * the next request waits twice as long, for networks that are slow.
+ * The first request waits briefly for a connection, so that a missing network is noticed soon. Each
+ * failed connection doubles the wait of the next request, for slow networks.
  */
 export function httpsPost(roots: string | readonly string[] | null): Post {
   let seconds = REACH_SECONDS;
   return async (url, type, body, signal, headers = {}) => {
     const address = new URL(url);
-    // In the clear on this machine alone: whoever has the address has looked at it.
+    // Unencrypted requests go only to this machine, as the function that built the address has
+    // checked.
     const isPlain = address.protocol === "http:";
-    // A connection, and a session of TLS, of one call alone: no ticket tells two visits apart.
+    // Each call has its own connection and TLS session, because a session ticket would link two
+    // visits.
     const agent = new Agent({
       keepAlive: false,
       maxCachedSessions: 0,
@@ -62,7 +65,7 @@ export function httpsPost(roots: string | readonly string[] | null): Post {
       : request(address, { ...requestOptions, agent });
     let reason: string = UNREACHABLE;
     const timer = later(seconds, () => {
-      // A program that was busy for so long first hears of what came meanwhile.
+      // After a busy program's timer fires, events that arrived meanwhile are handled first.
       setImmediate(() => {
         if (reason !== UNREACHABLE) return;
         seconds *= 2;
@@ -75,7 +78,7 @@ export function httpsPost(roots: string | readonly string[] | null): Post {
       if (hints > MOST_EARLY_HINTS) outgoing.destroy();
     });
     outgoing.on("socket", (socket) => {
-      // A program that ends waits for no answer, unless it waits for flush() or close().
+      // The socket does not keep a program alive, unless the program waits for flush() or close().
       socket.unref().once(isPlain ? "connect" : "secureConnect", () => {
         reason = "unavailable";
         clearTimeout(timer);

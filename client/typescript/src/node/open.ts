@@ -18,31 +18,37 @@ const BUNDLE_SECONDS = 20;
 const SHOWN = 256;
 const NEEDED = { bundle: "string, or object: URL or Uint8Array", folder: "string" };
 
-/** What an app says in Node. */
+/** The options of an app in Node. */
 export interface NodeOptions extends Options {
   /** The bundle's file, or its content. */
   readonly bundle: string | URL | Uint8Array;
   /** The device's folder; its witness is beside it. */
   readonly folder: string;
-  /** The operator's key to insist on, in base64; without it the first one is trusted here. */
+  /**
+   * The only operator's key to accept, in base64; without it the device trusts the first operator
+   * that it sees.
+   */
   readonly operator?: string;
   /** https://HOST:PORT instead of the bundle's shuffler. */
   readonly shuffler?: string;
-  /** Where the bundle's reports need tokens: the key of an account, or what asks for this person. */
+  /**
+   * Needed if the bundle's reports need tokens: the key of an account, or a function that requests
+   * tokens for this person.
+   */
   readonly account?: Account;
   /** https://HOST:PORT of a relay of Oblivious HTTP, so that the shuffler sees no address. */
   readonly relay?: string;
 }
 
 /**
- * A client for a bundle. Close it as the program ends: what waits is sent then.
+ * A client for a bundle. Close it before the program ends, so that the waiting reports are sent.
  *
- * @throws BundleRefused the bundle cannot be had, or is not to be taken.
+ * @throws BundleRefused the bundle cannot be read, or is refused.
  * @throws BadParameter an option is unknown, of another type or out of range.
  */
 export async function open(options: NodeOptions): Promise<Client> {
   const { operator = null } = checked(options, NEEDED);
-  // It would be whatever folder the program runs in.
+  // An empty path would mean the folder in which the program runs.
   if (!options.folder) throw new BadParameter("open(): folder has no name; give string");
   const bundle = await openBundle(await contentOf(options.bundle), operator);
   const connections = waysOf(bundle, options, httpsPost(withSystems(bundle.roots)));
@@ -54,7 +60,9 @@ export async function open(options: NodeOptions): Promise<Client> {
   );
 }
 
-/** A relay, or an issuer, is somebody else's: its authority may be any that the system knows. */
+/**
+ * Another party runs a relay or an issuer, so any authority that the system trusts may certify it.
+ */
 function withSystems(roots: string | null): string[] | null {
   return roots === null ? null : [roots, ...rootCertificates];
 }
@@ -67,7 +75,7 @@ async function contentOf(bundle: string | URL | Uint8Array) {
         : await readFile(bundle, { signal: after(BUNDLE_SECONDS) }),
     );
   } catch (error) {
-    // The message has what was given, which may be a bundle's whole text; so has the cause.
+    // Node's message and cause may quote the argument, which may be the whole text of a bundle.
     const { code, name } = error as NodeJS.ErrnoException;
     const from = String(bundle).length < SHOWN ? `${String(bundle)}: ` : "";
     throw new BundleRefused(

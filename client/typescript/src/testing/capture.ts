@@ -1,4 +1,4 @@
-/** Capturing what an app reports, by raw value: the one thing that never leaves a real device. */
+/** Records the raw values that an app reports, for tests. A real device never sends a raw value. */
 import { openBundle } from "../catalog/bundle.js";
 import type { Value } from "../catalog/values.js";
 import { Client, type Options } from "../client/client.js";
@@ -7,7 +7,7 @@ import type { Outcome } from "../client/outcome.js";
 import type { Bytes } from "../mechanisms/packing.js";
 import { FakeShuffler } from "./shuffler.js";
 
-/** One call of report(), and what came of it. */
+/** One call of report() and its outcome. */
 export interface Report {
   readonly metric: string;
   readonly value: Value | undefined;
@@ -17,7 +17,7 @@ export interface Report {
 /** Every call of report(), by every client, in order. */
 export interface Captured {
   readonly reports: readonly Report[];
-  /** What was queued, or noted for a later report, for one metric. */
+  /** The values of one metric that were queued, or noted for a later report. */
   values(metric: string): (Value | undefined)[];
   /** Ends the capture. */
   stop(): void;
@@ -30,7 +30,7 @@ export async function memoryClient(bundle: Bytes, options: Options = {}): Promis
   return Client.over(bundleContent, new MemoryStorage(), new FakeShuffler(), complete);
 }
 
-/** While it lasts, all that clients report is captured. Give the app a memoryClient. */
+/** Records all calls of report() until stop(). Give the app a memoryClient. */
 export function capture(): Captured {
   const reports: Report[] = [];
   // eslint-disable-next-line @typescript-eslint/unbound-method -- called with its client below

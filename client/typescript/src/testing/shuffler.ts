@@ -1,23 +1,23 @@
-/** A shuffler that is none: it takes what it is sent, and can be told to fail. */
+/** A fake shuffler: it records submissions, and can be set to fail. */
 import type { Transport } from "../client/transport.js";
 import { TryAgain } from "../errors.js";
 import { concatenated } from "../mechanisms/packing.js";
 import { bytesField, fieldsOf } from "../transport/protobuf.js";
 import { TYPE, type Answer } from "../transport/submission.js";
 
-/** Answers as a shuffler does. failing: throw TryAgain with this reason instead. */
+/** Answers like a shuffler. failing: a reason; if set, every call throws TryAgain with it. */
 export class FakeShuffler implements Transport {
-  /** Every submission that was taken. */
+  /** The accepted submissions, in order. */
   readonly taken: Uint8Array[] = [];
   failing: string | null = null;
-  /** What to answer instead of acknowledging. */
+  /** The answer to give instead of an acknowledgement. */
   answer: Answer | null = null;
-  /** An operator's notice, signed, which every answer carries. */
+  /** A signed notice that every answer carries. */
   notice: Uint8Array = new Uint8Array();
-  /** The state of models, signed, in answers to submissions without a report. */
+  /** The signed state of models, sent in answers to submissions without a report. */
   models: Uint8Array = new Uint8Array();
 
-  /** How many reports were taken. */
+  /** The number of accepted reports. */
   get reports(): number {
     return this.taken.reduce((sum, request) => sum + [...fieldsOf(request)].length, 0);
   }

@@ -1,4 +1,7 @@
-/** A request and a response of HTTP as bytes (RFC 9292), of known length; no trailer of ours has anything. */
+/**
+ * Encodes an HTTP request and decodes a response as bytes of known length (RFC 9292). Our messages
+ * have no trailer fields.
+ */
 import { TryAgain } from "../errors.js";
 import { concatenated, type Bytes } from "../mechanisms/packing.js";
 import type { Answer } from "./submission.js";
@@ -7,7 +10,7 @@ const [REQUEST, RESPONSE] = [0, 1];
 const FINAL = 200;
 const TEXT = new TextEncoder();
 
-/** A POST, filled up with zeros to a whole multiple of `step` bytes. */
+/** The bytes of a POST, padded with zeros to a multiple of `step` bytes. */
 export function writePost(
   authority: string,
   path: string,
@@ -22,7 +25,10 @@ export function writePost(
   return concatenated(...parts, new Uint8Array((step - (size % step)) % step));
 }
 
-/** The final response in some bytes. @throws TryAgain they are none: a gateway would answer otherwise. */
+/**
+ * The final response in a message. @throws TryAgain the message is not a response, as a gateway
+ * would send it.
+ */
 export function readAnswer(message: Uint8Array): Answer {
   let offset = 0;
   const number = (): number => {
@@ -55,7 +61,7 @@ function lengthy(bytes: Uint8Array): Bytes {
   return concatenated(varint(bytes.length), bytes);
 }
 
-/** A whole number below 2**30 (RFC 9000, section 16). */
+/** The encoding of a whole number in [0, 2**30) (RFC 9000, section 16). */
 function varint(number: number): Bytes {
   if (number < 2 ** 6) return Uint8Array.of(number);
   const [size, bits] = number < 2 ** 14 ? [2, 1] : [4, 2];

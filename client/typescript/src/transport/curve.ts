@@ -1,2 +1,2 @@
-/** The curve that tokens are worked out on: loaded where a bundle names an issuer, and by that alone. */
+/** The curve of the token computations. Loaded only if a bundle names an issuer. */
 export { ristretto255_oprf } from "@noble/curves/ed25519.js";

@@ -1,4 +1,7 @@
-/** The way to an issuer of tokens: TokenRequest and TokenResponse of services.proto, and one POST. */
+/**
+ * Requests tokens from an issuer: TokenRequest and TokenResponse of services.proto, sent by one
+ * POST.
+ */
 import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 
@@ -14,37 +17,45 @@ const ISSUER = /^https:\/\/|^http:\/\/(127\.0\.0\.1|localhost):/;
 const MARK_BYTES = 16;
 const TEXT = new TextEncoder();
 
-/** Whose tokens a bundle's reports go with: where the issuer is, and the key that it answers by. */
+/** The issuer whose tokens a bundle's reports need: its address, and its public key. */
 export interface TokenIssuer {
   readonly issuer: string;
   readonly publicKey: Bytes;
 }
 
 /**
- * The key of an account at the issuer; or what takes the bytes of a request there and returns those of
- * the answer, by the app's own server, where its people log in.
+ * An account at the issuer: its key, or a function of the app that sends the bytes of a request
+ * through the app's own server, where people log in, and returns the bytes of the answer.
  */
 export type Account = string | ((request: Bytes) => Promise<Uint8Array> | Uint8Array);
 
-/** Takes a request to the issuer. @throws TryAgain nothing came back. */
+/**
+ * Sends a request to the issuer and resolves to its answer. @throws TryAgain no answer came back.
+ */
 export type AskIssuer = (request: Bytes, signal: AbortSignal) => Promise<Uint8Array>;
 
-/** So many tokens of a stream in an epoch, blinded. */
+/** The blinded tokens that a device requests for one stream and epoch. */
 export interface Wanted {
   readonly stream: string;
   readonly epoch: number;
   readonly elements: readonly Bytes[];
 }
 
-/** Of one that was wanted; null where nobody gets any. */
+/** The issuer's answer to one such request; null if no device gets tokens for it. */
 export type Issued = { readonly evaluated: readonly Bytes[]; readonly proof: Bytes } | null;
 
-/** What device, issuer and shuffler agree on in the clear: which reports a token is for. */
+/**
+ * The public input of a token: the stream and epoch whose reports it allows. Device, issuer and
+ * shuffler know it.
+ */
 export function tokenInfo(stream: string, epoch: number): Bytes {
   return TEXT.encode(`hubbub/1 token|${stream}|${epoch}`);
 }
 
-/** A token: its nonce, and what only who knows the output can write of this report. */
+/**
+ * A token for one report: its nonce, and a code over the sealed report that only an owner of
+ * `output` can compute.
+ */
 export function tokenOf(nonce: Bytes, output: Bytes, sealedBytes: Bytes): Bytes {
   return concatenated(nonce, hmac(sha256, output, sealedBytes).slice(0, MARK_BYTES));
 }
@@ -64,9 +75,9 @@ export function tokenRequest(requests: readonly Wanted[]): Bytes {
 }
 
 /**
- * What an issuer answered, one for each that was wanted.
+ * The issuer's answers, one for each requested stream and epoch.
  *
- * @throws TryAgain it is no answer of an issuer.
+ * @throws TryAgain these bytes are not an issuer's answer.
  */
 export function issuedIn(answer: Uint8Array, count: number): Issued[] {
   try {
@@ -82,15 +93,15 @@ export function issuedIn(answer: Uint8Array, count: number): Issued[] {
     });
     if (results.length === count) return results;
   } catch {
-    // as below
+    // the error below follows
   }
   throw new TryAgain("no_issuer");
 }
 
 /**
- * How this app asks the bundle's issuer. post: how requests of HTTP leave here.
+ * A function that sends requests to the bundle's issuer. post: sends one HTTP request.
  *
- * @throws BadParameter there is no account, or the issuer's address is none.
+ * @throws BadParameter there is no account, or the issuer's address is invalid.
  */
 export function askingIssuer(
   { issuer }: TokenIssuer,

@@ -1,16 +1,20 @@
 /**
- * The function behind tokens, of RFC 9497: mode 2 (partly oblivious), ristretto255-SHA512.
+ * The pseudorandom function of tokens (RFC 9497): mode 2 (partially oblivious),
+ * ristretto255-SHA512.
  *
- * The curve is handed in: what is loaded by itself shares no error with what every page loads, which
- * would be cut out as one file more.
+ * The curve is an argument. If this module imported it, the bundler would put the errors that both
+ * share with the page into one more file.
  */
 import { BadParameter } from "../errors.js";
 import type { Bytes } from "../mechanisms/packing.js";
 
-/** Who works it out, of `curve.ts`. */
+/** The curve of `curve.ts`, which computes the function. */
 export type Oprf = typeof import("./curve.js").ristretto255_oprf;
 
-/** An input on its way: what undoes the blinding, and what the issuer sees. */
+/**
+ * A blinded input: the input, the factor that removes the blinding, and the element that the issuer
+ * receives.
+ */
 export interface Blinded {
   readonly input: Bytes;
   readonly blind: Bytes;
@@ -18,9 +22,9 @@ export interface Blinded {
 }
 
 /**
- * An input, blinded by a scalar that is drawn for it alone.
+ * The input, blinded by a scalar that is drawn for this input alone.
  *
- * @throws BadParameter the public key is none.
+ * @throws BadParameter the public key is invalid.
  */
 export function blinded(oprf: Oprf, input: Bytes, publicKey: Bytes, info: Bytes): Blinded {
   try {
@@ -32,9 +36,9 @@ export function blinded(oprf: Oprf, input: Bytes, publicKey: Bytes, info: Bytes)
 }
 
 /**
- * The outputs, once the proof has shown that all were evaluated with this public key.
+ * The outputs, after a check of the proof that the issuer used this public key for all of them.
  *
- * @throws BadParameter the proof is none of this, or an element is none.
+ * @throws BadParameter the proof does not hold, or an element is invalid.
  */
 export function outputsOf(
   oprf: Oprf,

@@ -1,7 +1,8 @@
 /**
- * Fields of protobuf messages, as many kinds as a submission and its answer have.
+ * Encodes and decodes the kinds of protobuf fields that a submission and its answer contain.
  *
- * What is zero or empty is not there (proto3). A library for it is larger than all mechanisms.
+ * Fields that are zero or empty are left out (proto3). A general library would be larger than all
+ * mechanisms.
  */
 import { concatenated, type Bytes } from "../mechanisms/packing.js";
 
@@ -28,7 +29,10 @@ export function bytesField(field: number, ...parts: readonly Uint8Array[]): Byte
   );
 }
 
-/** The fields of a message, in their order: numbers and bytes. @throws RangeError it is none. */
+/**
+ * The fields of a message in their order, as numbers or bytes. @throws RangeError the message is
+ * invalid.
+ */
 export function* fieldsOf(message: Uint8Array): Generator<[number, number | Uint8Array]> {
   let offset = 0;
   const varint = (): number => {

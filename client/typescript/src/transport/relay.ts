@@ -22,16 +22,18 @@ const [KEY_BYTES, NONCE_BYTES] = [16, 12];
 const STEP_BYTES = 1024;
 const TEXT = new TextEncoder();
 
-/** What opens the answer to one request. @throws TryAgain it is none. */
+/** Decrypts the answer to one request. @throws TryAgain these bytes are not such an answer. */
 type Opened = (answer: Uint8Array) => Promise<Bytes>;
 
 /**
- * The way through a relay. gateway: the shuffler's key, as the bundle has it. shuffler: its address,
- * which requests within name. post: how requests of HTTP leave here.
+ * A transport through a relay. gateway: the shuffler's key configuration, from the bundle.
+ * shuffler: its address, which the encapsulated requests name. post: sends one HTTP request.
  *
- * As a page goes away nothing can be sealed any more: what waits is sent by the next one.
+ * While a page goes away nothing can be encrypted any more, so the next page sends the waiting
+ * reports.
  *
- * @throws BadParameter the relay's address is none, or the bundle has no such key that is known here.
+ * @throws BadParameter the relay's address is invalid, or the bundle has no gateway key of a
+ * supported kind.
  */
 export function relayTransport(
   relay: string,
@@ -61,7 +63,10 @@ export function relayTransport(
   };
 }
 
-/** A request as a relay takes it, and what opens the answer to it (RFC 9458, section 4). */
+/**
+ * The encapsulated request for a relay, and a function that decrypts the answer (RFC 9458, section
+ * 4).
+ */
 export async function encapsulated(
   number: number,
   publicKey: Bytes,
@@ -94,7 +99,10 @@ export async function encapsulated(
   ];
 }
 
-/** The number and the public half of a key that has our suite among its own. @throws BadParameter none. */
+/**
+ * The number and the public half of a gateway key that supports our suite. @throws BadParameter it
+ * does not.
+ */
 export function configOf(config: Bytes): [number, Bytes] {
   const view = new DataView(config.buffer, config.byteOffset, config.byteLength);
   const sized = config.length >= CONFIG_BYTES && view.getUint16(1) === KEM;
@@ -109,7 +117,7 @@ export function configOf(config: Bytes): [number, Bytes] {
   return [config[0] ?? 0, config.slice(3, CONFIG_BYTES - 2)];
 }
 
-/** PRIVACY: whatever a relay says, it is not the shuffler's word that ends a report. */
+/** PRIVACY: a relay is not the shuffler, so its answer never makes a device give up a report. */
 function relayed(meaning: () => unknown): TryAgain {
   try {
     meaning();

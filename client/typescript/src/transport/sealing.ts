@@ -1,8 +1,9 @@
 /**
- * Sealing: a payload becomes a report that only the aggregator can open (HPKE, RFC 9180).
+ * Sealing: encrypts a payload into a report that only the aggregator can open (HPKE, RFC 9180).
  *
  * Base mode, HKDF-SHA256, AES-128-GCM, single shot; DHKEM(X25519, HKDF-SHA256) or X-Wing, as the
- * metric says. X25519 is the platform's; where it has none, a library's that is loaded only there.
+ * metric requires. X25519 comes from the platform; if the platform lacks it, from a library that is
+ * loaded only then.
  */
 import {
   AEAD_AES_128_GCM,
@@ -17,11 +18,15 @@ import { BadParameter } from "../errors.js";
 import { load } from "../loading.js";
 import { concatenated, type Bytes } from "../mechanisms/packing.js";
 
-/** What sealing adds to a payload: the encapsulated key in front, the authentication tag behind. */
+/**
+ * The bytes that sealing adds to a payload: the encapsulated key before it, the authentication tag
+ * after it.
+ */
 export const SEAL_BYTES = { x25519: 32 + 16, "x-wing": 1088 + 32 + 16 } as const;
 
-// WebKitGTK refuses one pair in 256, whose private key begins with a zero
-// (https://bugs.webkit.org/show_bug.cgi?id=307095): so many in a row in one seal of 10**19.
+// WebKitGTK refuses one key pair in 256, whose private key begins with a zero
+// (https://bugs.webkit.org/show_bug.cgi?id=307095). This many refusals in a row happen in one seal
+// of 10**19.
 const TRIES = 8;
 
 /** How a metric's reports are sealed. */
@@ -29,7 +34,10 @@ export type Kem = keyof typeof SEAL_BYTES;
 
 const suites = new Map<Kem, Promise<CipherSuite>>();
 
-/** What a report, or a filler, is bound to: moved to another metric or day it does not open. */
+/**
+ * The context that a report or filler is bound to: it cannot be opened under another stream or
+ * epoch.
+ */
 export function sealInfo(stream: string, epoch: number, what = "report"): Bytes {
   return new TextEncoder().encode(`hubbub/1 ${what}|${stream}|${epoch}`);
 }
@@ -48,7 +56,7 @@ export async function seal(
 ): Promise<Bytes> {
   const opening = suites.get(kem) ?? suiteOf(kem);
   suites.set(kem, opening);
-  // What could not be loaded is loaded anew for the next report.
+  // A suite that failed to load is loaded again for the next report.
   opening.catch(() => suites.delete(kem));
   const suite = await opening;
   try {
@@ -60,7 +68,7 @@ export async function seal(
   }
 }
 
-/** HPKE's suite with this KEM; a fallback of it is loaded where one is needed. */
+/** The HPKE suite with this KEM; loads an implementation in JavaScript if the platform has none. */
 export async function suiteOf(kem: Kem): Promise<CipherSuite> {
   return new CipherSuite(await kemOf(kem), KDF_HKDF_SHA256, AEAD_AES_128_GCM);
 }
@@ -72,7 +80,7 @@ async function kemOf(kem: Kem): Promise<KEMFactory> {
   return kem === "x25519" ? fallback.KEM_DHKEM_X25519_HKDF_SHA256 : fallback.KEM_MLKEM768_X25519;
 }
 
-/** The platform's X25519; where it refuses to make a pair of keys, it is asked for another one. */
+/** The platform's X25519; if the platform refuses to generate a key pair, it is asked again. */
 function x25519(): KEM<CryptoKey> {
   const kem = KEM_DHKEM_X25519_HKDF_SHA256();
   return {

@@ -1,15 +1,18 @@
-/** A submission and its answer: SubmitRequest and SubmitResponse of services.proto, and HTTP's words. */
+/**
+ * Encodes a submission and decodes its answer: SubmitRequest and SubmitResponse of services.proto,
+ * over HTTP.
+ */
 import { GivenUp, TryAgain } from "../errors.js";
 import { fromText } from "../catalog/encoding.js";
 import { concatenated, type Bytes } from "../mechanisms/packing.js";
 import { bytesField, fieldsOf, numberField } from "./protobuf.js";
 
-/** Where a shuffler takes submissions, after its address. */
+/** The path at which a shuffler accepts submissions. */
 export const PATH = "/v1/reports";
 /** The type of a submission and of its answer. */
 export const TYPE = "application/protobuf";
 
-/** One report as it leaves: nothing in it says whose it is. */
+/** One report as it is sent; it contains nothing that identifies the device. */
 export interface SealedReport {
   readonly stream: string;
   readonly epoch: number;
@@ -17,15 +20,18 @@ export interface SealedReport {
   readonly sealed: Uint8Array<ArrayBuffer>;
 }
 
-/** One with its token. */
+/** A report with its token. */
 export interface TokenedReport extends SealedReport {
   readonly marked: Bytes;
 }
 
-/** Of one report: null is acknowledged, else why it was refused, for counting. */
+/**
+ * The result of one report: null if the shuffler acknowledged it, otherwise the reason of the
+ * refusal, for counting.
+ */
 export type Result = string | null;
 
-/** An answer over HTTP; the names of its headers are in small letters. */
+/** An answer over HTTP. headers: by name, in lower case. */
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | undefined>>;
@@ -44,9 +50,9 @@ const REASONS = [
   "refused_no_token",
   "refused_token_spent",
 ];
-// Reasons of shufflers to come are counted by their number, but for those that cannot be theirs.
+// Reasons of newer shufflers are counted by their number, unless the number is implausible.
 const MOST_REASONS = 1000;
-// The names under which the Python SDK counts the same.
+// The Python SDK counts the same answers under these names.
 const STATUSES: ReadonlyMap<number, string> = new Map([
   [400, "invalid_argument"],
   [429, "resource_exhausted"],
@@ -56,7 +62,7 @@ const LONGEST_HINT = 9;
 const TEXT = new TextEncoder();
 const NOTHING: Bytes = new Uint8Array();
 
-/** The bytes of a SubmitRequest; with tokens, where reports have them. */
+/** The bytes of a SubmitRequest, with the tokens of those reports that have one. */
 export function requestOf(reports: readonly (SealedReport | TokenedReport)[]): Bytes {
   const fields = reports.map(({ stream, epoch, keyId, sealed }) => {
     return bytesField(
@@ -74,9 +80,10 @@ export function requestOf(reports: readonly (SealedReport | TokenedReport)[]): B
 }
 
 /**
- * One result for each of so many reports, from the bytes of a SubmitResponse.
+ * The results in the bytes of a SubmitResponse, one for each of the `reports` reports that were
+ * sent.
  *
- * @throws Error the bytes are none.
+ * @throws Error the bytes are not a SubmitResponse.
  */
 export function resultsOf(response: Uint8Array, reports: number): Result[] {
   const results: Result[] = Array.from({ length: reports }, () => null);
@@ -90,13 +97,13 @@ export function resultsOf(response: Uint8Array, reports: number): Result[] {
 }
 
 /**
- * What an answer means for so many reports.
+ * The results of an answer to a submission of `reports` reports.
  *
- * That the same bytes can never be taken is believed of a shuffler alone, which marks it so: a proxy
- * or a hotel's login page answers with any status, and a report given up then is lost.
+ * Only a shuffler marks an answer as final. A proxy or the login page of a hotel may answer with
+ * any status, and reports that are given up because of it would be lost.
  *
- * @throws TryAgain the reports were not taken; send the same bytes later.
- * @throws GivenUp the shuffler says that it can never take them.
+ * @throws TryAgain the reports were not accepted; the same bytes may be accepted later.
+ * @throws GivenUp the shuffler marked the refusal as final.
  */
 export function meaningOf(answer: Answer, reports: number): Result[] {
   const { status, headers, body } = answer;
@@ -116,7 +123,7 @@ export function meaningOf(answer: Answer, reports: number): Result[] {
   throw new TryAgain(reason, hint);
 }
 
-/** The operator's notice that an answer carries, as it was signed; empty for none. */
+/** The signed notice in an answer; empty if there is none. */
 export function noticeIn({ status, headers, body }: Answer): Bytes {
   try {
     if (status === 200 && typeOf(headers) === TYPE) {
@@ -130,7 +137,7 @@ export function noticeIn({ status, headers, body }: Answer): Bytes {
   }
 }
 
-/** The type of a body, without its parameters. */
+/** The media type of a body, without its parameters. */
 export function typeOf(headers: Answer["headers"]): string | undefined {
   return headers["content-type"]?.split(";")[0]?.trim().toLowerCase();
 }
@@ -141,7 +148,10 @@ function nameOf(reason: number): string {
   return reason > 0 && reason < MOST_REASONS ? `refused_unknown_${reason}` : "refused_unknown";
 }
 
-/** When to come back, in seconds: to the millisecond, as a shuffler says it, else as any server does. */
+/**
+ * The pause that the server asked for, in seconds: from a shuffler's field in milliseconds, or from
+ * the Retry-After header of any server.
+ */
 function hintOf(headers: Answer["headers"], body: Uint8Array): number | undefined {
   const pause = milliseconds(body);
   if (pause !== undefined) return pause / 1000;
@@ -160,7 +170,7 @@ function milliseconds(body: Uint8Array): number | undefined {
   }
 }
 
-/** The members of a problem, of a shuffler or of whoever else answers. Throws an Error for no JSON. */
+/** The members of a JSON problem. Throws an Error if the body is not JSON. */
 function problem(body: Uint8Array): Readonly<Record<string, unknown>> | null {
   return JSON.parse(new TextDecoder().decode(body)) as Readonly<Record<string, unknown>> | null;
 }

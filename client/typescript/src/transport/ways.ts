@@ -1,10 +1,13 @@
-/** The ways to a bundle's shuffler and to its issuer, where they are more than one address. */
+/**
+ * The transport to a bundle's shuffler through a relay, and the function that requests tokens from
+ * its issuer.
+ */
 import type { Bundle } from "../catalog/bundle.js";
 import type { Post, Transport } from "../client/transport.js";
 import { askingIssuer, type Account, type AskIssuer } from "./issuing.js";
 import { relayTransport } from "./relay.js";
 
-/** What an app's options name of them. */
+/** The options of an app that concern addresses. */
 export interface Addresses {
   readonly shuffler?: string;
   readonly relay?: string;
@@ -12,9 +15,10 @@ export interface Addresses {
 }
 
 /**
- * The transport through a relay, and what asks the issuer; each where there is one.
+ * The transport through a relay, if the app names one, and the function that requests tokens, if
+ * the bundle has an issuer.
  *
- * @throws BadParameter an address is none, or the account or the gateway's key is missing.
+ * @throws BadParameter an address is invalid, or the account or the gateway's key is missing.
  */
 export function waysOf(
   bundle: Bundle,
