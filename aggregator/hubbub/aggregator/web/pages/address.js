@@ -1,18 +1,22 @@
-// The page's state is in its address, so that a copied link shows the same and going back goes back.
+// The page's state is in its address, so a copied link shows the same page, and the browser's Back
+// button works.
 
-/** A field of the state: what it is where the address does not say, and which texts it may be. */
+/** A field of the state: its default, and a function that returns whether a text is allowed. */
 const text = (fallback, allows = () => true) => ({ fallback, allows, many: false });
 const texts = () => ({ fallback: [], allows: () => true, many: true });
 const among = (...allowed) => text(allowed[0], (value) => allowed.includes(value));
 const number = () => text("0", (value) => /^\d{1,7}$/.test(value));
 export const kinds = { text, texts, among, number };
 
-// Strings that somebody typed are after the #, which no server and no proxy ever sees.
+// Typed strings stand after the #, so no server and no proxy receives them.
 const TYPED = "look";
 const LONGEST = 4000;
 
-/** The state of a page whose address has these fields.
- *  changed: called whenever somebody went back or forward to another state. */
+/**
+ * The state of a page whose address has these fields.
+ *
+ * changed: called whenever the reader goes back or forward to another state.
+ */
 export class Address {
   constructor(fields, changed) {
     this.fields = fields;
@@ -25,7 +29,10 @@ export class Address {
     });
   }
 
-  /** Take the state from the address. `complaints`: what of it this page cannot show. */
+  /**
+   * Reads the state from the address. `complaints` lists the parts of it that this page cannot
+   * show.
+   */
   load() {
     const parameters = new URLSearchParams(location.search);
     this.complaints = [];
@@ -48,7 +55,10 @@ export class Address {
     this.state = state;
   }
 
-  /** Go to another state: what is not said stays as it is. quietly: without a step to go back. */
+  /**
+   * Goes to another state. Fields that are not in `changes` stay. quietly: without an entry in the
+   * browser's history.
+   */
   go(changes, { typed = this.typed, quietly = false } = {}) {
     Object.assign(this.state, changes);
     this.typed = typed;
@@ -57,7 +67,7 @@ export class Address {
     history[quietly ? "replaceState" : "pushState"](null, "", link);
   }
 
-  /** The address of the state, or of the state with some changes. What is not known is kept. */
+  /** The address of the state with some changes. Unknown parameters are preserved. */
   link(changes = {}) {
     const parameters = new URLSearchParams(location.search);
     for (const [name, field] of Object.entries(this.fields)) {

@@ -1,4 +1,5 @@
-// Reports of a development installation as they come; production tells counts alone.
+// Shows single reports of a development installation as they arrive. A production installation
+// shows only counts.
 import { $, ask, fill, h, nameElement, percent } from "./shell.js";
 
 const EVERY = 1000;
@@ -16,7 +17,7 @@ const HEADER = [
   "what it could have meant",
 ];
 
-/** The likeliest values, each with its probability. */
+/** The cell of an arrival's likeliest values, each with its probability. */
 function meant(arrival) {
   if (!arrival.meanings.length) return h("td", { class: "meant" }, "any string");
   const meanings = arrival.meanings.flatMap(({ value, probability }, place) => [
@@ -36,15 +37,21 @@ const row = (arrival) => [
   meant(arrival),
 ];
 
-/** Show what comes, until it is known that this is production, which tells of no single report. */
+/**
+ * Shows new arrivals repeatedly, until the service answers that it is a production installation.
+ */
 export async function watchArrivals() {
   for (let isShown = true; isShown;) {
-    if (!document.hidden) isShown = await look().catch(() => true); // the law says what is wrong
+    // the conservation law above shows the error
+    if (!document.hidden) isShown = await look().catch(() => true);
     await new Promise((resolve) => setTimeout(resolve, EVERY));
   }
 }
 
-/** Ask for what came since the last look, and show it. Whether any is told of here. */
+/**
+ * Requests the arrivals since the last request and shows them. Returns whether this installation
+ * shows any.
+ */
 async function look() {
   const answer = await ask("/v1/arrivals", { after: last });
   if (!answer.notice) return false;

@@ -1,9 +1,9 @@
-// Another metric with the same values, drawn beside this one: one question asked in two ways.
+// Draws another metric with the same values beside this one, to compare two ways of asking.
 import { $, ask, everyMetric, h, printable } from "./shell.js";
 
 const MOST = 1024;
 
-/** Offers the metrics that may have the same values, in a control. */
+/** Fills a control with the metrics that may have the same values. */
 export async function offerBeside(metric, control) {
   if (metric.kind !== "values") return;
   const alike = (await everyMetric()).filter(
@@ -21,8 +21,10 @@ export async function offerBeside(metric, control) {
   $("beside").hidden = !alike.length;
 }
 
-/** The other metric's answer to the same question, by value; null where none is beside, or where
- *  its values are others. */
+/**
+ * The other metric's answer to the same question, by value; null if no metric is selected, or if
+ * its values differ.
+ */
 export async function otherAnswer(name, query, values) {
   if (!name) return null;
   const path = `/v1/metrics/${encodeURIComponent(name)}/estimates`;

@@ -1,4 +1,5 @@
-// A metric by what is public of devices: each part beside all others, and what has no answer yet.
+// A metric by a public field of the devices: each part compared with all others, and the parts
+// without an answer.
 /* global d3 */
 import { $, ask, noticeText, count, h, inUnit, ofMeans, printable } from "./shell.js";
 import { bars } from "./charts.js";
@@ -6,11 +7,11 @@ import { showState } from "./states.js";
 import { textOf } from "./percentiles.js";
 import { fillAnswer } from "./tables.js";
 
-// Of so many rows each has a bar; of more the table alone.
+// Up to this many rows are drawn as bars; more rows appear only in the table.
 const DRAWN = 60;
 
 export class BrokenDown {
-  /** change: goes to another state, which says by which field. */
+  /** change: goes to another state, with another public field. */
   constructor(path, metric, address, change) {
     this.path = path;
     this.metric = metric;
@@ -38,7 +39,7 @@ export class BrokenDown {
   }
 }
 
-/** Parts that have no answer, in a sentence. */
+/** The text that lists the parts without an answer. */
 function unansweredParts(answer) {
   const unanswered = answer.parts.filter((part) => !part.answered && (part.part !== "unlisted" || part.reports));
   if (!unanswered.length) return "";

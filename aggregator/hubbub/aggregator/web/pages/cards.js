@@ -1,4 +1,4 @@
-// A metric on the overview: its answer at a glance, asked for when the card comes into sight.
+// A metric's card on the overview: a short answer, requested when the card becomes visible.
 import { ask, noticeText, count, figure, h, measured, nameElement, ofMeans, percent, printable } from "./shell.js";
 import { spark, sparkLine } from "./charts.js";
 
@@ -15,7 +15,7 @@ const observer = new IntersectionObserver(
   { rootMargin: "200px" },
 );
 
-/** The card. */
+/** The card of a metric. */
 export function card(metric) {
   const answer = h("div", { class: "answer", "aria-busy": "true" }, h("p", { class: "muted" }, "Loading …"));
   const element = h(
@@ -42,7 +42,7 @@ export function card(metric) {
   return element;
 }
 
-/** What an answer reveals: of a crowd its central epsilon too, which the crowd's size promises. */
+/** What a report reveals: its epsilon and, for a metric with a crowd, the central epsilon too. */
 function promise(metric) {
   const central = metric.facts.find((fact) => fact.label === "central epsilon");
   const report = `each ε ${figure(metric.epsilon, 3)}`;
@@ -65,7 +65,7 @@ function foot(metric) {
   );
 }
 
-/** The answer; where there is none, why. */
+/** Fills a card with the answer, or with the reason why there is none. */
 async function fill(place, metric) {
   try {
     place.replaceChildren(...(await answerTexts(metric)));
@@ -90,7 +90,7 @@ const tooFewText = (metric) =>
     ? `${printable(metric.until_first_batch, 400)}.`
     : `Too few reports yet: an answer needs ${count(metric.min_batch)}.`;
 
-/** How far a model has come. Round 0 tells where columns lie, and teaches no weight. */
+/** A model's progress. Round 0 finds where the columns lie and changes no weight. */
 function progress({ number, rounds, finished, held_out: heldOut }) {
   if (finished) {
     const scores = [
@@ -129,7 +129,7 @@ async function answerTexts(metric) {
   return parts;
 }
 
-/** Whether an estimate can be, as its interval does: chance may put one below 0 or above all. */
+/** Whether an estimate lies in its own interval; chance may move it below 0 or above the total. */
 const isPossible = ({ estimate, low, high }) => low <= estimate && estimate <= high;
 
 function ofMean(metric, mean, answer, name = "mean") {
@@ -163,7 +163,7 @@ function ofValue(row, answer) {
   );
 }
 
-/** What changed since the epoch before, and a line of the first value or of the mean. */
+/** The change since the previous epoch, and a line of the first value or of the mean. */
 async function history(path, metric, kind) {
   const largeEpochs = metric.epochs.filter((epoch) => epoch.reports >= metric.min_batch);
   if (largeEpochs.length < 2) return [reports(metric)];
@@ -183,7 +183,7 @@ async function history(path, metric, kind) {
     try {
       parts.push(change(await ask(`${path}/compare`, { number: 1 }), kind));
     } catch (error) {
-      if (error.title !== "TooFewEpochs") throw error; // of whole periods there may be fewer
+      if (error.title !== "TooFewEpochs") throw error; // there may be fewer than two whole periods
     }
   }
   return parts;
@@ -206,7 +206,7 @@ function change(comparison, kind) {
   );
 }
 
-/** How many reports each epoch had; of one alone that is said already. */
+/** A chart of the number of reports of each epoch; a single epoch's number is already shown. */
 function reports(metric) {
   if (metric.epochs.length < 2) return "";
   const drawing = h("div");

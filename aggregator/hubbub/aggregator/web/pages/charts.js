@@ -1,13 +1,16 @@
-// Charts in SVG, by d3: bars with whiskers, lines with bands, differences, sparks. Each is named for
-// screen readers; the table beside it holds the same numbers.
+// Charts in SVG, drawn with d3: bars with whiskers, lines with bands, differences, sparks. Each
+// chart has a name for screen readers; the table beside it contains the same numbers.
 /* global d3 */
 import { figure, printable } from "./shell.js";
 
 const WIDE = 900;
 const MANY = 40;
-// What names have beside their bars.
+// The width in pixels of names beside their bars.
 const BESIDE = 250;
-/** A phone: its pictures are as wide as it is, so that letters keep their size. */
+/**
+ * Whether the place is as narrow as a phone. There a picture is as wide as the place, so that
+ * letters keep their size.
+ */
 export const narrow = (place) => place.clientWidth > 0 && place.clientWidth < 640;
 
 function canvas(place, height, label) {
@@ -22,7 +25,7 @@ function canvas(place, height, label) {
   return { svg, width };
 }
 
-/** From the lowest low to the highest high, with every estimate and zero in it. */
+/** The range from the lowest to the highest bound; it includes every estimate and zero. */
 function spread(points) {
   const all = points.flatMap((d) => [d.low, d.high, d.estimate ?? d.share ?? 0]);
   const least = Math.min(0, d3.min(all) ?? 0),
@@ -30,31 +33,35 @@ function spread(points) {
   return least < max ? [least, max] : [0, 1];
 }
 
-/** A scale of them that ends at round numbers. most: of counts and shares, whose scale begins where
- *  they do: what is below zero is only an estimate's chance. */
+/**
+ * A scale of the points that ends at round numbers. max: for counts and shares, whose scale begins
+ * at 0, because only chance moves an estimate below 0.
+ */
 function rounding(points, max) {
   const scale = d3.scaleLinear().domain(spread(points)).nice();
   return max ? scale.domain([spread(points)[0], scale.domain()[1]]) : scale;
 }
 
-/** Where its axis has numbers: of counts and shares none that cannot be. */
+/** The ticks of the scale's axis; for counts and shares, only possible numbers. */
 const marksOf = (scale, many, max) =>
   scale.ticks(many).filter((tick) => !max || (tick >= 0 && tick <= max));
 
 const DAY = 86_400_000;
 
-/** How moments are written on an axis as long as this, in UTC. */
+/** The format of moments, in UTC, on an axis of this length. */
 function dated([first, last]) {
   if (last - first < DAY / 12) return d3.utcFormat("%H:%M:%S");
   if (last - first < 3 * DAY) return d3.utcFormat("%b %-d %H:%M");
   return d3.utcFormat(last - first < 400 * DAY ? "%b %-d" : "%Y-%m");
 }
 
-/** How many letters of a name stand in so many pixels. */
+/** The number of letters of a name that fit in a width in pixels. */
 const letters = (width) => Math.max(8, Math.floor(width / 7.5));
 
-/** Names, of so many letters at most, no two of them alike: where what differs would be cut out, what
- *  they begin with alike is left out instead. */
+/**
+ * Distinct names of at most `longest` letters. If shortening would make two names equal, their
+ * common beginning is left out instead.
+ */
 function apart(values, longest) {
   const names = values.map((value) => printable(value, longest));
   return names.map((name, at) => {
@@ -66,7 +73,7 @@ function apart(values, longest) {
   });
 }
 
-/** Writes names where there is room for so many pixels: as much of each as fits. */
+/** Writes as much of each name as fits in `room` pixels. */
 function writeNames(texts, values, room) {
   const every = texts.nodes();
   for (let longest = letters(room); longest >= 8; longest -= 2) {
@@ -76,23 +83,26 @@ function writeNames(texts, values, room) {
   }
 }
 
-/** On an axis: thousands and millions by a letter, parts of one as they are. */
+/** A number on an axis: thousands and millions with a letter, numbers below 1 in full. */
 export const rounded = (number) =>
   Math.abs(number) < 1 ? figure(number, 3) : d3.format("~s")(number);
 
-/** Horizontal bars from zero, a whisker from low to high across each end.
- *  rows: {value, estimate, low, high, detected, beside: another row, whose interval is drawn below};
- *  axis: what its numbers are; format: how it writes them; exact: of numbers that are read off a bar,
- *  as the table writes them; most: of counts and shares the most that can be, where 0 is the least;
- *  across: lines across the bars, {name, at, low, high}, each so many bars down. */
+/**
+ * Horizontal bars from zero, with a whisker from low to high across each end.
+ *
+ * rows: {value, estimate, low, high, detected, beside}; beside is another row, whose interval is
+ * drawn below. axis: the label of the axis. format: writes the numbers of the axis. exact: writes
+ * the number of a bar, as the table does. max: the largest possible count or share, if 0 is the
+ * smallest. across: lines across the bars, {name, at, low, high}, in numbers of bars from the top.
+ */
 export function bars(
   place,
   rows,
   label,
   { axis, format, exact = format, most = null, across = [] },
 ) {
-  // Many rows are ranges of numbers, in order: thin, with a name at every so many. Where there is
-  // no room beside a bar its name stands above it.
+  // Many rows are ranges of numbers in order: their bars are thin, and only some have a name. If
+  // there is no room beside a bar, its name stands above it.
   const many = rows.length > MANY;
   const long = rows.some((d) => [...d.value].length > letters(BESIDE - 14));
   const above = !many && (narrow(place) || long) ? 18 : 0;
@@ -174,7 +184,7 @@ export function bars(
     .text((d) => `${printable(d.value, 1000)}: ${exact(d.estimate)}, ${exact(d.low)} to ${exact(d.high)}`);
 }
 
-/** Lines across bars, each with its band and, at its end, its name. */
+/** Draws lines across the bars, each with its band and, at its end, its name. */
 function drawAcross(svg, across, y, left, right) {
   const group = svg.selectAll("g.across").data(across).join("g").attr("class", "across");
   group
@@ -194,9 +204,13 @@ function drawAcross(svg, across, y, left, right) {
     .text((d) => d.name);
 }
 
-/** Lines over time, each with its band. series: {value, points: {time, share, low, high, line,
- *  line_low, line_high}}; where there is a line, estimates are dots beside it. axis, format, exact: as
- *  of bars; so is most. marks: moments with a name, {time, name, text}. */
+/**
+ * Lines over time, each with its band.
+ *
+ * series: {value, points: {time, share, low, high, line, line_low, line_high}}; with a line,
+ * estimates are dots beside it. axis, format, exact, max: as for bars. marks: moments with a name,
+ * {time, name, text}.
+ */
 export function lines(place, series, label, { axis, format, exact = format, most = null, marks = [] }) {
   const height = 296,
     top = 26,
@@ -243,7 +257,7 @@ export function lines(place, series, label, { axis, format, exact = format, most
     const group = svg.append("g").attr("class", `s${Math.min(number, 5)}`);
     group.append("path").attr("class", "band").attr("d", band(oneSeries.points));
     group.append("path").attr("class", "line").attr("d", line(oneSeries.points));
-    // A single epoch has no line: its interval is a bar, as everywhere.
+    // A single epoch is drawn as its interval, as in all charts, because one point makes no line.
     const smoothed = oneSeries.points.some((d) => d.line != null);
     if (oneSeries.points.length <= 40 || smoothed) {
       group
@@ -271,7 +285,7 @@ export function lines(place, series, label, { axis, format, exact = format, most
   drawMarks(svg, marks, x, top, height - bottom);
 }
 
-/** Dashed lines from top to bottom, each with its name. */
+/** Draws dashed vertical lines, each with its name. */
 function drawMarks(svg, marks, x, top, bottom) {
   const mark = svg
     .selectAll("g.mark")
@@ -288,7 +302,7 @@ function drawMarks(svg, marks, x, top, bottom) {
   mark.append("title").text((d) => `${d.date} UTC: ${printable(d.name)} ${printable(d.text, 400)}`);
 }
 
-/** A small line with the band of its interval, as high as that. points: {share, low, high}. */
+/** A small line with the band of its interval. points: {share, low, high}. */
 export function sparkLine(place, points, label) {
   const width = 240,
     height = 44;
@@ -322,7 +336,7 @@ export function sparkLine(place, points, label) {
     .attr("cy", y(points[last].share));
 }
 
-/** A row of small columns. */
+/** A row of small columns, one for each number. */
 export function spark(place, numbers, label) {
   const width = 240,
     height = 36,

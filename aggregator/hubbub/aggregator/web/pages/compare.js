@@ -1,4 +1,4 @@
-// What differs between two epochs of a metric, with intervals and p-values.
+// The differences between two epochs of a metric, with intervals and p-values.
 /* global d3 */
 import { $, ask, noticeText, count, figure, h, inUnit, ofMeans, several, printable } from "./shell.js";
 import { bars } from "./charts.js";
@@ -10,7 +10,7 @@ const SHOWN = 15;
 const ROWS = 100;
 
 export class Compared {
-  /** change: goes to another state, which says which two epochs. */
+  /** change: goes to another state, with other epochs. */
   constructor(path, metric, address, change) {
     this.path = path;
     this.metric = metric;
@@ -35,7 +35,10 @@ export class Compared {
     return { before: before.value, after: after.value };
   }
 
-  /** What the controls show: ranges that no option has, as a link or whole periods may, become one. */
+  /**
+   * Selects a range in a control. A link may name a range, or whole periods, that the control does
+   * not list; it is added as an option.
+   */
   choose(which, dates) {
     const control = this.form.elements[which];
     if (![...control.options].some((option) => option.value === dates)) {
@@ -71,10 +74,10 @@ export class Compared {
   }
 }
 
-/** Percentage points, with their sign. */
+/** A difference of shares in percentage points, with its sign. */
 export const points = (share) => (share ? d3.format("+~g")(Number((100 * share).toPrecision(12))) : "0");
 
-/** How far percentiles moved, of numbers in parts. */
+/** The sentence about moved percentiles, for metrics of numbers in parts. */
 function shiftsOf(answer) {
   const signed = d3.format("+.4~g");
   const texts = answer.percentiles.map(
@@ -91,7 +94,7 @@ async function show(answer, order, sort) {
     table = h("table");
   const changed = answer.values.filter((value) => value.changed).length;
   const part = answer.values.length < answer.total;
-  // By p-value those that changed come first, so that none is missed.
+  // Sorted by p-value, changed values come first, so the visible rows contain all of them.
   const scope = part && order !== "p_value" ? `the ${count(answer.values.length)} below` : "";
   const verdict = changed
     ? `${changed} of ${scope || count(answer.total)} changed,`

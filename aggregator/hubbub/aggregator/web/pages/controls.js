@@ -1,4 +1,5 @@
-// The controls of a metric's page: what they show is the address, and what they are set to goes there.
+// The controls of a metric's page. They show the state in the address, and a change of a control
+// changes the address.
 import { $, ask, h, ofMeans, printable } from "./shell.js";
 import { offerBeside } from "./beside.js";
 import { SavedLists } from "./lists.js";
@@ -41,7 +42,7 @@ export class Controls {
     const ticked = () => lists.ticked();
     const typed = () => {
       const lines = form.typed.value.split("\n").map((line) => line.trim());
-      // Beside the lists that are ticked, not in their place.
+      // The typed strings are added to the selected lists.
       const strings = [...new Set(lines.filter(Boolean))];
       change({ list: strings.length ? ticked() : [], first: "0" }, undefined, strings);
     };
@@ -54,7 +55,10 @@ export class Controls {
     $("lists").addEventListener("change", () => change({ list: ticked(), first: "0" }));
   }
 
-  /** What the service offers: metrics to show beside this one, and lists of strings to look for. */
+  /**
+   * Loads the options from the service: metrics to show beside this one, and lists of strings to
+   * look for.
+   */
   async begin() {
     await offerBeside(this.metric, this.form.beside);
     const canLook = this.metric.candidates !== null;
@@ -63,7 +67,7 @@ export class Controls {
     this.show();
   }
 
-  /** What the address says. */
+  /** Sets the controls to the state in the address. */
   show() {
     const { epochs, confidence, looks, show, beside, list } = this.address.state;
     const listed = RANGES.some(([value]) => value === epochs);
@@ -72,7 +76,8 @@ export class Controls {
     this.form.epochs.value = listed ? "" : epochs;
     this.form.confidence.value = confidence;
     this.form.looks.value = looks;
-    // A link that asks for intervals that there are not must be able to stop.
+    // If the address requests intervals that this metric does not have, the reader must be able to
+    // change that.
     const reason = this.metric.one_look;
     this.form.looks.options[1].disabled = Boolean(reason) && looks === "once";
     $("looking-why").textContent = reason
@@ -85,7 +90,7 @@ export class Controls {
     this.lists.show(list, this.address.typed);
   }
 
-  /** An answer tells which lists it was for. */
+  /** Selects the lists that the answer was computed for. */
   answered(answer) {
     this.lists.tick(answer.lists);
   }

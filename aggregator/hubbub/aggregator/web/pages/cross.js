@@ -1,17 +1,17 @@
-// Two parts of a metric as a heat map, every share with its interval, and whether they go together;
-// by a third part a heat map for each of its values.
+// Two parts of a metric as a heat map, each share with its interval, and their association; with a
+// third part, a heat map for each of its values.
 /* global d3 */
 import { $, ask, count, h, percent, printable } from "./shell.js";
 import { heatMap } from "./heat_map.js";
 import { showState } from "./states.js";
 import { fillAnswer } from "./tables.js";
 
-// Of so many cells the table is open; of more on demand.
+// Up to this many cells the table is open; with more cells the reader opens it.
 const OPEN = 60;
 const LEAST = 1e-12;
 
 export class Crossed {
-  /** change: goes to another state, which says which parts. */
+  /** change: goes to another state, with other parts. */
   constructor(path, metric, address, change) {
     this.path = path;
     this.metric = metric;
@@ -28,8 +28,8 @@ export class Crossed {
   }
 
   /**
-   * Both parts, and the third. Where two would be the same, the other one takes the place of what
-   * was changed, and the third is none.
+   * The two selected parts, and the third. If two of them would be equal, the other part replaces
+   * the changed one, and there is no third.
    */
   chosen(changed) {
     const { rows, columns, within } = this.form.elements;
@@ -49,14 +49,15 @@ export class Crossed {
     const { parts } = this.metric;
     if (!parts.length) return;
     let { rows, columns, within } = this.address.state;
-    // What the address leaves out is the first that is free, as in the answer.
+    // A part that the address leaves out is the first free one, as in the answer.
     const free = parts.filter((part) => ![rows, columns, within].includes(part));
     rows ||= free.shift() ?? "";
     columns ||= free.shift() ?? "";
     for (const [which, part] of Object.entries({ rows, columns, within })) {
       this.form.elements[which].value = part;
     }
-    // An address that asks for a third part of two can be mended where it is shown.
+    // If the address names a third part of a metric that has only two, the control is shown so that
+    // the reader can correct it.
     $("third").hidden = this.metric.ways < 3 && !within;
     const { last, epochs, confidence } = query;
     const question = { last: last ?? "", epochs: epochs ?? "", confidence, rows, columns, by: within };
@@ -69,7 +70,7 @@ export class Crossed {
   }
 }
 
-/** How the parts go together, in words. */
+/** The sentence about the association of the two parts. */
 function sentence(answer, association = answer.association, within = answer.by) {
   const { p_value, cramers_v, low, high, rare_rows, rare_columns } = association;
   const p = p_value < LEAST ? "p < 1e-12" : `p = ${p_value.toPrecision(2)}`;
@@ -128,7 +129,10 @@ async function show(answer) {
   });
 }
 
-/** What stands above one value of the third part: how frequent it is, and how the two go together. */
+/**
+ * The heading above one value of the third part: its frequency, and the association of the other
+ * two.
+ */
 function heading(answer, { value, share, association }) {
   const first = `${printable(answer.by)}: ${printable(value)}, ${percent(share)} of the reports.`;
   return h("p", {}, `${first} ${association ? sentence(answer, association, "") : "Too rare to estimate."}`);

@@ -1,12 +1,12 @@
-// What a metric's devices found that look for what nobody listed, beside what the others count.
+// The strings that a metric's discovering devices found, beside the counts of its other devices.
 import { $, ask, figure, h, printable } from "./shell.js";
 import { flagsOf, showEstimates } from "./estimates.js";
 import { likelyStrings } from "./likely.js";
 import { showState } from "./states.js";
 
-// More than shares that can be found leave room for.
+// More rows than there can be detectable shares.
 const ROWS = 1000;
-// What the service has no answer to: a question that cannot be asked, and too few reports.
+// Status codes without an answer: an impossible question, or too few reports.
 const UNANSWERED = [400, 409];
 
 export class Discovered {

@@ -1,4 +1,4 @@
-// The answer to a question: what makes it more or less to be trusted, its picture, its table.
+// Shows the answer to a question: notes on how far to trust it, its picture, its table.
 /* global d3 */
 import { $, noticeText, button, count, figure, h, inUnit, measured, ofMeans, percent, several, printable, utc } from "./shell.js";
 import { bars, rounded } from "./charts.js";
@@ -6,15 +6,18 @@ import { acrossBars, showPercentiles } from "./percentiles.js";
 import { fillAnswer } from "./tables.js";
 
 const SHOWN = 25;
-// At this chance the strings asked for are no explanation of the totals.
+// Below this p-value, the requested strings do not explain the totals.
 const DOUBT = 1e-3;
 const TWINS = 5;
 
 const note = (text, kind = "") => h("p", { class: `note ${kind}` }, text);
 const span = (row) => `${count(row.low)} to ${count(row.high)}`;
 
-/** What an analyst should not miss, each in a note.
- *  part: not all values are shown. looked: strings were looked for, and not found. */
+/**
+ * The notes that an analyst should not miss.
+ *
+ * part: whether only some values are shown. looked: whether strings were requested and not found.
+ */
 export function flagsOf(answer, part, looked) {
   const flags = [];
   if (answer.findings.length) {
@@ -64,11 +67,15 @@ export function flagsOf(answer, part, looked) {
   return flags;
 }
 
-/** Whether its values are ranges of numbers, or coordinates, which have an order of their own. */
+/** Whether the values are ranges of numbers, or coordinates, which have a natural order. */
 export const numeric = ({ kind, lowest }) => ["ranges", "vector"].includes(kind) || (kind === "values" && lowest !== null);
 
-/** Bars with whiskers, and the table of the same numbers, in an order that a reader chose.
- *  place: its elements `answer`, `drawing`, `notes` and `table`. sort: none where it has one order. */
+/**
+ * Shows bars with whiskers, and a table of the same numbers, in the order that the reader chose.
+ *
+ * place: has the elements `answer`, `drawing`, `notes` and `table`. sort: sorts by another column;
+ * left out if the order is fixed.
+ */
 export async function showEstimates(
   place,
   answer,
@@ -144,7 +151,7 @@ export async function showEstimates(
   await fillAnswer(place.table, `All numbers in ${unit}`, "estimates", answer, rows, sorting);
 }
 
-/** Buttons for the rows before and after; `go` asks for the page that begins at a row. */
+/** Shows buttons for the previous and next rows. go: requests the page that begins at a row. */
 export function showPages(answer, first, number, go) {
   const last = first + answer.values.length;
   const parts = [`${count(first + 1)} to ${count(last)} of ${count(answer.total)}`];

@@ -1,4 +1,5 @@
-// What the arms of a metric's experiment change, at every look: effects, sizes of arms, a verdict.
+// The effects of an experiment's arms on a metric, which may be viewed at any time: effects, sizes
+// of arms, a verdict.
 /* global d3 */
 import { $, ask, noticeText, h, inUnit, printable } from "./shell.js";
 import { bars } from "./charts.js";

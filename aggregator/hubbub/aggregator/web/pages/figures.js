@@ -1,12 +1,12 @@
-// What a metric is for whose value a device computes from its own past: conversions, a rate, numbers
-// of actives, shares that come back.
+// The figures of a metric whose reports devices compute from their past: conversions, a rate,
+// numbers of active devices, shares that return.
 /* global d3 */
 import { $, ask, noticeText, h, inUnit, measured, ofMeans, percent, printable } from "./shell.js";
 import { bars } from "./charts.js";
 import { showState } from "./states.js";
 import { fillAnswer } from "./tables.js";
 
-// Of so many rows each has a bar; of more the table alone.
+// Up to this many rows are drawn as bars; more rows appear only in the table.
 const DRAWN = 60;
 const AXES = {
   funnel: "share that went on",
@@ -15,7 +15,10 @@ const AXES = {
   retention: "share that came back",
 };
 
-/** The epochs for figures: those of activity and retention belong together; the newest has few. */
+/**
+ * The epochs for figures: activity and retention need several epochs together, and the newest alone
+ * has too few.
+ */
 export const epochsOfFigures = ({ last, epochs }) => (last ? { last } : epochs === "newest" ? {} : { epochs });
 
 /** Fills the section of the metric's figures, if it has any. */
@@ -26,7 +29,7 @@ export async function showFigures(path, { figures, public: fields }, field, quer
   try {
     await show(await ask(`${path}/figures`, { ...epochsOfFigures(query), ...parameters, confidence }));
   } catch (error) {
-    // A retention in its first week has no share yet, but has estimates.
+    // In its first week, a retention metric has estimates but no share yet.
     if (error.status !== 400 && error.title !== "TooFewEpochs") throw error;
     showState($("figured"), error, {});
   }

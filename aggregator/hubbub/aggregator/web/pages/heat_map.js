@@ -1,5 +1,5 @@
-// A heat map in SVG, by d3: cells as dark as their share of their row, paler the less sure it is, each
-// with its interval.
+// A heat map in SVG, drawn with d3. A cell is darker the larger its share of its row, and paler the
+// wider its interval.
 /* global d3 */
 import { narrow } from "./charts.js";
 import { percent, printable } from "./shell.js";
@@ -7,15 +7,15 @@ import { percent, printable } from "./shell.js";
 const WIDE = 900;
 const HIGH = 44;
 const DARKEST = 0.85;
-// Names above narrower columns are turned.
+// Names above columns narrower than this are turned.
 const UPRIGHT = 60;
 
 const cut = (text, longest) => printable(text, Math.max(3, Math.floor(longest)));
 
-/** How much an interval leaves open: 1 of a point, 0 of everything. */
+/** The certainty of a cell: 1 if its interval is a point, 0 if its interval contains all shares. */
 const certainty = (cell) => 1 - (cell.within_high - cell.within_low);
 
-/** cells: {row, column, within, within_low, within_high, departs}, row by row. */
+/** Draws the map. cells: {row, column, within, within_low, within_high, departs}, row by row. */
 export function heatMap(place, cells, label) {
   const width = narrow(place) ? place.clientWidth : WIDE;
   const rows = [...new Set(cells.map((cell) => cell.row))];

@@ -1,11 +1,12 @@
-// Strings that may be held though nothing proves it: what to count next, where a tree finds strings.
+// Strings that devices probably have, without proof: candidates to count next, for metrics that
+// discover strings.
 import { ask, button, count, h, percent, printable } from "./shell.js";
 import { showState } from "./states.js";
 
-// Of what is looked for, the share that nobody holds, at most.
+// The maximum share of the returned strings that no device has.
 const FALSE_SHARE = 0.5;
 
-/** A button that asks for them; what was found then stands in its place. */
+/** A button that requests the strings; the result then replaces it. */
 export function likelyStrings(path, query) {
   const place = h("div", { role: "status" });
   const showNote = (text) => place.replaceChildren(h("p", { class: "note" }, text));

@@ -1,7 +1,10 @@
-// Lists of strings to look for: the catalog's own, and those that analysts saved; ticked, kept, forgotten.
+// Lists of strings to look for, of the catalog or saved by analysts: selects, saves and deletes
+// them.
 import { $, Refused, ask, button, count, h, printable, several } from "./shell.js";
 
-/** Lists that nobody saved: the catalog's own, and what the metric's devices found. */
+/**
+ * Lists that no analyst saved: the catalog's own, and the strings that the metric's devices found.
+ */
 const OWN = new Map([
   ["catalog", "the catalog’s own"],
   ["discovered", "what was discovered"],
@@ -10,7 +13,9 @@ const OWN = new Map([
 const at = (name) => `/v1/candidates/${encodeURIComponent(name)}`;
 
 export class SavedLists {
-  /** form: the page's controls. askAgain: asks anew, with these lists ticked too. */
+  /**
+   * form: the page's controls. askAgain: requests the answer again, with these lists selected too.
+   */
   constructor(form, askAgain) {
     this.form = form;
     this.askAgain = askAgain;
@@ -67,7 +72,7 @@ export class SavedLists {
     $("keep").hidden = !typed.length || !this.writes;
   }
 
-  /** Save what is typed, and look for the list in its place. */
+  /** Saves the typed strings as a list, and selects that list instead of them. */
   async keep() {
     const name = this.form.keep.value.trim();
     if (!name) return this.say("Give it a name first.");
@@ -94,7 +99,7 @@ export class SavedLists {
     this.askAgain([]);
   }
 
-  /** What the service answers; undefined where it refuses, and why is said. */
+  /** The service's answer; undefined if the service refuses, after the reason was shown. */
   async attempt(asking) {
     try {
       return await asking();

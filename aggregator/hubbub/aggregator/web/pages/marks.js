@@ -1,11 +1,11 @@
-// Marks: days on which something happened, set by analysts and drawn on the trends.
+// Marks: days of special events, which analysts set and the trends show.
 import { $, ask, button, h, printable } from "./shell.js";
 import { showState } from "./states.js";
 
 const DAY = 86_400_000;
 
 export class Marks {
-  /** changed: draws the trend anew. */
+  /** changed: draws the trend again. */
   constructor(place, metric, changed) {
     this.place = place;
     this.metric = metric;
@@ -19,7 +19,7 @@ export class Marks {
     this.writes = me.role !== "viewer";
   }
 
-  /** Those in the time of these epochs. */
+  /** The marks within the time of these epochs. */
   within(epochs) {
     if (!epochs.length) return [];
     const first = Date.parse(epochs[0].begins);
@@ -29,7 +29,7 @@ export class Marks {
       .filter((mark) => first - DAY < +mark.time && +mark.time < last + DAY);
   }
 
-  /** The list of them, and the form for another. */
+  /** Shows the list of marks, and the form for a new one. */
   show() {
     const list = this.all.map((mark) =>
       h(

@@ -1,5 +1,5 @@
-// One metric: estimates with their intervals, the trend, parts crossed, a comparison, what a report
-// reveals.
+// The page of one metric: estimates with their intervals, the trend, crossed parts, a comparison,
+// and what a report reveals.
 /* global d3 */
 import { $, ask, button, count, download, figure, h, inUnit, nameElement, ofMeans, percent, ready, several, printable } from "./shell.js";
 import { Address, kinds } from "./address.js";
@@ -47,7 +47,10 @@ const address = new Address(FIELDS, () => {
   $("find").value = address.state.find;
   all();
 });
-/** Parameters of what has intervals that hold at every look: estimates, not trends or comparisons. */
+/**
+ * Parameters for intervals that hold at every look. Only estimates have such intervals; trends and
+ * comparisons do not.
+ */
 const lookParameters = () => (address.state.looks === "any" ? { anytime: true } : {});
 const path = `/v1/metrics/${encodeURIComponent(address.state.name)}`;
 let metric = null;
@@ -57,9 +60,9 @@ let crossTable = null;
 let breakdown = null;
 let discovery = null;
 let marks = null;
-let newest = null; // the answer that is shown
+let newest = null; // the answer on the page
 
-/** What the address says: parameters of a question, and strings of its own. */
+/** The question in the address: its parameters, and its typed strings. */
 function question() {
   const { epochs, confidence, list } = address.state;
   const query = { confidence };
@@ -161,7 +164,7 @@ async function trend() {
   marks.show();
 }
 
-/** What is line, band and dot. */
+/** The text that explains the line, the band and the dots. */
 const drawnAs = ({ series }, level) =>
   series.some((line) => line.points.some((point) => point.line != null))
     ? `Dots: the estimate of each epoch alone. Lines: the smoothed estimate from all epochs, with ${level} bands.`
@@ -169,7 +172,7 @@ const drawnAs = ({ series }, level) =>
 
 const DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
-/** The steps of lines, how often one is found where there is none, and weekdays. */
+/** The sentence about the steps of the lines, the rate of false steps, and weekdays. */
 function findings(answer, steps) {
   const signed = changeOf(answer);
   const stepTexts = steps.map((step) => {
@@ -186,7 +189,7 @@ function findings(answer, steps) {
   return [...stepTexts, ...weeks, ...(steps.length ? [h("li", {}, rate)] : [])];
 }
 
-/** Differences as comparisons write them. */
+/** The format of differences, as in comparisons. */
 function changeOf(answer) {
   const points = (share) => `${(100 * share).toFixed(2)} points`;
   const format = answer.kind === "values" ? points : figure;
@@ -212,7 +215,10 @@ async function takeAway() {
   $("take").replaceChildren(...(body ? [] : buttons.flatMap((button) => [button, " "])));
 }
 
-/** All that the address says. Of what was found others tell: it may be known where no count is. */
+/**
+ * Shows everything that the address requests. The discovered strings are a separate request, which
+ * may have an answer even if the counts have none.
+ */
 async function everything() {
   try {
     await showCounted();
@@ -234,7 +240,7 @@ async function showCounted() {
 
 const all = () => enqueue(everything);
 
-/** Another state: the address says it, and what it is about is asked for at once. */
+/** Goes to another state: changes the address and requests the affected parts at once. */
 function change(changes, askAgain = everything, typed = address.typed) {
   address.go(changes, { typed });
   controls.show();
@@ -243,7 +249,7 @@ function change(changes, askAgain = everything, typed = address.typed) {
 
 let queue = Promise.resolve();
 
-/** One after the other, so that what is shown last is what was asked last. */
+/** Runs requests one after another, so that the answer on the page belongs to the last request. */
 function enqueue(askAgain) {
   queue = queue.then(() => showAnswer(askAgain));
   return queue;
@@ -288,13 +294,13 @@ function showInstead(state) {
   lowerHeading($("flags"));
 }
 
-/** What is shown where strings are looked for and none were named. */
+/** Shows the page of a metric over strings for which no strings were named. */
 function unnamed() {
   const hasStrings = metric.candidates || metric.discover || address.state.list.length || address.typed.length;
   return metric.candidates === null || hasStrings ? null : unlisted(metric);
 }
 
-/** Sections of an answer are there if there is one. */
+/** Shows the sections of an answer only if there is an answer. */
 function show(hasAnswer) {
   for (const element of document.querySelectorAll("[data-needs=answer]")) element.hidden = !hasAnswer;
   if (!metric?.parts.length) $("cross").hidden = true;
@@ -311,7 +317,7 @@ function complaints() {
   return notes.map((complaint) => h("p", { class: "note" }, printable(complaint, 300), "."));
 }
 
-/** A link that shows the same tomorrow: epochs as they are now. */
+/** Copies a link that shows the same answer tomorrow, because it names the epochs. */
 async function copyLink() {
   const pinned = newest ? { epochs: newest.dates } : {};
   const link = `${location.origin}${address.link(pinned)}`;
@@ -358,7 +364,7 @@ async function begin() {
   );
   $("link").addEventListener("click", copyLink);
   await Promise.all([controls.begin(), marks.begin()]);
-  $("answers").hidden = false; // before pictures measure what room they have
+  $("answers").hidden = false; // shown first, because pictures measure their width
   await all();
 }
 

@@ -1,10 +1,10 @@
-// A model: its coefficients with their intervals, how good it is, and how its rounds went.
+// The page of a model: its coefficients with intervals, its quality, and its rounds.
 import { $, ask, count, figure, h, printable, utc } from "./shell.js";
 import { bars } from "./charts.js";
 import { fillAnswer } from "./tables.js";
 /* global d3 */
 
-// The largest, by the bars; the table has all.
+// The number of largest coefficients that are drawn as bars; the table contains all.
 const DRAWN = 30;
 
 const ROUNDS = ["round", "epoch (UTC)", "state", "reports", "noise", "moved"];
@@ -42,7 +42,10 @@ const JUDGE = {
 
 const WELL = { auc: "AUC", accuracy: "Accuracy" };
 
-/** How good the finished model is, as devices say that taught it nothing; or when they will. */
+/**
+ * The quality of the finished model, from devices that took no part in the training, or the date
+ * from which it is known.
+ */
 function quality(answer, level) {
   const date = answer.date.replace("T", " ");
   if (!answer.calibration.length) {

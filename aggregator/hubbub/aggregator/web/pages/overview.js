@@ -1,4 +1,5 @@
-// The overview: every metric with its answer; found, sorted and grouped as the address says.
+// The overview: all metrics with their answers; filtered, sorted and grouped by the state in the
+// address.
 import { $, everyMetric, h, ready, several, printable, utc } from "./shell.js";
 import { Address, kinds } from "./address.js";
 import { card } from "./cards.js";
@@ -19,7 +20,7 @@ const address = new Address(FIELDS, show);
 const controls = $("controls").elements;
 let metrics = [];
 
-/** What the address says. */
+/** Shows the state in the address. */
 function show() {
   const { find, sort, group } = address.state;
   controls.find.value = find;

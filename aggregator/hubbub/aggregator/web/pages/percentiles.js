@@ -1,4 +1,4 @@
-// Percentiles of numbers in parts: across the bars, as a table, and over time.
+// Percentiles of metrics of numbers in parts: lines across the bars, a table, and a trend.
 /* global d3 */
 import { ask, figure, inUnit, percent } from "./shell.js";
 import { lines } from "./charts.js";
@@ -7,14 +7,14 @@ import { fillAnswer } from "./tables.js";
 const DRAWN = [50, 95];
 export const nameOf = ({ percentile }) => `p${percentile}`;
 
-/** An interval in words: an end of the range is no end of what may be true. */
+/** An interval in words: if it reaches an end of the range, the truth may lie beyond that end. */
 function ends({ low, high, reaches }) {
   if (reaches === "both") return "not known";
   if (reaches === "low") return `up to ${figure(high, 4)}`;
   return `${figure(low, 4)} ${reaches === "high" ? "or more" : `to ${figure(high, 4)}`}`;
 }
 
-/** How far down the bars of its parts a number is, in bars. */
+/** The position of a number among the bars of its parts, in bars from the top. */
 function down(number, edges) {
   const part = Math.min(Math.max(d3.bisectRight(edges, number) - 1, 0), edges.length - 2);
   return part + (number - edges[part]) / (edges[part + 1] - edges[part]);
@@ -23,10 +23,10 @@ function down(number, edges) {
 const inWords = (row) => `${nameOf(row)} ${figure(row.estimate, 4)} (${ends(row)})`;
 const drawnPercentiles = ({ percentiles }) => percentiles.filter(({ percentile }) => DRAWN.includes(percentile));
 
-/** The two that are drawn, in words; "" where there are none. */
+/** The drawn percentiles in words; "" if there are none. */
 export const textOf = (holder) => drawnPercentiles(holder).map(inWords).join(", ");
 
-/** The median and the 95th, with their intervals, where each lies among the bars of all parts. */
+/** The median and the 95th percentile with their intervals, as lines across the bars. */
 export const acrossBars = (answer) =>
   drawnPercentiles(answer).map((row) => ({
     name: inWords(row),
@@ -35,7 +35,7 @@ export const acrossBars = (answer) =>
     high: down(row.high, answer.edges),
   }));
 
-/** All of them as a table; `place` is empty where there are none. */
+/** Shows all percentiles as a table; `place` stays empty if there are none. */
 export async function showPercentiles(place, answer) {
   place.parentElement.hidden = !answer.percentiles.length;
   const rows = answer.percentiles.map((row) => ({
@@ -50,7 +50,7 @@ export async function showPercentiles(place, answer) {
   await fillAnswer(place, title, "percentiles", answer, rows, { without });
 }
 
-/** The same two epoch by epoch. Of what has none, nothing. */
+/** Shows the trend of the drawn percentiles, if there are any. */
 export async function percentileTrend(section, path, range) {
   const answer = await ask(`${path}/trend`, { ...range, percentile: DRAWN });
   const begins = new Map(answer.epochs.map((epoch) => [epoch.epoch, new Date(epoch.begins)]));

@@ -1,4 +1,4 @@
-// The pipeline as it runs: the conservation law and its terms, asked for every two seconds.
+// The pipeline page: the conservation law and its terms, requested every two seconds.
 /* global d3 */
 import { $, ask, button, count, h, ready, several } from "./shell.js";
 import { Address, kinds } from "./address.js";
@@ -8,17 +8,17 @@ import { showState } from "./states.js";
 import { columnsOf, fillAnswer } from "./tables.js";
 
 const EVERY = 2000;
-/** Terms of the law with their meanings: what comes is the sum of the others. */
+/** The terms of the law with their meanings. The incoming terms equal the sum of the others. */
 let law = {};
 const COMES = ["acknowledged", "dummies"];
-/** What came of what there is, and where it is. */
+/** The two sides of the law: the incoming reports, and where they are now. */
 const sides = (total) => {
   const incoming = COMES.filter((name) => name !== "dummies" || total.dummies !== 0);
   const places = Object.keys(law).filter((name) => !COMES.includes(name));
   return [incoming, places.filter((name) => name !== "fillers" || total.fillers !== 0)];
 };
 const termName = (name) => name.replace("_", " ");
-/** A term, which is not known where the shuffler did not tell it. */
+/** A term as text; "?" if the shuffler did not report it. */
 const term = (number) => (number === null ? "?" : count(number));
 const address = new Address({ rows: kinds.among("newest", "all") }, () => refresh());
 const NEWEST = 50;
@@ -87,11 +87,13 @@ function showRate() {
   );
 }
 
-/** What a window is looked at for: it is out of balance, or something of it waits or was lost. */
+/**
+ * Whether a window needs attention: it is out of balance, or some of its reports wait or were lost.
+ */
 const unsettled = (counts) =>
   counts.balanced === false || [counts.pooled, counts.in_flight, counts.rejected, counts.withheld].some(Boolean);
 
-/** The newest windows and those that ask for a look; terms that are told of any of them. */
+/** Shows the newest windows and those that need attention, with the terms that any of them has. */
 async function showWindows(status) {
   const all = [...status.windows].sort((a, b) => b.date.localeCompare(a.date));
   const some = all.filter((counts, place) => place < NEWEST || unsettled(counts));

@@ -1,6 +1,7 @@
-// What every page shares: asking the service, building elements, showing what people said safely.
+// The functions that all pages share: requests to the service, elements, and safe display of
+// foreign texts.
 
-/** An element. Children that are text become text, never markup. */
+/** A new element. Children that are text become text nodes, never markup. */
 export function h(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -10,7 +11,7 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** A quiet button. */
+/** A button without emphasis. does: called on a click. */
 export function button(label, does, attributes = {}) {
   const control = h("button", { type: "button", class: "quiet", ...attributes }, label);
   control.addEventListener("click", () => does());
@@ -19,8 +20,10 @@ export function button(label, does, attributes = {}) {
 
 export const $ = (id) => document.getElementById(id);
 
-/** A value as it may be shown: with characters that are not seen written out; cut in its middle if
- *  it must be, since names differ at their ends. */
+/**
+ * A value as safe text: invisible characters are written as codes, and a long value is cut in its
+ * middle, because names differ at their ends.
+ */
 export function printable(value, longest = 80) {
   const whole = [...value];
   const half = Math.floor((longest - 1) / 2);
@@ -35,16 +38,19 @@ export function printable(value, longest = 80) {
     .join("");
 }
 
-/** What numbers are, with the unit that an answer has. */
+/** A label with the unit of the answer, if it has one. */
 export const inUnit = (label, answer) => (answer.unit ? `${label}, in ${printable(answer.unit)}` : label);
 
-/** The same as an element that keeps its own direction of writing to itself. */
+/** The same text as an element that isolates the text's writing direction. */
 export const nameElement = (value, longest) => h("bdi", {}, printable(value, longest));
 
 export const count = (number) => Math.round(number).toLocaleString("en");
 export const figure = (number, digits = 5) =>
   number.toLocaleString("en", { maximumSignificantDigits: digits });
-/** A number in a metric's own unit, to two digits of its standard error; to five where that is unknown. */
+/**
+ * A number in a metric's own unit, to two digits of its standard error, or to five digits if the
+ * error is unknown.
+ */
 export function measured(number, error = 0) {
   if (!(error > 0) || !Number.isFinite(number)) return figure(number);
   const places = Math.min(Math.max(1 - Math.floor(Math.log10(error)), 0), 12);
@@ -54,19 +60,19 @@ export const several = (number, noun, many = `${noun}s`) =>
   `${count(number)} ${number === 1 ? noun : many}`;
 export const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)}%`;
 
-/** Whether an answer's rows are numbers in the metric's own unit, and no counts. */
+/** Whether an answer's rows are numbers in the metric's own unit, and not counts. */
 export const ofMeans = ({ kind }) => ["mean", "vector", "rate", "activity"].includes(kind);
 
-/** A moment as people say it, with its zone. */
+/** A moment as text, with its time zone. */
 export const utc = (time) => `${time.slice(0, 16).replace("T", " ")} UTC`;
 
-/** What stands before an answer, unless the page has said it on top of all. */
+/** The notice of an answer; empty if the page already shows it at the top. */
 export const noticeText = ({ notice }) =>
   notice && !document.querySelector("aside.notice")?.textContent.includes(notice)
     ? ` ${printable(notice, 400)}`
     : "";
 
-/** The service refused. wait: seconds until it may not, where it says so. */
+/** The service refused a request. wait: the pause in seconds that the service asked for, if any. */
 export class Refused extends Error {
   constructor(problem, wait) {
     super(problem.detail || problem.title);
@@ -76,11 +82,14 @@ export class Refused extends Error {
   }
 }
 
-/** Nobody answered. */
+/** The service did not answer. */
 export class Unreachable extends Error {}
 
-/** The answer's JSON, if it has any. Asks who it is where that has to be known.
- *  method: GET, or POST where there is a body, unless it is said. */
+/**
+ * The JSON of the answer, if it has any. Asks the reader to log in if that is necessary.
+ *
+ * method: GET by default, or POST with a body.
+ */
 export async function ask(path, parameters = {}, body = null, method = null) {
   const answer = await request(path, parameters, body, method);
   return answer.status === 204 ? null : answer.json();
@@ -105,7 +114,7 @@ async function request(path, parameters, body, method = null) {
   });
   if (answer.status === 401) {
     const wanted = await answer.json().catch(() => ({}));
-    // A slow answer may be about a token that was replaced meanwhile.
+    // A slow answer may belong to a token that was replaced meanwhile.
     if (sessionStorage.getItem("token") === token) await askWho(wanted);
     return request(path, parameters, body, method);
   }
@@ -118,7 +127,7 @@ async function request(path, parameters, body, method = null) {
   return answer;
 }
 
-/** All metrics there are. */
+/** All metrics of the service. */
 export async function everyMetric() {
   const metrics = [];
   for (let total = 1; metrics.length < total;) {
@@ -130,7 +139,7 @@ export async function everyMetric() {
   return metrics;
 }
 
-/** A file of the service's, kept under a name. */
+/** Downloads a file from the service under a name. */
 export async function download(path, parameters, name) {
   const answer = await request(path, parameters, null);
   const link = h("a", { href: URL.createObjectURL(await answer.blob()), download: name });
@@ -140,7 +149,7 @@ export async function download(path, parameters, name) {
 
 let asking = null;
 
-/** By a token, or at the provider, which comes back to this page. */
+/** Asks the reader for a token, or opens the identity provider, which returns to this page. */
 function askWho({ login, detail }) {
   asking ??= new Promise((resolve) => {
     const token = sessionStorage.getItem("token");
@@ -194,7 +203,7 @@ function description(token, login, detail) {
 
 const wayIn = () => `/login?to=${encodeURIComponent(location.pathname + location.search)}`;
 
-/** What stands after the # has strings that somebody typed: it stays in this tab meanwhile. */
+/** Stores the page's state in this tab before a login. The strings after the # are never sent. */
 function leave() {
   sessionStorage.removeItem("token");
   sessionStorage.setItem("left", JSON.stringify([location.pathname + location.search, location.hash]));
@@ -209,7 +218,7 @@ function comeBack() {
   }
 }
 
-/** In the head of the page: who is logged in, and the way out. */
+/** Shows in the page's head who is logged in, and a button to log out. */
 async function showWho() {
   const me = await ask("/v1/me");
   if (me.way !== "login") return;
@@ -224,7 +233,7 @@ async function showWho() {
   $("theme").before(h("span", { class: "who" }, name, out));
 }
 
-/** A table's row; a cell may be a text, an element, or a cell of its own. */
+/** A row of a table. A cell is a text, an element, or a finished cell. */
 function row(cells, tag = "td") {
   const attributes = tag === "th" ? { scope: "col" } : {};
   return h(
@@ -234,7 +243,7 @@ function row(cells, tag = "td") {
   );
 }
 
-/** A table's whole content. */
+/** Replaces the whole content of a table. */
 export function fill(table, caption, header, rows) {
   table.replaceChildren(
     h("caption", {}, caption),
@@ -252,7 +261,7 @@ export function ready() {
 }
 
 comeBack();
-showWho().catch(() => {}); // what the page asks says what is wrong
+showWho().catch(() => {}); // the page's own requests show the error
 
 const chosen = localStorage.getItem("theme");
 if (chosen) document.documentElement.dataset.theme = chosen;

@@ -1,8 +1,8 @@
-// What stands in place of an answer: what happened, why, and what to do next.
+// The states that replace an answer: what happened, why, and what to do next.
 import { Refused, Unreachable, button, count, h, printable } from "./shell.js";
 
 const AGAIN_SECONDS = 5;
-// Kinds of which an app reports that they happened, and no value.
+// Kinds of metrics that report an event without a value.
 const VALUELESS = ["activity", "retention"];
 let timer = null;
 
@@ -16,10 +16,13 @@ function state(heading, paragraphs, ...actions) {
   );
 }
 
-/** Show why there is no answer.
- *  metric: of which one was asked, if it is known. again: asks once more. remedies: what a reader may do
- *  instead, by its name: `all` for all epochs, `reset` for a question as it was at first, `without`
- *  for one without lists. */
+/**
+ * Shows why there is no answer.
+ *
+ * metric: the requested metric, if it is known. again: repeats the request. remedies: what the
+ * reader may do, by name: `all` requests all epochs, `reset` the original question, `without` the
+ * question without lists.
+ */
 export function showState(place, error, { metric = null, again = null, remedies = {} } = {}) {
   clearTimeout(timer);
   const retry = again && button("Try again", again);
@@ -31,7 +34,7 @@ export function showState(place, error, { metric = null, again = null, remedies 
   }
 }
 
-/** A state's heading is one below the heading that it stands under. */
+/** Lowers the heading of a state by one level if it stands in a section. */
 export function lowerHeading(place) {
   if (place.closest("section")) return;
   for (const low of place.querySelectorAll(".state h3")) {
@@ -89,7 +92,7 @@ function other(error, paragraphs, retry) {
   return state("The service failed", [paragraphs], retry);
 }
 
-/** A metric of which there is nothing yet, or too little to tell. */
+/** The state of a metric with no reports, or too few. */
 export function tooFewReports(metric, remedies = {}) {
   const many = count(metric.min_batch);
   if (!metric.reports && !metric.waiting && !metric.withheld) {
@@ -117,7 +120,7 @@ export function tooFewReports(metric, remedies = {}) {
   );
 }
 
-/** A metric over strings of which none was named. */
+/** The state of a metric over strings if no string was named. */
 export function unlisted(metric) {
   return state("Which strings?", [
     "This metric is over strings, and no candidates are listed. Write some above, one per line, or choose a saved list.",

@@ -1,4 +1,4 @@
-// Tables of answers: which columns, under which titles, the service says once for every face.
+// Tables of answers. The service defines the columns and titles for all interfaces.
 import { ask, button, count, figure, fill, h, measured, nameElement, ofMeans, percent } from "./shell.js";
 
 const LONGEST = 80;
@@ -7,7 +7,7 @@ const TELLING = 0.95;
 const VERDICT = { true: "yes", false: "NO", null: "?" };
 const UNKNOWN = { count: "?", verdict: "?", time: "never" };
 
-/** A name as it is; a long one's rest on demand. */
+/** A name as an element; the rest of a long name opens on demand. */
 function whole(text) {
   if ([...text].length <= LONGEST) return nameElement(text, LONGEST);
   return h("details", {}, h("summary", {}, nameElement(text, LONGEST)), nameElement(text, MOST));
@@ -16,7 +16,10 @@ function whole(text) {
 const signed = (number, format) => (number > 0 ? "+" : "") + format(number);
 const marked = (text, kind) => h("td", { class: kind }, text);
 
-/** How a figure of each unit is written; error: of means, which are in the metric's own unit. */
+/**
+ * Functions that write a figure of each unit. error: the standard error of a mean in the metric's
+ * unit.
+ */
 const WRITTEN = {
   text: (value) => whole(String(value)),
   count: (number) => count(number),
@@ -35,7 +38,7 @@ const WRITTEN = {
   time: (time) => time.replace("T00:00:00Z", "").replace("Z", "").replace("T", " "),
 };
 
-/** A cell that a narrow screen leaves out, if it may. */
+/** A cell; narrow screens hide the cells of spare columns. */
 function withClass(column, content) {
   if (!column.spare) return content;
   if (content instanceof HTMLTableCellElement) {
@@ -47,16 +50,16 @@ function withClass(column, content) {
 
 let pending = null;
 
-/** What tables of a question show: fields, titles, units and meanings. */
+/** The columns of a question's table: fields, titles, units and meanings. */
 export async function columnsOf(question) {
   pending ??= ask("/v1/columns").catch((error) => {
-    pending = null; // the next look may be luckier
+    pending = null; // the next request may succeed
     throw error;
   });
   return (await pending)[question];
 }
 
-/** Whether the figures are means, in the metric's own unit, and not numbers of reports. */
+/** Whether the figures are means in the metric's own unit, and not numbers of reports. */
 const isOfMeans = (question, answer) =>
   question === "trend" ? answer.kind !== "values" : ofMeans(answer);
 
@@ -69,11 +72,11 @@ function cell(column, row, areMeans) {
   return last === null ? `${format(first, error)} or more` : `${format(first, error)} to ${format(last, error)}`;
 }
 
-/** A column's heading: text, or a button that sorts by it. */
+/** A column's heading: text, or a button that sorts by the column. */
 function heading(title, field, { order, sort } = {}) {
   if (!sort) return { inside: title, sorted: null };
   const now = order === field ? "ascending" : order === `-${field}` ? "descending" : null;
-  // Names from A, chances from the smallest, figures from the largest.
+  // Names are sorted from A, p-values from the smallest, figures from the largest.
   const first = ["value", "rank", "p_value"].includes(field) ? field : `-${field}`;
   const other = first === field ? `-${field}` : field;
   const sorter = button(title, () => sort(order === first ? other : first), { class: "sort" });
@@ -81,9 +84,12 @@ function heading(title, field, { order, sort } = {}) {
   return { inside: sorter, sorted: now };
 }
 
-/** Fill a table with rows of an answer to a question.
- *  sorting: the order that the rows are in, and `sort`, which asks for another; none without; and
- *  `without`: fields that are left out. */
+/**
+ * Fills a table with the rows of an answer.
+ *
+ * sorting: the current order, `sort`, which requests another order, and `without`, the fields to
+ * leave out; all may be missing.
+ */
 export async function fillAnswer(table, caption, question, answer, rows, sorting = {}) {
   const areMeans = isOfMeans(question, answer);
   const columns = (await columnsOf(question)).filter(
