@@ -1,5 +1,6 @@
 """client/typescript, and Node to run it with."""
 
+import functools
 import shutil
 import subprocess
 from pathlib import Path
@@ -25,3 +26,9 @@ def run(*words: str, folder: Path = PACKAGE) -> str:
 def install() -> None:
     """What the package is built with, and its parts."""
     run("make", "client/typescript/node_modules/ready", folder=ROOT)
+
+
+@functools.cache
+def build() -> None:
+    """Compiles the package into `dist`, once for all tests of a run."""
+    run("npm", "run", "--silent", "build")

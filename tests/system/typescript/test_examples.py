@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.interfaces.browser import needs_browser
 from tests.support.developing import Developing
-from tests.support.node import PACKAGE, needs_node, run
+from tests.support.node import PACKAGE, build, needs_node, run
 from tests.system.typescript.pages import counted
 
 # What the main process has of Electron, which a machine without a screen cannot install.
@@ -67,7 +67,7 @@ pytestmark = needs_node
 @pytest.fixture(scope="module", autouse=True)
 def _built(site: Path) -> None:
     assert site.exists()
-    run("npm", "run", "--silent", "build")
+    build()
 
 
 @contextmanager

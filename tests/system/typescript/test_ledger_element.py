@@ -5,7 +5,7 @@ import json
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.interfaces.browser import needs_browser
-from tests.support.node import ROOT, needs_node, run
+from tests.support.node import ROOT, build, needs_node, run
 from tests.system.typescript.pages import opened, report
 
 SHOW = """
@@ -241,5 +241,5 @@ def test_where_nothing_can_be_kept_it_says_so(
 
 def test_a_server_that_renders_pages_may_import_it() -> None:
     script = "import('hubbub-client/ledger').then((own) => console.log(typeof own.defineLedger))"
-    run("npm", "run", "--silent", "build")
+    build()
     assert run("node", "-e", script) == "function\n"

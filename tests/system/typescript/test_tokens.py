@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect
 from hubbub.cli.local.local_run import ACCOUNT_KEY
 from tests.interfaces.browser import HANG_MS, needs_browser
 from tests.support.developing import developing
-from tests.support.node import PACKAGE, needs_node, run
+from tests.support.node import PACKAGE, build, needs_node
 from tests.system.typescript.conftest import ONE
 from tests.system.typescript.pages import counted, door_of, served
 
@@ -49,7 +49,7 @@ pytestmark = [needs_node, needs_browser]
 def test_devices_of_an_account_send_as_many_reports_as_they_have_tokens(
     browser: Browser, site: Path, tmp_path: Path
 ) -> None:
-    run("npm", "run", "--silent", "build")
+    build()
     with developing(tmp_path, CATALOG) as up, served(site) as origin:
         key = (up.folder / ".hubbub" / ACCOUNT_KEY).read_text().strip()
         door = door_of(up)
