@@ -15,4 +15,4 @@ export {
 } from "./catalog/unfit.js";
 export { admitted } from "./client/admission.js";
 export { hinted } from "./client/hints.js";
-export { checked } from "./client/options.js";
+export { checked, refuseUnfit } from "./client/options.js";

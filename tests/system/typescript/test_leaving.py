@@ -62,6 +62,16 @@ def test_a_page_that_is_left_sends_nothing_after_a_no_in_another_tab(
     assert other.evaluate(sent) is not None
 
 
+def test_only_a_change_of_consent_writes_its_number(
+    device: BrowserContext, origin: str, door: str
+) -> None:
+    page = opened(device, origin, door)
+    assert report(page, "a", "stays") == "queued"
+    assert page.evaluate("Object.values(localStorage)") == []
+    page.evaluate("client.disable()")
+    assert page.evaluate("Object.values(localStorage)") == ["1"]
+
+
 def test_a_page_sends_no_more_than_may_outlive_it_and_loses_nothing(
     device: BrowserContext, up: Developing, origin: str, door: str
 ) -> None:

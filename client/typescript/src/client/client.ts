@@ -3,7 +3,6 @@ import { signerOf, type Bundle } from "../catalog/bundle.js";
 import type { Public } from "../catalog/metric.js";
 import type { Features, Label, Value } from "../catalog/values.js";
 import {
-  BadParameter,
   StateUnusable,
   TryAgain,
   UnknownMetric,
@@ -67,7 +66,6 @@ const LONGEST_TIMER = 2 ** 31 - 1; // in milliseconds: a longer one ends at once
 const HOLD_SECONDS = 3600;
 const LOOK_SECONDS = 0.2; // to wait for another page or process that is sending
 const STOP_SECONDS = 2;
-const LONGEST_HOLD_SECONDS = 86_400;
 
 /**
  * Randomizes values on this device and sends them, in the background, to the shuffler.
@@ -103,22 +101,11 @@ export class Client {
       maxEpsilon = Infinity,
       public: publicValues = {},
     } = options;
-    refuseOutside("maxEpsilon", maxEpsilon, Infinity);
-    refuseOutside("holdSeconds", holdSeconds ?? 0, LONGEST_HOLD_SECONDS);
     this.#bundle = bundle;
     this.#state = state;
     this.#strict = options.strict ?? bundle.development;
     this.#diagnostics = state.diagnostics;
     const coins = options.coins ?? new SystemBits();
-    const fields = [...bundle.metrics.values()].flatMap(({ breakdown, experiment }) =>
-      (breakdown?.fields ?? []).filter((field) => field !== experiment?.name),
-    );
-    const missingField = fields.find((field) => !Object.hasOwn(publicValues, field));
-    if (missingField) {
-      const remedy = `metrics need it: pass public: { ${missingField}: ... }`;
-      if (this.#strict) throw new BadParameter(remedy);
-      this.#diagnostics.warnOnce("public", remedy);
-    }
     const allowed = [maxEpsilon, publicValues, this.#diagnostics] as const;
     this.#reporter = new Reporter(bundle, device, coins, state.now, ...allowed);
     const parts = [this.#reporter, state, bundle, transport, this.#diagnostics] as const;
@@ -147,7 +134,9 @@ export class Client {
     options: Options = {},
   ): Promise<Client> {
     const { now = () => Date.now() / 1000 } = options;
-    const { admitted, hinted } = await load("checks");
+    const { admitted, hinted, refuseUnfit } = await load("checks");
+    const diagnostics = new Diagnostics(options.onDrop);
+    refuseUnfit(options, bundle, diagnostics);
     const admit = (own: Device) => {
       const { trust, another } = admitted(own.trust, bundle, options.operatorNamed ?? false);
       // A page whose bundle brings no news does not write the state.
@@ -157,14 +146,7 @@ export class Client {
       const generation = consent.generation + (another ? 2 : 0);
       return { ...own, trust, consent: { ...consent, generation } };
     };
-    const state = new State(
-      storage,
-      bundle.caps,
-      now,
-      new Diagnostics(options.onDrop),
-      admit,
-      signerOf(bundle),
-    );
+    const state = new State(storage, bundle.caps, now, diagnostics, admit, signerOf(bundle));
     try {
       const device = await state.device();
       const { tokens } = bundle;
@@ -491,11 +473,5 @@ export class Client {
       );
       return mistake;
     }
-  }
-}
-
-function refuseOutside(name: string, value: number, max: number): void {
-  if (!(value >= 0 && value <= max)) {
-    throw new BadParameter(`${name} ${value} is outside [0, ${max}]`);
   }
 }

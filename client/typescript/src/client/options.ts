@@ -1,10 +1,14 @@
 /** Checks the options of an app when it opens a client, since JavaScript has no compiler. */
+import type { Bundle } from "../catalog/bundle.js";
 import { BadParameter } from "../errors.js";
+import type { Options } from "./client.js";
+import type { Diagnostics } from "./diagnostics.js";
 import { meant } from "./hints.js";
 
 /** Allowed types by an option's name: as `typeof` names them, or "null". */
 export type Allowed = Readonly<Record<string, string>>;
 
+const LONGEST_HOLD_SECONDS = 86_400;
 const SHARED: Allowed = {
   ...{
     holdSeconds: "number or null",
@@ -44,4 +48,30 @@ export function checked<T>(options: T, required: Allowed, optional: Allowed = {}
     throw new BadParameter(`open(): bundle is an object; give ${required["bundle"]}`);
   }
   return options;
+}
+
+/**
+ * Checks the options of a client for its bundle.
+ *
+ * @throws BadParameter an option is out of range; strict, and the bundle's metrics need a public
+ * value that is missing. If not strict, the client warns.
+ */
+export function refuseUnfit(options: Options, bundle: Bundle, diagnostics: Diagnostics): void {
+  const { maxEpsilon = Infinity, holdSeconds, public: publicValues = {} } = options;
+  refuseOutside("maxEpsilon", maxEpsilon, Infinity);
+  refuseOutside("holdSeconds", holdSeconds ?? 0, LONGEST_HOLD_SECONDS);
+  const fields = [...bundle.metrics.values()].flatMap(({ breakdown, experiment }) =>
+    (breakdown?.fields ?? []).filter((field) => field !== experiment?.name),
+  );
+  const missingField = fields.find((field) => !Object.hasOwn(publicValues, field));
+  if (!missingField) return;
+  const remedy = `metrics need it: pass public: { ${missingField}: ... }`;
+  if (options.strict ?? bundle.development) throw new BadParameter(remedy);
+  diagnostics.warnOnce("public", remedy);
+}
+
+function refuseOutside(name: string, value: number, max: number): void {
+  if (!(value >= 0 && value <= max)) {
+    throw new BadParameter(`${name} ${value} is outside [0, ${max}]`);
+  }
 }

@@ -95,7 +95,10 @@ export class State {
       async (rows, device) => {
         const changed = changeDevice(device);
         if (changed === device) return [device, []];
-        const isRevoked = changed.consent.generation !== device.consent.generation;
+        const { generation } = changed.consent;
+        const isRevoked = generation !== device.consent.generation;
+        // PRIVACY: before the commit, so that no page sends what this change deletes.
+        if (isRevoked) this.storage.announce?.(generation);
         const purged = isRevoked ? await purge(rows, reason) : [];
         return [{ ...changed, counts: withCounts(changed.counts, purged.map(reasonOf)) }, purged];
       },
@@ -231,7 +234,6 @@ export class State {
         result = await this.#changed(work, witness);
       }
       if (!result) throw new StateUnusable("the state of this device cannot be read");
-      this.storage.announce?.(result.device.consent.generation);
       const current = witnessed(result.device);
       if (current !== witness) {
         try {
