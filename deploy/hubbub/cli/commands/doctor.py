@@ -13,15 +13,16 @@ from hubbub.client.doctor import Finding, Verdict, device_checks, examine, show
 from hubbub.errors import ServiceUnavailable
 from hubbub.errors.grammar import several
 from hubbub.programs.command_line import command
-from hubbub.programs.options import option, options
+from hubbub.programs.options import argument, option, options
 
 _SOON: Final = timedelta(days=30)
 
 
 @options
 class DoctorOptions:
-    bundle: Path | None = option(
-        "the app's bundle (app.hubbub of --home, if it exists; else the one that the app uses)"
+    bundle: Path | None = argument(
+        "the app's bundle (app.hubbub of --home, if it exists; else HUBBUB_BUNDLE, or app.hubbub "
+        "of this folder)"
     )
     state_dir: Path | None = option("the app's state folder (all of this user's)")
     app: str | None = option("name of the app whose trust is examined (all)")
