@@ -2,7 +2,7 @@
 
 import ssl
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import httpx2
 
@@ -10,14 +10,11 @@ from tests.support.waiting import HANG_SECONDS
 
 # Trusts nobody: each call would else read all of the system's authorities, 20 ms of a processor.
 # Who speaks TLS passes the authority of the service under test.
-_SETTINGS: Final[dict[str, Any]] = {
-    "timeout": HANG_SECONDS,
-    "verify": ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
-}
+_NOBODY: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
-delete: Final = partial(httpx2.delete, **_SETTINGS)
-get: Final = partial(httpx2.get, **_SETTINGS)
-options: Final = partial(httpx2.options, **_SETTINGS)
-post: Final = partial(httpx2.post, **_SETTINGS)
-put: Final = partial(httpx2.put, **_SETTINGS)
-request: Final = partial(httpx2.request, **_SETTINGS)
+delete: Final = partial(httpx2.delete, timeout=HANG_SECONDS, verify=_NOBODY)
+get: Final = partial(httpx2.get, timeout=HANG_SECONDS, verify=_NOBODY)
+options: Final = partial(httpx2.options, timeout=HANG_SECONDS, verify=_NOBODY)
+post: Final = partial(httpx2.post, timeout=HANG_SECONDS, verify=_NOBODY)
+put: Final = partial(httpx2.put, timeout=HANG_SECONDS, verify=_NOBODY)
+request: Final = partial(httpx2.request, timeout=HANG_SECONDS, verify=_NOBODY)
