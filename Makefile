@@ -101,7 +101,7 @@ mutants:
 	@$(PYTEST) $(MUTANTS) -m "$(ONLY)" $(ARGS)
 
 # What another Python may do otherwise, of TLS, processes and files: the client, and what it reaches.
-NEWER := $(addprefix tests/unit/test_,certificates.py http_transport.py transports.py surroundings.py \
+NEWER := $(addprefix tests/unit/test_,certificates.py http_transport.py transports.py restricted_systems.py \
   forks.py client.py exit.py state.py witnesses.py consent.py trust.py settings.py testing.py \
   bundle.py log.py notice.py cover.py tokens.py oblivious.py proxy.py redis_url.py) \
   $(addprefix tests/services/test_,http_door.py relay.py tokens.py redis_server.py roles.py \

@@ -36,7 +36,7 @@ from hubbub.cli.terminal.service_client import total_counts
 from hubbub.conservation import balances
 from hubbub.simulation.load import Times
 from tests.support.cluster import Cluster, redis_cluster
-from tests.support.scraping import scraped
+from tests.support.prometheus_scrape import scraped
 
 _SECONDS: Final = 3480.0  # an hour, with its start and its end
 _PER_VISIT: Final = 10

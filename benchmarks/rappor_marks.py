@@ -16,7 +16,7 @@ from hubbub.analysis.arrays import Mask
 from hubbub.analysis.strings.decode import decode_counts
 from hubbub.analysis.strings.design import Collection, Places
 from hubbub.cli.rappor_files import read_collection, read_map
-from tests.support.simulated import LAWS, Setting, simulate
+from tests.support.simulated_rappor import LAWS, Setting, simulate
 
 HEADER: Final = ("collections", "rate", "held, marked", "by BH", "false, marked", "by BH")
 RATES: Final = (0.01, 0.05, 0.2)

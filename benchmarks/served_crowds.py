@@ -21,7 +21,7 @@ from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.terminal.service_client import report_counts, total_counts
 from hubbub.client import SealedReport, TryAgain, transport_to
 from hubbub.conservation import balances
-from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.simulation.devices import send_everyone
 
 Floats = npt.NDArray[np.float64]

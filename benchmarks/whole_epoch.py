@@ -26,7 +26,7 @@ from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import Ports
 from hubbub.cli.terminal.service_client import report_counts
 from hubbub.conservation import balances, sum_terms
-from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.privacy.catalog_reader import read_with_promises
 
 _REPORTS: Final = 1_000_000
 _OPENED_AT_ONCE: Final = 100

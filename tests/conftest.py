@@ -20,9 +20,9 @@ from hubbub.client.testing import memory_client
 from hubbub.keys import read_opening_keys
 from hubbub.signing import stream_table
 from tests.support.bundles import DAY, Signed, make_signed
+from tests.support.clean_environment import forget_the_caller, hear_interrupts
 from tests.support.devices import Device
 from tests.support.moment import far_from_midnight, now
-from tests.support.surroundings import forget_the_caller, hear_interrupts
 
 forget_the_caller(os.environ)
 hear_interrupts()

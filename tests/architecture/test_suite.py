@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.clean_environment import forget_the_caller
 from tests.support.source_trees import nodes
-from tests.support.surroundings import forget_the_caller
 from tests.support.waiting import HANG_SECONDS
 
 ROOT = Path(__file__).parents[2]
@@ -49,9 +49,9 @@ PACED = {
     "tests/system/chaos/device.py::main": "reports so often a second",
     "tests/system/chaos/faults.py::Faults.run": "faults last for a while",
     "tests/system/chaos/house.py::House._keep": "looks for what has ended",
-    "tests/system/chaos/line.py::Line._carry": "a slow line",
-    "tests/system/chaos/robbed.py::main": "reports so often a second",
-    "tests/system/chaos/robbed.py::rob.given": "lets a thief be first now and then",
+    "tests/system/chaos/faulty_connection.py::Line._carry": "a slow line",
+    "tests/system/chaos/robbed_device.py::main": "reports so often a second",
+    "tests/system/chaos/robbed_device.py::rob.given": "lets a thief be first now and then",
     "tests/system/chaos/thief.py::main": "looks for what there is to steal",
     "tests/system/soak/__main__.py::_live": "goes on for so long, and looks now and then",
     "tests/system/soak/__main__.py::_look": "tells how long an answer took",
@@ -78,7 +78,7 @@ PORTS = {
     "tests/deploy/test_compose.py",
     "tests/deploy/test_compose_issuer.py",
     "tests/interfaces/test_notebook.py",
-    "tests/support/composed.py",
+    "tests/support/compose_services.py",
 }
 
 
@@ -288,7 +288,7 @@ def test_ctrl_c_is_heard_by_what_is_started_though_a_shell_has_it_ignored() -> N
     """As behind `make test &` in a script."""
     code = (
         "import signal, subprocess, sys; signal.signal(signal.SIGINT, signal.SIG_IGN);"
-        "from tests.support.surroundings import hear_interrupts; hear_interrupts();"
+        "from tests.support.clean_environment import hear_interrupts; hear_interrupts();"
         "asked = 'import signal; print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)';"
         "subprocess.run([sys.executable, '-c', asked], check=True)"
     )

@@ -29,7 +29,7 @@ from hubbub.conservation import balances
 from hubbub.errors import KeysUnusable
 from hubbub.shuffler.streams import read_stream_table
 from tests.conftest import CATALOG
-from tests.support.composed import (
+from tests.support.compose_services import (
     COMPOSE,
     ROOT,
     Machine,

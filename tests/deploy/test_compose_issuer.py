@@ -22,7 +22,7 @@ from hubbub.client.transport.issuer_connection import ask_issuer
 from hubbub.issuer.accounts import add_account
 from hubbub.issuer.settings import parse
 from tests.conftest import CATALOG
-from tests.support.composed import (
+from tests.support.compose_services import (
     COMPOSE,
     Machine,
     check_schema,

@@ -15,8 +15,8 @@ import yaml
 from hubbub.cli.local.child_process import Child
 from hubbub.cli.local.ports import free_port
 from hubbub.client import Client, Outcome
-from tests.support.composed import COMPOSE, check_schema
-from tests.support.developing import developing
+from tests.support.compose_services import COMPOSE, check_schema
+from tests.support.development_server import developing
 from tests.support.waiting import HANG_SECONDS, eventually
 from tests.system.typescript.pages import counted, door_of
 

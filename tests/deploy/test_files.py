@@ -16,7 +16,7 @@ import yaml
 from hubbub.aggregator.settings import parse as parse_aggregator
 from hubbub.issuer.settings import parse as parse_issuer
 from hubbub.shuffler.settings import parse as parse_shuffler
-from tests.support.surroundings import CALLER
+from tests.support.clean_environment import CALLER
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

@@ -6,7 +6,7 @@
 
 Decoders (decoders.py); a device's whole life over a damaged or hostile state (states.py); bundles
 signed as they should be, of any content (bundles.py); answers of a hostile shuffler (shufflers.py)
-and aggregator (aggregators.py, analysts.py); HTTP (faces.py); gRPC over the wire (methods.py).
+and aggregator (aggregators.py, analysts.py); HTTP (http_input.py); gRPC over the wire (methods.py).
 
 Inputs are mutated from examples and from the corpus; with atheris (libFuzzer) mutations are guided
 by coverage. An exception that is none of the documented answers, an input that hangs, or memory

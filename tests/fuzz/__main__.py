@@ -11,9 +11,9 @@ import time
 import warnings
 from pathlib import Path
 
-from tests.fuzz.blind import FOUND, Run, blind, quiet, survey
 from tests.fuzz.methods import fuzz
 from tests.fuzz.targets import targets
+from tests.fuzz.unguided import FOUND, Run, blind, quiet, survey
 
 CORPUS = Path(__file__).parent / "corpus"
 METHODS = "methods"

@@ -16,8 +16,8 @@ def main() -> None:
     name, runs, seed = sys.argv[1:]
     with atheris.instrument_imports(include=["hubbub", "json", "tomllib"]):
         # What is imported here is guided.
-        from tests.fuzz.blind import quiet
         from tests.fuzz.targets import targets
+        from tests.fuzz.unguided import quiet
     target = targets()[name]
     quiet()
     artifacts, seeds = FOUND / name, FOUND / f"{name}.seeds"

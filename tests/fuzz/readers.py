@@ -22,7 +22,7 @@ from hubbub.fields.field import loaded
 from hubbub.signing.log.log_writer import append, prove_bundle
 from tests.fuzz.documents import varied
 from tests.fuzz.target import Target, scratch
-from tests.support.readers import BothReaders, both_readers, changed, signed, slots
+from tests.support.document_readers import BothReaders, both_readers, changed, signed, slots
 
 WIRE = Path(__file__).parents[1] / "proofs" / "vectors" / "wire"
 VARIED = 0.1  # the part of inputs in which anything may have changed

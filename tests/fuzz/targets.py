@@ -7,7 +7,7 @@ from tests.fuzz.aggregators import aggregators
 from tests.fuzz.analysts import analysts
 from tests.fuzz.bundles import bundles
 from tests.fuzz.decoders import decoders
-from tests.fuzz.faces import faces
+from tests.fuzz.http_input import faces
 from tests.fuzz.readers import readers
 from tests.fuzz.shufflers import shufflers
 from tests.fuzz.states import states

@@ -19,7 +19,7 @@ from hubbub.epochs import epoch_date
 from tests.interfaces.house import DAYS, LISTED, House
 from tests.support.bundles import DAY
 from tests.support.waiting import HANG_SECONDS, eventually
-from tests.system.chaos.line import Line
+from tests.system.chaos.faulty_connection import Line
 
 
 def _terminal(columns: int, *words: str) -> str:

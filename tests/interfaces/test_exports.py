@@ -39,7 +39,7 @@ from hubbub.errors import BadParameter
 from hubbub.runtime import connect_redis
 from tests.interfaces.house import DAYS, House
 from tests.support import web
-from tests.support.alarmed import engine_of, signed_in
+from tests.support.alerting_metrics import engine_of, signed_in
 from tests.support.bundles import DAY
 from tests.support.fakes import MemoryDeliveryLog
 

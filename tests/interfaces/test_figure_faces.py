@@ -14,7 +14,7 @@ from hubbub.cli.main import main
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web
 from tests.support.pages import EPOCH, page_of
-from tests.support.pasted import in_notebook
+from tests.support.pasted_code import in_notebook
 
 METRIC = """
 [metrics.{name}]

@@ -19,7 +19,7 @@ from hubbub.cli.main import main
 from hubbub.errors import BadParameter, HubbubError, KeysUnusable, ServiceUnavailable
 from tests.interfaces.house import DAYS, LISTED, STRINGS, House, house
 from tests.support import web
-from tests.support.pasted import in_notebook, in_shell
+from tests.support.pasted_code import in_notebook, in_shell
 from tests.support.waiting import HANG_SECONDS, eventually
 
 

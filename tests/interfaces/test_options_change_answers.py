@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hubbub.cli.main import main, whole_parser
-from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.privacy.catalog_reader import read_with_promises
 from tests.interfaces.house import DAYS, HEAD, METRIC, MODEL, STRINGS, House, house
 from tests.support import web
 

@@ -21,7 +21,7 @@ from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.interfaces.house import DAYS, HOSTILE, LISTED, House, house
 from tests.support import web
 from tests.support.moment import far_from_midnight
-from tests.support.pasted import in_notebook, in_shell
+from tests.support.pasted_code import in_notebook, in_shell
 
 pytestmark = needs_browser
 

@@ -11,7 +11,7 @@ from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.web.query_commands import Reached, commands
 from tests.interfaces.house import STRINGS, House
 from tests.support import web
-from tests.support.pasted import in_notebook, in_shell
+from tests.support.pasted_code import in_notebook, in_shell
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 
 import hubbub.notebook
 from hubbub.cli.main import main
-from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.privacy.catalog_reader import read_with_promises
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.interfaces.house import HEAD, House, house
 from tests.support import web

@@ -11,8 +11,8 @@ import pytest
 
 from hubbub.errors import BadParameter, BadPayload, ProofFailed, ShapeMismatch, ValueOutOfDomain
 from hubbub.mechanisms import BitSource, Probability, SystemBits, Totals
-from hubbub.mechanisms.alike import above, binomial, density, falling
 from hubbub.mechanisms.directions import UNIT, steps, top_sums
+from hubbub.mechanisms.portable_floats import above, binomial, density, falling
 from hubbub.mechanisms.probability import log_at_least
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for, words_for
 from hubbub.privacy.proofs.enumeration import PROOFS

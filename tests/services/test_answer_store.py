@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import redis.asyncio
 
-from hubbub.aggregator.publishing.keeper import EstimateKeeper
+from hubbub.aggregator.publishing.answer_refresher import EstimateKeeper
 from hubbub.aggregator.query import EpochRange, EstimateQuery, Page, QueryEngine
 from hubbub.aggregator.query.answer_store import (
     AnswerStore,

@@ -22,7 +22,7 @@ from hubbub.catalog import EPOCH_SECONDS, seal, seal_info
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreFull, StoreUnavailable
 from hubbub.mechanisms import Totals
-from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.runtime import Clocks, RedisServer, Stages, connect_redis
 from tests.conftest import CatalogFiles
 from tests.support.servers import redis_server

@@ -23,12 +23,12 @@ from hubbub.errors import BadParameter, BadPayload, StoreUnavailable
 from hubbub.runtime import connect_redis
 from hubbub.shuffler import crowd_pool as crowds_module
 from hubbub.shuffler.crowd_pool import Crowds
-from hubbub.shuffler.departures import Departures, sealed_dummies
+from hubbub.shuffler.crowd_release import Departures, sealed_dummies
 from hubbub.shuffler.mixing_policy import CrowdTake
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import Stream, StreamTable, read_stream_table
 from tests.conftest import CatalogFiles
-from tests.support import tearing
+from tests.support import torn_scripts
 from tests.support.mixing import Mixing, a_sink, crowd_table, mixers
 from tests.support.waiting import HANG_SECONDS
 
@@ -229,7 +229,7 @@ def test_torn_after_any_write_nothing_is_lost_or_doubled(
         for turn in range(100):
             with monkeypatch.context() as once:
                 if turn % 2 == 0:
-                    once.setattr(crowds_module, step, tearing.torn(whole, writes))
+                    once.setattr(crowds_module, step, torn_scripts.torn(whole, writes))
                 try:
                     await _leave_and_cut(pools[turn % 2], crowd, crowd_id)
                 except StoreUnavailable:

@@ -18,7 +18,7 @@ from tests.conftest import CatalogFiles
 from tests.services.test_guards import _hint, serving_front
 from tests.services.test_pipeline import _report, _sealed, _submit
 from tests.support.mixing import pool_counts
-from tests.support.scraping import scraped
+from tests.support.prometheus_scrape import scraped
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.thorough

@@ -58,7 +58,7 @@ from hubbub.wire.v1.services_pb2 import (
 from tests.conftest import CatalogFiles
 from tests.services.test_pipeline import own_run  # noqa: F401 a fixture
 from tests.support.moment import now
-from tests.support.scraping import scraped
+from tests.support.prometheus_scrape import scraped
 from tests.support.waiting import HANG_SECONDS, eventually, eventually_async
 
 DAY = 86_400

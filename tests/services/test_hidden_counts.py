@@ -21,16 +21,16 @@ from hubbub.conservation import Window, balances
 from hubbub.errors import StoreUnavailable
 from hubbub.runtime import connect_redis
 from hubbub.sealing import CountNoise
-from hubbub.shuffler import departures as departures_module
+from hubbub.shuffler import crowd_release as departures_module
 from hubbub.shuffler import hidden_counts as hidden_module
-from hubbub.shuffler.departures import sealed_dummies
+from hubbub.shuffler.crowd_release import sealed_dummies
 from hubbub.shuffler.grpc_door import OperatorService
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shown_counts import ShownCounts, what_left
 from hubbub.shuffler.streams import Stream, StreamTable, read_stream_table
 from hubbub.wire.v1.services_pb2 import StatusRequest, WindowStatus
 from tests.conftest import CatalogFiles
-from tests.support import tearing
+from tests.support import torn_scripts
 from tests.support.mixing import (
     Mixing,
     Sink,
@@ -221,7 +221,7 @@ def test_killed_between_the_draw_and_the_departure_the_number_is_the_one_drawn(
             await pool.hidden.keep(window, sealed_dummies(table, window, stream, number))
             with monkeypatch.context() as once:
                 if pool is pools[0]:
-                    once.setattr(hidden_module, "_HIDE", tearing.torn(whole, writes))
+                    once.setattr(hidden_module, "_HIDE", torn_scripts.torn(whole, writes))
                 try:
                     assert await pool.hidden.pooled(window, 49)
                 except StoreUnavailable:

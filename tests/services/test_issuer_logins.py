@@ -21,7 +21,7 @@ from hubbub.runtime.oidc import ProviderKeys
 from hubbub.shuffler.redeeming import Redeemer
 from tests.conftest import CatalogFiles
 from tests.services.test_guards import serving_front
-from tests.support.issuing import DAY, IssuerHouse
+from tests.support.issuer_server import DAY, IssuerHouse
 from tests.support.moment import now
 from tests.support.node import needs_node
 from tests.support.oidc import CLIENT, Provider, provider

@@ -15,9 +15,9 @@ from hubbub.conservation import Window, balances
 from hubbub.errors import BadPayload, StoreUnavailable
 from hubbub.runtime import RedisServer, Stages, connect_redis
 from hubbub.sealing import CountNoise
-from hubbub.shuffler import departures as departures_module
+from hubbub.shuffler import crowd_release as departures_module
 from hubbub.shuffler import hidden_counts as hidden_module
-from hubbub.shuffler.departures import Departures, sealed_dummies
+from hubbub.shuffler.crowd_release import Departures, sealed_dummies
 from hubbub.shuffler.grpc_door import OperatorService
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
@@ -26,7 +26,7 @@ from hubbub.shuffler.side_tasks import SideTasks
 from hubbub.shuffler.streams import Stream, StreamTable
 from hubbub.wire.v1.services_pb2 import StatusRequest
 from tests.conftest import CatalogFiles
-from tests.support import tearing
+from tests.support import torn_scripts
 from tests.support.clocks import FakeClock
 from tests.support.mixing import a_sink, crowd_table, law_of, mixers, sealed_reports, until_empty
 from tests.support.moment import now
@@ -169,7 +169,7 @@ def test_killed_between_draw_and_departure_the_numbers_are_those_drawn(
             await pool.hidden.keep(window, sealed_dummies(table, window, stream, number))
             with monkeypatch.context() as once:
                 if pool is pools[0]:
-                    once.setattr(hidden_module, "_HIDE", tearing.torn(whole, writes))
+                    once.setattr(hidden_module, "_HIDE", torn_scripts.torn(whole, writes))
                 try:
                     assert await pool.hidden.pooled(window, 49)
                 except StoreUnavailable:

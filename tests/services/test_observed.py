@@ -29,7 +29,7 @@ from hubbub.runtime.monitoring import declaration
 from hubbub.runtime.monitoring.tracing import start_tracing
 from tests.conftest import CatalogFiles
 from tests.interfaces.test_exports import asked_by
-from tests.support.scraping import scraped
+from tests.support.prometheus_scrape import scraped
 from tests.support.waiting import HANG_SECONDS, eventually
 
 ROOT = Path(__file__).parents[2]

@@ -33,9 +33,9 @@ from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Batch, Reason, SubmitRequest
 from tests.conftest import CatalogFiles
 from tests.support.asking import estimate, metrics
-from tests.support.filled import FILLED, STREAMS
+from tests.support.cover_catalog import FILLED, STREAMS
 from tests.support.moment import now
-from tests.support.scraping import scraped
+from tests.support.prometheus_scrape import scraped
 from tests.support.waiting import HANG_SECONDS, eventually
 
 # A theme for each test, since an epoch that one test has closed takes no reports of another.

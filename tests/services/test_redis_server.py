@@ -35,7 +35,7 @@ from tests.support.cluster import Cluster, redis_cluster
 from tests.support.servers import has_tls, redis_server
 from tests.support.stores import batch_reports, totals
 from tests.support.waiting import eventually, eventually_async
-from tests.system.chaos.line import Line
+from tests.system.chaos.faulty_connection import Line
 
 pytestmark = pytest.mark.thorough
 

@@ -35,7 +35,7 @@ from hubbub.signing import sign_bundle
 from hubbub.wire.v1.services_pb2 import SubmitRequest
 from tests.conftest import CatalogFiles
 from tests.services.test_http_door import open_door
-from tests.support.relaying import Relay
+from tests.support.relay_process import Relay
 from tests.support.waiting import HANG_SECONDS
 
 

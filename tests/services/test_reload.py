@@ -32,7 +32,7 @@ from hubbub.runtime import Reloader, Take, read_limits
 from hubbub.shuffler.streams import StreamTable, read_stream_table
 from tests.conftest import CatalogFiles
 from tests.support import web
-from tests.support.scraping import scraped
+from tests.support.prometheus_scrape import scraped
 from tests.support.waiting import HANG_SECONDS, eventually, eventually_async
 
 

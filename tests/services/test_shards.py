@@ -20,7 +20,7 @@ from hubbub.shuffler.shards import may_spread, places, spread
 from hubbub.shuffler.streams import StreamTable, read_stream_table
 from tests.conftest import CatalogFiles
 from tests.support.mixing import a_sink, law_of, mixers, sealed_reports, until_empty
-from tests.support.tearing import torn
+from tests.support.torn_scripts import torn
 from tests.support.waiting import HANG_SECONDS
 
 DAY = 86_400

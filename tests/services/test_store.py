@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 import redis.asyncio
 
-from hubbub.aggregator.place import Place
+from hubbub.aggregator.object_storage import Place
 from hubbub.aggregator.publishing.publisher import EpochPublisher, Folder, RedisDeliveryLog
 from hubbub.aggregator.query import EstimateQuery, QueryEngine
 from hubbub.aggregator.query.answer_store import AnswerStore

@@ -23,9 +23,9 @@ from hubbub.wire.v1.services_pb2 import Reason, SubmitRequest, SubmitResponse, T
 from tests.conftest import CatalogFiles
 from tests.services.test_guards import serving_front
 from tests.services.test_http_door import open_door
-from tests.support.issuing import DAY, Issuance, IssuerHouse
+from tests.support.issuer_server import DAY, Issuance, IssuerHouse
 from tests.support.moment import now
-from tests.support.relaying import Relay
+from tests.support.relay_process import Relay
 from tests.support.waiting import HANG_SECONDS
 
 _SPENT, _NO_TOKEN = Reason.REASON_TOKEN_SPENT, Reason.REASON_NO_TOKEN

@@ -47,9 +47,9 @@ from tests.conftest import CatalogFiles
 from tests.services.test_guards import serving_front
 from tests.services.test_http_door import open_door
 from tests.support.bundles import metric_text
-from tests.support.issuing import DAY, Issuance, IssuerHouse
+from tests.support.issuer_server import DAY, Issuance, IssuerHouse
 from tests.support.moment import now
-from tests.support.relaying import Relay
+from tests.support.relay_process import Relay
 from tests.support.waiting import HANG_SECONDS, eventually
 from tests.support.web import post
 from tests.system.test_examples import _load

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from pyarrow import fs
 
-from hubbub.aggregator.place import Place
+from hubbub.aggregator.object_storage import Place
 from hubbub.aggregator.publishing.totals_writer import TotalsWriter
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.answer_store import AnswerStore
@@ -20,9 +20,9 @@ from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.retention import Promises, Retention, delete_totals
 from hubbub.aggregator.store.contract import Commit, Outcome, WindowTotals
-from hubbub.aggregator.store.filed import FiledStore
 from hubbub.aggregator.store.files import FileTotals, newest_bundle
 from hubbub.aggregator.store.redis import RedisStore
+from hubbub.aggregator.store.redis_and_files import FiledStore
 from hubbub.bundles import Bundle
 from hubbub.cli.main import main
 from hubbub.conservation import Window

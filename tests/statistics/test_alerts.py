@@ -12,7 +12,7 @@ from hubbub.aggregator.query.alert_verdicts import AlertVerdict, judge
 from hubbub.authoring import read_catalog
 from hubbub.catalog import Alert
 from hubbub.errors import BadParameter, CatalogInvalid
-from tests.support.alarmed import BELOW, CATALOG, FIRST, HELD, engine_of, signed_in
+from tests.support.alerting_metrics import BELOW, CATALOG, FIRST, HELD, engine_of, signed_in
 from tests.support.bundles import DAY, make_signed
 
 EPOCHS = 1000

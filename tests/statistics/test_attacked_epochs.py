@@ -11,7 +11,7 @@ from hubbub.catalog import Metric
 from hubbub.mechanisms import KeyedBits, build
 from hubbub.mechanisms.hashing import encoded, position
 from hubbub.mechanisms.vector_codes import VectorCodes
-from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.crowd import smallest_crowd
 from hubbub.privacy.proofs import audit
 from hubbub.privacy.proofs.attack import Attacked

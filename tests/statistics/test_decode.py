@@ -17,7 +17,7 @@ from hubbub.cli.rappor_files import read_collection, read_map
 from hubbub.errors import BadParameter, BatchTooSmall, ShapeMismatch
 from hubbub.mechanisms import KeyedBits, Totals, build, tally
 from hubbub.mechanisms.rappor import Rappor
-from tests.support.simulated import Setting, Simulated, simulate
+from tests.support.simulated_rappor import Setting, Simulated, simulate
 
 REFERENCE = Path(__file__).parents[1] / "data" / "rappor"
 # As the reference collections are: 100 strings, of which the candidates lack ten, and others.

@@ -28,7 +28,7 @@ def make_signed(
     start: int,
     reader: Callable[[Path], Catalog] = read_catalog,
 ) -> Signed:
-    """reader: how the catalog is read; one with crowds by hubbub.privacy.central_catalog."""
+    """reader: how the catalog is read; one with crowds by hubbub.privacy.catalog_reader."""
     source = folder / "metrics.toml"
     source.write_text(catalog_text)
     catalog = reader(source)

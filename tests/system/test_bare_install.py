@@ -15,8 +15,8 @@ from hubbub.client.testing import FakeServer
 from hubbub.runtime import VERSION
 from hubbub.signing.testing import make_bundle
 from tests.conftest import CATALOG
+from tests.support.clean_environment import CALLER
 from tests.support.pages import page_of
-from tests.support.surroundings import CALLER
 
 pytestmark = pytest.mark.thorough
 

@@ -30,7 +30,7 @@ from hubbub.shuffler import settings as shuffler_settings
 from hubbub.simulation.devices import send_everyone
 from tests.conftest import CATALOG, CatalogFiles
 from tests.support import web
-from tests.support.developing import MORE_PORTS
+from tests.support.development_server import MORE_PORTS
 from tests.support.waiting import eventually
 from tests.system.conftest import Hubbub
 

@@ -23,7 +23,7 @@ from hubbub.conservation import Window, balances
 from hubbub.epochs import epoch_date
 from hubbub.mechanisms import build
 from hubbub.mechanisms.probability import exp_at_most
-from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.sealing import CountNoise
 from hubbub.simulation.devices import send_everyone
@@ -32,7 +32,7 @@ from tests.support import web
 from tests.support.asking import estimate
 from tests.support.mixing import pool_counts
 from tests.support.moment import now
-from tests.support.pasted import in_notebook, in_shell
+from tests.support.pasted_code import in_notebook, in_shell
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.thorough

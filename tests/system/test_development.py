@@ -12,10 +12,10 @@ from playwright.sync_api import expect
 
 from hubbub.client.inspection import peek
 from hubbub.errors import HubbubError
-from hubbub.errors.places import PROTECTS_NOBODY
+from hubbub.errors.development_messages import PROTECTS_NOBODY
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import asking, web
-from tests.support.developing import Developing, developing
+from tests.support.development_server import Developing, developing
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.thorough

@@ -21,7 +21,7 @@ from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main, whole_parser
 from hubbub.cli.terminal.service_client import total_counts
-from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.privacy.catalog_reader import read_with_promises
 from tests.support.source_trees import nodes
 
 ROOT = Path(__file__).parents[2]

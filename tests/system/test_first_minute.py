@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from hubbub.cli.local.ports import free_port
-from tests.support.developing import MORE_PORTS
+from tests.support.clean_environment import CALLER
+from tests.support.development_server import MORE_PORTS
 from tests.support.moment import far_from_midnight
-from tests.support.surroundings import CALLER
 from tests.support.waiting import HANG_SECONDS, eventually
 
 pytestmark = pytest.mark.thorough

@@ -13,8 +13,8 @@ import pytest
 
 from hubbub.client.testing import FakeServer
 from tests.support.bundles import Signed
+from tests.support.clean_environment import CALLER
 from tests.support.http_shuffler import http_shuffler
-from tests.support.surroundings import CALLER
 
 pytestmark = pytest.mark.thorough
 

@@ -10,7 +10,7 @@ import pytest
 from hubbub.cli.installation import DEMO_DEVICE
 from hubbub.cli.main import main, whole_parser
 from hubbub.privacy.card import card, max_posterior
-from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.leaflet import leaflet
 from hubbub.privacy.proofs.enumeration import PROOFS
 from hubbub.privacy.review import claims

@@ -28,7 +28,7 @@ from hubbub.client.state.contract import SENT
 from hubbub.conservation import balances
 from tests.support.waiting import HANG_SECONDS, eventually
 from tests.system import torture_app as app
-from tests.system.chaos.line import Line
+from tests.system.chaos.faulty_connection import Line
 
 pytestmark = pytest.mark.thorough
 

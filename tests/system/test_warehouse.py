@@ -24,7 +24,7 @@ import httpx2
 import numpy as np
 import pytest
 
-from hubbub.aggregator.place import Place
+from hubbub.aggregator.object_storage import Place
 from hubbub.aggregator.publishing.estimates_table import EstimatesTable
 from hubbub.aggregator.publishing.publisher import EpochPublisher
 from hubbub.aggregator.publishing.totals_writer import TotalsWriter
@@ -35,8 +35,8 @@ from hubbub.aggregator.store.files import FileTotals, newest_bundle
 from hubbub.cli.local.ports import free_port
 from hubbub.errors import StoreUnavailable, TotalsUnreadable
 from tests.support import web
-from tests.support.alarmed import engine_of, signed_in
-from tests.support.surroundings import CALLER
+from tests.support.alerting_metrics import engine_of, signed_in
+from tests.support.clean_environment import CALLER
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.thorough

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from hubbub.analysis import Collection, decode_counts
 from hubbub.errors import BatchTooSmall
-from hubbub.mechanisms.chain import channel
 from hubbub.mechanisms.probability import Probability
+from hubbub.mechanisms.two_step_response import channel
 
 
 @pytest.mark.slow

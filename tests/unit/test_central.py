@@ -26,7 +26,7 @@ from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid
 from hubbub.keys import read_operator_key
 from hubbub.mechanisms import Totals, build
 from hubbub.privacy.card import metric_card
-from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.crowd import central_of, crowds_of, what_decides
 from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.padding import best_dummies

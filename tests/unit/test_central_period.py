@@ -16,7 +16,7 @@ from hubbub.client.outcome import Outcome
 from hubbub.errors import CatalogInvalid
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.privacy.card import metric_card
-from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.crowd import kept_by, smallest_crowd
 from hubbub.privacy.many_epochs import composed_epsilon
 from tests.support.bundles import crowd_text

@@ -18,7 +18,7 @@ from hubbub.keys import read_opening_keys
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.moment import now
 from tests.support.waiting import HANG_SECONDS
-from tests.support.watching import accuracy
+from tests.support.watching_shuffler import accuracy
 
 HOUR = 3600
 # So large that a lie comes once in five million reports: what arrives is what was said.

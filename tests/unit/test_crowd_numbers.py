@@ -10,8 +10,8 @@ from hubbub.authoring.crowds.crowd_numbers import planned_number
 from hubbub.catalog import CentralPromise, Metric
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.mechanisms import build
-from hubbub.mechanisms.even import lies_evenly
-from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.mechanisms.even_noise import lies_evenly
+from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.crowd import central_of
 
 TEXT = """

@@ -17,9 +17,9 @@ from hubbub.cli.main import main
 from hubbub.errors import CatalogInvalid
 from hubbub.keys import read_operator_key
 from hubbub.mechanisms import build
-from hubbub.mechanisms.even import even_lies
+from hubbub.mechanisms.even_noise import even_lies
 from hubbub.mechanisms.local_hash import LocalHashing
-from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.crowd import ExactAccountant, central_of, smallest_crowd
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon

@@ -30,12 +30,12 @@ from hubbub.cli.terminal.answer_tables import (
 from hubbub.client.delivery.waits import Waits
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BundleRefused
-from hubbub.errors.places import PROTECTS_NOBODY
+from hubbub.errors.development_messages import PROTECTS_NOBODY
 from hubbub.keys import read_public_keys
 from hubbub.mechanisms import Totals
 from hubbub.notebook.answer import Answer
 from hubbub.privacy.card import metric_card
-from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.crowd import rests_on, shuffled_of
 from hubbub.privacy.metric_facts import facts
 from hubbub.query_results import QueryName, whole_rows

@@ -17,7 +17,7 @@ from hubbub.client import Client, FolderState, MemoryState, Outcome
 from hubbub.client.state.contract import State
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.keys import read_opening_keys
-from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.privacy.catalog_reader import read_with_promises
 from tests.support.bundles import DAY, Signed, crowd_text, make_signed, metric_text
 from tests.support.waiting import HANG_SECONDS
 

@@ -16,7 +16,7 @@ from hubbub.authoring.auto import own_fields
 from hubbub.authoring.metrics_toml import metric_table, schema
 from hubbub.bundles import signed_bundle
 from hubbub.catalog import Budget, Caps, Limits, Metric, Release
-from hubbub.catalog.choice import AUTO
+from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeClock, FakeShuffler

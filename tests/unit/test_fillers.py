@@ -17,9 +17,9 @@ from hubbub.errors import BadParameter, BadPayload, CatalogInvalid
 from hubbub.keys import read_opening_keys
 from hubbub.signing.difference import LESS, MORE, differences
 from tests.support.bundles import DAY, Signed, make_signed
-from tests.support.filled import FILLED, STREAMS
+from tests.support.cover_catalog import FILLED, STREAMS
 from tests.support.waiting import HANG_SECONDS
-from tests.support.watching import accuracy
+from tests.support.watching_shuffler import accuracy
 
 FIRST = 20_000
 

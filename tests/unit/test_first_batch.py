@@ -10,7 +10,7 @@ from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.aggregator.store.contract import Counted
 from hubbub.catalog import Metric, epoch_at
 from hubbub.conservation import Window
-from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.privacy.catalog_reader import read_with_promises
 
 CATALOG = """
 shuffler = "127.0.0.1:1"

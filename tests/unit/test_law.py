@@ -13,7 +13,7 @@ from hubbub.aggregator.query.report_counts import Shuffler, Terms, status, upstr
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.aggregator.store.contract import Commit
 from hubbub.conservation import TERMS, Window, balances
-from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.privacy.catalog_reader import read_with_promises
 from tests.support.bundles import crowd_text
 from tests.support.fakes import MemoryStore
 from tests.support.waiting import eventually_async

@@ -26,7 +26,7 @@ from hubbub.client.trust.bundles import Trust
 from hubbub.conservation import Window
 from hubbub.errors import BundleRefused
 from hubbub.mechanisms import Totals, build
-from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.shuffler.streams import read_stream_table
 from hubbub.signing import stream_table
 from tests.support.bundles import DAY

@@ -45,7 +45,7 @@ from hubbub.errors import (
 from hubbub.keys import read_opening_keys, read_operator_key
 from hubbub.mechanisms import BitSource, KeyedBits, tally
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
-from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.crowd import amplified_of, shuffled_of
 from hubbub.privacy.leaflet import leaflet
 from hubbub.privacy.proofs import audit

@@ -22,10 +22,10 @@ from hubbub.client.testing import FakeClock, FakeShuffler, coins
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.keys import read_operator_key
 from hubbub.mechanisms import KeyedBits, tally
-from hubbub.mechanisms.even import even_lies
+from hubbub.mechanisms.even_noise import even_lies
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for, words_for
 from hubbub.privacy.card import metric_card
-from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.crowd import kept_by
 from hubbub.privacy.leaflet import leaflet
 from hubbub.privacy.many_epochs import composed_epsilon

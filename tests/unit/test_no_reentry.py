@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hubbub.client import Client, Outcome
-from hubbub.client.delivery.purse import Purse
+from hubbub.client.delivery.token_store import Purse
 from hubbub.client.no_reentry import Wakeup
 from hubbub.client.state import queries
 from hubbub.errors import StateBusy

@@ -26,7 +26,7 @@ from hubbub.conservation import Window
 from hubbub.errors import BatchTooSmall, ShapeMismatch
 from hubbub.mechanisms import Totals, build
 from hubbub.mechanisms.pure import Pure
-from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from tests.support.fakes import MemoryStore
 

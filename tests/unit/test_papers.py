@@ -11,7 +11,7 @@ import pytest
 
 from hubbub.catalog import Metric
 from hubbub.privacy.card import card
-from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.leaflet import right_of_100
 from hubbub.privacy.papers import DECIDE, Paper, papers, play_answers, privacy_manifest
 from tests.support.bundles import crowd_text

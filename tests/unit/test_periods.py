@@ -18,7 +18,7 @@ from hubbub.client.state.folder import FolderState
 from hubbub.client.testing import FakeShuffler
 from hubbub.conservation import Window
 from hubbub.errors import BundleRefused, CatalogInvalid
-from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.signing import refuse_changes
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed

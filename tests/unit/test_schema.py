@@ -14,11 +14,11 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from hubbub.authoring.metrics_toml.schema import catalog_schema
-from hubbub.catalog.choice import AUTO
+from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.cli.main import main
 from hubbub.errors import CatalogInvalid
 from hubbub.mechanisms import REGISTRY
-from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.privacy.catalog_reader import read_with_promises
 from tests.architecture.test_house import ROOT, TRACKED
 from tests.conftest import CATALOG
 from tests.fuzz.bundles import MORE

@@ -9,7 +9,7 @@ from hubbub.analysis import answer
 from hubbub.analysis.families import draw
 from hubbub.authoring import read_catalog
 from hubbub.catalog import Metric
-from hubbub.catalog.meanings import meanings_of
+from hubbub.catalog.posterior import meanings_of
 from hubbub.cli.commands.catalog_codegen import python_module
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain

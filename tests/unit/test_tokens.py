@@ -14,7 +14,7 @@ from hubbub.authoring import read_catalog
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.bundles.tokens import TokenIssuer, Tokens
 from hubbub.client import Client, FolderState, MemoryState, Outcome
-from hubbub.client.delivery.purse import Purse
+from hubbub.client.delivery.token_store import Purse
 from hubbub.client.diagnostics import Diagnostics
 from hubbub.client.state.contract import State
 from hubbub.client.state.wallet import Wallet
@@ -30,7 +30,7 @@ from hubbub.tokens import TOKEN_BYTES, nonce_of, poprf, token_info
 from hubbub.wire.v1 import report_pb2
 from hubbub.wire.v1.services_pb2 import IssuedTokens, TokenRequest, TokenResponse
 from tests.support.bundles import DAY, Signed, make_signed, metric_text
-from tests.support.filled import FILLED
+from tests.support.cover_catalog import FILLED
 from tests.support.waiting import HANG_SECONDS, eventually
 
 FIRST = 20_000

@@ -8,8 +8,8 @@ import pytest
 from hubbub.mechanisms.probability import exp_at_most
 from hubbub.sealing import CountNoise
 from tests.fuzz.readers import WIRE, both, readers
+from tests.support.document_readers import python_reads, signed
 from tests.support.node import needs_node
-from tests.support.readers import python_reads, signed
 from tests.support.typescript_fields import PATH, fields_file
 
 SOME = 200

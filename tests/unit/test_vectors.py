@@ -21,7 +21,7 @@ from hubbub.analysis import (
 from hubbub.analysis.families import draw, family_for
 from hubbub.authoring import read_catalog
 from hubbub.catalog import Metric
-from hubbub.catalog.meanings import meanings_of
+from hubbub.catalog.posterior import meanings_of
 from hubbub.cli.commands.catalog_codegen import python_module
 from hubbub.cli.commands.codegen_typescript import typescript_module
 from hubbub.cli.main import main
@@ -29,9 +29,9 @@ from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BadParameter, BatchTooSmall, CatalogInvalid, ValueOutOfDomain
 from hubbub.mechanisms import KeyedBits, Totals
-from hubbub.mechanisms.even import even_lies
+from hubbub.mechanisms.even_noise import even_lies
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
-from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.crowd import central_of
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon

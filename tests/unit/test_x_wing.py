@@ -23,8 +23,8 @@ from hubbub.client.testing import FakeShuffler
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BadPayload, BundleRefused, CatalogInvalid
 from hubbub.keys import read_opening_keys, read_public_keys, write_new_keys
-from hubbub.privacy.central_catalog import read_with_promises
-from hubbub.shuffler.departures import sealed_dummies
+from hubbub.privacy.catalog_reader import read_with_promises
+from hubbub.shuffler.crowd_release import sealed_dummies
 from hubbub.shuffler.streams import read_stream_table
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, Signed, make_signed

@@ -19,10 +19,10 @@ from hubbub.aggregator.ingest.window_room import Room
 from hubbub.aggregator.learning.learner import ModelLearner
 from hubbub.aggregator.learning.rounds import Rounds
 from hubbub.aggregator.metrics import BATCHES, OPENING_KEY_DAYS_LEFT, UNREADABLE_TOTALS
-from hubbub.aggregator.place import Place
+from hubbub.aggregator.object_storage import Place
 from hubbub.aggregator.publishing.alerts import AlertPublisher
+from hubbub.aggregator.publishing.answer_refresher import EstimateKeeper
 from hubbub.aggregator.publishing.estimates_table import EstimatesTable
-from hubbub.aggregator.publishing.keeper import EstimateKeeper
 from hubbub.aggregator.publishing.otlp import Collector
 from hubbub.aggregator.publishing.publisher import (
     EpochPublisher,
@@ -52,11 +52,11 @@ from hubbub.aggregator.retention import Promises, Retention
 from hubbub.aggregator.service import IngestService
 from hubbub.aggregator.settings import Settings, limited, parse
 from hubbub.aggregator.store.contract import DeletableTotals
-from hubbub.aggregator.store.filed import FiledStore
 from hubbub.aggregator.store.files import LISTED_SECONDS, FileTotals
 from hubbub.aggregator.store.redis import RedisStore
+from hubbub.aggregator.store.redis_and_files import FiledStore
 from hubbub.bundles import Bundle
-from hubbub.errors.places import notice
+from hubbub.errors.development_messages import notice
 from hubbub.keys import read_opening_keys
 from hubbub.runtime import (
     CLOCK_APART_SECONDS,

@@ -10,7 +10,7 @@ from hubbub.catalog.central_cap import crowd_cost, room_of, spent_of
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.models.judging import judging
 from hubbub.catalog.policy import SPANS, Caps
-from hubbub.mechanisms.even import even_lies
+from hubbub.mechanisms.even_noise import even_lies
 
 if TYPE_CHECKING:
     from hubbub.mechanisms import AnyMechanism

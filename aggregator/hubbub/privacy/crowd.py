@@ -17,7 +17,7 @@ from hubbub.catalog.periods import days_at_most
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import several
 from hubbub.mechanisms import AnyMechanism, Memoized
-from hubbub.mechanisms.even import even_lies
+from hubbub.mechanisms.even_noise import even_lies
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.privacy.amplification import DELTA, Amplified, amplified
 from hubbub.privacy.padding import best_dummies, best_noise, wins

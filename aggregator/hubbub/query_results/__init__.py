@@ -4,9 +4,9 @@ from hubbub.query_results.association_sentence import association_sentence, slic
 from hubbub.query_results.cell_text import at_least, cell, columns_of, is_of_means, title
 from hubbub.query_results.columns import COLUMNS, Column, QueryName
 from hubbub.query_results.final_sentence import final_sentence
-from hubbub.query_results.judged_sentences import judged_sentences
 from hubbub.query_results.measured import error_of, measured
 from hubbub.query_results.percentile_sentences import percentile_sentences
+from hubbub.query_results.quality_sentences import judged_sentences
 from hubbub.query_results.rows import Document, Row, percentile_name, rows, whole_rows
 from hubbub.query_results.trend_sentences import trend_sentences
 

@@ -25,7 +25,7 @@ from hubbub.catalog.policy import Budget, Caps
 from hubbub.catalog.supersedes import misfits
 from hubbub.catalog.values.list_versions import STREAM, digests_of
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric
-from hubbub.errors.places import wrong_place
+from hubbub.errors.development_messages import wrong_place
 from hubbub.fields.rules import NAME, is_address, is_whole, metric_name_of
 from hubbub.sealing import X_WING
 

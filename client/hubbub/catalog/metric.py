@@ -9,7 +9,6 @@ from typing import Any, Final, Self
 from hubbub.catalog import metric_fields
 from hubbub.catalog.alerts import Alert
 from hubbub.catalog.breakdown import BREAKDOWN, Rules, streams_of
-from hubbub.catalog.choice import AUTO, CHOICE, Choice
 from hubbub.catalog.cover import DEFAULT, cover_conflicts, refusal_of_default
 from hubbub.catalog.crowds import central_fields
 from hubbub.catalog.crowds.central import central_conflicts
@@ -17,6 +16,7 @@ from hubbub.catalog.crowds.central_promise import CentralPromise, epochs_togethe
 from hubbub.catalog.discovery import DISCOVER, check_discovery, loss_of_either
 from hubbub.catalog.experiments import EXPERIMENT, Experiment, check_experiment
 from hubbub.catalog.limits import Limits, conflicts
+from hubbub.catalog.mechanism_choice import AUTO, CHOICE, Choice
 from hubbub.catalog.models.judging import loss_of_judging
 from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.of_metric import EPOCH, MODEL, as_reported, check_model

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.client.clock import SYSTEM_CLOCK, Clock
 from hubbub.client.delivery.background import Background
-from hubbub.client.delivery.purse import Account, Purse, asking
 from hubbub.client.delivery.sender import Sender
+from hubbub.client.delivery.token_store import Account, Purse, asking
 from hubbub.client.delivery.waits import Waits
 from hubbub.client.diagnostics import Diagnostics, OnDrop
 from hubbub.client.forks import follow, notice

@@ -20,7 +20,7 @@ from hubbub.catalog import (
     told_by,
 )
 from hubbub.catalog.central_cap import spent_of
-from hubbub.catalog.meanings import meanings_of
+from hubbub.catalog.posterior import meanings_of
 from hubbub.client.cover import FILLER
 from hubbub.client.ledger import crowds_since, reported_of
 from hubbub.client.notices import kept_notice

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from hubbub.catalog.breakdown import streams_of
-from hubbub.client.asked_metric import AskedMetric
+from hubbub.client.device_metric import AskedMetric
 from hubbub.client.state.device_state import DeviceState
 from hubbub.epochs import begins
 

@@ -13,11 +13,11 @@ from hubbub.bundles import Bundle, Notice, key_at
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
 from hubbub.catalog.discovery import finder_in, spoken
 from hubbub.catalog.experiments import experiment_named
-from hubbub.catalog.meanings import label_of
 from hubbub.catalog.models.learning import Learning
+from hubbub.catalog.posterior import label_of
 from hubbub.catalog.values.past_kind import PastKind
-from hubbub.client.asked_metric import AskedMetric
 from hubbub.client.cover import FILLER, fills, is_filled_up, unanswered
+from hubbub.client.device_metric import AskedMetric
 from hubbub.client.diagnostics import Diagnostics
 from hubbub.client.learner import Learner
 from hubbub.client.ledger import Account, charge

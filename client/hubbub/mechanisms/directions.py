@@ -10,7 +10,7 @@ import math
 from functools import cache
 from typing import Final
 
-from hubbub.mechanisms.alike import above, binomial, density
+from hubbub.mechanisms.portable_floats import above, binomial, density
 
 UNIT: Final = 1 << 12
 """What a step of 1, a standard deviation, is written as."""

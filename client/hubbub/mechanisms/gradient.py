@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from operator import mul
 from typing import Final, Literal
 
-from hubbub.mechanisms.alike import falling, length
+from hubbub.mechanisms.portable_floats import falling, length
 
 ModelKind = Literal["logistic", "linear", "ridge", "softmax"]
 KINDS: Final = ("logistic", "linear", "ridge", "softmax")

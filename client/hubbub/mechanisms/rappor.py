@@ -4,7 +4,7 @@ Idea: hash the string to a few of k bits, with the hash functions of the device'
     each bit once and for all (permanent randomized response), and again in every report
     (instantaneous). An unchanged value can be reported every day without being averaged out.
 Guarantee: two strings differ in at most h bits each way. One report: h log(q*(1-p*) / (p*(1-q*)));
-    all reports of one string: 2h log((1-f/2) / (f/2)). See chain.py for p*, q*.
+    all reports of one string: 2h log((1-f/2) / (f/2)). See two_step_response.py for p*, q*.
 Sends: 2 bytes of cohort, ceil(k/8) bytes.
 Estimator and variance: per cohort j and bit i, of N reports with c ones: (c - p* N) / (q* - p*);
     pure with p = q*, q = p*. From bits to strings: a regression on the candidates' rows (analysis).
@@ -20,11 +20,11 @@ from typing import Any, ClassVar, Final
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
-from hubbub.mechanisms.chain import ONE_AS_ONE, PERMANENT_LIE, ZERO_AS_ONE, Chain
 from hubbub.mechanisms.hashing import encoded, positions
 from hubbub.mechanisms.layout import CohortBits, Estimates, Totals
 from hubbub.mechanisms.mechanism import DomainName, FamilyName, Forgetful, Memo
 from hubbub.mechanisms.parameter import check_whole, whole
+from hubbub.mechanisms.two_step_response import ONE_AS_ONE, PERMANENT_LIE, ZERO_AS_ONE, Chain
 
 MAX_BITS: Final = 4096
 MAX_HASHES: Final = 8

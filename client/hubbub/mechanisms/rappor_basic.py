@@ -3,7 +3,7 @@
 Idea: where the values are known there is nothing to hash: a vector with a single 1, lied about once
     and for all, and again in every report. h = 1, one cohort.
 Guarantee: one report: log(q*(1-p*) / (p*(1-q*))); all reports of one value:
-    2 log((1-f/2) / (f/2)). See chain.py for p*, q*.
+    2 log((1-f/2) / (f/2)). See two_step_response.py for p*, q*.
 Sends: ceil(d/8) bytes.
 Estimator and variance: pure with p = q*, q = p*.
 Source: Erlingsson, Pihur, Korolova (CCS 2014), section 2.1. Variants: one-time is p = 0, q = 1.
@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
-from hubbub.mechanisms.chain import ONE_AS_ONE, PERMANENT_LIE, ZERO_AS_ONE, Chain
 from hubbub.mechanisms.layout import BitVector
 from hubbub.mechanisms.mechanism import DomainName, FamilyName, Forgetful, Memo
+from hubbub.mechanisms.two_step_response import ONE_AS_ONE, PERMANENT_LIE, ZERO_AS_ONE, Chain
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,12 +24,12 @@ from typing import Any, ClassVar, Final
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields.rules import is_number
 from hubbub.mechanisms import pure
-from hubbub.mechanisms.alike import length
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.directions import MAX_DIMENSIONS, book, top_sums
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
 from hubbub.mechanisms.mechanism import DomainName, FamilyName
 from hubbub.mechanisms.parameter import check_whole, number, whole
+from hubbub.mechanisms.portable_floats import length
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 
 MAX_CELLS: Final = 1 << 22

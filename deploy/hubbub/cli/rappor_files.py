@@ -20,7 +20,7 @@ from hubbub.aggregator.publishing.table_files import inert
 from hubbub.analysis.strings.decode import Decoded
 from hubbub.analysis.strings.design import Collection, Places, once
 from hubbub.errors import BadParameter
-from hubbub.mechanisms.chain import channel
+from hubbub.mechanisms.two_step_response import channel
 from hubbub.programs.csv_files import csv_rows
 
 COLUMNS: Final = (

@@ -37,7 +37,7 @@ from hubbub.runtime.http.public_door import open_to_pages
 from hubbub.runtime.http.request_body import read_body
 from hubbub.runtime.http.server import Receive, Scope, Send
 from hubbub.runtime.oidc import ProviderKeys, check_claims
-from hubbub.runtime.rpc.strict import log_fault
+from hubbub.runtime.rpc.interceptor import log_fault
 from hubbub.tokens import poprf, token_info
 from hubbub.wire.v1.services_pb2 import IssuedTokens, TokenRequest, TokenResponse
 

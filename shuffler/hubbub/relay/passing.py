@@ -20,7 +20,7 @@ from hubbub.runtime.http.problem import PROBLEM_TYPE, problem
 from hubbub.runtime.http.public_door import open_to_pages
 from hubbub.runtime.http.request_body import read_body
 from hubbub.runtime.http.server import Receive, Scope, Send
-from hubbub.runtime.rpc.strict import log_fault
+from hubbub.runtime.rpc.interceptor import log_fault
 
 _log: Final = logging.getLogger("hubbub.relay")
 

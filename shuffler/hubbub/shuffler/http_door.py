@@ -24,7 +24,7 @@ from hubbub.runtime.http.connections import OpenConnections, network_of
 from hubbub.runtime.http.problem import PROBLEM_TYPE, problem
 from hubbub.runtime.http.request_body import read_body
 from hubbub.runtime.http.server import Receive, Scope, Send
-from hubbub.runtime.rpc.strict import log_fault
+from hubbub.runtime.rpc.interceptor import log_fault
 from hubbub.shuffler.admission import (
     LARGEST_SUBMIT_BYTES,
     MAX_SUBMIT_FIELDS,

@@ -18,7 +18,7 @@ import grpc.aio
 from hubbub.conservation import Window
 from hubbub.errors import StoreUnavailable
 from hubbub.runtime import Clock, Clocks, Stages, SystemClock, headers
-from hubbub.shuffler.departures import Departures
+from hubbub.shuffler.crowd_release import Departures
 from hubbub.shuffler.mixing_policy import Policy, fitting, shuffled
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shards import Place, Shard, places

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 from hubbub.conservation import Window
 from hubbub.epochs import begins, epoch_date
 from hubbub.errors import BadParameter
-from hubbub.errors.places import wrong_place
+from hubbub.errors.development_messages import wrong_place
 from hubbub.sealing import (
     KEMS,
     SEAL_BYTES,

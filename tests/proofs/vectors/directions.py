@@ -9,9 +9,9 @@ from math import fsum
 from typing import Any, Final
 
 from hubbub.mechanisms import KeyedBits
-from hubbub.mechanisms.alike import above, density, falling, length
 from hubbub.mechanisms.directions import book, steps, top_sums
 from hubbub.mechanisms.gradient import ModelKind, gradient, place, to_judge
+from hubbub.mechanisms.portable_floats import above, density, falling, length
 from hubbub.mechanisms.vector_codes import VectorCodes
 from tests.proofs.vectors.make import HERE, KEY
 

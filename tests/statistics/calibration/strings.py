@@ -16,8 +16,8 @@ from tests.statistics.calibration.few_reports import Coins
 from tests.statistics.calibration.listed import ENDS, FALSE, STANDING, flags
 from tests.statistics.calibration.shapes import zipf
 from tests.statistics.calibration.statement import Counted, Setting, Statement, mistake
-from tests.support.simulated import Setting as Collection
-from tests.support.simulated import simulate
+from tests.support.simulated_rappor import Setting as Collection
+from tests.support.simulated_rappor import simulate
 
 CANDIDATE = Statement("95% interval of a candidate", 0.95, ENDS)
 MISFIT = mistake(

@@ -13,7 +13,7 @@ from hubbub.analysis.families import draw, draw_epochs
 from hubbub.analysis.strings.decode import decode_counts
 from hubbub.mechanisms import Totals, build
 from tests.statistics.calibration.shapes import Shape, built, equal, sure, zipf
-from tests.support.simulated import Setting, simulate
+from tests.support.simulated_rappor import Setting, simulate
 
 
 @pytest.mark.parametrize("repeats", [1, 7])

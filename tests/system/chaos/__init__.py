@@ -2,9 +2,9 @@
 
     make chaos SECONDS=60 SEED=1
 
-A house (house.py) of two shufflers and two aggregators, each role with a Redis, and devices
-(device.py); every connection goes through a line (line.py) that can be cut, slowed, truncated and
-garbled. Faults (faults.py) kill, freeze, partition, fill Redis and step clocks, as the seed says.
-Then all is mended and drains, and the verdict (verdict.py) compares totals with the devices' own
-records, cell by cell, and checks the conservation law.
+The house (house.py) runs two shufflers and two aggregators, each role with a Redis, and devices
+(device.py). Each connection goes through faulty_connection.py, which can cut, slow, truncate and
+garble it. Faults (faults.py) kill, freeze, partition, fill Redis and step clocks, as the seed
+determines. Then everything is repaired and drained. The verdict (verdict.py) compares the totals
+with the devices' own records, cell by cell, and checks the conservation law.
 """

@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 from hubbub.errors import HubbubError
+from tests.system.chaos.chaos_with_tokens import GuardedHouse
 from tests.system.chaos.clustered import run_clustered
 from tests.system.chaos.faults import KILLS_A_SECOND, Faults
-from tests.system.chaos.guarded import GuardedHouse
 from tests.system.chaos.house import House
 from tests.system.chaos.verdict import drain, judge, redis_bytes
 

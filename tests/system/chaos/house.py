@@ -25,10 +25,10 @@ from hubbub.cli.local.ports import free_port
 from hubbub.cli.terminal.service_client import Endpoints, total_counts
 from hubbub.client import Client
 from hubbub.errors import HubbubError
-from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.privacy.catalog_reader import read_with_promises
 from tests.support.waiting import eventually
-from tests.system.chaos import device, stepped
-from tests.system.chaos.line import Line
+from tests.system.chaos import device, stepped_clock
+from tests.system.chaos.faulty_connection import Line
 
 SHUFFLERS = 2
 DEVICES = 4
@@ -285,7 +285,7 @@ class House:
         environment: dict[str, str],
     ) -> None:
         offset_file = self.home / f"{name}.offset"
-        command = [sys.executable, stepped.__file__, str(offset_file), program, *arguments]
+        command = [sys.executable, stepped_clock.__file__, str(offset_file), program, *arguments]
         child = Child(name, command, environment, self.home / "log" / f"{name}.log")
         self.parts.append(Part(child, kind, offset_file))
 

@@ -16,7 +16,7 @@ from hubbub.client import SealedReport, Transport, TryAgain, transport_to
 from hubbub.mechanisms.bits import SystemBits
 from hubbub.tokens import Minted
 from tests.support.waiting import HANG_SECONDS
-from tests.system.chaos.robbed import THEFTS, acknowledged, add_line, lines_of
+from tests.system.chaos.robbed_device import THEFTS, acknowledged, add_line, lines_of
 
 SENT, ANSWERED = "thief.sent", "thief.answered"
 _LOOK_SECONDS = 0.005

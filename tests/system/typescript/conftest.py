@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext
 
 from tests.interfaces.browser import HANG_MS, chromium
-from tests.support.developing import Developing, developing
+from tests.support.development_server import Developing, developing
 from tests.support.node import install, run
 from tests.system.typescript.pages import door_of, served
 

@@ -16,7 +16,7 @@ from scipy.stats import binom
 from hubbub.cli.local.ports import free_port
 from hubbub.errors import HubbubError
 from tests.support import asking
-from tests.support.developing import Developing
+from tests.support.development_server import Developing
 from tests.support.waiting import eventually
 
 FALSE_ALARM = 1e-6

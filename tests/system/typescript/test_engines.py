@@ -16,7 +16,7 @@ from scipy.stats import chi2
 
 from hubbub.catalog import filler_info, open_sealed, seal_info
 from tests.interfaces.browser import HANG_MS, chromium, needs_browser
-from tests.interfaces.driven import DRIVEN, driven
+from tests.interfaces.browser_drivers import DRIVEN, driven
 from tests.interfaces.tab import Tab
 from tests.support.node import ROOT, needs_node, run
 from tests.system.typescript.pages import FALSE_ALARM, served

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.interfaces.browser import needs_browser
-from tests.support.developing import Developing
+from tests.support.development_server import Developing
 from tests.support.node import PACKAGE, build, needs_node, run
 from tests.system.typescript.pages import counted
 

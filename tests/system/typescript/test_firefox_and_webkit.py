@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.interfaces.driven import DRIVEN, driven
+from tests.interfaces.browser_drivers import DRIVEN, driven
 from tests.interfaces.tab import Tab
 from tests.interfaces.webkit import needs_webkit, webkit
-from tests.support.developing import Developing
+from tests.support.development_server import Developing
 from tests.support.node import needs_node
 from tests.system.typescript.pages import FULL, MANY, OPEN, REPORT, counted, held, served
 

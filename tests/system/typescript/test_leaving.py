@@ -3,7 +3,7 @@
 from playwright.sync_api import BrowserContext
 
 from tests.interfaces.browser import needs_browser
-from tests.support.developing import Developing
+from tests.support.development_server import Developing
 from tests.support.node import needs_node
 from tests.system.typescript.pages import counted, opened, report
 

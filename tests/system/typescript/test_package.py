@@ -16,9 +16,9 @@ from hubbub.errors import HubbubError
 from hubbub.mechanisms import REGISTRY
 from tests.proofs.vectors.judge import judge, requests
 from tests.support import asking
-from tests.support.developing import Developing, developing
+from tests.support.development_server import Developing, developing
 from tests.support.node import PACKAGE, ROOT, needs_node, run
-from tests.support.relaying import Relay
+from tests.support.relay_process import Relay
 from tests.support.waiting import eventually
 
 # So large that a lie comes once in five million reports: what is counted is what was said.

@@ -5,7 +5,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, BrowserContext
 
 from tests.interfaces.browser import HANG_MS, needs_browser
-from tests.support.developing import Developing
+from tests.support.development_server import Developing
 from tests.support.node import needs_node
 from tests.system.typescript.pages import FULL, MANY, OPEN, counted, held, opened, report
 

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page
 
 from tests.interfaces.browser import needs_browser
-from tests.support.developing import Developing
+from tests.support.development_server import Developing
 from tests.support.node import PACKAGE, needs_node, run
 from tests.system.typescript.pages import OPEN, counted, opened, report
 

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, expect
 
 from hubbub.cli.local.local_run import ACCOUNT_KEY
 from tests.interfaces.browser import HANG_MS, needs_browser
-from tests.support.developing import developing
+from tests.support.development_server import developing
 from tests.support.node import PACKAGE, build, needs_node
 from tests.system.typescript.conftest import ONE
 from tests.system.typescript.pages import counted, door_of, served

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any, Final
 
-from hubbub.aggregator.place import arrow
+from hubbub.aggregator.object_storage import arrow
 from hubbub.errors.printable import UNSEEN
 from hubbub.query_results import Row
 

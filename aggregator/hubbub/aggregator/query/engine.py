@@ -80,11 +80,11 @@ from hubbub.analysis import (
 )
 from hubbub.bundles import Bundle
 from hubbub.catalog import EPOCH_SECONDS, Metric, reports_of_one
-from hubbub.catalog.meanings import meanings_of
+from hubbub.catalog.posterior import meanings_of
 from hubbub.epochs import epoch_date
 from hubbub.errors import BadParameter, BatchTooSmall
+from hubbub.errors.development_messages import notice
 from hubbub.errors.grammar import several
-from hubbub.errors.places import notice
 from hubbub.runtime import VERSION, Clocks, MemoryServer, Stages
 
 _LIKELIEST: Final = 5

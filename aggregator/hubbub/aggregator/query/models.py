@@ -25,7 +25,7 @@ from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.of_metric import codes_of_round
 from hubbub.epochs import epoch_date
 from hubbub.errors import UnknownMetric
-from hubbub.errors.places import notice
+from hubbub.errors.development_messages import notice
 from hubbub.query_results.confidence import check_confidence
 
 

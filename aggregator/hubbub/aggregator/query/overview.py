@@ -28,8 +28,8 @@ from hubbub.catalog.epochs import grace_seconds
 from hubbub.conservation import Window
 from hubbub.epochs import minute
 from hubbub.errors import BadParameter
+from hubbub.errors.development_messages import notice
 from hubbub.errors.grammar import several
-from hubbub.errors.places import notice
 from hubbub.privacy.amplification import Amplified
 from hubbub.privacy.card import max_posterior, metric_card
 from hubbub.privacy.crowd import rests_on

@@ -18,7 +18,7 @@ from hubbub.aggregator.text_rules import check_words
 from hubbub.catalog import EPOCH_SECONDS, Budget, CentralPromise, Metric, reports_of_one
 from hubbub.epochs import epoch_dates
 from hubbub.errors import BadParameter, BudgetExhausted, ServiceUnavailable
-from hubbub.errors.places import PROTECTS_NOBODY
+from hubbub.errors.development_messages import PROTECTS_NOBODY
 from hubbub.privacy.releases import (
     AS_IT_IS,
     QUERIES,

@@ -1,4 +1,4 @@
-"""Contract of the storage of totals: redis.py and filed.py implement it; files.py reads only."""
+"""Contract of the storage of totals, for redis.py and redis_and_files.py; files.py only reads."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Final
 
-from hubbub.aggregator.place import Place
+from hubbub.aggregator.object_storage import Place
 from hubbub.aggregator.store.contract import Counted
 from hubbub.conservation import Window
 from hubbub.errors import StoreUnavailable, TotalsUnreadable

@@ -25,7 +25,7 @@ from hubbub.errors import AccessRefused, ServiceUnavailable, StoreUnavailable
 from hubbub.errors.addresses import is_loopback
 from hubbub.runtime import Limiter
 from hubbub.runtime.http.connections import network_of
-from hubbub.runtime.rpc.strict import log_fault
+from hubbub.runtime.rpc.interceptor import log_fault
 
 if TYPE_CHECKING:
     from hubbub.aggregator.access.audit_trail import AuditTrail

@@ -18,7 +18,7 @@ from fastapi import FastAPI
 
 from hubbub.aggregator.access.audit_trail import Seen
 from hubbub.aggregator.access.rights import EVERYONE
-from hubbub.aggregator.place import Place
+from hubbub.aggregator.object_storage import Place
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.cache import Turns
 from hubbub.aggregator.store.files import FileTotals, newest_bundle

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from hubbub.analysis.arrays import Floats
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, CohortBits
-from hubbub.mechanisms.chain import Chain
 from hubbub.mechanisms.pure import Pure
+from hubbub.mechanisms.two_step_response import Chain
 
 Counts = npt.NDArray[np.int64]
 

@@ -20,7 +20,7 @@ from hubbub.analysis.families.contract import (
     evenly_spread,
 )
 from hubbub.analysis.families.laws import Counts, one_hot, one_hot_chances
-from hubbub.analysis.families.linear import cell_by_cell
+from hubbub.analysis.families.linear_weights import cell_by_cell
 from hubbub.analysis.families.tiers import figures_of
 from hubbub.analysis.numbers import mean_of
 from hubbub.analysis.uncertainty.intervals import Tail

@@ -23,7 +23,7 @@ from hubbub.analysis.families.contract import (
     risen,
 )
 from hubbub.analysis.families.laws import QUICK, Counts, check_size, one_hot
-from hubbub.analysis.families.linear import cell_by_cell
+from hubbub.analysis.families.linear_weights import cell_by_cell
 from hubbub.analysis.families.rows import columns, nearest, rows
 from hubbub.analysis.families.tiers import figures_of
 from hubbub.analysis.numbers import mean_of

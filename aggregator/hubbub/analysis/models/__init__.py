@@ -1,7 +1,6 @@
 """Models learned from randomized gradients: definition, descent, and evaluation."""
 
 from hubbub.analysis.models.coefficients import Coefficient, coefficients, in_own_units
-from hubbub.analysis.models.decoded import DirectionMoments, draw_moments, told_by, told_by_cells
 from hubbub.analysis.models.definition import Feature, Model
 from hubbub.analysis.models.descent import (
     IN_ROUNDS,
@@ -23,7 +22,13 @@ from hubbub.analysis.models.descent import (
 from hubbub.analysis.models.evaluation import Evaluation, evaluate
 from hubbub.analysis.models.judgement import Bin, Judgement, Share, edges_of, judge
 from hubbub.analysis.models.prediction import foretold, settled
-from hubbub.analysis.models.spread import Round
+from hubbub.analysis.models.round_decoding import (
+    DirectionMoments,
+    draw_moments,
+    told_by,
+    told_by_cells,
+)
+from hubbub.analysis.models.weight_variances import Round
 from hubbub.analysis.models.without_privacy import without_privacy
 
 __all__ = [

@@ -19,10 +19,10 @@ from typing import Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.models.decoded import DirectionMoments
 from hubbub.analysis.models.definition import Kind, Model
 from hubbub.analysis.models.prediction import foretold, into_classes, settled
-from hubbub.analysis.models.spread import Round, variances_of
+from hubbub.analysis.models.round_decoding import DirectionMoments
+from hubbub.analysis.models.weight_variances import Round, variances_of
 from hubbub.mechanisms.gradient import CLIP, longest
 from hubbub.mechanisms.vector_codes import VectorCodes
 

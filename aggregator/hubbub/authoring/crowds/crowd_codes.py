@@ -10,7 +10,7 @@ from hubbub.catalog.crowds.central_promise import CentralPromise
 from hubbub.catalog.crowds.gaussian import epsilon_of_mu, mu_within
 from hubbub.catalog.models.judging import bins_for
 from hubbub.errors import BadParameter
-from hubbub.mechanisms.even import even_lies, lies_evenly
+from hubbub.mechanisms.even_noise import even_lies, lies_evenly
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for, words_for
 
 CROWD_ROUNDS: Final = 12

@@ -8,7 +8,7 @@ from hubbub.authoring.crowds.accountant import Accountant, Planned
 from hubbub.catalog.crowds.central_promise import CentralPromise
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
-from hubbub.mechanisms.even import EvenLies, even_lies
+from hubbub.mechanisms.even_noise import EvenLies, even_lies
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 
 # How near the epsilon is found, and in which steps it is looked for from above.

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from hubbub.catalog.choice import AUTO
+from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.catalog.periods import PERIOD_KIND
 from hubbub.fields import kinds
 from hubbub.fields.field import entry

@@ -15,7 +15,7 @@ from hubbub.catalog import Metric, epoch_start, filler_info, grace_seconds, seal
 from hubbub.catalog.crowds.device_dummies import dummy_payloads
 from hubbub.client.clock import Clock
 from hubbub.client.cover import FILLER, Held, beside, fills, held_back, seconds_to_next
-from hubbub.client.delivery.purse import TOKEN_REFUSED, TOKEN_SPENT, Purse, with_token
+from hubbub.client.delivery.token_store import TOKEN_REFUSED, TOKEN_SPENT, Purse, with_token
 from hubbub.client.delivery.waits import longest_soon, soon
 from hubbub.client.diagnostics import Diagnostics
 from hubbub.client.no_reentry import NoReentryLock

@@ -4,7 +4,7 @@
  * The device requests the tokens of an epoch at a moment of the previous epoch that follows from
  * its secret, or, if it has none yet, when it has something to send. It always requests tokens for
  * all streams of an epoch length, as many as one device may ever send, so a request reveals nothing
- * about reports. As client/hubbub/client/delivery/purse.py.
+ * about reports. As client/hubbub/client/delivery/token_store.py.
  */
 import type { Bundle } from "../catalog/bundle.js";
 import { fromText, toText } from "../catalog/encoding.js";

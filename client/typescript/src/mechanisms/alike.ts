@@ -3,7 +3,7 @@
  *
  * They use only sums, products, quotients and roots, which IEEE 754 rounds in exactly one way; the
  * results of Math.exp and Math.hypot depend on the engine. Sources:
- * client/hubbub/mechanisms/alike.py.
+ * client/hubbub/mechanisms/portable_floats.py.
  */
 
 // exp(-x) is the series of x / 64, squared SQUARINGS times; for x up to MOST its error is below

@@ -4,7 +4,7 @@
  *
  * The letters are the paper's. f: the probability that a permanent bit is a coin. p and q: the
  * probabilities that a permanent 0, or a permanent 1, is reported as 1. Source: Erlingsson, Pihur,
- * Korolova (CCS 2014); estimators: rappor.py, rappor_basic.py and chain.py of
+ * Korolova (CCS 2014); estimators: rappor.py, rappor_basic.py and two_step_response.py of
  * client/hubbub/mechanisms.
  */
 import { BadParameter } from "../errors.js";

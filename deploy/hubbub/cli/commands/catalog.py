@@ -14,7 +14,7 @@ from hubbub.cli.commands.catalog_new import packaged_schema
 from hubbub.cli.terminal.catalog_reading import read_aloud, say_expired
 from hubbub.cli.terminal.output import explain, listing, say
 from hubbub.errors.grammar import several
-from hubbub.mechanisms.even import even_lies
+from hubbub.mechanisms.even_noise import even_lies
 from hubbub.privacy.verdict import loud_reports, year_of_reports
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options, read_named_path

@@ -4,7 +4,7 @@ import time
 from collections.abc import Collection, Mapping
 from datetime import UTC, date, datetime
 
-from hubbub.aggregator.place import Place
+from hubbub.aggregator.object_storage import Place
 from hubbub.aggregator.query.answer_store import AnswerStore
 from hubbub.aggregator.retention import (
     Promises,
@@ -14,9 +14,9 @@ from hubbub.aggregator.retention import (
     promised,
     windows_of,
 )
-from hubbub.aggregator.store.filed import FiledStore
 from hubbub.aggregator.store.files import FileTotals
 from hubbub.aggregator.store.redis import RedisStore
+from hubbub.aggregator.store.redis_and_files import FiledStore
 from hubbub.bundles import Bundle
 from hubbub.catalog import EPOCH_SECONDS, closing_time, epoch_start
 from hubbub.cli.local.totals_redis import EPILOG, RedisOptions, in_totals_redis

@@ -23,7 +23,7 @@ from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter, KeysUnusable
-from hubbub.errors.places import PROTECTS_NOBODY
+from hubbub.errors.development_messages import PROTECTS_NOBODY
 from hubbub.fields.rules import is_address
 from hubbub.keys.issuer import make_token_key, take_token_public
 from hubbub.programs.command_line import command

@@ -13,9 +13,9 @@ from hubbub.authoring.crowds.crowd_geometry import planned_geometry
 from hubbub.authoring.crowds.crowd_strings import planned_strings, string_errors
 from hubbub.authoring.crowds.crowd_table import NO_DUMMIES
 from hubbub.catalog import CentralPromise
-from hubbub.catalog.choice import AUTO
 from hubbub.catalog.crowds.central import CROWD_PARTS, CROWD_TREE
 from hubbub.catalog.crowds.central_fields import DEVICES, NOISE
+from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.cli.planning.central_numbers import (
     in_catalog,
     local_epsilon_text,
@@ -29,7 +29,7 @@ from hubbub.errors import BadParameter
 from hubbub.errors.grammar import several
 from hubbub.fields.rules import Interval
 from hubbub.mechanisms import build
-from hubbub.mechanisms.even import even_lies
+from hubbub.mechanisms.even_noise import even_lies
 from hubbub.mechanisms.gradient import KINDS
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 from hubbub.mechanisms.tree import PrefixTree

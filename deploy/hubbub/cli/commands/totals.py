@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
-from hubbub.aggregator.place import Place
+from hubbub.aggregator.object_storage import Place
 from hubbub.aggregator.publishing.estimates_table import EstimatesTable
 from hubbub.aggregator.publishing.publisher import EpochPublisher
 from hubbub.aggregator.publishing.totals_writer import TotalsWriter

@@ -12,7 +12,7 @@ from hubbub.cli.terminal.long_work import announced_if_long
 from hubbub.cli.terminal.output import explain, first_second
 from hubbub.epochs import epoch_date
 from hubbub.errors import UnknownMetric
-from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.privacy.catalog_reader import read_with_promises
 
 _CROWD: Final = b"central_epsilon"
 

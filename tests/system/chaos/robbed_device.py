@@ -1,4 +1,4 @@
-"""A device whose tokens a thief has as soon as it does: python robbed.py BUNDLE STATE_DIR SHUFFLER.
+"""A device whose tokens a thief shares: python robbed_device.py BUNDLE STATE_DIR SHUFFLER.
 
 It also keeps which token each acknowledged report went with.
 """
@@ -15,7 +15,7 @@ from typing import Any
 
 from hubbub.bundles import read_bundle
 from hubbub.client import Client, FolderState, SealedReport, Submitted, Transport, transport_to
-from hubbub.client.delivery.purse import Purse, asking
+from hubbub.client.delivery.token_store import Purse, asking
 from hubbub.client.state import queries
 from hubbub.client.state.contract import OutboxReport
 from hubbub.tokens import Minted, nonce_of

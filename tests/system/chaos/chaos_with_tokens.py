@@ -18,8 +18,9 @@ from hubbub.issuer.accounts import add_account
 from hubbub.keys.issuer import make_token_key
 from hubbub.tokens import TOKEN_KEY
 from tests.support.waiting import eventually
-from tests.system.chaos import robbed, thief
+from tests.system.chaos import robbed_device, thief
 from tests.system.chaos.house import DEVICES, METRIC, ROLLING, WHOLE, House
+from tests.system.chaos.robbed_device import lines_of
 
 _ROOT = Path(__file__).parents[3]
 _KINDS = {"flag": '"no", "yes"', "theme": '"light", "dark", "system"'}
@@ -33,7 +34,7 @@ class GuardedHouse(House):
             name=f"{name}{copy}",
             epoch="week",
             rest=f'mechanism = "grr"\nepsilon = 1.0\nvalues = [{values}]',
-        ).replace("= 1000", f"= {robbed.TOKENS}")
+        ).replace("= 1000", f"= {robbed_device.TOKENS}")
         for name, values in _KINDS.items()
         for copy in ((0, WHOLE) if name == "theme" else (0, ROLLING))
     )
@@ -46,7 +47,7 @@ class GuardedHouse(House):
 
     def open_device(self, number: int) -> Client:
         front = self.fronts[number % len(self.fronts)]
-        return robbed.open_client(self.home / "app.hubbub", self.state_of(number), front)
+        return robbed_device.open_client(self.home / "app.hubbub", self.state_of(number), front)
 
     def settle(self, records: dict[tuple[str, str, int], Counter[bytes]]) -> None:
         """The thief's go in, too, until it knows of each what became of it."""
@@ -54,19 +55,17 @@ class GuardedHouse(House):
         member = thief.open_thief(self.home / "app.hubbub", self.home, self.fronts[0])
         member.steal()  # what is left, in vain
         eventually(member.send)
-        fates = {line["nonce"]: line["why"] for line in robbed.lines_of(self.home / thief.ANSWERED)}
-        for line in robbed.lines_of(self.home / thief.SENT):
+        fates = {line["nonce"]: line["why"] for line in lines_of(self.home / thief.ANSWERED)}
+        for line in lines_of(self.home / thief.SENT):
             if fates[line["nonce"]] is None:
                 entry = records.setdefault((TAKEN, line["stream"], line["epoch"]), Counter())
                 entry[bytes.fromhex(line["payload"])] += 1
 
     def judge_tokens(self) -> tuple[list[str], dict[str, int]]:
         """What is wrong with them; and how often who was first with one."""
-        answers = robbed.lines_of(self.home / thief.ANSWERED)
+        answers = lines_of(self.home / thief.ANSWERED)
         thefts = [answer for answer in answers if answer["why"] is None]
-        own = [
-            record for path in self.home.glob("*.acknowledged") for record in robbed.lines_of(path)
-        ]
+        own = [record for path in self.home.glob("*.acknowledged") for record in lines_of(path)]
         reports: dict[str, set[str]] = {}
         for record in (*thefts, *own):
             reports.setdefault(record["nonce"], set()).add(record["report"])
@@ -107,7 +106,9 @@ class GuardedHouse(House):
     def _device(self, number: int, shuffler: str) -> None:
         bundle = str(self.home / "app.hubbub")
         arguments = [bundle, str(self.state_of(number)), shuffler]
-        self._part(f"device-{number}", "device", robbed.__file__, arguments, dict(os.environ))
+        self._part(
+            f"device-{number}", "device", robbed_device.__file__, arguments, dict(os.environ)
+        )
         if number == DEVICES - 1:
             own = [bundle, str(self.home), self.fronts[-1]]
             environment = {**os.environ, "PYTHONPATH": str(_ROOT)}

@@ -1,4 +1,4 @@
-"""Runs a program whose clock is stepped: python stepped.py OFFSET_FILE MODULE_OR_FILE ARGUMENTS.
+"""Runs a program whose clock is stepped: python stepped_clock.py OFFSET_FILE PROGRAM ARGUMENTS.
 
 The file holds the seconds by which its time.time() is wrong, and may be changed while it runs.
 """
