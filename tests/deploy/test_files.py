@@ -63,6 +63,7 @@ def test_whatever_an_image_is_built_of_is_built_without_a_date() -> None:
     assert "SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH} PYTHONHASHSEED=0" in building
 
 
+@pytest.mark.thorough
 def test_the_image_of_a_shuffler_holds_what_it_needs_and_no_more(tmp_path: Path) -> None:
     """The commands of the container file, here, on what `.dockerignore` lets in."""
     source = tmp_path / "src"

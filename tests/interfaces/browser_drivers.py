@@ -17,8 +17,8 @@ _OPEN: Final[dict[str, Callable[[Path], AbstractContextManager[Tab]]]] = {
 }
 # What a fixture has as its params.
 DRIVEN: Final = [
-    pytest.param("firefox", marks=needs_firefox),
-    pytest.param("webkit", marks=needs_webkit),
+    pytest.param("firefox", marks=[needs_firefox, pytest.mark.thorough]),
+    pytest.param("webkit", marks=[needs_webkit, pytest.mark.thorough]),
 ]
 
 

@@ -140,6 +140,7 @@ def test_strings_that_nobody_named_are_those_that_were_found(
         assert "list=discovered" in page.url
 
 
+@pytest.mark.thorough
 def test_what_is_likely_too_is_named_when_a_reader_asks(browser: Browser, address: str) -> None:
     document = _json(address, "words/estimates", likely=0.5)
     likely, values = document["likely"], {value["value"] for value in document["values"]}

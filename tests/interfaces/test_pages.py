@@ -414,6 +414,7 @@ def test_everything_has_a_name_and_a_place_for_the_keyboard(
             expect(page.locator("#bars-notes")).to_contain_text("99%")
 
 
+@pytest.mark.thorough
 def test_a_slow_answer_about_no_token_does_not_ask_for_one_again(
     browser: Browser, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

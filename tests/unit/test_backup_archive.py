@@ -39,6 +39,7 @@ def sealed(tmp_path: Path, archive_bytes: bytes) -> Path:
     return path
 
 
+@pytest.mark.thorough
 def test_a_passphrase_that_this_machine_would_take_long_for_is_not_called_wrong(
     sealed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

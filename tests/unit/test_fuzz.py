@@ -89,7 +89,9 @@ def test_whatever_a_proof_says_the_logs_own_word_alone_is_believed(
     _run("bundle_proof", targets["bundle_proof"], LONGER["bundle_proof"])
 
 
-@pytest.mark.parametrize("name", ["answer_submit", "answers_submit"])
+@pytest.mark.parametrize(
+    "name", ["answer_submit", pytest.param("answers_submit", marks=pytest.mark.thorough)]
+)
 def test_whatever_a_shuffler_answers_nothing_is_lost_and_nothing_raised(
     name: str, targets: dict[str, Target]
 ) -> None:

@@ -52,7 +52,7 @@ async ([shuffler, metric]) => {
 """
 LOADED = "() => performance.getEntriesByType('resource').map((one) => one.name).join()"
 
-pytestmark = needs_node
+pytestmark = [needs_node, pytest.mark.thorough]
 
 
 @dataclass(frozen=True)

@@ -198,6 +198,7 @@ def test_the_judge_of_any_sdk_finds_it_right_and_a_wrong_one_wrong() -> None:
     assert silent == {"not given": len(list(requests()))}
 
 
+@pytest.mark.thorough
 def test_the_packed_package_installs_and_does_nothing_when_it_is_imported(tmp_path: Path) -> None:
     packed = json.loads(run("npm", "pack", "--json", "--pack-destination", str(tmp_path)))[0]
     names = {file["path"] for file in packed["files"]}
