@@ -190,7 +190,7 @@ def both_readers(folder: Path) -> Iterator[BothReaders]:
     install()
     built = folder / "reading.mjs"
     how = ("--bundle", "--platform=node", "--format=esm", "--log-level=warning")
-    run("npx", "esbuild", "tests/reading.ts", f"--outfile={built}", *how)
+    run("npx", "esbuild", "tests/document_reader.ts", f"--outfile={built}", *how)
     with Popen(["node", str(built)], stdin=PIPE, stdout=PIPE, text=True, cwd=PACKAGE) as node:
         yield BothReaders(node)
         assert node.stdin

@@ -21,7 +21,7 @@ from tests.support.node import PACKAGE
 PATH = PACKAGE / "src" / "catalog" / "fields.ts"
 _HEAD = """/** Made of client/hubbub/catalog by: python -m tests.support.typescript_fields */
 import type { Definition } from "./definition.js";
-import type { Fields } from "./unfit.js";
+import type { Fields } from "./bundle_checks.js";
 
 """
 

@@ -12,7 +12,7 @@ export {
   refuseLargeBatch,
   refuseMetric,
   refuseRest,
-} from "./catalog/unfit.js";
+} from "./catalog/bundle_checks.js";
 export { admitted } from "./client/admission.js";
-export { hinted } from "./client/hints.js";
+export { hinted } from "./client/value_hints.js";
 export { checked, refuseUnfit } from "./client/options.js";

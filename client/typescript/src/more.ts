@@ -7,28 +7,28 @@
  * for the same reason.
  */
 export { open } from "./browser/open.js";
-export { breakdownOf, centralDaysOf, periodOf } from "./catalog/asking.js";
-export { coderOf } from "./catalog/coding.js";
+export { breakdownOf, centralDaysOf, periodOf } from "./catalog/periods_and_breakdowns.js";
+export { coderOf } from "./catalog/value_codes.js";
 export { finderOf } from "./catalog/discovery.js";
 export { dummiesOf } from "./catalog/dummies.js";
 export { experimentOf } from "./catalog/experiments.js";
-export { general } from "./catalog/general.js";
+export { general } from "./catalog/number_text.js";
 export { lineOf } from "./catalog/handovers.js";
 export { openProof } from "./catalog/log/proof.js";
 export { crowdCapOf } from "./catalog/crowd_cap.js";
 export { partsOf } from "./catalog/parts.js";
 export { pastOf } from "./catalog/past.js";
 export { arm, publicArm } from "./client/arms.js";
-export { clientOfNobody } from "./client/nobody.js";
+export { storagelessClient } from "./client/storageless_client.js";
 export { cover, running, secondsToNext } from "./client/cover.js";
 export { forget } from "./client/forgetting.js";
-export { preferring } from "./client/preferring.js";
-export { hear } from "./client/hearing.js";
+export { withLimits } from "./client/person_limits.js";
+export { hear } from "./client/notices.js";
 export { heeded } from "./client/regaining.js";
 export { Local } from "./client/local.js";
 export { memoOf } from "./client/memo.js";
 export { note } from "./client/past.js";
 export { purseOf } from "./client/purse.js";
-export { view } from "./client/view.js";
-export { waysOf } from "./transport/ways.js";
+export { view } from "./client/ledger_view.js";
+export { relayAndIssuer } from "./transport/relay_and_issuer.js";
 export { MECHANISMS, mechanismNamed } from "./mechanisms/registry.js";

@@ -4,7 +4,7 @@
  * It imports all of ./more.ts first, so that the bundler splits off the modules shared with the
  * page's first file only once.
  */
-import { mechanism } from "./mechanisms/at_hand.js";
+import { mechanism } from "./mechanisms/preloaded.js";
 import type { Mechanism } from "./mechanisms/randomizer.js";
 import { vectorCodes } from "./mechanisms/vector_codes.js";
 import { MECHANISMS as OTHERS } from "./more.js";

@@ -13,7 +13,7 @@ import { charged } from "../src/client/ledger.js";
 import { admitted } from "../src/client/admission.js";
 import { loadTrust } from "../src/client/trust.js";
 import { BundleRefused, UnknownMetric, ValueOutOfDomain } from "../src/errors.js";
-import { bytesOf, hexOf, knownAnswer } from "./known.js";
+import { bytesOf, hexOf, knownAnswer } from "./known_answers.js";
 
 interface Answers {
   operator: string;

@@ -15,8 +15,8 @@ import type { Storage } from "../src/client/storage.js";
 import { StateUnusable, UnknownMetric, ValueOutOfDomain } from "../src/errors.js";
 import { FolderStorage } from "../src/node/files.js";
 import { capture, FakeShuffler, memoryClient } from "../src/testing.js";
-import { knownAnswer } from "./known.js";
-import { keptIn, live, type Life } from "./life.js";
+import { knownAnswer } from "./known_answers.js";
+import { keptIn, live, type Life } from "./device_life.js";
 
 const life = knownAnswer("wire/ledger") as Life;
 type Asked =

@@ -11,7 +11,7 @@ import { SystemBits } from "../src/mechanisms/bits.js";
 import { KeyedBits } from "../src/mechanisms/keyed.js";
 import { FakeShuffler } from "../src/testing.js";
 import { fieldsOf } from "../src/transport/protobuf.js";
-import { bytesOf, hexOf, knownAnswer } from "./known.js";
+import { bytesOf, hexOf, knownAnswer } from "./known_answers.js";
 
 interface Known {
   key: string;

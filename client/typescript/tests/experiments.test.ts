@@ -10,7 +10,7 @@ import { Client } from "../src/client/client.js";
 import { newDevice } from "../src/client/device.js";
 import { MemoryStorage } from "../src/client/memory.js";
 import { FakeShuffler } from "../src/testing.js";
-import { knownAnswer } from "./known.js";
+import { knownAnswer } from "./known_answers.js";
 
 const vectors = knownAnswer("wire/experiments") as {
   signed: string;

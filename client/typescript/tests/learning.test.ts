@@ -9,8 +9,8 @@ import { newDevice } from "../src/client/device.js";
 import { MemoryStorage } from "../src/client/memory.js";
 import { StateUnusable, UnknownMetric, ValueOutOfDomain } from "../src/errors.js";
 import { FakeShuffler } from "../src/testing.js";
-import { knownAnswer } from "./known.js";
-import type { Life } from "./life.js";
+import { knownAnswer } from "./known_answers.js";
+import type { Life } from "./device_life.js";
 
 const life = (knownAnswer("wire/asking") as { learning: Life }).learning;
 const TEXT = new TextEncoder();

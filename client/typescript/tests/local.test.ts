@@ -7,8 +7,8 @@ import type { Value } from "../src/catalog/values.js";
 import { Client, type Options } from "../src/client/client.js";
 import { MemoryStorage } from "../src/client/memory.js";
 import { FakeShuffler } from "../src/testing.js";
-import { knownAnswer } from "./known.js";
-import { keptIn, type Life } from "./life.js";
+import { knownAnswer } from "./known_answers.js";
+import { keptIn, type Life } from "./device_life.js";
 
 const life = knownAnswer("wire/ledger") as Life;
 

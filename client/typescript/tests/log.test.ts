@@ -12,7 +12,7 @@ import { admitted } from "../src/client/admission.js";
 import { loadTrust } from "../src/client/trust.js";
 import { BundleRefused } from "../src/errors.js";
 import { FakeShuffler } from "../src/testing.js";
-import { bytesOf, hexOf, knownAnswer } from "./known.js";
+import { bytesOf, hexOf, knownAnswer } from "./known_answers.js";
 
 type Proofs = [number, number, string[]][];
 interface Log {

@@ -12,7 +12,7 @@ import { indexIn, type Coded, type Randomizer } from "../src/mechanisms/randomiz
 import { book, steps, topSums } from "../src/mechanisms/directions.js";
 import { survivalFunction, density, expNeg, length, sum } from "../src/mechanisms/alike.js";
 import { MECHANISMS } from "../src/vectors.js";
-import { bytesOf, hexOf, knownAnswer, knownMechanisms } from "./known.js";
+import { bytesOf, hexOf, knownAnswer, knownMechanisms } from "./known_answers.js";
 
 interface Answers {
   version: number;

@@ -10,7 +10,7 @@ import { Client, type Options } from "../src/client/client.js";
 import { MemoryStorage } from "../src/client/memory.js";
 import { FakeShuffler } from "../src/testing.js";
 import { noticeIn, TYPE } from "../src/transport/submission.js";
-import { bytesOf, knownAnswer } from "./known.js";
+import { bytesOf, knownAnswer } from "./known_answers.js";
 
 type Samplings = [number, number][];
 interface Notices {

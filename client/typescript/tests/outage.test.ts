@@ -19,8 +19,8 @@ import { soon } from "../src/client/waits.js";
 import { TryAgain } from "../src/errors.js";
 import { httpsTransport } from "../src/node/https.js";
 import { FakeShuffler } from "../src/testing.js";
-import { knownAnswer } from "./known.js";
-import type { Life } from "./life.js";
+import { knownAnswer } from "./known_answers.js";
+import type { Life } from "./device_life.js";
 
 const { signed, start } = knownAnswer("wire/ledger") as Life;
 const bundle = await openBundle(new TextEncoder().encode(signed), null);

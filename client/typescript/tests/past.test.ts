@@ -7,8 +7,8 @@ import { Client, type Options } from "../src/client/client.js";
 import { MemoryStorage } from "../src/client/memory.js";
 import { ValueOutOfDomain } from "../src/errors.js";
 import { FakeShuffler } from "../src/testing.js";
-import { knownAnswer } from "./known.js";
-import type { Life } from "./life.js";
+import { knownAnswer } from "./known_answers.js";
+import type { Life } from "./device_life.js";
 
 const DAY = 86_400;
 const { past: life } = knownAnswer("wire/asking") as { past: Life };

@@ -10,7 +10,7 @@ import type { Post } from "../src/client/transport.js";
 import { BadParameter, TryAgain } from "../src/errors.js";
 import { readAnswer, writePost } from "../src/transport/binary_http.js";
 import { configOf, relayTransport } from "../src/transport/relay.js";
-import { bytesOf, hexOf, knownAnswer } from "./known.js";
+import { bytesOf, hexOf, knownAnswer } from "./known_answers.js";
 
 interface Oblivious {
   private: string;

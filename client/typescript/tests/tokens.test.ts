@@ -19,11 +19,11 @@ import {
   tokenInfo,
   tokenOf,
   tokenRequest,
-} from "../src/transport/issuing.js";
+} from "../src/transport/issuer.js";
 import { blinded, outputsOf } from "../src/transport/poprf.js";
 import { bytesField, fieldsOf } from "../src/transport/protobuf.js";
 import { TYPE } from "../src/transport/submission.js";
-import { bytesOf, hexOf, knownAnswer } from "./known.js";
+import { bytesOf, hexOf, knownAnswer } from "./known_answers.js";
 
 interface Known {
   info: string;

@@ -8,7 +8,7 @@ import { epochAt, epochStart } from "../src/catalog/epochs.js";
 import { BadParameter, GivenUp, TryAgain } from "../src/errors.js";
 import { seal, SEAL_BYTES, sealInfo, type Kem } from "../src/transport/sealing.js";
 import { meaningOf, requestOf, resultsOf, TYPE } from "../src/transport/submission.js";
-import { bytesOf, hexOf, knownAnswer } from "./known.js";
+import { bytesOf, hexOf, knownAnswer } from "./known_answers.js";
 
 interface Epochs {
   epochs: { seconds: number; length: string; epoch: number; start: number }[];

@@ -188,7 +188,7 @@ def test_an_altered_bundle_reports_nothing(tmp_path: Path) -> None:
 
 
 def test_the_judge_of_any_sdk_finds_it_right_and_a_wrong_one_wrong() -> None:
-    right, none = judge(["node", str(PACKAGE / "dist/tests/answering.js")])
+    right, none = judge(["node", str(PACKAGE / "dist/tests/vector_judge.js")])
     assert right == {"right": len(list(requests()))}
     assert none == []
     liar = "import sys; [print('[]') for _ in sys.stdin]"

@@ -9,7 +9,7 @@
 import type { Runs } from "../catalog/bundle.js";
 import type { Client } from "../client/client.js";
 import { BadParameter, StateUnusable } from "../errors.js";
-import type { LedgerView, MetricView, PayloadView } from "../client/view.js";
+import type { LedgerView, MetricView, PayloadView } from "../client/ledger_view.js";
 
 /**
  * The texts of the element, in the page's language. Numbers and dates follow the page's `lang`

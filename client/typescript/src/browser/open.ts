@@ -5,7 +5,7 @@ import { BundleRefused } from "../errors.js";
 import { load } from "../loading.js";
 import { after, within } from "../within.js";
 import type { Bytes } from "../mechanisms/packing.js";
-import type { Account } from "../transport/issuing.js";
+import type { Account } from "../transport/issuer.js";
 import { BrowserStorage, isPrivate } from "./indexeddb.js";
 import { bodyOf, fetchPost, fetchTransport } from "./fetching.js";
 
@@ -46,14 +46,16 @@ export async function open(options: BrowserOptions): Promise<Client> {
   const { operator = null, app = APP } = checked(options, NEEDED, { app: "string" });
   // The bundle is not fetched either: while a page is rendered on a server, its address cannot be
   // resolved there.
-  if (!canKeep()) return (await load("more")).clientOfNobody(options);
+  if (!canKeep()) return (await load("more")).storagelessClient(options);
   // The storage opens while the bundle is being fetched.
   const [storage, forgets] = [new BrowserStorage(app), isPrivate()];
   storage.begin();
   const bundle = await openBundle(await contentOf(options.bundle), operator);
-  if (await forgets) return (await load("more")).clientOfNobody(options, true);
+  if (await forgets) return (await load("more")).storagelessClient(options, true);
   const isPlain = options.relay === undefined && !bundle.tokens;
-  const connections = isPlain ? null : (await load("more")).waysOf(bundle, options, fetchPost);
+  const connections = isPlain
+    ? null
+    : (await load("more")).relayAndIssuer(bundle, options, fetchPost);
   const client = await Client.over(
     bundle,
     storage,

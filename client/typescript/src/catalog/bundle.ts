@@ -13,7 +13,7 @@ import { keyFrom, signedLines } from "./signed_lines.js";
 import { listed, number, own, table, text, type Table } from "./json.js";
 import type { LogKey, LogProof } from "./log/log.js";
 import { metricFrom, type Metric } from "./metric.js";
-import type { TokenIssuer } from "../transport/issuing.js";
+import type { TokenIssuer } from "../transport/issuer.js";
 import type { Kem } from "../transport/sealing.js";
 
 /** The longest bundle. */

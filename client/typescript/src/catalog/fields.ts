@@ -1,6 +1,6 @@
 /** Made of client/hubbub/catalog by: python -m tests.support.typescript_fields */
 import type { Definition } from "./definition.js";
-import type { Fields } from "./unfit.js";
+import type { Fields } from "./bundle_checks.js";
 
 export const METRIC: Fields = {
   description: ["text"],

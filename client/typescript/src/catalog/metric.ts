@@ -1,7 +1,7 @@
 /** Metrics: the questions of a bundle, and each question's streams with their randomizers. */
 import { UnknownMetric, ValueOutOfDomain } from "../errors.js";
 import { load } from "../loading.js";
-import { mechanismOf } from "../mechanisms/at_hand.js";
+import { mechanismOf } from "../mechanisms/preloaded.js";
 import type { BitSource } from "../mechanisms/bits.js";
 import type { Bytes } from "../mechanisms/packing.js";
 import type { Coded, Memo, Randomizer } from "../mechanisms/randomizer.js";

@@ -1,7 +1,7 @@
 /** The arm of an experiment on this device. Loaded only if a bundle has experiments. */
 import type { Experiment, Public } from "../catalog/metric.js";
 import { UnknownMetric } from "../errors.js";
-import { meant } from "./hints.js";
+import { meant } from "./value_hints.js";
 import { memoOf } from "./memo.js";
 import type { Reporter } from "./reporter.js";
 

@@ -16,17 +16,17 @@ import { Background, readable } from "./background.js";
 import { turned, type Consent } from "./consent.js";
 import { newDevice, type Device } from "./device.js";
 import { Diagnostics, type OnDrop } from "./diagnostics.js";
-import type { Hinted } from "./hints.js";
+import type { Hinted } from "./value_hints.js";
 import type { Outcome } from "./outcome.js";
 import type { PurseOf } from "./purse.js";
 import { Reporter } from "./reporter.js";
 import { Sender } from "./sender.js";
 import { DISABLED, isClaimed, State } from "./state.js";
 import type { Storage } from "./storage.js";
-import type { AskIssuer } from "../transport/issuing.js";
+import type { AskIssuer } from "../transport/issuer.js";
 import type { Transport } from "./transport.js";
 import { turns } from "./turns.js";
-import type { LedgerView } from "./view.js";
+import type { LedgerView } from "./ledger_view.js";
 import { soon, Waits } from "./waits.js";
 
 /** The options of a client. */
@@ -177,7 +177,7 @@ export class Client {
       client.#diagnostics.warnOnce("state", `nothing is reported: ${error.message}`);
       client.#reporter.cannotKeep();
       // Another tab may have held the lock for too long, so the next call tries again.
-      if (!client.#isNobodys) client.#background.wake();
+      if (!client.#isStorageless) client.#background.wake();
       return client;
     }
   }
@@ -262,7 +262,7 @@ export class Client {
 
   /** patient: whether to try again after a server could not be reached. */
   async #flush(timeoutSeconds: number, patient: boolean): Promise<boolean> {
-    if (this.#isNobodys) return true;
+    if (this.#isStorageless) return true;
     let timer: ReturnType<typeof setTimeout> | undefined;
     try {
       const milliseconds = Math.min(1000 * timeoutSeconds, LONGEST_TIMER);
@@ -349,8 +349,8 @@ export class Client {
     maxEpsilon: number | null,
     options?: { readonly maxLocal?: number | null },
   ): Promise<void> {
-    const { preferring } = await load("more");
-    const device = await this.#state.change(preferring(maxEpsilon, options?.maxLocal), {
+    const { withLimits } = await load("more");
+    const device = await this.#state.change(withLimits(maxEpsilon, options?.maxLocal), {
       insists: true,
     });
     await this.#reporter.stand(device);
@@ -398,7 +398,7 @@ export class Client {
   }
 
   /** Whether the client has no bundle because nothing can be stored here. */
-  get #isNobodys(): boolean {
+  get #isStorageless(): boolean {
     return !this.#bundle.line.length;
   }
 
@@ -446,7 +446,7 @@ export class Client {
 
   #outcomeOf(call: string, metric: string, attempt: () => Outcome, value?: Value): Outcome {
     if (this.#closing) return "closed";
-    if (this.#isNobodys) return this.#diagnostics.count("no_state");
+    if (this.#isStorageless) return this.#diagnostics.count("no_state");
     const outcome = this.#diagnostics.count(this.#checked(call, metric, attempt, value));
     if (["queued", "awaits_state", "counted", "noted"].includes(outcome)) this.#background.wake();
     return outcome;

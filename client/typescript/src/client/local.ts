@@ -3,7 +3,7 @@
  * its person to see. As in client/hubbub/client/reporter.py; loaded only if an app uses it.
  */
 import { isOfVectors, type Metric } from "../catalog/metric.js";
-import { general } from "../catalog/general.js";
+import { general } from "../catalog/number_text.js";
 import { listed, number, own, table, text } from "../catalog/json.js";
 import { partsOf } from "../catalog/parts.js";
 import { withCounts, type Device } from "./device.js";

@@ -3,7 +3,7 @@ import type { Bundle } from "../catalog/bundle.js";
 import { BadParameter } from "../errors.js";
 import type { Options } from "./client.js";
 import type { Diagnostics } from "./diagnostics.js";
-import { meant } from "./hints.js";
+import { meant } from "./value_hints.js";
 
 /** Allowed types by an option's name: as `typeof` names them, or "null". */
 export type Allowed = Readonly<Record<string, string>>;

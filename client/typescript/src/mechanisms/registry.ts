@@ -3,7 +3,7 @@
  * half as large as all others together: they are in ../vectors.ts. A new mechanism needs a function
  * and a line here.
  */
-import { AT_HAND, mechanism } from "./at_hand.js";
+import { PRELOADED, mechanism } from "./preloaded.js";
 import { hadamardResponse } from "./hadamard.js";
 import { longGrr, longHash, longUnary } from "./longitudinal.js";
 import { tableMean } from "./mean_table.js";
@@ -20,7 +20,7 @@ import { load } from "../loading.js";
 
 /** These mechanisms by name. */
 export const MECHANISMS: ReadonlyMap<string, Mechanism> = new Map([
-  ...AT_HAND,
+  ...PRELOADED,
   ["subset", mechanism("categories", subsetSelection)],
   ["hadamard", mechanism("categories", hadamardResponse)],
   ["projective", mechanism("categories", projectiveResponse)],

@@ -4,8 +4,8 @@ import { resolve } from "node:path";
 import { rootCertificates } from "node:tls";
 
 import { openBundle } from "../catalog/bundle.js";
-import type { Account } from "../transport/issuing.js";
-import { waysOf } from "../transport/ways.js";
+import type { Account } from "../transport/issuer.js";
+import { relayAndIssuer } from "../transport/relay_and_issuer.js";
 import { Client, type Options } from "../client/client.js";
 import { checked } from "../client/options.js";
 import { BadParameter, BundleRefused } from "../errors.js";
@@ -51,7 +51,7 @@ export async function open(options: NodeOptions): Promise<Client> {
   // An empty path would mean the folder in which the program runs.
   if (!options.folder) throw new BadParameter("open(): folder has no name; give string");
   const bundle = await openBundle(await contentOf(options.bundle), operator);
-  const connections = waysOf(bundle, options, httpsPost(withSystems(bundle.roots)));
+  const connections = relayAndIssuer(bundle, options, httpsPost(withSystems(bundle.roots)));
   return Client.over(
     bundle,
     new FolderStorage(resolve(options.folder)),

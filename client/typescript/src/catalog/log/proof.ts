@@ -12,7 +12,7 @@ import { fromText, parsed, toText } from "../encoding.js";
 import { listed, number, table, text, whole } from "../json.js";
 import type { LogKey, LogProof, SeenLog } from "./log.js";
 import { HASH_BYTES, leafHash, provenRoot, refuseInconsistent, type Tree } from "./merkle.js";
-import { refuseAmbiguous } from "../unfit.js";
+import { refuseAmbiguous } from "../bundle_checks.js";
 import { openCheckpoint, SIZE } from "./notes.js";
 
 /**

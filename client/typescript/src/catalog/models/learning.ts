@@ -16,7 +16,7 @@ import { epochAt } from "../epochs.js";
 import { listed, number, table, text, type Table } from "../json.js";
 import type { Example, Model } from "../metric.js";
 import { readable } from "../values.js";
-import { refuseNoDay } from "../unfit.js";
+import { refuseNoDay } from "../bundle_checks.js";
 import { featureOf, type Feature } from "./features.js";
 import { labelOf } from "./labels.js";
 

@@ -3,7 +3,7 @@
  * take.
  */
 import type { Coded, Randomizer } from "../mechanisms/randomizer.js";
-import { general } from "./general.js";
+import { general } from "./number_text.js";
 import { listed, number, table, text, type Table } from "./json.js";
 import { NUMERIC, type Metric } from "./metric.js";
 import { partedValue, partsOf } from "./parts.js";

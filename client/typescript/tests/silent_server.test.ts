@@ -15,8 +15,8 @@ import type { Transport } from "../src/client/transport.js";
 import { httpsPost, httpsTransport } from "../src/node/https.js";
 import { FakeShuffler } from "../src/testing.js";
 import { TYPE } from "../src/transport/submission.js";
-import { knownAnswer } from "./known.js";
-import type { Life } from "./life.js";
+import { knownAnswer } from "./known_answers.js";
+import type { Life } from "./device_life.js";
 
 const life = knownAnswer("wire/ledger") as Life;
 const { learning } = knownAnswer("wire/asking") as { learning: Life };

@@ -8,7 +8,7 @@ import type { Device } from "./device.js";
  *
  * @throws BadParameter neither null nor a number from 0 on.
  */
-export function preferring(
+export function withLimits(
   preference: number | null,
   maxLocal: number | null = preference,
 ): (device: Device) => Device {

@@ -4,7 +4,7 @@
  */
 import type { Bundle } from "../catalog/bundle.js";
 import type { Post, Transport } from "../client/transport.js";
-import { askingIssuer, type Account, type AskIssuer } from "./issuing.js";
+import { askingIssuer, type Account, type AskIssuer } from "./issuer.js";
 import { relayTransport } from "./relay.js";
 
 /** The options of an app that concern addresses. */
@@ -20,7 +20,7 @@ export interface Addresses {
  *
  * @throws BadParameter an address is invalid, or the account or the gateway's key is missing.
  */
-export function waysOf(
+export function relayAndIssuer(
   bundle: Bundle,
   { relay, shuffler = bundle.shuffler, account }: Addresses,
   post: Post,

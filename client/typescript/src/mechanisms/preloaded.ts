@@ -5,7 +5,7 @@ import { optimizedUnary, symmetricUnary } from "./unary.js";
 import { load } from "../loading.js";
 
 /** These mechanisms by name. */
-export const AT_HAND: ReadonlyMap<string, Mechanism> = new Map([
+export const PRELOADED: ReadonlyMap<string, Mechanism> = new Map([
   ["rr", mechanism("categories", rr)],
   ["grr", mechanism("categories", grr)],
   ["unary.sue", mechanism("categories", symmetricUnary)],
@@ -14,7 +14,7 @@ export const AT_HAND: ReadonlyMap<string, Mechanism> = new Map([
 
 /** The mechanism with this name; undefined if there is none. */
 export async function mechanismOf(name: string): Promise<Mechanism | undefined> {
-  return AT_HAND.get(name) ?? (await load("more")).mechanismNamed(name);
+  return PRELOADED.get(name) ?? (await load("more")).mechanismNamed(name);
 }
 
 /** A mechanism of version 1. */

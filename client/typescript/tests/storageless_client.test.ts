@@ -6,8 +6,8 @@ import { openBundle } from "../src/catalog/bundle.js";
 import { BundleRefused, NotLoaded } from "../src/errors.js";
 import { open } from "../src/index.js";
 import { PARTS } from "../src/loading.js";
-import { knownAnswer } from "./known.js";
-import type { Life } from "./life.js";
+import { knownAnswer } from "./known_answers.js";
+import type { Life } from "./device_life.js";
 
 const { signed } = knownAnswer("wire/ledger") as Life;
 const bundle = new TextEncoder().encode(signed);

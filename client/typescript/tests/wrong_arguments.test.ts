@@ -18,8 +18,8 @@ import {
 import { defineLedger } from "../src/ledger.js";
 import { open as openNode } from "../src/node.js";
 import { capture, KeyedBits, memoryClient } from "../src/testing.js";
-import { knownAnswer } from "./known.js";
-import type { Life } from "./life.js";
+import { knownAnswer } from "./known_answers.js";
+import type { Life } from "./device_life.js";
 
 /** As JavaScript calls them. */
 type Loose = (...values: unknown[]) => unknown;

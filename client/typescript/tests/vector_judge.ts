@@ -15,15 +15,15 @@ import { pick } from "../src/mechanisms/bits.js";
 import { KeyedBits } from "../src/mechanisms/keyed.js";
 import type { Bytes } from "../src/mechanisms/packing.js";
 import type { Coded } from "../src/mechanisms/randomizer.js";
-import { mechanismOf } from "../src/mechanisms/at_hand.js";
+import { mechanismOf } from "../src/mechanisms/preloaded.js";
 import { readAnswer, writePost } from "../src/transport/binary_http.js";
-import { issuedIn, tokenInfo, tokenOf, tokenRequest } from "../src/transport/issuing.js";
+import { issuedIn, tokenInfo, tokenOf, tokenRequest } from "../src/transport/issuer.js";
 import { ristretto255_oprf as oprf } from "../src/transport/curve.js";
 import { blinded, outputsOf } from "../src/transport/poprf.js";
 import { seal, sealInfo, type Kem } from "../src/transport/sealing.js";
 import { requestOf, resultsOf, TYPE } from "../src/transport/submission.js";
-import { bytesOf, hexOf } from "./known.js";
-import { live } from "./life.js";
+import { bytesOf, hexOf } from "./known_answers.js";
+import { live } from "./device_life.js";
 
 interface Asked {
   ask: string;

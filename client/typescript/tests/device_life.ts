@@ -6,9 +6,9 @@ import type { Features, Label, Value } from "../src/catalog/values.js";
 import { Client } from "../src/client/client.js";
 import { newDevice } from "../src/client/device.js";
 import type { Storage } from "../src/client/storage.js";
-import type { LedgerView } from "../src/client/view.js";
+import type { LedgerView } from "../src/client/ledger_view.js";
 import { FakeShuffler, KeyedBits } from "../src/testing.js";
-import { bytesOf, hexOf } from "./known.js";
+import { bytesOf, hexOf } from "./known_answers.js";
 
 /** One payload that is kept or was sent. */
 export type Kept = readonly [stream: string, epoch: number, payload: string];

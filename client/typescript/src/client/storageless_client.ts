@@ -26,7 +26,7 @@ const NO_BUNDLE: Bundle = {
  * A client that stores nothing, and warns once with the reason. isPrivate: whether this is a
  * private window.
  */
-export function clientOfNobody(options: Options, isPrivate = false): Promise<Client> {
+export function storagelessClient(options: Options, isPrivate = false): Promise<Client> {
   const refused = () => Promise.reject(new StateUnusable(whyOf(isPrivate)));
   const storage: Storage = {
     ...{ transaction: refused, readWitness: refused, writeWitness: refused, alone: refused },
