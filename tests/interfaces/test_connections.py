@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import resource
 import socket
 import time
@@ -103,7 +104,7 @@ async def _served(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> AsyncIterat
         f"127.0.0.1:{face.port}",
         Guard(app, Access(), Limiter(0, 1), pages=()),
         tls=None,
-        connections=OpenConnections(refusals=face.refusals),
+        connections=OpenConnections(refusals=face.refusals, answers_bytes=math.inf),
         limits=replace(_LIMITS, answer=answer) if answer else _LIMITS,
     )
     await server.start()
@@ -285,6 +286,9 @@ def test_connections_of_one_network_are_counted_together(monkeypatch: pytest.Mon
 
         def is_closing(self) -> bool:
             return self.is_ended
+
+        def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+            """Nothing is written."""
 
     async def ended(hosts: list[str], *proxies: str) -> list[bool]:
         config = uvicorn.Config(_nothing, lifespan="off", log_config=None)

@@ -458,6 +458,46 @@ def test_past_the_memory_for_bodies_the_largest_gives_way_and_honest_ones_are_se
     asyncio.run(body())
 
 
+def test_past_the_memory_for_unread_answers_the_largest_gives_way_and_honest_ones_are_served(
+    catalog_files: CatalogFiles, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An empty submission gets the state of models, which TLS alone would take whole."""
+    monkeypatch.setattr("hubbub.runtime.http.connections._MAX_ANSWERS_BYTES", 1 << 20)
+    write_certificates(tmp_path, {})
+
+    async def unread(door: Door) -> asyncio.StreamWriter:
+        place = socket.socket()
+        place.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        place.setblocking(False)  # noqa: FBT003 as the standard library has it
+        await asyncio.get_running_loop().sock_connect(place, ("127.0.0.1", door.port))
+        options: Any = {"ssl": door.trust, "server_hostname": "127.0.0.1", "limit": 2048}
+        _, writer = await asyncio.open_connection(sock=place, **options)
+        writer.transport.pause_reading()  # type: ignore[attr-defined]  # its own type has it
+        writer.write(_head(0))
+        return writer
+
+    async def body() -> None:
+        async with open_door(
+            catalog_files, redis_url, tls=TlsFolder(tmp_path, "shuffler"), of_address=0
+        ) as door:
+            # The system itself takes the first megabytes of each.
+            door.front.admission.models = models = bytes(8 << 20)
+            writers = [await unread(door) for _ in range(4)]
+            await door.has("gave_way", 4)
+            assert door.lines._unread.total() <= 1 << 20
+            door.front.admission.models = models = b"small"
+            assert (await door.send(door.front.request(0))).models == models
+            for writer in writers:
+                writer.transport.abort()
+
+            async def released() -> bool:
+                return not door.lines._unread
+
+            await eventually_async(released)
+
+    asyncio.run(body())
+
+
 def test_what_does_not_arrive_in_time_is_ended(catalog_files: CatalogFiles, redis_url: str) -> None:
     """A head that never ends, a body that drips, a connection that says nothing."""
 

@@ -387,6 +387,27 @@ def test_who_reads_no_answer_fills_its_own_places_alone(
     asyncio.run(body())
 
 
+def test_models_are_left_out_while_too_many_of_them_are_unread(
+    catalog_files: CatalogFiles, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hubbub.shuffler.grpc_door._MAX_UNREAD_BYTES_OF_CALLER", 3 << 17)
+
+    async def body() -> None:
+        async with serving_front(catalog_files, redis_url) as front:
+            front.admission.models = bytes(1 << 17)
+            _, writer = await _dial(front.address)
+            for stream in range(1, 21, 2):
+                writer.write(_headers(stream, SUBMIT) + _frame(0, 1, stream, bytes(5)))
+            await _until(lambda: front.admission.refusals["peer_calls"] >= 7)
+            assert front.service._unread.total() == 3 << 17
+            assert (await front.send(front.request(0))).models == b"", "of this address"
+            writer.close()
+            await _until(lambda: not front.service._unread)
+            assert (await front.send(front.request(0))).models == front.admission.models
+
+    asyncio.run(body())
+
+
 async def _dial(address: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """An HTTP/2 connection by hand, that takes no byte of an answer until it says so."""
     host, _, port = address.partition(":")

@@ -1,6 +1,8 @@
 """The shuffler's gRPC services: Submit for devices, Status for operators; admission.py decides."""
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import grpc
@@ -8,7 +10,7 @@ import grpc.aio
 
 from hubbub.errors import StoreUnavailable
 from hubbub.runtime import caller_of, come_back, refuse
-from hubbub.shuffler.admission import Admission, ComeBack, Never
+from hubbub.shuffler.admission import Admission, ComeBack, Never, Taken
 from hubbub.shuffler.shown_counts import ShownCounts
 from hubbub.wire.v1.services_pb2 import (
     StatusRequest,
@@ -23,6 +25,10 @@ Context = grpc.aio.ServicerContext[Any, Any]
 _NOTICE: Final = "hubbub-notice-bin"
 # Callers accept 8 KiB of metadata; a larger notice is only sent with an answer.
 _LARGEST_NOTICE: Final = 4 << 10
+# gRPC keeps an answer until it is read, and cannot end the call. So models are left out past these
+# limits of all unread ones, and of one address; the device requests them again in a minute.
+_MAX_UNREAD_BYTES = 8 << 20
+_MAX_UNREAD_BYTES_OF_CALLER = 1 << 20
 
 
 class ShufflerService:
@@ -30,6 +36,7 @@ class ShufflerService:
 
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
+        self._unread: Counter[str] = Counter()  # bytes of models in unread answers, by caller
 
     def admit(self, context: Context) -> float:
         """How long a caller must wait before its request is read; 0 to let it in."""
@@ -53,7 +60,26 @@ class ShufflerService:
             if answer.wait_seconds is None:
                 await context.abort(grpc.StatusCode.UNAVAILABLE, answer.why, tuple(self.trailers()))
             await come_back(context, answer.wait_seconds, answer.why, self.trailers)
-        return answer.response()
+        return self._within_memory(answer, context).response()
+
+    def _within_memory(self, answer: Taken, context: Context) -> Taken:
+        """The answer, without the models if too many of them are unread."""
+        size, caller = len(answer.models), caller_of(context)
+        if not size:
+            return answer
+        of_caller = self._unread[caller] + size > _MAX_UNREAD_BYTES_OF_CALLER
+        if of_caller or self._unread.total() + size > _MAX_UNREAD_BYTES:
+            self._admission.refusals["peer_calls" if of_caller else "calls_at_once"] += 1
+            return replace(answer, models=b"")
+        self._unread[caller] += size
+
+        def done(_context: Any) -> None:
+            self._unread[caller] -= size
+            if not self._unread[caller]:
+                del self._unread[caller]
+
+        context.add_done_callback(done)  # type: ignore[arg-type]  # its stub asks for a class
+        return answer
 
 
 class OperatorService:

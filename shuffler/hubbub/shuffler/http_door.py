@@ -8,6 +8,7 @@ request is logged.
 import base64
 import logging
 import math
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -149,9 +150,9 @@ class ReportsApp:
     def _served(self, path: str) -> PublicBytes | None:
         """The public bytes at a path; None if there are none."""
         if path == _NOTICE and self._admission.notice:
-            return PublicBytes(self._admission.notice)
+            return _public(self._admission.notice)
         if path == _MODELS and self._admission.models:
-            return PublicBytes(self._admission.models)
+            return _public(self._admission.models)
         if path == GATEWAY_PATH and self._gateway:
             return self._gateway.public_keys
         return self._bundle.served() if path == _BUNDLE and self._bundle else None
@@ -269,6 +270,11 @@ class ReportsApp:
     def _told(self) -> dict[str, str]:
         notice = self._admission.notice
         return {"notice": base64.b64encode(notice).decode()} if notice else {}
+
+
+@lru_cache(maxsize=2)  # hashing half a megabyte for each request would keep a processor busy
+def _public(signed: bytes) -> PublicBytes:
+    return PublicBytes(signed)
 
 
 async def _body(receive: Receive) -> bytes:

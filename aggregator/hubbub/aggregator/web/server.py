@@ -1,6 +1,7 @@
 """The HTTP server for analysts, run beside the gRPC server of the same process."""
 
 from collections import Counter
+from math import inf
 from typing import Final
 
 from hubbub.aggregator.access.audit_trail import AuditTrail
@@ -64,7 +65,12 @@ class HttpServer(HttpDoor):
             audit=audit,
             notice=notice,
         )
-        connections = OpenConnections(settings.proxies, refusals, bodies_bytes=_BODIES_BYTES)
+        connections = OpenConnections(
+            settings.proxies,
+            refusals,
+            bodies_bytes=_BODIES_BYTES,
+            answers_bytes=inf,  # a table may have any size, and its reader has a token
+        )
         super().__init__(
             address,
             app,

@@ -21,6 +21,9 @@ _MAX_OF_ADDRESS = 200
 # Limit of all bodies that arrive or are processed: eight of the largest submissions, a hundred
 # thousand reports, whatever the limits of addresses.
 _MAX_BODIES_BYTES = 16 << 20
+# Limit of all answers that wait to be read: an empty submission gets the state of models, half a
+# megabyte at most.
+_MAX_ANSWERS_BYTES = 16 << 20
 
 
 class Ends(Protocol):
@@ -52,6 +55,7 @@ class OpenConnections:
         refusals: counts the connections that were closed, by reason.
         most: limit of all connections. of_address: limit of one address; 0 for none.
         bodies_bytes: limit of all bodies that arrive or are processed.
+        answers_bytes: limit of all answers that wait to be read.
     """
 
     def __init__(
@@ -62,12 +66,14 @@ class OpenConnections:
         most: int | None = None,
         of_address: int | None = None,
         bodies_bytes: int | None = None,
+        answers_bytes: float | None = None,
         relays: Collection[str] = (),
     ) -> None:
         self.refusals = Counter() if refusals is None else refusals
         self._most = _MAX if most is None else most
         self.of_address = _MAX_OF_ADDRESS if of_address is None else of_address
         self._bodies_bytes = _MAX_BODIES_BYTES if bodies_bytes is None else bodies_bytes
+        self._answers_bytes = _MAX_ANSWERS_BYTES if answers_bytes is None else answers_bytes
         self._proxies = [ip_network(proxy) for proxy in proxies]
         self._of_many = [*self._proxies, *map(ip_network, relays)]
         self._open: dict[str, set[Connection]] = {}
@@ -76,6 +82,7 @@ class OpenConnections:
         self._waiting: dict[str, dict[Connection, None]] = {}
         self._all_waiting: dict[Connection, str] = {}
         self._received: Counter[Connection] = Counter()
+        self._unread: Counter[Connection] = Counter()
 
     def add(self, connection: Connection, address: str) -> None:
         """Adds a connection; past a limit closes the longest waiting one, or this one."""
@@ -114,10 +121,21 @@ class OpenConnections:
         """Forgets the size of a body whose request was answered."""
         self._received.pop(connection, None)
 
+    def keep_unread(self, connection: Connection, size: int) -> None:
+        """Counts the unread rest of an answer; past the limit of all, closes the largest."""
+        self._unread[connection] = size
+        while self._unread.total() > self._answers_bytes:
+            self._end(max(self._unread, key=self._unread.__getitem__))
+
+    def release_unread(self, connection: Connection) -> None:
+        """Forgets the size of an answer that is being read again."""
+        self._unread.pop(connection, None)
+
     def remove(self, connection: Connection, address: str) -> None:
         """Removes a connection that has ended or will at once."""
         self.work(connection, address)
         self.release(connection)
+        self.release_unread(connection)
         of_address = self._open.get(address, set())
         if connection in of_address:
             of_address.remove(connection)
@@ -129,8 +147,9 @@ class OpenConnections:
         if not self.refusals["gave_way"]:
             _log.warning(
                 "more connections are open than the limit of one address, or of all, or their "
-                "bodies are larger than the memory for them: those that have waited longest, or "
-                "sent most, give way (reason gave_way of hubbub_throttled_calls_total)"
+                "bodies or unread answers are larger than the memory for them: those that have "
+                "waited longest, or are largest, give way (reason gave_way of "
+                "hubbub_throttled_calls_total)"
             )
         self.refusals["gave_way"] += 1
         self.remove(connection, connection.address)

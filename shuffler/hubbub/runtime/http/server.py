@@ -29,6 +29,9 @@ _BACKLOG: Final = 2048
 # Receive buffer of a connection. It is read at once, and TLS keeps it twice: with Linux's default
 # (128 KiB and more), 200 connections cost 125 MiB beside the bodies that are counted.
 _UNREAD_BYTES: Final = 16 << 10
+# A longer body is given to the connection in pieces, of which each waits until the last is read:
+# TLS takes any length at once, keeps it, and tells nobody.
+_PIECE_BYTES: Final = 64 << 10
 
 
 class HttpDoor:
@@ -69,7 +72,7 @@ class HttpDoor:
         self._shared = shared
         believing: Any = ProxyHeadersMiddleware(app, list(proxies)) if proxies else app  # type: ignore[arg-type]  # its own names for these types
         self._config = Config(
-            believing,
+            _in_pieces(believing),
             ws="none",
             proxy_headers=False,
             log_config=None,
@@ -150,6 +153,22 @@ class HttpDoor:
             ssl=self._context,
             ssl_handshake_timeout=_HANDSHAKE_SECONDS if self._context else None,
         )
+
+
+def _in_pieces(app: App) -> App:
+    """Returns an application that sends the long bodies of `app` in pieces."""
+
+    async def sending(scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_pieces(message: Message) -> None:
+            rest = memoryview(message.get("body", b""))
+            while len(rest) > _PIECE_BYTES:
+                piece, rest = bytes(rest[:_PIECE_BYTES]), rest[_PIECE_BYTES:]
+                await send({"type": message["type"], "body": piece, "more_body": True})
+            await send({**message, "body": bytes(rest)} if "body" in message else message)
+
+        await app(scope, receive, send_pieces)
+
+    return sending
 
 
 def _context(tls: TlsFolder) -> ssl.SSLContext:

@@ -14,6 +14,9 @@ from hubbub.runtime.http.connections import OpenConnections, network_of
 _LARGEST_HEAD_BYTES: Final = 16 << 10
 # Bytes of a body per allowed byte of framing: chunks of one byte cost 30 times that.
 _BODY_OF_FRAME: Final = 8
+# What of an answer may be in the transport. Over TLS no more is known to be unread: the rest stays
+# with the application (server.py), which waits.
+_LARGEST_UNREAD_BYTES: Final = 16 << 10
 _NO_ANSWER: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n\r\n"
 
 
@@ -67,12 +70,14 @@ class TimedConnection(HttpToolsProtocol):
         self._in_request = self._in_head = False
         self._frame_bytes = 0  # received bytes of a request besides its body, above their share
         self._body_bytes = 0  # in the part that is being parsed
+        self._is_read_slowly = False  # whether the timer runs for the answer under way
         self._is_last = False  # whether the connection ends with the answer under way
         self.address = ""  # for IPv6 the network: each host has 2**64 addresses
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as its base has it
         """Counts the connection, and waits for a request."""
         super().connection_made(transport)
+        transport.set_write_buffer_limits(_LARGEST_UNREAD_BYTES)
         self.client = self._asked_for or self.client
         self.address = network_of(self.client)
         self._arrived()
@@ -145,6 +150,7 @@ class TimedConnection(HttpToolsProtocol):
         """Waits for another request once an answer is written; uvicorn limits that too."""
         super().on_response_complete()
         self._connections.release(self)
+        self._is_read_slowly = False
         if not self.transport.is_closing():
             self._watch()
 
@@ -155,14 +161,21 @@ class TimedConnection(HttpToolsProtocol):
             super().send_400_response(msg)
 
     def pause_writing(self) -> None:
-        """Starts a time limit: the answer is not read as fast as it is written."""
+        """Counts the rest of an answer that is not read as fast as it is written, and limits it."""
         super().pause_writing()
-        self._watch()
+        unsent = 0 if self.cycle is None else self.cycle.expected_content_length
+        self._connections.keep_unread(self, unsent + self.transport.get_write_buffer_size())
+        if not self._is_read_slowly:
+            self._watch()
+            self._is_read_slowly = True
 
     def resume_writing(self) -> None:
-        """Ends that limit: the answer is read again."""
+        """Stops counting an answer that is read again; a part of it resets no time limit."""
         super().resume_writing()
-        self._watch()
+        self._connections.release_unread(self)
+        if self.cycle is None or self.cycle.response_complete:
+            self._is_read_slowly = False
+            self._watch()
 
     def _watch(self) -> None:
         """Limits the time to wait for an answer to be read, or for another request."""
