@@ -300,6 +300,24 @@ def test_a_sealed_request_that_is_not_read_is_charged_by_its_size(
     asyncio.run(body())
 
 
+def test_a_request_for_an_unknown_key_is_charged_by_its_size(
+    catalog_files: CatalogFiles, redis_url: str, tls: Path
+) -> None:
+    async def body() -> None:
+        gateway = _gateway(tls)
+        async with open_door(
+            catalog_files, redis_url, limiter=Limiter(0.001, 1), gateway=gateway
+        ) as door:
+            message = bytes([read_gateway(tls)[0] ^ 1]) + bytes(9000)
+            for expected in (422, 429):
+                answer = await door.ask(
+                    "POST", GATEWAY_PATH, message, {"Content-Type": REQUEST_TYPE}
+                )
+                assert answer.status == expected
+
+    asyncio.run(body())
+
+
 async def _passed_on(
     gateway: Callable[[httpx2.Request], httpx2.Response],
     *headers: tuple[bytes, bytes],

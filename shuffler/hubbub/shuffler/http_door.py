@@ -172,6 +172,7 @@ class ReportsApp:
         try:
             request, seal = gateway.open(raw)
         except BadParameter as error:
+            self._admission.spoiled(caller, len(raw))
             more = {"type": UNKNOWN_KEY}
             raise _Refused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), **more) from None
         except BadPayload as error:
