@@ -60,7 +60,8 @@ test("a gateway's key is read, and none that is not known", () => {
     assert.equal(hexOf(key), publicKey);
     if (number !== undefined) assert.equal(keyNumber, number);
   }
-  for (const wrong of ["", answers.config.slice(2), answers.config + "00", "01".repeat(41)]) {
+  const half = answers.config.slice(0, 70) + "0006" + answers.config.slice(74) + "0001";
+  for (const wrong of ["", answers.config.slice(2), answers.config + "00", "01".repeat(41), half]) {
     assert.throws(() => configOf(bytesOf(wrong)), BadParameter);
   }
   const post: Post = () => Promise.reject(new TryAgain("never"));

@@ -111,7 +111,7 @@ export function configOf(config: Bytes): [number, Bytes] {
   for (let offset = CONFIG_BYTES; offset + PAIR_BYTES <= config.length; offset += PAIR_BYTES) {
     supported ||= view.getUint16(offset) === KDF && view.getUint16(offset + 2) === AEAD;
   }
-  if (!sized || !supported || config.length !== CONFIG_BYTES + size) {
+  if (!supported || config.length !== CONFIG_BYTES + size || size % PAIR_BYTES) {
     throw new BadParameter("the gateway's key is of an unknown kind; upgrade hubbub");
   }
   return [config[0] ?? 0, config.slice(3, CONFIG_BYTES - 2)];
