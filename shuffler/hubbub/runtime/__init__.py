@@ -12,7 +12,7 @@ from hubbub.runtime.monitoring.declaration import (
     THROTTLED_CALLS,
     MetricDeclaration,
 )
-from hubbub.runtime.monitoring.logs import facts
+from hubbub.runtime.monitoring.logs import facts, lost_lines
 from hubbub.runtime.monitoring.metrics import Metrics
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.monitoring.tracing import continued, headers
@@ -93,6 +93,7 @@ __all__ = [
     "hint_seconds",
     "insecure_option",
     "log_format_option",
+    "lost_lines",
     "lua",
     "network",
     "networks_option",

@@ -17,7 +17,7 @@ from urllib.parse import parse_qs
 
 from hubbub.aggregator.access.rights import Caller
 from hubbub.errors import ServiceUnavailable
-from hubbub.runtime import facts
+from hubbub.runtime import facts, lost_lines
 
 _log: Final = logging.getLogger("hubbub.audit")
 
@@ -109,7 +109,10 @@ class AuditTrail:
         """
         line = self._line(question, caller, address, status, access)
         if self._path is None:
+            before = lost_lines()
             _log.info("%s %s", line.pop("method"), line.pop("question"), extra=facts(**line))
+            if lost_lines() > before:
+                raise _unwritten("the log is full or not read")
             return
         now = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds")
         self._append(json.dumps({"time": now, **line}) + "\n")
@@ -158,10 +161,14 @@ class AuditTrail:
             finally:
                 os.close(where)
         except OSError as error:
-            raise ServiceUnavailable(
-                f"the audit cannot be written ({error.strerror}), and the service answers nothing "
-                "without it; make room, or let the service write --http-audit"
-            ) from error
+            raise _unwritten(error.strerror) from error
+
+
+def _unwritten(why: str | None) -> ServiceUnavailable:
+    return ServiceUnavailable(
+        f"the audit cannot be written ({why}), and the service answers nothing without it; make "
+        "room, or let the service write --http-audit"
+    )
 
 
 def is_question(path: str) -> bool:

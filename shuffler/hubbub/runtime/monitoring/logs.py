@@ -6,6 +6,8 @@ a field of its own.
 
 import json
 import logging
+import os
+import select
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -15,6 +17,9 @@ FORMATS: Final = ("text", "json")
 # gRPC logs this, with a traceback, for every caller that disconnected before its answer.
 _GONE: Final = "ExecuteBatchError"
 _FACTS: Final = "hubbub_facts"
+_STDERR = 2
+# How long to wait for a slow reader, once until it has read again.
+_PATIENCE_MS: Final = 50
 
 
 def facts(**values: Any) -> dict[str, dict[str, Any]]:
@@ -49,9 +54,57 @@ class _Text(logging.Formatter):
         return visible_lines(": ".join(filter(None, (super().format(record), ", ".join(texts)))))
 
 
+class _StandardError(logging.Handler):
+    """Writes lines to standard error. A reader that stands still, or a full disk, stops nothing.
+
+    `lost` counts the lines that were not written whole; the next line that is written says so.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lost = self._unsaid = 0
+        self._is_cut = False  # whether the last line lacks its end
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Writes the record's line, or counts it as lost."""
+        try:
+            line = self.format(record)
+        except Exception:  # noqa: BLE001 as every handler does: a message that does not format
+            self.handleError(record)
+            return
+        if self._unsaid:
+            what = f"{self._unsaid} lines of this log were lost: its disk was full, or nobody read"
+            arguments = __name__, logging.WARNING, __file__, 0, what, None, None, "emit"
+            line = f"{self.format(logging.LogRecord(*arguments))}\n{line}"
+        if self._write(line):
+            self._unsaid = 0
+        else:
+            self.lost += 1
+            self._unsaid += 1
+
+    def _write(self, line: str) -> bool:
+        rest = ("\n" * self._is_cut + line + "\n").encode(errors="backslashreplace")
+        ready = select.poll()
+        ready.register(_STDERR, select.POLLOUT)
+        try:
+            # A pipe that is ready takes so many bytes at once.
+            while rest and ready.poll(0 if self._unsaid else _PATIENCE_MS):
+                written = os.write(_STDERR, rest[: select.PIPE_BUF])
+                rest, self._is_cut = rest[written:], len(rest) > written
+        except OSError:
+            return False
+        return not rest
+
+
+def lost_lines() -> int:
+    """Number of log lines of this process that could not be written."""
+    handlers = logging.getLogger().handlers
+    return sum(handler.lost for handler in handlers if isinstance(handler, _StandardError))
+
+
 def write_logs(how: str) -> None:
     """Starts logging to standard error in the format `how`, one of FORMATS."""
-    handler = logging.StreamHandler()
+    handler = _StandardError()
     text = _Text("%(asctime)s %(levelname)s %(name)s %(message)s")
     handler.setFormatter(_Json() if how == "json" else text)
     handler.addFilter(_is_ours)

@@ -1,0 +1,98 @@
+"""Logs of services whose reader stands still, or whose disk is full: nothing waits for them."""
+
+import json
+import logging
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hubbub.aggregator.access.audit_trail import AuditedQuestion, AuditTrail, Seen
+from hubbub.errors import ServiceUnavailable
+from hubbub.runtime import lost_lines
+from hubbub.runtime.monitoring.logs import write_logs
+from tests.support.waiting import HANG_SECONDS
+
+LOG = logging.getLogger("hubbub.runtime")
+PROGRAM = """
+import logging
+from hubbub.runtime import lost_lines
+from hubbub.runtime.monitoring.logs import write_logs
+write_logs("json")
+log = logging.getLogger("hubbub.runtime")
+for number in range(3000):
+    log.info("%d of many", number)
+print(lost_lines(), flush=True)
+input()
+log.info("last")
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """To which logs go instead of standard error."""
+    root, path = logging.getLogger(), tmp_path / "log"
+    before = list(root.handlers), root.level
+    where = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    monkeypatch.setattr("hubbub.runtime.monitoring.logs._STDERR", where)
+    write_logs("text")
+    yield path
+    os.close(where)
+    root.handlers, root.level = before
+
+
+def test_a_reader_that_stands_still_stops_no_service_and_hears_how_much_it_missed() -> None:
+    program = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert program.stdin
+    assert program.stdout
+    assert program.stderr
+    lost = int(program.stdout.readline())
+    assert lost > 0
+    text = os.read(program.stderr.fileno(), 1 << 20)
+    program.stdin.write(b"\n")
+    text += program.communicate(timeout=HANG_SECONDS)[1]
+    *_, said, last = [
+        json.loads(line)["message"] for line in text.splitlines() if line[-1:] == b"}"
+    ]
+    assert (said.split()[0], last) == (str(lost), "last")
+
+
+def test_a_line_that_a_full_disk_cuts_is_counted_and_the_next_begins_anew(file: Path) -> None:
+    LOG.info("first")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size + 9, limits[1]))
+    try:
+        LOG.info("lost")
+        LOG.info("lost")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert lost_lines() == 2
+    LOG.info("last")
+    first, cut, said, last = file.read_text().splitlines()
+    assert first.endswith("first")
+    assert len(cut) == 9
+    assert "2 lines of this log were lost" in said
+    assert last.endswith("last")
+
+
+def test_nothing_is_answered_whose_line_in_the_log_is_lost(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audit = AuditTrail(None, set, time.time)
+    question = AuditedQuestion("GET", "/v1/metrics"), None, "127.0.0.1", 200, Seen()
+    audit.note(*question)
+    assert "/v1/metrics" in file.read_text()
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr("hubbub.runtime.monitoring.logs._STDERR", full.fileno())
+        with pytest.raises(ServiceUnavailable, match="the log is full"):
+            audit.note(*question)
