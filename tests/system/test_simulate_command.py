@@ -422,6 +422,58 @@ def test_what_is_public_is_rehearsed_apart(
     assert "os=unlisted" in output
 
 
+def test_means_by_public_field_are_beside_the_true_means(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields = 'epsilon = 4.0\ndomain = "number"\nlow = 0\nhigh = 10\nbreakdown = { os = ["l", "m"] }'
+    entry = ENTRY.format(name="size", mechanism="mean.one_bit", more=fields)
+    (tmp_path / "metrics.toml").write_text(f'shuffler = "127.0.0.1:1"{entry}')
+    monkeypatch.chdir(tmp_path)
+    people = "value,os,count\n2,l,3000\n4,l,3000\n9,m,3000\n"
+    document, output = _said(tmp_path, capsys, "size", people, "--runs", "10")
+    for run in document["runs"]:
+        assert {row["part"]: row["true"] for row in run["public"]} == {"l": 3.0, "m": 9.0}
+    assert document["summary"]["coverage_public"] >= 0.95 - Z * sqrt(0.95 * 0.05 / 20)
+    assert "%" not in output.partition("public field")[2].partition("intervals")[0]
+
+
+ARMS = """
+[experiments.menu]
+arms = { control = 1, new = 1 }
+"""
+IN_ARMS = {
+    "checkout": (
+        'kind = "funnel"\nsteps = ["visit", "cart"]\nexperiment = "menu"',
+        "value,menu,count\nvisit,control,3000\ncart,control,1000\nvisit,new,2000\ncart,new,2000\n",
+        {"": 3 / 8, "control": 1 / 4, "new": 1 / 2},
+    ),
+    "crashes": (
+        'rate = { of = "crashed", per = "started", most = 20 }\nexperiment = "menu"',
+        "menu,crashed,started,count\ncontrol,2,10,3000\nnew,5,10,2000\nnew,1,10,1000\n",
+        {"": 17 / 60, "control": 1 / 5, "new": 11 / 30},
+    ),
+}
+"""By metric: its fields, people, and by arm the true figure of the last row."""
+
+
+@pytest.mark.parametrize("metric", IN_ARMS)
+def test_figures_are_rehearsed_by_arm(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, metric: str
+) -> None:
+    fields, people, truths = IN_ARMS[metric]
+    mechanism = "grr" if "steps" in fields else "auto"
+    entry = ENTRY.format(name=metric, mechanism=mechanism, more=f"epsilon = 4.0\n{fields}")
+    (tmp_path / "metrics.toml").write_text(f'shuffler = "127.0.0.1:1"{ARMS}{entry}')
+    monkeypatch.chdir(tmp_path)
+    document, output = _said(tmp_path, capsys, metric, people, "--runs", "10")
+    for run in document["runs"]:
+        figures = {row["part"]: row["true"] for row in run["figures"]}
+        assert figures == pytest.approx(truths)
+    coverage = document["summary"]["coverage_figures"]
+    assert coverage >= 0.95 - Z * sqrt(0.95 * 0.05 / (10 * len(truths)))
+    assert re.search("menu=new .*(visit to cart|crashed per started)", output)
+
+
 def test_people_with_larger_sets_than_most_are_told(
     beside: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

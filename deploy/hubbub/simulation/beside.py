@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, groupby
 from math import sqrt
 from typing import Any
 
@@ -11,8 +11,10 @@ import numpy.typing as npt
 
 from hubbub.aggregator.query import EstimateQuery, QueryEngine
 from hubbub.aggregator.query.figures import WINDOWS, has_figures
+from hubbub.analysis import OF_NUMBERS
 from hubbub.analysis.families import Counts
-from hubbub.catalog import Metric, told_by
+from hubbub.analysis.figures import Figure
+from hubbub.catalog import Metric
 from hubbub.errors import BadParameter
 from hubbub.simulation.truth import Truth, true_values
 
@@ -37,6 +39,8 @@ class Associated:
 class PublicRow:
     """The share of one value among the reports with one public value, true and as answered.
 
+    Of numbers it is the mean, in the metric's unit.
+
     `reports` counts the reports with that public value; `stands_out` is whether its share differs
     significantly from that of all others.
     """
@@ -54,8 +58,13 @@ class PublicRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FigureRow:
-    """A figure of a device's own past: true, and as answered; a high of None is unbounded."""
+    """A figure of a device's own past: true, and as answered; a high of None is unbounded.
 
+    `part` is a value of the public field `by`; both are "" for all devices together.
+    """
+
+    by: str
+    part: str
     figure: str
     dates: str
     true: float
@@ -70,51 +79,59 @@ class FigureRow:
 
 
 async def figure_rows(
-    query: QueryEngine,
-    metric: Metric,
-    question: EstimateQuery,
-    codes: Sequence[Any],
-    counts: Counts,
+    query: QueryEngine, metric: Metric, question: EstimateQuery, people: Truth
 ) -> list[FigureRow]:
     """Compares a metric's figures with the truth; empty for metrics without figures.
 
-    `counts` is how many devices have each of `codes` in an epoch, alike in every epoch.
+    The figures are of all devices, then of each value of each public field. `people` are those of
+    an epoch, alike in every epoch.
     """
     if not has_figures(metric):
         return []
-    answer = await query.figures(metric.name, question)
-    if answer.kind == "rate":
+    result = []
+    for by in ("", *(metric.breakdown if people.streams else ())):
+        answer = await query.figures(metric.name, question, by)
+        for part, rows in groupby(answer.values, key=lambda row: row.part):
+            figures = list(rows)
+            truths = _true_figures(metric, people.counts_of(by, part), people.codes, figures)
+            result += [
+                FigureRow(
+                    by=by,
+                    part=part,
+                    figure=row.figure,
+                    dates=row.dates,
+                    true=float(truth),
+                    estimate=row.estimate,
+                    low=row.low,
+                    high=row.high,
+                )
+                for row, truth in zip(figures, truths, strict=False)
+            ]
+    return result
+
+
+def _true_figures(
+    metric: Metric, counts: Counts, codes: Sequence[Any], figures: Sequence[Figure]
+) -> list[float]:
+    """The true figures of devices, of which `counts` have each of `codes`, in order."""
+    if metric.kind == "rate":
         of, per = (np.array(codes, dtype=np.float64).T @ counts).tolist()
         if not per:
             raise BadParameter(
                 f'the people report no "{(metric.values or ())[1]}", so the rate of metric '
                 f'"{metric.name}" has no true value: give at least one person one'
             )
-        truths = [of / per]
-    else:
-        values = np.bincount(codes, weights=counts, minlength=len(metric.values or ()))
-        reached = np.cumsum(values[::-1])[::-1]
-        match answer.kind:
-            case "funnel":
-                truths = [*(reached[1:] / np.maximum(reached[:-1], 1)), reached[-1] / reached[0]]
-            case "retention":
-                truths = (values[1:-1] / max(values[0], 1)).tolist()
-            case _:
-                first = {name: value for _, name, value in WINDOWS}
-                truths = [
-                    row.reports * reached[first[row.figure]] / reached[0] for row in answer.values
-                ]
-    return [
-        FigureRow(
-            figure=row.figure,
-            dates=row.dates,
-            true=float(truth),
-            estimate=row.estimate,
-            low=row.low,
-            high=row.high,
-        )
-        for row, truth in zip(answer.values, truths, strict=False)
-    ]
+        return [of / per]
+    values = np.bincount(codes, weights=counts, minlength=len(metric.values or ()))
+    reached = np.cumsum(values[::-1])[::-1]
+    match metric.kind:
+        case "funnel":
+            return [*(reached[1:] / np.maximum(reached[:-1], 1)), reached[-1] / max(reached[0], 1)]
+        case "retention":
+            return [*(values[1:-1] / max(values[0], 1))]
+        case _:
+            first = {name: value for _, name, value in WINDOWS}
+            return [row.reports * reached[first[row.figure]] / reached[0] for row in figures]
 
 
 async def associations(
@@ -166,15 +183,16 @@ async def public_rows(
 
     `people` are those who reported; `names` are the values' names in answers, in order.
     """
-    counts, rows = np.array(people.counts), []
+    rows = []
     for by in metric.breakdown:
-        parts = [told_by(stream).get(by, ["unlisted"]) for stream in people.streams]
         shares: dict[str, dict[str, float]] = {}
-        for row in (await query.breakdown(metric.name, question, by)).values:
+        answer = await query.breakdown(metric.name, question, by)
+        for row in answer.values:
             if row.part not in shares:
-                own = np.where([row.part in part for part in parts], counts, 0)
+                own = people.counts_of(by, row.part)
                 true = true_values(metric.randomizer, names, people.codes, own)
-                shares[row.part] = dict(zip(names, true / max(own.sum(), 1), strict=True))
+                people_of_part = 1 if answer.kind in OF_NUMBERS else max(own.sum(), 1)
+                shares[row.part] = dict(zip(names, true / people_of_part, strict=True))
             rows.append(
                 PublicRow(
                     by=by,

@@ -37,11 +37,6 @@ def read_truth(path: Path, metric: Metric) -> Truth:
     names: dict[Any, str] = {}
     own = metric.value_kind.columns(metric)
     apart = _is_apart(path, metric)
-    if apart and metric.randomizer.VALUES == "vectors":
-        raise BadParameter(
-            f"--values {path}: a vector cannot be rehearsed with public fields; leave their "
-            "columns out"
-        )
     lines = _lines_of_columns(path, metric, apart=apart) if own or apart else _lines(path)
     for number, (text, public, count) in lines:
         try:

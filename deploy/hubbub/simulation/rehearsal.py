@@ -289,9 +289,7 @@ async def _told(
         public=tuple(public),
         percentiles=tuple(_percentiles(rows, answer)),
         effects=tuple(effects),
-        figures=tuple(
-            await figure_rows(query, metric, question, codes, np.array(plan.truth.counts))
-        ),
+        figures=tuple(await figure_rows(query, metric, question, plan.truth)),
     )
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hubbub.analysis import OF_NUMBERS
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import family_for
-from hubbub.catalog import Metric
+from hubbub.catalog import UNLISTED, Metric, told_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,17 @@ class Truth:
     def people(self) -> int:
         """The number of people."""
         return sum(self.counts)
+
+    def counts_of(self, by: str, part: str) -> npt.NDArray[np.int64]:
+        """How many people with this value of the public field `by` hold each of `codes`.
+
+        `by` is "" for all people.
+        """
+        counts = np.array(self.counts, dtype=np.int64)
+        if not by:
+            return counts
+        parts = [told_by(stream).get(by, [UNLISTED]) for stream in self.streams]
+        return np.where([part in own for own in parts], counts, 0)
 
 
 def above_most(metric: Metric, codes: Sequence[Any], counts: Sequence[int]) -> int:

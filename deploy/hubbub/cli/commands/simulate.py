@@ -176,7 +176,7 @@ def _show(plan: Plan, last: Run, summary: Summary) -> None:
             f"batch of {metric.min_batch:,}"
         )
     _say_recall(last, summary)
-    _say_beside(plan, last, summary)
+    _say_beside(plan, last, summary, digits=",.5g" if mean else ".2%")
     _say_percentiles(metric, last, summary)
     _say_figures(last, summary)
     if mean:
@@ -235,9 +235,10 @@ def _say_figures(last: Run, summary: Summary) -> None:
         return
     table(
         "figures",
-        ("", "true", "estimate", "interval", ""),
+        ("", "", "true", "estimate", "interval", ""),
         [
             (
+                f"{row.by}={row.part}" if row.by else "",
                 row.figure,
                 f"{row.true:,.4g}",
                 "" if row.estimate is None else f"{row.estimate:,.4g}",
@@ -250,7 +251,7 @@ def _say_figures(last: Run, summary: Summary) -> None:
     say(f"intervals of figures that hold it: {_percent(summary.coverage_figures)}")
 
 
-def _say_beside(plan: Plan, last: Run, summary: Summary) -> None:
+def _say_beside(plan: Plan, last: Run, summary: Summary, *, digits: str) -> None:
     """Says how associations, public fields and too large sets came out."""
     say_above_most(plan.metric, plan.truth.codes, plan.truth.counts)
     for association in last.associations:
@@ -265,14 +266,14 @@ def _say_beside(plan: Plan, last: Run, summary: Summary) -> None:
     if last.public:
         table(
             "differences by public field",
-            ("", "value", "true share", "share", "interval", ""),
+            ("", "value", "true", "estimate", "interval", ""),
             [
                 (
                     f"{row.by}={row.part}",
                     row.value,
-                    f"{row.true:.2%}",
-                    f"{row.share:.2%}",
-                    f"{row.low:.2%} to {row.high:.2%}",
+                    f"{row.true:{digits}}",
+                    f"{row.share:{digits}}",
+                    f"{row.low:{digits}} to {row.high:{digits}}",
                     "" if row.low <= row.true <= row.high else "misses",
                 )
                 for row in last.public[:_ROWS]
