@@ -74,6 +74,9 @@ TRUTHS = {
     "lately": {"back in week 1": 1600 / 4000, "back in week 2": 300 / 4000},
 }
 
+# Of coins that make more devices than there are.
+SEED_ABOVE = 0
+
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
@@ -136,6 +139,26 @@ def test_an_interval_without_an_upper_end_is_written_so(
         assert row["high"] is None
         assert main(["figures", "crashes", "--url", page_url]) == 0
     assert " or more" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "figure"),
+    [("use", "first in its 28 days", "actives of 28 days"), ("checkout", "paid", "visit to paid")],
+)
+def test_an_estimate_above_all_reports_is_the_same_in_the_list_and_in_figures(
+    tmp_path: Path, metric: str, value: str, figure: str
+) -> None:
+    """Estimates are never moved to a possible number, since their sums would be biased."""
+    catalog = CATALOG.replace("min_batch = 100", "min_batch = 10").replace("= 4.0", "= 1.0")
+    with page_of(tmp_path, catalog, {metric: {2: 40}}, seed=SEED_ABOVE) as page_url:
+        listed = web.get(f"{page_url}/v1/metrics/{metric}/estimates").json()
+        figures = web.get(f"{page_url}/v1/metrics/{metric}/figures").json()
+    (row,) = (row for row in listed["values"] if row["value"] == value)
+    (own,) = (own for own in figures["values"] if own["figure"] == figure)
+    assert row["share"] > 1
+    unit = 1 if metric == "use" else 40
+    assert own["estimate"] * unit == pytest.approx(row["estimate"])
+    assert own["high"] * unit == row["high"] == 40
 
 
 def test_arms_that_ended_are_not_judged_by_the_weights_that_end_them(tmp_path: Path) -> None:

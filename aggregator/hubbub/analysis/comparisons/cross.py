@@ -462,4 +462,4 @@ def shares_within(table: Floats, spread: Floats, reach: float) -> tuple[Floats, 
         reach=reach,
     )
     middle, low, high = (np.nan_to_num(column).reshape(table.shape) for column in ends)
-    return middle, np.minimum(low, middle), np.maximum(high, middle)
+    return middle, low, high

@@ -24,7 +24,10 @@ def fieller(
     reach: Floats | float,
     most: float | None = 1.0,
 ) -> tuple[Floats, Floats, Floats]:
-    """Of some ratios the estimates inside [0, most], and the ends of their intervals there.
+    """Of some ratios the estimates, and the ends of their intervals inside [0, most].
+
+    Like estimates of a list, they may be outside [0, most]; only where the denominator is within
+    reach of 0 they are moved inside, since they could then be any number.
 
     Args:
         numerators: estimates; shape (ratios,).
@@ -41,7 +44,8 @@ def fieller(
     """
     clear = denominators > reach * np.sqrt(denominator_variances)
     safe = np.where(denominators > 0, denominators, 1.0)
-    estimates = np.clip(numerators / safe, 0.0, most)
+    estimates = numerators / safe
+    nearest = np.clip(estimates, 0.0, most)
     highest = np.full_like(estimates, np.inf if most is None else most)
     if most is None:
         # By the triangle inequality no ratio above this one is within reach.
@@ -55,7 +59,7 @@ def fieller(
         return inside
 
     def end(farthest: Floats) -> Floats:
-        inner, outer = estimates.copy(), farthest
+        inner, outer = nearest.copy(), farthest
         for _ in range(_HALVINGS):
             middle = (inner + outer) / 2
             inside = is_inside(middle)
@@ -65,4 +69,5 @@ def fieller(
     finite = np.where(clear, highest, 0.0)
     low = np.where(clear, end(np.zeros_like(estimates)), 0.0)
     high = np.where(clear, end(finite), np.inf if most is None else most)
+    estimates = np.where(clear, estimates, nearest)
     return np.where(denominators > 0, estimates, np.nan), low, high
