@@ -355,7 +355,7 @@ def test_what_an_app_reports_is_captured(signed: Signed, monkeypatch: pytest.Mon
         (
             f'{FUNNEL}\nbreakdown = {{ os = ["linux", "mac"] }}',
             "day",
-            '"breakdown": cannot be used',
+            '"breakdown": cannot be used .* no longer be that of the events; .* an experiment',
         ),
         ('rate = { of = "a", per = "a", most = 2 }', "day", "must be two events"),
         ('rate = { of = "a", per = "b", most = 0 }', "day", r"most must be a whole number in \[1"),

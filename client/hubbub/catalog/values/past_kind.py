@@ -77,8 +77,9 @@ class PastKind(ValueKind):
         arms = {metric.experiment.name} if metric.experiment else set()
         if self.COUNTS and {*metric.breakdown} - arms:
             raise BadParameter(
-                f"breakdown: cannot be used with a {kind}: devices report it after its epoch, "
-                "when the app passes no public fields; leave one of them out"
+                f"breakdown: cannot be used with a {kind}: devices report it after its epoch, when "
+                "a public field, such as the app's version, may no longer be that of the events; "
+                "leave it out, or name an experiment, whose arms stay the same"
             )
         if not self.COUNTS and metric.sampling != 1:
             raise BadParameter(

@@ -46,6 +46,7 @@ class ValueKind:
         "coordinates": 'are only for a vector; add kind = "vector"',
         "steps": 'are only for a funnel; add kind = "funnel"',
         "weeks": 'are only for a retention; add kind = "retention"',
+        "public": "is what the app passes to the client; write breakdown = { os = [...] }",
         "rate": "is a kind of its own; leave kind and its fields out",
     }
     BESIDE: ClassVar[str] = ""
