@@ -202,4 +202,4 @@ def test_a_service_refuses_a_log_format_that_it_does_not_have(catalog_files: Cat
         check=False,
     )
     assert done.returncode == 2
-    assert "there is no 'xml': choose from text, json" in done.stderr
+    assert "there is no 'xml'; choose from text, json" in done.stderr

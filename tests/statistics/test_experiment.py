@@ -36,7 +36,7 @@ def _asked(
             cells=np.array(drawn.cells), counted=count, batch_reports=count, at=0, dummies=0
         )
     engine = QueryEngine(bundle, DrawnStore(totals), clock=lambda: (EPOCH + 9) * 86_400.0)
-    with pytest.raises(UnknownMetric, match='write "new_menu" if that is meant'):
+    with pytest.raises(UnknownMetric, match='did you mean "new_menu"'):
         asyncio.run(experimented(engine, "new_men"))
     return asyncio.run(experimented(engine, "new_menu"))
 

@@ -49,8 +49,8 @@ def test_what_it_says_is_read_and_what_it_leaves_out_has_a_default(tmp_path: Pat
     ("old", "new", "message"),
     [
         ("[oidc]", "[oidc", "cannot be read as TOML"),
-        ("[oidc]", "[oicd]", "did you mean oidc"),
-        ("issuer =", "isuer =", "did you mean issuer"),
+        ("[oidc]", "[oicd]", 'did you mean "oidc"'),
+        ("issuer =", "isuer =", 'did you mean "issuer"'),
         ("https://id", "http://id", r"\[oidc\] issuer is not https"),
         ("https://hubbub.example.org", "https://hubbub.example.org/x", "origin must be only"),
         ('origin = "https://hubbub.example.org"', "", "origin is missing"),

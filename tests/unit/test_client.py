@@ -155,6 +155,17 @@ def test_a_developer_is_told_what_is_permitted(client_of: Callable[..., Client])
         client.report("homepage", 7)
 
 
+def test_a_developer_is_asked_whether_a_similar_metric_was_meant(
+    client_of: Callable[..., Client],
+) -> None:
+    client = client_of(FakeShuffler())
+    for name, ending in (("Thme", 'then the value; did you mean "theme"?'), ("x", "the value")):
+        with pytest.raises(UnknownMetric) as caught:
+            client.report(name, "dark")
+        assert str(caught.value).endswith(ending)
+        assert name not in str(caught.value)
+
+
 def test_a_long_list_of_values_is_cut_and_still_searched() -> None:
     values = [f"item-{number:03}" for number in range(1000)]
     hint = value_hint(values, "ITEM-907")

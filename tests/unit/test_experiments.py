@@ -55,7 +55,7 @@ def _written(folder: Path, text: str) -> Path:
         ("new = 1", "new = 0.5", "not a whole number in"),
         ("new = 1", "New = 1", "names an arm that does not match"),
         ("arms =", "arm =", 'did you mean "arms"'),
-        ('"new_menu"', '"new_men"', 'write "new_menu" if that is meant'),
+        ('"new_menu"', '"new_men"', 'did you mean "new_menu"'),
         ('= "new_menu"', '= ["new_menu", "other"]', "must name one experiment"),
         ('experiment = "new_menu"', "", "no metric names it"),
         ("experiment =", 'breakdown = { new_menu = ["a"] }\nexperiment =', "leave it out"),

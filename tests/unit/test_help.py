@@ -42,7 +42,7 @@ def test_no_command_shows_help_and_a_slip_what_was_meant(
     assert ended.value.code == 0
     assert "usage: hubbub" in capsys.readouterr().out
     assert main(["statu"]) == 2
-    assert 'no command "statu": did you mean "status"?' in capsys.readouterr().err
+    assert 'no command "statu"; did you mean "status"?' in capsys.readouterr().err
     assert main(["\x1b[31mzzz"]) == 2
     err = capsys.readouterr().err
     assert "hubbub --help lists them" in err
@@ -53,7 +53,7 @@ def test_no_command_shows_help_and_a_slip_what_was_meant(
         assert ended.value.code == 2
         err = capsys.readouterr().err
         assert "hubbub privacy: error" in err
-        assert "there is no 'crad': did you mean \"card\"?" in err
+        assert "there is no 'crad'; did you mean \"card\"?" in err
     assert main(["privacy", "metrics.toml"]) == 2
     assert "hubbub privacy card metrics.toml" in capsys.readouterr().err
 
@@ -108,7 +108,7 @@ def test_in_a_pipe_progress_is_a_line_a_minute(
         (("watch", "--every", "often"), "'often' is not a number; write one like 0.5"),
         (("top", "theme", "-n", "ten"), "'ten' is not a whole number; write one like 100"),
         (("forget", "theme", "--before", "tomorrow"), "'tomorrow' is not a date; write YYYY-MM-DD"),
-        (("query", "theme", "--format", "jsn"), "there is no 'jsn': did you mean \"json\"?"),
+        (("query", "theme", "--format", "jsn"), "there is no 'jsn'; did you mean \"json\"?"),
         (("keys", "tls", ""), "argument folder: '' is not a path; write a path"),
         (("keys", "tls", "t", "--authorities", ""), "argument --authorities: '' is not a path"),
         (("catalog", "build", "--keys", "k", "--out", ""), "argument --out: '' is not a path"),
@@ -119,7 +119,7 @@ def test_in_a_pipe_progress_is_a_line_a_minute(
         (("up", "--port", "2.5"), "write one like 100 or 1e6"),
         (("plan", "--values", "2.5"), "write one like 100 or 1e6"),
         (("mark",), "required: ACTION (choose from "),
-        (("catalog", "chekc"), "there is no 'chekc': did you mean \"check\"?"),
+        (("catalog", "chekc"), "there is no 'chekc'; did you mean \"check\"?"),
     ],
 )
 def test_what_is_no_number_day_or_choice_is_told_in_words(
@@ -183,7 +183,7 @@ def test_an_option_that_is_nearly_one_is_told_which(
 ) -> None:
     with pytest.raises(SystemExit):
         main(["query", "theme", typed])
-    assert f"arguments: {typed}; did you mean --confidence?" in capsys.readouterr().err
+    assert f'arguments: {typed}; did you mean "--confidence"?' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

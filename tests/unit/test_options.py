@@ -109,7 +109,7 @@ def test_a_number_outside_its_interval_is_refused_by_the_options_name(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--quick", "--shere", "1"], "did you mean --share?"),
+        (["--quick", "--shere", "1"], 'did you mean "--share"?'),
         (["--quick", "--kind", "jsan"], 'did you mean "json"?'),
         (["--quick", "--share", "5%"], "'5%' is not a number; write 0.05"),
         (["--quick", "--day", "soon"], "'soon' is not a date; write YYYY-MM-DD"),

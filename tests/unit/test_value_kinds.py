@@ -231,6 +231,8 @@ def test_a_value_of_another_kind_is_refused_and_unsaid(
         ("edges = [0, 1, 2]", "edges", 'add kind = "number"'),
         ('kind = "boolean"\nvalues = ["a", "b"]', "values", "follows from the kind"),
         ('kind = "colour"', "kind", "must be one of boolean, count"),
+        ('values = ["a", "b"]\npublic = ["os"]', "public", "write breakdown ="),
+        ('kind = "funel"\nsteps = ["a", "b"]', "kind", 'retention; did you mean "funnel"?'),
         ('kind = "count"\nedges = [0, 1]', "edges", "must be a list of 3 to 257"),
         ('kind = "count"\nedges = [2, 1, 0]', "edges", "must be a list of 3 to 257"),
         ('kind = "count"\nedges = { from = 0, to = 9, parts = 3 }', "edges", "from above 0"),

@@ -189,8 +189,9 @@ def test_a_device_whose_library_has_no_ml_kem_refuses_the_bundle_and_its_reports
 
 
 def test_a_kem_that_nobody_knows_is_refused_in_words(tmp_path: Path) -> None:
-    with pytest.raises(CatalogInvalid, match='"kem": must be one of x25519, x-wing; write'):
-        make_signed(tmp_path, SEALED.replace('"x-wing"', '"kyber"'), start=0)
+    for kem, remedy in (("kyber", "; write kem"), ("xwing", '; did you mean "x-wing"\\? write')):
+        with pytest.raises(CatalogInvalid, match=f'"kem": must be one of x25519, x-wing{remedy}'):
+            make_signed(tmp_path, SEALED.replace('"x-wing"', f'"{kem}"'), start=0)
 
 
 def test_a_seal_is_of_the_promise_and_is_not_taken_away_under_an_old_name(sealed: Signed) -> None:

@@ -1,19 +1,16 @@
 """Reads a table of metrics.toml by the declarations of its fields, with all problems at once."""
 
 from collections.abc import Collection, Mapping
-from difflib import get_close_matches
 from typing import Any, Final
 
 from hubbub.catalog.values.value_kind import Complain
 from hubbub.errors import BadParameter
+from hubbub.errors.grammar import similar
 from hubbub.fields.field import fields_of
 
 # An error lists at most this many names; the reference lists all.
 _FEW: Final = 8
 _REST: Final = "docs/reference/catalog.md has every field"
-_NEAREST: Final = 3
-# Likeness takes time that grows with the square of the length.
-_LONGEST: Final = 64
 
 
 def read_fields(section: type, table: Mapping[str, Any], wrong: Complain) -> dict[str, Any]:
@@ -37,16 +34,12 @@ def read_fields(section: type, table: Mapping[str, Any], wrong: Complain) -> dic
 def refuse_unknown(
     table: Mapping[str, Any], names: Collection[str], whose: str, wrong: Complain
 ) -> None:
-    """Complains of unknown fields, with similar names and a list of all.
+    """Complains of unknown fields, with a similar name or a list of all.
 
     `whose` ends the sentence "is not known", as "for grr" or "in [caps]".
     """
     for name in [name for name in table if name not in names]:
-        near = [
-            f'"{close_match}"'
-            for close_match in get_close_matches(name[:_LONGEST], names, n=_NEAREST)
-        ]
-        meant = f"did you mean {' or '.join(near)}? " if near else ""
+        meant = f'did you mean "{near}"? ' if (near := similar(name, names)) else ""
         few = f"there are {', '.join(names)}" if len(names) <= _FEW else ""
         wrong(name, f"is not known {whose}; {meant}{few or _REST}")
 

@@ -26,11 +26,11 @@ from hubbub.catalog.supersedes import misfits
 from hubbub.catalog.values.list_versions import STREAM, digests_of
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric
 from hubbub.errors.development_messages import wrong_place
+from hubbub.errors.grammar import did_you_mean
 from hubbub.fields.rules import NAME, is_address, is_whole, metric_name_of
 from hubbub.sealing import X_WING
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
-_LONGEST_NAME: Final = 200  # longer names are not compared with the bundle's
 _LAST_SERIAL: Final = (1 << 53) - 1
 
 
@@ -279,10 +279,7 @@ def _check_name(name: object) -> None:
 
 
 def _unknown(kind: str, name: str, names: Mapping[str, object]) -> str:
-    from difflib import get_close_matches  # noqa: PLC0415 of a mistake alone
-
-    near = get_close_matches(name[:_LONGEST_NAME], names, n=1)
-    meant = f'; did you mean "{near[0]}"?' if near else ""
+    meant = did_you_mean(name, names)
     return f'{kind} "{name}" is not in the bundle; it has {_list(names)}{meant}'
 
 

@@ -12,11 +12,11 @@ stops, ends the experiment: its devices get an arm that goes on, and nobody repo
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.catalog.breakdown import FIELD
 from hubbub.errors import BadParameter, UnknownMetric
+from hubbub.errors.grammar import did_you_mean
 from hubbub.fields.field import check, entry, setting, settings
 from hubbub.fields.kinds import Kind, Schema
 from hubbub.fields.rules import is_whole
@@ -220,9 +220,7 @@ def experiment_named(experiments: Mapping[str, Experiment], name: Any) -> Experi
     """The experiment of this name. Raises UnknownMetric, which lists the existing ones."""
     if isinstance(name, str) and name in experiments:
         return experiments[name]
-    near = get_close_matches(name[:64], experiments, n=1) if isinstance(name, str) else []
-    meant = f'; write "{near[0]}" if that is meant' if near else ""
     raise UnknownMetric(
         "the experiment does not exist; there are "
-        f"{', '.join(sorted(experiments)) or 'none'}{meant}"
+        f"{', '.join(sorted(experiments)) or 'none'}{did_you_mean(name, experiments)}"
     )

@@ -37,6 +37,7 @@ from hubbub.errors import (
     UnknownMetric,
     ValueOutOfDomain,
 )
+from hubbub.errors.grammar import did_you_mean
 from hubbub.mechanisms import BitSource, SystemBits
 
 if TYPE_CHECKING:
@@ -449,7 +450,10 @@ class Client:
     def _failed(self, error: Exception, metric: str, value: Any) -> Outcome:
         """The outcome of a report that raised. A strict client raises the error again."""
         if isinstance(error, UnknownMetric):
-            return self._mistake(error, Outcome.UNKNOWN_METRIC)
+            # PRIVACY: as below, since a text that is no metric's name may be a value.
+            names = [*self._bundle.metrics, *self._bundle.models] if self._strict else []
+            hinted_error = UnknownMetric(f"{error}{did_you_mean(metric, names)}")
+            return self._mistake(hinted_error, Outcome.UNKNOWN_METRIC)
         if isinstance(error, ValueOutOfDomain):
             definition = self._bundle.metric(metric)
             hinted = not (definition.other or definition.value_kind.VALUELESS)

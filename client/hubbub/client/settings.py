@@ -15,6 +15,7 @@ from typing import Any, Final, Self
 
 from hubbub.client.paths import settled
 from hubbub.errors import BadParameter
+from hubbub.errors.grammar import did_you_mean
 from hubbub.fields.rules import is_text
 
 TRANSPORTS: Final = ("grpc", "http")
@@ -80,6 +81,7 @@ class Settings:
         if self.transport is not None and self.transport not in TRANSPORTS:
             raise BadParameter(
                 f"transport {self.transport!a} is not one of {', '.join(TRANSPORTS)}"
+                f"{did_you_mean(self.transport, TRANSPORTS)}"
             )
         at_most(self.max_epsilon)
         if self.log is not None and self.log not in _LEVELS:

@@ -92,7 +92,9 @@ class CatalogField:
     def problem(self, value: Any) -> str:
         """Why a value is not permitted, with the remedy; "" if it is."""
         problem = self.entry.kind.problem(value)
-        return f"{problem}; {self.entry.write}" if problem and self.entry.write else problem
+        if not (problem and self.entry.write):
+            return problem
+        return f"{problem}{'' if problem.endswith('?') else ';'} {self.entry.write}"
 
     def is_default(self, value: Any) -> bool:
         """Whether a value equals the default; 1 and True differ."""

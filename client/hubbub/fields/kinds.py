@@ -9,6 +9,7 @@ from itertools import pairwise
 from math import inf, isinf
 from typing import Any, Final
 
+from hubbub.errors.grammar import did_you_mean
 from hubbub.fields.rules import (
     ADDRESS,
     LOG_NAME,
@@ -124,7 +125,9 @@ def one_of(names: Callable[[], Iterable[str]]) -> Kind:
     return Kind(
         words=words,
         problem=lambda value: (
-            "" if isinstance(value, str) and value in names() else f"must be {words()}"
+            ""
+            if isinstance(value, str) and value in names()
+            else f"must be {words()}{did_you_mean(value, names())}"
         ),
         schema=lambda: {"enum": [*names()]},
     )

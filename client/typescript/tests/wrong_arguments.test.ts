@@ -311,6 +311,7 @@ test("a value in the place of a metric's name is never shown, and the remedy is"
       );
     });
   }
+  assert.throws(() => strict.report("Thme", "dark"), /then the value; did you mean "theme"\?$/);
   // Once of each kind, and of each metric: whatever is said otherwise of it, or how often.
   const lenient = await fresh(false);
   for (let number = 0; number < 100; number += 1) {

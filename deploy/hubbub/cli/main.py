@@ -5,12 +5,12 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from types import FrameType, MappingProxyType
 from typing import Any, Final, NoReturn
 
 from hubbub.cli.command_table import COMMANDS, load
 from hubbub.errors import BadParameter, HubbubError
+from hubbub.errors.grammar import did_you_mean
 from hubbub.errors.printable import visible_lines
 from hubbub.programs.command_line import Parser, add_commands, commands_of
 from hubbub.programs.standard_streams import complain
@@ -139,9 +139,8 @@ def _refuse_slips(arguments: Sequence[str]) -> None:
     typed = arguments[0] if arguments else "-"
     if typed in names or typed.startswith("-"):
         return
-    near = get_close_matches(typed, names, n=1)
-    remedy = f'did you mean "{near[0]}"?' if near else "hubbub --help lists them"
-    raise BadParameter(f'there is no command "{typed}": {remedy}')
+    remedy = did_you_mean(typed, names, otherwise="; hubbub --help lists them")
+    raise BadParameter(f'there is no command "{typed}"{remedy}')
 
 
 def _refuse_former_forms(arguments: Sequence[str]) -> None:

@@ -93,7 +93,9 @@ async def figure_rows(
         answer = await query.figures(metric.name, question, by)
         for part, rows in groupby(answer.values, key=lambda row: row.part):
             figures = list(rows)
-            truths = _true_figures(metric, people.counts_of(by, part), people.codes, figures)
+            truths = _true_figures(
+                answer.kind, metric, people.counts_of(by, part), people.codes, figures
+            )
             result += [
                 FigureRow(
                     by=by,
@@ -111,10 +113,10 @@ async def figure_rows(
 
 
 def _true_figures(
-    metric: Metric, counts: Counts, codes: Sequence[Any], figures: Sequence[Figure]
+    kind: str, metric: Metric, counts: Counts, codes: Sequence[Any], figures: Sequence[Figure]
 ) -> list[float]:
     """The true figures of devices, of which `counts` have each of `codes`, in order."""
-    if metric.kind == "rate":
+    if kind == "rate":
         of, per = (np.array(codes, dtype=np.float64).T @ counts).tolist()
         if not per:
             raise BadParameter(
@@ -124,7 +126,7 @@ def _true_figures(
         return [of / per]
     values = np.bincount(codes, weights=counts, minlength=len(metric.values or ()))
     reached = np.cumsum(values[::-1])[::-1]
-    match metric.kind:
+    match kind:
         case "funnel":
             return [*(reached[1:] / np.maximum(reached[:-1], 1)), reached[-1] / max(reached[0], 1)]
         case "retention":

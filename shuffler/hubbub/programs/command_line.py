@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
-from difflib import get_close_matches
 from itertools import groupby
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any, Final, NoReturn
 
+from hubbub.errors.grammar import did_you_mean
 from hubbub.errors.printable import visible_lines
 from hubbub.programs.options import add_options, read_options
 
@@ -149,9 +149,9 @@ class Parser(argparse.ArgumentParser):
         """Checks a choice like argparse, and suggests a similar one."""
         choices = [str(choice) for choice in action.choices or ()]
         if choices and str(value) not in choices:
-            near = get_close_matches(str(value), choices, n=1)
-            remedy = f'did you mean "{near[0]}"?' if near else f"choose from {', '.join(choices)}"
-            raise argparse.ArgumentError(action, f"there is no {str(value)[:40]!a}: {remedy}")
+            others = f"; choose from {', '.join(choices)}"
+            remedy = did_you_mean(str(value), choices, otherwise=others)
+            raise argparse.ArgumentError(action, f"there is no {str(value)[:40]!a}{remedy}")
 
     def parse_known_args(  # type: ignore[override]
         self,
@@ -175,8 +175,7 @@ class Parser(argparse.ArgumentParser):
         for parser in self.actions.choices.values() if self.actions else ():
             if typed in parser._option_string_actions:  # noqa: SLF001 its only name
                 return f"; {typed} is an option of: {parser.prog}"
-        near = get_close_matches(typed, self._option_string_actions, n=1)
-        return f"; did you mean {near[0]}?" if near else ""
+        return did_you_mean(typed, self._option_string_actions)
 
     def error(self, message: str) -> NoReturn:
         """Ends like argparse, and lists the actions where one is missing."""

@@ -14,7 +14,6 @@ metrics = ["*"]
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -22,6 +21,7 @@ from urllib.parse import urlsplit
 from hubbub.aggregator.access.rights import ROLES, Grant
 from hubbub.errors import BadParameter
 from hubbub.errors.addresses import is_loopback, url_parts
+from hubbub.errors.grammar import did_you_mean
 from hubbub.programs.text_files import parse_toml, read_text
 
 _LONGEST_SESSION_HOURS: Final = 24 * 7
@@ -111,8 +111,8 @@ class _Table:
     def only(self, *names: str) -> None:
         for field in self.fields:
             if field not in names:
-                near = get_close_matches(field, names, 1)
-                meant = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(names)}"
+                there = f"; there are {', '.join(names)}"
+                meant = did_you_mean(field, names, otherwise=there)
                 raise self.wrong(field, f"is not a field{meant}")
 
     def wrong(self, field: str, problem: str) -> BadParameter:

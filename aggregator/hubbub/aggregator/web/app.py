@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable
-from difflib import get_close_matches
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -30,6 +29,7 @@ from hubbub.aggregator.web.problems import PROBLEMS, Problem, handle_problems
 from hubbub.aggregator.web.query_routes import learned, questions
 from hubbub.aggregator.web.release_routes import publishing
 from hubbub.errors import BadParameter
+from hubbub.errors.grammar import did_you_mean
 from hubbub.errors.printable import visible
 from hubbub.runtime import VERSION, Limiter
 
@@ -179,6 +179,4 @@ def _unknown(name: str, names: list[str]) -> str:
     message = f"there is no parameter {name[:_LONGEST]!a} here"
     if not names:
         return f"{message}: this path has none; leave it out"
-    near = get_close_matches(name, names, n=1)
-    meant = f'; did you mean "{near[0]}"?' if near else "."
-    return f"{message}{meant} There are {', '.join(names)}"
+    return f"{message}{did_you_mean(name, names, otherwise='.')} There are {', '.join(names)}"

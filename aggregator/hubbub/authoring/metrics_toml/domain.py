@@ -9,6 +9,7 @@ from hubbub.catalog.metric import DOMAINS
 from hubbub.catalog.values.part_ranges import RANGE, PartRange
 from hubbub.catalog.values.value_kind import Complain
 from hubbub.catalog.values.value_kinds import KINDS, LISTED
+from hubbub.errors.grammar import similar
 from hubbub.fields.field import CatalogField
 from hubbub.mechanisms import REGISTRY, parameters
 from hubbub.programs.text_files import read_list
@@ -17,8 +18,8 @@ from hubbub.programs.text_files import read_list
 def spelled(table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
     """A metric's table with the values or the domain that its kind implies."""
     name = table.get("kind", "rate" if "rate" in table else None)
-    # An unknown kind is reported together with errors in all other fields.
-    named = KINDS.get(name) if isinstance(name, str) else None
+    # An unknown kind is reported together with errors in all other fields, as of a similar kind.
+    named = KINDS.get(name if name in [*KINDS] else similar(name, KINDS))
     own = LISTED if name is None else named or KINDS["boolean"]
     counts_steps = has_number(table.get("mechanism"), "steps")
     unfit = {

@@ -6,7 +6,6 @@ Checks every field, and reports all problems at once, with file, line, metric, f
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -27,6 +26,7 @@ from hubbub.catalog.policy import Budget, Caps
 from hubbub.catalog.supersedes import misfits
 from hubbub.catalog.values.value_kind import Complain
 from hubbub.errors import CatalogInvalid
+from hubbub.errors.grammar import similar
 from hubbub.errors.printable import visible
 from hubbub.fields import kinds
 from hubbub.fields.field import fields_of, setting, settings
@@ -278,8 +278,7 @@ def _tables(document: dict[str, Any], wrong: Complain) -> dict[str, Any]:
     """The metrics' tables, after checking the top level of the file."""
     own = {field.name: field for field in fields_of(Catalog)}
     for name in [name for name in document if name not in own]:
-        near = get_close_matches(name, own, n=1)
-        meant = f'did you mean "{near[0]}"? else ' if near else ""
+        meant = f'did you mean "{near}"? else ' if (near := similar(name, own)) else ""
         wrong(name, f"is not known here; {meant}remove it, or move it into a [metrics.NAME] table")
     also = [name for name in ("keep", "log", "cover", "models", "experiments") if name in document]
     sections = [] if document.get("models") and "metrics" not in document else ["metrics"]

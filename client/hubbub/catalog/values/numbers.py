@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from hubbub.catalog.values.booleans import Boolean
 from hubbub.catalog.values.value_kind import BOOLEANS, Complain, ValueKind
 from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.errors.grammar import did_you_mean
 from hubbub.fields.kinds import edges_of
 from hubbub.mechanisms import is_number
 
@@ -90,7 +91,10 @@ class Number(ValueKind):
                 "values"
             )
         if self.UNITS and metric.unit not in self.UNITS:
-            raise BadParameter(f"unit: of a {self.NAME} it must be one of {', '.join(self.UNITS)}")
+            meant = did_you_mean(metric.unit, self.UNITS)
+            raise BadParameter(
+                f"unit: of a {self.NAME} it must be one of {', '.join(self.UNITS)}{meant}"
+            )
         super().check(metric, domain)
 
     def code(self, metric: Any, places: Mapping[str, int], value: Any) -> Any:

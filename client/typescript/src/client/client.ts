@@ -464,7 +464,7 @@ export class Client {
             : "failed";
       if (this.#strict) {
         this.#diagnostics.count(mistake);
-        throw this.#hinted(error, this.#bundle.metrics.get(metric), value);
+        throw this.#hinted(error, this.#bundle.metrics, metric, value);
       }
       const metricName = this.#bundle.metrics.has(metric) ? metric : "";
       this.#diagnostics.warnOnce(

@@ -1,7 +1,7 @@
 /** Hints for developers about an unknown name or value: the known ones. */
 
 import type { Metric } from "../catalog/metric.js";
-import { ValueOutOfDomain } from "../errors.js";
+import { UnknownMetric, ValueOutOfDomain } from "../errors.js";
 
 // This many names fill a few lines of a terminal; the catalog lists the rest.
 const SHOWN = 12;
@@ -9,18 +9,25 @@ const SHOWN = 12;
 const LONGEST = 100;
 const ALIKE = 0.6;
 
-/** Adds a hint to the error about a value that a metric does not have. */
-export type Hinted = (error: unknown, metric: Metric | undefined, value: unknown) => unknown;
+/** Adds a hint to the error about an unknown metric, or a value that a metric does not have. */
+export type Hinted = (
+  error: unknown,
+  metrics: ReadonlyMap<string, Metric>,
+  name: string,
+  value: unknown,
+) => unknown;
 
 /**
- * Adds the metric's values and the most similar one to the error, as value_hint() of
- * client/hubbub/client/value_hints.py.
+ * Adds the most similar metric, or the metric's values and the most similar one, as value_hint()
+ * of client/hubbub/client/value_hints.py.
  *
  * PRIVACY: the most similar name nearly reveals the value. Only for the developer of the call,
  * never for a log.
  */
-export const hinted: Hinted = (error, metric, value) => {
-  const { values, other, model } = metric?.entry ?? {};
+export const hinted: Hinted = (error, metrics, name, value) => {
+  if (error instanceof UnknownMetric)
+    return new UnknownMetric(`${error.message}${meant([...metrics.keys()], name)}`);
+  const { values, other, model } = metrics.get(name)?.entry ?? {};
   if (!(error instanceof ValueOutOfDomain && Array.isArray(values)) || other === true || model)
     return error;
   const names = values as readonly string[];
