@@ -12,12 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
-
 from benchmarks.measure import rate
 from benchmarks.own import times
 from hubbub.bundles import key_at, read_bundle
-from hubbub.catalog import PrivateKey, epoch_at, epoch_start, open_sealed, seal, seal_info
+from hubbub.catalog import (
+    PrivateKey,
+    PublicKey,
+    epoch_at,
+    epoch_start,
+    open_sealed,
+    seal,
+    seal_info,
+)
 from hubbub.client import SealedReport as ClientReport
 from hubbub.keys import read_opening_keys
 from hubbub.mechanisms import SystemBits
@@ -101,12 +107,12 @@ def _info(epoch: int) -> bytes:
     return seal_info(METRIC, epoch)
 
 
-def _today(path: str) -> tuple[int, int, X25519PublicKey]:
+def _today(path: str) -> tuple[int, int, PublicKey]:
     bundle, epoch = read_bundle(Path(path)), epoch_at(time.time(), "day")
     key = key_at(bundle.keys, epoch_start(epoch, "day"))
     if key is None:
         raise AssertionError("keys of today")
-    return epoch, key.id, key.key
+    return epoch, key.id, key.half("x25519")
 
 
 def _seal(path: str) -> bytes:

@@ -56,7 +56,7 @@ def decoders() -> Mapping[str, Target]:
     streams.write_text(stream_table(signed.bundle))
     table = read_stream_table(streams)
     info = seal_info("theme", 20_000)
-    sealed = seal(b"\1", signed.bundle.keys[0].key, info)
+    sealed = seal(b"\1", signed.bundle.keys[0].half("x25519"), info)
     theme = {"stream": "theme", "epoch": 20_000, "key_id": 1, "sealed": sealed}
     submit = SubmitRequest(reports=[theme, {**theme, "epoch": 1}])  # type: ignore[list-item]
     batch = Batch(batch_id=bytes(16), stream="theme", epoch=20_000, key_id=1, sealed=[sealed] * 3)

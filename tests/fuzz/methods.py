@@ -182,7 +182,7 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
     for member in servers:
         await member.start()
     key = signed.bundle.keys[0]
-    sealed = [seal(b"\1", key.key, seal_info("theme", epoch)) for _ in range(30)]
+    sealed = [seal(b"\1", key.half("x25519"), seal_info("theme", epoch)) for _ in range(30)]
     theme = {"stream": "theme", "epoch": epoch, "key_id": key.id}
     reports = [{**theme, "sealed": sealed_report} for sealed_report in sealed]
     submits = [wire.SubmitRequest(reports=reports[:n]) for n in (1, 2, 25)]  # type: ignore[arg-type]

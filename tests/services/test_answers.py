@@ -73,7 +73,7 @@ def test_a_batch_stays_in_flight_until_an_answer_can_be_read(
         clock = FakeClock()
         mixer = Mixer(pool, table, [onward], Policy(), stages=Stages(), clock=clock)
         window = Window("theme", int(time.time()) // DAY)
-        info, key = seal_info(*window), catalog_files.bundle.keys[0].key
+        info, key = seal_info(*window), catalog_files.bundle.keys[0].half("x25519")
         await pool.add({window: [seal(b"\1", key, info) for _ in range(40)]})
         await pool.heartbeat()
         loops = [asyncio.create_task(mixer.run())]

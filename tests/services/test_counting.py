@@ -64,7 +64,7 @@ class Counting:
 
     def sealed(self, window: Window, number: int, payload: bytes = b"\1") -> list[bytes]:
         key, info = self.made.bundle.keys[0], seal_info(*window)
-        return [seal(payload, key.key, info) for _ in range(number)]
+        return [seal(payload, key.half("x25519"), info) for _ in range(number)]
 
     async def apply(
         self,

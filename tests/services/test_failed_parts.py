@@ -82,7 +82,7 @@ class Faulty(LocalRun):
 def _report(bundle: Bundle) -> SealedReport:
     epoch, key = int(now()) // 86_400, bundle.keys[0]
     size = bundle.streams["theme"].randomizer.layout.payload_bytes
-    sealed = seal(bytes(size), key.key, seal_info("theme", epoch))
+    sealed = seal(bytes(size), key.half("x25519"), seal_info("theme", epoch))
     return SealedReport(stream="theme", epoch=epoch, key_id=key.id, sealed=sealed)
 
 

@@ -111,7 +111,7 @@ class Front:
         fields = {"stream": "theme", "epoch": epoch, "key_id": key.id}
         return SubmitRequest(
             reports=[
-                SealedReport(**fields, sealed=seal(b"\1", key.key, info))  # type: ignore[arg-type]
+                SealedReport(**fields, sealed=seal(b"\1", key.half("x25519"), info))  # type: ignore[arg-type]
                 for _ in range(number)
             ]
         )

@@ -99,7 +99,7 @@ class House:
 
     async def opens(self, key_id: int) -> bool:
         [key] = [key for key in self.signed.bundle.keys if key.id == key_id]
-        sealed = seal(b"payload", key.key, seal_info("theme", 7))
+        sealed = seal(b"payload", key.half("x25519"), seal_info("theme", 7))
         _, did_open = await self.opener.open(seal_info("theme", 7), key_id, [sealed] * 3)
         return bool(did_open.all())
 

@@ -235,7 +235,7 @@ def test_a_batch_that_failed_between_two_shards_is_counted_once(
         today = int(time.time()) // DAY
         window = Window("theme", today)
         key = catalog_files.bundle.keys[0]
-        sealed = [seal(b"\1", key.key, seal_info("theme", today)) for _ in range(60)]
+        sealed = [seal(b"\1", key.half("x25519"), seal_info("theme", today)) for _ in range(60)]
         sealed += [sealed[0], b"", b"short", bytes(49)]
         batch_id = secrets.token_bytes(16)
         with pytest.raises(BadParameter, match="has not begun"):
@@ -273,7 +273,7 @@ def test_aggregators_that_share_a_store_count_a_batch_once(
         ]
         today = int(time.time()) // DAY
         window, key = Window("theme", today), catalog_files.bundle.keys[0]
-        sealed = [seal(b"\1", key.key, seal_info("theme", today)) for _ in range(90)]
+        sealed = [seal(b"\1", key.half("x25519"), seal_info("theme", today)) for _ in range(90)]
         batches = [sealed[:40], sealed[30:70], sealed[60:]]  # they overlap
         ids = [secrets.token_bytes(16) for _ in batches]
         await asyncio.gather(

@@ -117,7 +117,7 @@ def _sealed(bundle: Bundle, metric: str, payload: bytes, epoch: int | None = Non
     assert key is not None
     info = seal_info(metric, epoch)
     return SealedReport(
-        stream=metric, epoch=epoch, key_id=key.id, sealed=seal(payload, key.key, info)
+        stream=metric, epoch=epoch, key_id=key.id, sealed=seal(payload, key.half("x25519"), info)
     )
 
 

@@ -140,7 +140,7 @@ class IssuerHouse:
     def report(self, stream: str, epoch: int) -> SealedReport:
         key = self.bundle.keys[0]
         size = self.bundle.streams[stream].randomizer.layout.payload_bytes
-        sealed = seal(bytes(size), key.key, seal_info(stream, epoch))
+        sealed = seal(bytes(size), key.half("x25519"), seal_info(stream, epoch))
         return SealedReport(stream=stream, epoch=epoch, key_id=key.id, sealed=sealed)
 
     def _question(

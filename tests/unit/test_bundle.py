@@ -189,7 +189,7 @@ def test_every_epoch_has_one_key_for_everybody(catalog_files: CatalogFiles) -> N
 
 def test_a_report_opens_only_where_it_belongs(catalog_files: CatalogFiles) -> None:
     key, private = catalog_files.bundle.keys[0], catalog_files.opening[0].load()
-    sealed = seal(b"payload", key.key, seal_info("theme", 7))
+    sealed = seal(b"payload", key.half("x25519"), seal_info("theme", 7))
     assert len(sealed) == 7 + 48
     assert open_sealed(sealed, private, seal_info("theme", 7)) == b"payload"
     for stream, epoch in (("theme", 8), ("themes", 7), ("editor", 7)):

@@ -387,15 +387,17 @@ def test_the_background_thread_sends_once_what_was_held_for_its_time(
 
 
 @pytest.mark.slow
-def test_grpc_is_loaded_at_the_first_send_and_not_before(signed: Signed, tmp_path: Path) -> None:
+def test_sealing_and_grpc_are_loaded_when_they_are_needed(signed: Signed, tmp_path: Path) -> None:
     code = (
         "import sys, hubbub.client\n"
-        "late = {'grpc', 'google', 'numpy', 'redis', 'asyncio'}\n"
+        "late = {'grpc', 'google', 'numpy', 'redis', 'asyncio', 'platformdirs'}\n"
+        "sealing = {'cryptography.hazmat.backends.openssl.backend'}\n"
         "told = lambda: print(sorted(late & set(sys.modules)))\n"
         "told()\n"
         "bundle, folder, shuffler = sys.argv[1:]\n"
         "start = hubbub.client.Client.from_bundle\n"
         "client = start(bundle, state_dir=folder, shuffler=shuffler, insecure=True)\n"
+        "assert not sealing & set(sys.modules)\n"
         "client.report('theme', 'dark')\n"
         "client._sender.enter()\n"
         "told()\n"

@@ -15,7 +15,9 @@ from tests.support.bundles import Signed
 def test_what_is_sealed_opens(signed: Signed, payload: bytes, epoch: int) -> None:
     key = read_opening_keys(signed.keys / "opening.keys.json")[0].load()
     info = seal_info("theme", epoch)
-    assert open_sealed(seal(payload, signed.bundle.keys[0].key, info), key, info) == payload
+    assert (
+        open_sealed(seal(payload, signed.bundle.keys[0].half("x25519"), info), key, info) == payload
+    )
 
 
 @given(st.binary(max_size=200))

@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 def _opens(folder: Path, key: OpeningKeyPublic) -> bool:
     info = seal_info("theme", 7)
-    sealed = seal(b"payload", key.key, info)
+    sealed = seal(b"payload", key.half("x25519"), info)
     keys = {
         opening_key.id: opening_key.load()
         for opening_key in read_opening_keys(folder / "opening.keys.json")

@@ -53,7 +53,6 @@ class OpeningKeyPublic:
     end: int
     public: bytes
     x_wing: bytes = b""
-    key: X25519PublicKey = field(init=False, repr=False, compare=False)
     _hybrid: PublicKey | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
@@ -63,15 +62,17 @@ class OpeningKeyPublic:
         if not (whole and -_LAST_SECOND <= self.start < self.end <= _LAST_SECOND):
             raise BadParameter(f"opening key {self.id} has no period: start < end, in seconds")
         refuse_weak_opening_key(self.public)
-        object.__setattr__(self, "key", X25519PublicKey.from_public_bytes(self.public))
         if self.x_wing:
             object.__setattr__(self, "_hybrid", x_wing_public(self.x_wing))
             refuse_weak_opening_key(self.x_wing[-KEY_BYTES:])
 
     def half(self, kem: Kem) -> PublicKey:
-        """The key that a metric of this KEM is sealed to. Raises BadParameter if it has none."""
+        """The key that a metric of this KEM is sealed to. Raises BadParameter if it has none.
+
+        The X25519 half is made here, since that loads most of the library.
+        """
         if kem == X25519:
-            return self.key
+            return X25519PublicKey.from_public_bytes(self.public)
         if self._hybrid is None:
             raise BadParameter(f"opening key {self.id} has no X-Wing half")
         return self._hybrid

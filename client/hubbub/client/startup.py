@@ -114,7 +114,8 @@ def state_of(
         BundleRefused: the app trusts another operator, the bundle takes more than was promised, or
             a newer bundle was used before.
     """
-    home, state_dir = settled(state_home()), settings.state_dir and settled(settings.state_dir)
+    state_dir = settings.state_dir and settled(settings.state_dir)
+    home = NOWHERE if state_dir else settled(state_home())
     key = "" if state_dir else settings.app or program_name()
     with held(*beside(home, state_dir)) as file:
         trust = _known(file, may_be_unknown=operator is not None)

@@ -69,7 +69,7 @@ class Thief:
         key = key_at(self._bundle.keys, epoch_start(epoch, metric.epoch))
         assert key
         payload = metric.randomizer.randomize(0, SystemBits())
-        sealed = seal(payload, key.key, seal_info(stream, epoch))
+        sealed = seal(payload, key.half("x25519"), seal_info(stream, epoch))
         minted = Minted(bytes.fromhex(token["nonce"]), bytes.fromhex(token["output"]))
         return {
             "stream": stream,
