@@ -66,6 +66,17 @@ def test_the_doctor_finds_an_installation_well_and_names_what_is_away(
     assert faults == ["bundle", "aggregator", "queues"]
 
 
+def test_the_doctor_finds_the_bundle_of_its_folder_or_takes_one(
+    hubbub: Hubbub, home: Path, tmp_path: Path
+) -> None:
+    assert hubbub("doctor", str(home / "app.hubbub")).returncode == 0
+    assert hubbub("doctor").returncode == 1, "there is none in this folder"
+    shutil.copy(home / "app.hubbub", tmp_path)
+    assert hubbub("doctor").returncode == 0
+    (tmp_path / ".hubbub").symlink_to(home)
+    assert "aggregator" in hubbub("doctor").stdout
+
+
 REDIRECTED = {
     ">&-": (2, "standard output: is closed"),
     ">/dev/full": (2, "standard output: No space left on device"),
