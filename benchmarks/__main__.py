@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import mechanisms
-from benchmarks.answers import answering, kept
+from benchmarks.answers import answering, stored_answer
 from benchmarks.bulk import bulk
 from benchmarks.calibration import HEADER as STATEMENTS
 from benchmarks.calibration import WIDTHS, calibrated, widths
@@ -74,7 +74,7 @@ STAGES: Final[Sequence[Callable[[], Iterator[Row]]]] = (
     estimating,
     decoding,
     answering,
-    kept,
+    stored_answer,
     filed,
     reestimated,
     bulk,
@@ -89,7 +89,7 @@ STAGES: Final[Sequence[Callable[[], Iterator[Row]]]] = (
     fleet,
 )
 # Only if it is asked for: it takes an hour.
-ASKED: Final[Sequence[Callable[[], Iterator[Row]]]] = (day,)
+ON_REQUEST: Final[Sequence[Callable[[], Iterator[Row]]]] = (day,)
 RESULTS: Final = Path(__file__).with_name("RESULTS.md")
 
 
@@ -197,7 +197,7 @@ HEADER: Final = ("stage", "ours", "limit, in the same run", "ratio", "reach", ""
 
 def main(arguments: Sequence[str]) -> int:
     """Measure, show, keep. 2 if a stage is asked for that there is not."""
-    names = [stage.__name__ for stage in (*STAGES, *ASKED)]
+    names = [stage.__name__ for stage in (*STAGES, *ON_REQUEST)]
     unknown = set(arguments) - {*names, *BESIDE}
     if unknown:
         print(f"no stage {', '.join(sorted(unknown))}; there are {', '.join([*names, *BESIDE])}")
@@ -207,8 +207,8 @@ def main(arguments: Sequence[str]) -> int:
         write_run(former)
         history.append(former)
     rows: list[Row] = []
-    for stage in (*STAGES, *ASKED):
-        if stage.__name__ in arguments or (not arguments and stage not in ASKED):
+    for stage in (*STAGES, *ON_REQUEST):
+        if stage.__name__ in arguments or (not arguments and stage not in ON_REQUEST):
             _tell(stage.__name__)
             rows += stage()
     if rows:

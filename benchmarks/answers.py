@@ -30,7 +30,7 @@ EPOCHS: Final = 365
 VALUES: Final = 10_000
 VIEWERS: Final = 200
 SECONDS: Final = 30.0
-_ASKED: Final = 20
+_QUERIES: Final = 20
 # Of processor a second: what a service takes that has nothing to do.
 _QUIET_MS: Final = 60
 CATALOG = f"""
@@ -84,7 +84,7 @@ def answering() -> Iterator[Row]:
         yield asyncio.run(_viewers(page, process))
 
 
-def kept() -> Iterator[Row]:
+def stored_answer() -> Iterator[Row]:
     """What an answer that another aggregator has kept in Redis costs one that never worked it out.
 
     Of its processor, beside what the other one paid, since who asks runs beside them.
@@ -92,7 +92,7 @@ def kept() -> Iterator[Row]:
     parameters = {"last": "30d", "number": "100"}
     with tempfile.TemporaryDirectory() as folder, _filled(Path(folder)) as (options, url):
         costs = list[float]()
-        for repeats in (1, _ASKED):
+        for repeats in (1, _QUERIES):
             with _serving(options, url) as (page, process), httpx2.Client(timeout=600) as client:
                 if costs:
                     _until_quiet(process)

@@ -60,17 +60,17 @@ HEADER: Final = (
 _DRAWN: Final = 10_000
 _DRAWN_WIDE: Final = 2_000
 _WIDE: Final = 1000  # values
-_MADE: Final = 20
+_REPEATED_EPOCHS: Final = 20
 _TENTHS: Final = 10  # values that a tenth holds: so many errors an epoch are as surely known
 # Questions whose reports go the whole way, and in how many epochs.
 _SERVED: Final = {
-    (1_000, 2): _MADE,
-    (1_000, 16): _MADE,
-    (10_000, 2): _MADE,
-    (10_000, 16): _MADE,
+    (1_000, 2): _REPEATED_EPOCHS,
+    (1_000, 16): _REPEATED_EPOCHS,
+    (10_000, 2): _REPEATED_EPOCHS,
+    (10_000, 16): _REPEATED_EPOCHS,
     (100_000, 256): 1,
 }
-_SERVED_NOISE: Final = {(1_000, 16): _MADE}
+_SERVED_NOISE: Final = {(1_000, 16): _REPEATED_EPOCHS}
 _NOISE: Final = 'dummies = "noise"'
 _BATCH: Final = 1_000
 _FINE: Final = 0.01  # of a local epsilon
@@ -93,16 +93,20 @@ def crowds() -> Iterator[tuple[str, ...]]:
             print(f"measuring: a crowd of {people:,}, {values:,} values ...", file=sys.stderr)
         epsilon = largest_local(people, values, CENTRAL, DELTA)
         crowd = ShuffledEpoch(reports=people, categories=values, epsilon_local=epsilon)
-        true_counts = _held(people, values)
+        true_counts = _true_counts(people, values)
         mechanism = build("grr", epsilon=epsilon, categories=values)
         drawn = _errors(crowd, true_counts, _drawn(mechanism, true_counts))
         nobodys, tenths = int((true_counts == 0).sum()), int((true_counts == true_counts[-1]).sum())
         epochs = _SERVED.get((people, values), 0)
         estimates = (
-            served(people, values, true_counts, epochs) if epochs else _made(mechanism, true_counts)
+            served(people, values, true_counts, epochs)
+            if epochs
+            else _simulated_estimates(mechanism, true_counts)
         )
         together = _over(
-            _both(_errors(crowd, true_counts, estimates), values), epochs or _MADE, nobodys or 1
+            _both(_errors(crowd, true_counts, estimates), values),
+            epochs or _REPEATED_EPOCHS,
+            nobodys or 1,
         )
         whole = f" (services, {epochs} epoch{'s' * (epochs > 1)})" if epochs else ""
         many = _DRAWN if values < _WIDE else _DRAWN_WIDE
@@ -147,7 +151,7 @@ def _noisy(people: int, values: int, true_counts: Counts) -> tuple[str, ...]:
     )
 
 
-def _held(people: int, values: int) -> Counts:
+def _true_counts(people: int, values: int) -> Counts:
     """A tenth of the people hold each of the last ten values; of two, a tenth the last."""
     counts = np.zeros(values, dtype=np.int64)
     counts[-min(_TENTHS, values - 1) :] = people // 10
@@ -164,11 +168,11 @@ def _drawn(mechanism: AnyMechanism, true_counts: Counts) -> Iterator[Floats]:
         yield np.array(estimate(mechanism, totals).values)
 
 
-def _made(mechanism: AnyMechanism, true_counts: Counts) -> Iterator[Floats]:
+def _simulated_estimates(mechanism: AnyMechanism, true_counts: Counts) -> Iterator[Floats]:
     """Estimates of epochs whose reports were randomized one by one, with coins of the system."""
     coins, people = SystemBits(), int(true_counts.sum())
     length = mechanism.layout.payload_bytes
-    for _ in range(_MADE):
+    for _ in range(_REPEATED_EPOCHS):
         payloads = [
             mechanism.randomize(value, coins)
             for value in np.flatnonzero(true_counts).tolist()

@@ -45,7 +45,7 @@ _TAG_BYTES: Final = 12  # what a counted report may keep of Redis
 _ALONE: Final = 100  # visits and questions before the load
 _LOOKS: Final = 120
 _DRAIN_SECONDS: Final = 600.0
-_KEPT: Final = Path("build/day.json")
+_RESULT_FILE: Final = Path("build/day.json")
 _STAGES: Final = {
     "shuffler": ("add", "deliver"),
     "aggregator": ("batch", "open", "fold", "commit"),
@@ -261,10 +261,10 @@ def _shares(times: Times) -> dict[str, float]:
 
 
 def _keep(figures: dict[str, Any]) -> None:
-    _KEPT.parent.mkdir(exist_ok=True)
-    new = _KEPT.with_suffix(".new")
+    _RESULT_FILE.parent.mkdir(exist_ok=True)
+    new = _RESULT_FILE.with_suffix(".new")
     new.write_text(json.dumps(figures, indent=1))
-    new.replace(_KEPT)
+    new.replace(_RESULT_FILE)
 
 
 def _tell(load: Load, elapsed: float) -> None:

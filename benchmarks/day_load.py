@@ -62,7 +62,7 @@ class Supply:
 
 
 @dataclass
-class Seen:
+class Observations:
     """What devices and the analyst saw, and what was held at each look.
 
     failed: visits that were cut off, and came again with the same reports.
@@ -103,7 +103,7 @@ class Load:
     def __init__(
         self, run: LocalRun, supply: Supply, per_visit: int, over: threading.Event
     ) -> None:
-        self.seen, self.over = Seen(), over
+        self.seen, self.over = Observations(), over
         self._run, self._supply, self._per_visit = run, supply, per_visit
         self._trust = trusting(run.bundle.roots)
 

@@ -28,12 +28,12 @@ from hubbub.wire.v1.services_pb2 import SubmitRequest
 
 _AT_ONCE: Final = 16
 _FRESH: Final = 20  # of each, a round
-_KEPT: Final = 40
+_CALLS_PER_CONNECTION: Final = 40
 _WAIT_SECONDS: Final = 30.0
-_Asked = TypeVar("_Asked")
+_Request = TypeVar("_Request")
 _Post = Callable[[str, str, bytes], bytes]
 _Close = Callable[[], object]
-_Line = tuple[Callable[[_Asked], object], _Close]
+_Line = tuple[Callable[[_Request], object], _Close]
 
 
 def door() -> Iterator[Row]:
@@ -63,27 +63,27 @@ def door() -> Iterator[Row]:
 
 
 def _alone(
-    pid: int, dial: Callable[[], _Line[_Asked]], requests: Iterator[_Asked]
+    pid: int, dial: Callable[[], _Line[_Request]], requests: Iterator[_Request]
 ) -> tuple[float, float]:
     [fresh], [reuse_cost] = cost([pid], dial, requests)
     return fresh, reuse_cost
 
 
 def cost(
-    pids: Sequence[int], dial: Callable[[], _Line[_Asked]], requests: Iterator[_Asked]
+    pids: Sequence[int], dial: Callable[[], _Line[_Request]], requests: Iterator[_Request]
 ) -> tuple[list[float], list[float]]:
     """Microseconds of each process for a report on a connection of its own, and on a kept one.
 
     requests: what is sent, made before the clock runs. The round is taken that cost the least.
     """
 
-    def fresh(mine: list[_Asked]) -> None:
+    def fresh(mine: list[_Request]) -> None:
         for request in mine:
             send, close = dial()
             send(request)
             close()
 
-    def kept(mine: list[_Asked]) -> None:
+    def reused_connection(mine: list[_Request]) -> None:
         for request in mine:
             lines[id(mine)][0](request)
 
@@ -91,9 +91,9 @@ def cost(
     with ThreadPoolExecutor(_AT_ONCE) as devices:
         for _ in range(ROUNDS):
             round_: list[list[float]] = []
-            for work, number in ((fresh, _FRESH), (kept, _KEPT)):
+            for work, number in ((fresh, _FRESH), (reused_connection, _CALLS_PER_CONNECTION)):
                 parts = [list(itertools.islice(requests, number)) for _ in range(_AT_ONCE)]
-                lines = {id(part): dial() for part in parts} if work is kept else {}
+                lines = {id(part): dial() for part in parts} if work is reused_connection else {}
                 for part in parts:
                     if lines:
                         lines[id(part)][0](part.pop())
@@ -164,7 +164,7 @@ def dial_grpc(run: LocalRun) -> _Line[SealedReport]:
 
 def sealed(run: LocalRun, *, costs: int) -> Iterator[SealedReport]:
     """As many as so many costs ask for, no two the same."""
-    number = costs * ROUNDS * _AT_ONCE * (_FRESH + _KEPT)
+    number = costs * ROUNDS * _AT_ONCE * (_FRESH + _CALLS_PER_CONNECTION)
     stock: Stock = sealed_stock(run.bundle_path, number)
     for report in stock.reports(0, number):
         yield SealedReport(stream=METRIC, epoch=stock.epoch, key_id=stock.key_id, sealed=report)

@@ -31,7 +31,7 @@ _CATEGORIES: Final = 128
 _UNTIL: Final = 4 * 10**9
 # So many reports at least are counted for a figure, in several windows if one has fewer.
 _MEASURED: Final = 10**6
-_TOLD: Final = 10**6
+_REPORTS_PER_LINE: Final = 10**6
 _BATCHES: Final = (10, 10**4, 10**6)
 _CELLS: Final = (10**2, 10**3, 10**4, 10**5, 10**6)
 
@@ -151,7 +151,7 @@ async def _filled(server: RedisServer, reports: int) -> _Filled:
     window, began = Window("bench", 1), await _processor(server)
     ours = clock = 0.0
     for done, cells in enumerate(_totals(reports)):
-        if done and done * _BATCH % _TOLD == 0:
+        if done and done * _BATCH % _REPORTS_PER_LINE == 0:
             used = await _processor(server) - began, await _used(server) - bytes_before
             _tell(reports, done * _BATCH, *used)
         commit = _commit(_BATCH, cells)

@@ -59,7 +59,7 @@ class _Connection:
         self.windows[stream] = 16 << 10
         return stream
 
-    async def written(self) -> None:
+    async def drained(self) -> None:
         """What was written is on its way. Raises ConnectionError once the server has hung up."""
         if self.writer.is_closing():
             raise ConnectionResetError
@@ -98,7 +98,7 @@ async def _heads(connection: _Connection) -> None:
     while True:
         while len(connection.open) < _CALLS:
             connection.call(_HEAD_BYTES)
-        await connection.written()
+        await connection.drained()
 
 
 async def _messages(connection: _Connection) -> None:
@@ -115,7 +115,7 @@ async def _messages(connection: _Connection) -> None:
                 connection.frame(_DATA, 0, stream, message[sent[stream] : sent[stream] + size])
                 sent[stream] += size
                 windows.subtract({0: size, stream: size})
-        await connection.written()
+        await connection.drained()
 
 
 async def _resets(connection: _Connection) -> None:
@@ -123,7 +123,7 @@ async def _resets(connection: _Connection) -> None:
     while True:
         for _ in range(_CALLS // 2):
             connection.frame(_RESET, 0, connection.call(_HEAD_BYTES), struct.pack(">I", 8))
-        await connection.written()
+        await connection.drained()
 
 
 _Attack = Callable[[_Connection], Awaitable[None]]

@@ -47,7 +47,7 @@ _RANGES: Final = {
 _PROCESSES: Final = 3
 _LEAD_SECONDS: Final = 120  # until the first round: clients are made meanwhile
 _DRAIN_SECONDS: Final = 90.0
-_TOLD: Final = {Outcome.ALREADY_REPORTED, Outcome.OVER_BUDGET}
+_REFUSALS: Final = {Outcome.ALREADY_REPORTED, Outcome.OVER_BUDGET}
 Person = dict[str, Any]
 
 
@@ -157,7 +157,7 @@ def _tell(path: str, rows: list[Person], until: float) -> Counter[str]:
             outcome = device.learn("income", [row[name] for name in names], row["income"])
             if outcome is not Outcome.NOT_ITS_ROUND:
                 device.flush()
-            if outcome is Outcome.QUEUED or outcome in _TOLD:
+            if outcome is Outcome.QUEUED or outcome in _REFUSALS:
                 counts[outcome.name] += 1
             else:
                 remaining.append((device, row))

@@ -145,7 +145,7 @@ def _measure(name: str, size: int, epsilon: float) -> Figures:
     mechanism = build(name, **_parameters(name, size, epsilon))
     weights = 1 / np.arange(1, size + 1)
     numbers = np.random.default_rng(size).choice(size, REPORTS, p=weights / weights.sum())
-    choices = [_told(mechanism, number) for number in range(size)]
+    choices = [_value_of(mechanism, number) for number in range(size)]
     values = [choices[number] for number in numbers.tolist()]
     coins, randomize = SystemBits(), mechanism.randomize
     start = time.perf_counter()
@@ -196,7 +196,7 @@ def _error(
     return squares / expected
 
 
-def _told(mechanism: AnyMechanism, number: int) -> int | float | str:
+def _value_of(mechanism: AnyMechanism, number: int) -> int | float | str:
     value_by_kind: dict[str, int | float | str] = {
         "categories": number,
         "strings": f"string {number}",

@@ -86,7 +86,7 @@ def path_lengths() -> Iterator[PathLength]:
         yield _measured(f"flush() of {_REPORTS} reports", lambda: client.flush(_SECONDS))
         client.close()
     with asyncio.Runner() as runner:
-        yield _asked(runner, bundle)
+        yield _first_question(runner, bundle)
 
 
 def _measured(path: str, work: Callable[[], object]) -> PathLength:
@@ -111,7 +111,7 @@ def _is_ours(file: str) -> bool:
     return any(file.startswith(f"{root}/") for root in _ROOTS) and "_pb2" not in file
 
 
-def _asked(runner: asyncio.Runner, bundle: Bundle) -> PathLength:
+def _first_question(runner: asyncio.Runner, bundle: Bundle) -> PathLength:
     """The first question of a process whose store holds one epoch of the metric."""
     now, store = time.time() + 2 * EPOCH_SECONDS["day"], MemoryStore()
     epoch = epoch_at(now, "day") - 2

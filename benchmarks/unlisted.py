@@ -58,11 +58,11 @@ def unlisted() -> Iterator[tuple[str, ...]]:
                 chance = np.random.default_rng(run)
                 counts = chance.multinomial(reports, numbers / numbers.sum())
                 fields = dict(zip(words, counts.tolist(), strict=True))
-                tallies[0] += _judged(_pem(fields, epsilon, chance), words)
+                tallies[0] += _scores(_pem(fields, epsilon, chance), words)
                 proven, further = _tree(fields, epsilon, chance)
-                tallies[1] += _judged(proven, words)
-                tallies[2] += _judged([*proven, *further][:NAMED], words)
-            pem, sure, named = map(_shown, tallies)
+                tallies[1] += _scores(proven, words)
+                tallies[2] += _scores([*proven, *further][:NAMED], words)
+            pem, sure, named = map(_score_texts, tallies)
             yield (f"{epsilon:g}", f"{reports:,}", *pem, *sure[:2], *named)
 
 
@@ -107,12 +107,12 @@ def _tree(
     return [value.value for value in answered.values], [value.value for value in further]
 
 
-def _judged(strings: list[str], words: list[str]) -> list[float]:
+def _scores(strings: list[str], words: list[str]) -> list[float]:
     exist = len(set(strings) & set(words))
     tops = [len(set(strings) & set(words[:top])) / top for top in _TOPS]
     return [exist, len(strings) - exist, *tops]
 
 
-def _shown(sums: "np.typing.NDArray[np.float64]") -> tuple[str, str, str]:
+def _score_texts(sums: "np.typing.NDArray[np.float64]") -> tuple[str, str, str]:
     mean = sums / _RUNS
     return f"{mean[0]:.1f}", f"{mean[1]:.1f}", " ".join(f"{top:.2f}" for top in mean[2:])

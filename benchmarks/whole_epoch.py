@@ -73,7 +73,7 @@ class Alone:
     """Opens a report over and over, some at a time with pauses, and knows what that takes."""
 
     def __init__(self, opener: Opening) -> None:
-        self._one = opener
+        self._opener = opener
         self._number, self._seconds = 0, 0.0
 
     @property
@@ -89,7 +89,7 @@ class Alone:
 
     def _some(self) -> None:
         began = time.thread_time()
-        self._number += times(_OPENED_AT_ONCE, *self._one)
+        self._number += times(_OPENED_AT_ONCE, *self._opener)
         self._seconds += time.thread_time() - began
 
 

@@ -90,11 +90,11 @@ def _checklist(root: Path, commit: str, digests: dict[str, str]) -> str:
 
 def bill_of_materials(root: Path, commit: str) -> dict[str, Any]:
     """A CycloneDX 1.6 document of the locked dependencies, once each, with their hashes."""
-    found: dict[tuple[str, str], set[str]] = {}
+    hashes_by_package: dict[tuple[str, str], set[str]] = {}
     for lock in LOCKS:
         for name, version, rest in _PINNED.findall((root / "locks" / lock).read_text("utf-8")):
             hashes = re.findall(r"--hash=sha256:([0-9a-f]{64})", rest)
-            found.setdefault((name, version), set()).update(hashes)
+            hashes_by_package.setdefault((name, version), set()).update(hashes)
     components = [
         {
             "type": "library",
@@ -102,22 +102,22 @@ def bill_of_materials(root: Path, commit: str) -> dict[str, Any]:
             "name": name,
             "version": version,
             "purl": f"pkg:pypi/{name}@{version}",
-            "hashes": [{"alg": "SHA-256", "content": one} for one in sorted(hashes)],
+            "hashes": [{"alg": "SHA-256", "content": digest} for digest in sorted(hashes)],
         }
-        for (name, version), hashes in sorted(found.items())
+        for (name, version), hashes in sorted(hashes_by_package.items())
     ]
     npm = json.loads((root / "client/typescript/package-lock.json").read_text("utf-8"))
-    for path, one in sorted(npm["packages"].items()):
-        if path and not one.get("dev"):
+    for path, package in sorted(npm["packages"].items()):
+        if path and not package.get("dev"):
             name = path.rpartition("node_modules/")[2]
-            purl = f"pkg:npm/{name.replace('@', '%40')}@{one['version']}"
-            sha512 = base64.b64decode(one["integrity"].removeprefix("sha512-")).hex()
+            purl = f"pkg:npm/{name.replace('@', '%40')}@{package['version']}"
+            sha512 = base64.b64decode(package["integrity"].removeprefix("sha512-")).hex()
             components.append(
                 {
                     "type": "library",
                     "bom-ref": purl,
                     "name": name,
-                    "version": one["version"],
+                    "version": package["version"],
                     "purl": purl,
                     "hashes": [{"alg": "SHA-512", "content": sha512}],
                 }
@@ -145,7 +145,7 @@ def _provenance(root: Path, commit: str, digests: dict[str, str], content: str) 
     return {
         "_type": "https://in-toto.io/Statement/v1",
         "subject": [
-            *({"name": name, "digest": {"sha256": one}} for name, one in digests.items()),
+            *({"name": name, "digest": {"sha256": digest}} for name, digest in digests.items()),
             {"name": "content of hubbub/ as installed", "digest": {"sha256": content}},
         ],
         "predicateType": "https://slsa.dev/provenance/v1",
@@ -182,8 +182,10 @@ def _content(wheels: list[Path]) -> str:
 
 
 def _version(root: Path) -> str:
-    [found] = re.findall(r'^version = "(.+)"$', (root / "pyproject.toml").read_text(), re.MULTILINE)
-    return str(found)
+    [version] = re.findall(
+        r'^version = "(.+)"$', (root / "pyproject.toml").read_text(), re.MULTILINE
+    )
+    return str(version)
 
 
 def _sha256(raw: bytes) -> str:

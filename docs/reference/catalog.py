@@ -57,19 +57,19 @@ def page() -> str:
     return "\n".join(
         [
             _INTRODUCTION,
-            *_section("Top of the file", _written(Catalog)),
-            *_section("A metric: `[metrics.NAME]`", _written(Metric)),
+            *_section("Top of the file", _authored_fields(Catalog)),
+            *_section("A metric: `[metrics.NAME]`", _authored_fields(Metric)),
             "A metric has one of `values`, `values_file`, `parts`, `domain` and `kind`, as its mechanism requires.",
             f"Beside {_named(PROMISE)}, {_named(FOLLOWING)} may be left out.\n",
-            *_section("A model: `[models.NAME]`", _written(Learning)),
+            *_section("A model: `[models.NAME]`", _authored_fields(Learning)),
             f"As in a metric: {', '.join(f'`{name}`' for name in _shared_with_models())}.\n",
             _OF_MODELS_IN_CROWDS,
-            *_section("`limits` of a metric", _written(Limits)),
-            *_section("`release` of a metric", _written(Release)),
+            *_section("`limits` of a metric", _authored_fields(Limits)),
+            *_section("`release` of a metric", _authored_fields(Release)),
             *_section('With `mechanism = "auto"`', own_fields(AUTO)),
             *_mechanisms(),
-            *_section("`[caps]`", _written(Caps)),
-            *_section("`[budget]`", _written(Budget)),
+            *_section("`[caps]`", _authored_fields(Caps)),
+            *_section("`[budget]`", _authored_fields(Budget)),
         ]
     )
 
@@ -83,7 +83,7 @@ def _shared_with_models() -> list[str]:
     return [field.name for field in fields_of(Metric) if field.name in AS_METRICS]
 
 
-def _written(section: type) -> list[CatalogField]:
+def _authored_fields(section: type) -> list[CatalogField]:
     """The fields that people write, with every other way to say one."""
     found = []
     for one in fields_of(section):

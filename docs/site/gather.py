@@ -36,7 +36,7 @@ def gather(folder: Path) -> None:
             wanted |= _write(folder, name)
     for path in DOCS.rglob("*"):
         if path.suffix in {".png", ".svg", ".css"}:
-            _put(folder / path.relative_to(DOCS), path.read_bytes())
+            _write_page(folder / path.relative_to(DOCS), path.read_bytes())
 
 
 def page_of(name: str) -> str:
@@ -79,7 +79,7 @@ def _write(folder: Path, name: str) -> set[str]:
     text = _outside_code(text, lambda part: _LINK.sub(link, part))
     if page_of(name).startswith("source/"):
         text = f"---\nsearch:\n  exclude: true\n---\n\n{text}"
-    _put(folder / page_of(name), text.encode())
+    _write_page(folder / page_of(name), text.encode())
     return wanted
 
 
@@ -103,6 +103,6 @@ def _outside_code(text: str, change: Callable[[str], str]) -> str:
     return "".join([*parts, change(text[end:])])
 
 
-def _put(path: Path, content: bytes) -> None:
+def _write_page(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)

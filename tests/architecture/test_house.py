@@ -84,16 +84,16 @@ def test_what_a_metric_s_kind_of_value_is_is_asked_of_the_kind_alone(path: Path)
     for node in nodes(path.read_text()):
         match node:
             case ast.Compare(left=left, comparators=others):
-                asked = [left, *others]
+                names_in_use = [left, *others]
             case ast.Match(subject=subject):
-                asked = [subject]
+                names_in_use = [subject]
             case ast.Subscript(slice=key):
-                asked = [key]
+                names_in_use = [key]
             case ast.Call(func=ast.Attribute(attr="get"), args=[key, *_]):
-                asked = [key]
+                names_in_use = [key]
             case _:
                 continue
-        for part in asked:
+        for part in names_in_use:
             assert not _is_kind_of_metric(part), f"{path}:{node.lineno}"
 
 

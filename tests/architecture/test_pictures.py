@@ -13,19 +13,19 @@ from hubbub.catalog.crowds.noise_dummies import value_noise
 from hubbub.cli.commands.demo import people
 from hubbub.cli.demonstration.questions import answers_of, demo_questions
 
-FOUND = json.loads(NUMBERS.read_text())
+NUMBERS_ON_FILE = json.loads(NUMBERS.read_text())
 
 
 def test_the_picture_is_drawn_from_the_numbers_beside_it() -> None:
-    assert PICTURE.read_text() == drawn(FOUND), "run: python -m docs.pictures.both_ways"
+    assert PICTURE.read_text() == drawn(NUMBERS_ON_FILE), "run: python -m docs.pictures.both_ways"
 
 
 def test_the_numbers_are_of_the_demo_as_it_is(tmp_path: Path) -> None:
     """To renew them: make pictures."""
-    metrics = demo_questions(tmp_path / "home", FOUND["reports"]).metrics
-    everyone = answers_of(people(FOUND["reports"]))
+    metrics = demo_questions(tmp_path / "home", NUMBERS_ON_FILE["reports"]).metrics
+    everyone = answers_of(people(NUMBERS_ON_FILE["reports"]))
     for way in (ALONE, CROWD):
-        result, metric = FOUND[way], metrics[way]
+        result, metric = NUMBERS_ON_FILE[way], metrics[way]
         assert result["epsilon"] == pytest.approx(metric.report_loss)
         truth = Counter(person[way] for person in everyone)
         counts = [truth[value] for value in metric.values or ()]
@@ -33,15 +33,15 @@ def test_the_numbers_are_of_the_demo_as_it_is(tmp_path: Path) -> None:
         assert result["detected"] == sum(row[4] for row in result["values"])
         mechanism: Any = metric.randomizer
         noise = value_noise(metric)
-        variance = mechanism.variance(sorted(counts)[len(counts) // 2], FOUND["reports"])
+        variance = mechanism.variance(sorted(counts)[len(counts) // 2], NUMBERS_ON_FILE["reports"])
         if noise:
             variance += noise.variance / float(mechanism.channel.p - mechanism.channel.q) ** 2
         assert result["stderr"] == pytest.approx(sqrt(variance), rel=0.05)
         # 224 intervals of 95%: sigma of their share is 1.5%.
         holds = sum(low <= true <= high for true, _, low, high, _ in result["values"])
         assert holds >= 0.88 * len(counts)
-    assert FOUND[CROWD]["central_epsilon"] <= metrics[CROWD].central_epsilon
-    assert FOUND[ALONE]["central_epsilon"] is None
+    assert NUMBERS_ON_FILE[CROWD]["central_epsilon"] <= metrics[CROWD].central_epsilon
+    assert NUMBERS_ON_FILE[ALONE]["central_epsilon"] is None
 
 
 def test_the_readme_shows_it_and_says_what_it_shows() -> None:
@@ -49,5 +49,8 @@ def test_the_readme_shows_it_and_says_what_it_shows() -> None:
     first_screen = readme[: readme.index("    make demo")]
     assert "docs/pictures/both_ways.svg" in first_screen
     for way in (ALONE, CROWD):
-        assert f"{FOUND[way]['detected']}" in first_screen
-    assert f"{FOUND[ALONE]['stderr'] / FOUND[CROWD]['stderr']:.0f} times" in first_screen
+        assert f"{NUMBERS_ON_FILE[way]['detected']}" in first_screen
+    assert (
+        f"{NUMBERS_ON_FILE[ALONE]['stderr'] / NUMBERS_ON_FILE[CROWD]['stderr']:.0f} times"
+        in first_screen
+    )

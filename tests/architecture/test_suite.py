@@ -51,7 +51,7 @@ PACED = {
     "tests/system/chaos/house.py::House._keep": "looks for what has ended",
     "tests/system/chaos/faulty_connection.py::Line._carry": "a slow line",
     "tests/system/chaos/robbed_device.py::main": "reports so often a second",
-    "tests/system/chaos/robbed_device.py::rob.given": "lets a thief be first now and then",
+    "tests/system/chaos/robbed_device.py::rob.tokens_for": "lets a thief be first now and then",
     "tests/system/chaos/thief.py::main": "looks for what there is to steal",
     "tests/system/soak/__main__.py::_live": "goes on for so long, and looks now and then",
     "tests/system/soak/__main__.py::_look": "tells how long an answer took",
@@ -126,7 +126,7 @@ def _not_in_time(path: Path) -> set[str]:
     }
 
 
-def _found(wrong: Callable[[str, ast.Call], bool]) -> list[str]:
+def _calls_in(wrong: Callable[[str, ast.Call], bool]) -> list[str]:
     calls = []
     for path in FILES:
         denied = _not_in_time(path)
@@ -189,9 +189,10 @@ def test_every_test_runs_in_make_test_or_in_make_test_rest() -> None:
 
 def test_no_test_has_a_limit_of_its_own() -> None:
     assert (
-        _own({"tests/system/chaos/house.py", "tests/system/torture_app.py"}, _found(_limit)) == []
+        _own({"tests/system/chaos/house.py", "tests/system/torture_app.py"}, _calls_in(_limit))
+        == []
     )
-    assert _found(lambda called, _: called == "pytest.mark.timeout") == []
+    assert _calls_in(lambda called, _: called == "pytest.mark.timeout") == []
     limit = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
     assert limit["timeout"] > HANG_SECONDS, "a wait says what it waited for before it is ended"
     assert not re.search(r"\btimeout\b", (ROOT / "Makefile").read_text())
@@ -243,7 +244,7 @@ def test_http_is_spoken_without_the_five_seconds_of_its_client() -> None:
             "stream",
         }
 
-    assert _found(hasty) == []
+    assert _calls_in(hasty) == []
 
 
 def test_no_test_uses_a_port_that_somebody_else_may_have() -> None:
@@ -253,7 +254,7 @@ def test_no_test_uses_a_port_that_somebody_else_may_have() -> None:
 
 
 def test_generators_have_a_seed() -> None:
-    assert _found(lambda called, call: called.endswith("default_rng") and not call.args) == []
+    assert _calls_in(lambda called, call: called.endswith("default_rng") and not call.args) == []
 
 
 def test_what_the_caller_has_set_is_forgotten() -> None:

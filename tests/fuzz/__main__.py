@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.fuzz.methods import fuzz
 from tests.fuzz.targets import targets
-from tests.fuzz.unguided import FOUND, Run, blind, quiet, survey
+from tests.fuzz.unguided import FAULT_FOLDER, Run, blind, quiet, survey
 
 CORPUS = Path(__file__).parent / "corpus"
 METHODS = "methods"
@@ -61,7 +61,7 @@ def main() -> int:
             command = [sys.executable, "-m", "tests.fuzz.guided", name]
             command += [str(arguments.runs), str(arguments.seed)]
             if subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode:
-                print(f"{name}: FAILED; the input is in {FOUND}/{name}")
+                print(f"{name}: FAILED; the input is in {FAULT_FOLDER}/{name}")
                 return 1
         else:
             blind(name, all_targets[name], run)

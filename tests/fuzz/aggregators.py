@@ -42,7 +42,7 @@ class Pools:
 
     def __init__(self) -> None:
         self.delivered_after: list[int] = []
-        self.asked = 0
+        self.requests = 0
 
     async def claim(self, _window: Window, _batch: bytes, _owner: bytes | None) -> list[bytes]:
         return [] if self.delivered_after else list(SEALED)
@@ -51,7 +51,7 @@ class Pools:
         return 0
 
     async def delivered(self, _window: Window, _batch: bytes) -> None:
-        self.delivered_after.append(self.asked)
+        self.delivered_after.append(self.requests)
 
 
 class Aggregator:
@@ -65,7 +65,7 @@ class Aggregator:
     def unary_unary(self, _method: str, _serialize: Any, deserialize: Any) -> Any:
         async def call(_request: Any, **_: Any) -> Any:
             await asyncio.sleep(0)
-            self._pools.asked += 1
+            self._pools.requests += 1
             codes = list(grpc.StatusCode)
             data = self._answers.pop(0) if self._answers else b"\0"
             code = codes[data[0] % len(codes)] if data else grpc.StatusCode.OK
@@ -77,14 +77,14 @@ class Aggregator:
                 )
             with suppress(DecodeError):
                 message = deserialize(data[1:])
-                self.good.append(self._pools.asked)
+                self.good.append(self._pools.requests)
                 return message
             return None  # as gRPC has it: what cannot be read is logged, and is None
 
         return call
 
 
-class _Said(logging.Handler):
+class _LogRecords(logging.Handler):
     """What is logged: no line holds a control character."""
 
     def emit(self, record: logging.LogRecord) -> None:

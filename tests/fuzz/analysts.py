@@ -31,7 +31,7 @@ from tests.fuzz.target import Target
 # More pages than what was asked for can have.
 MAX_PAGES = 100
 # A part of the messages is drawn as tables, which takes a thousand times as long as to read them.
-SHOWN = 8
+MAX_ROWS = 8
 
 
 class SameAnswer(HttpCalls):
@@ -88,13 +88,13 @@ def _notebook(data: bytes) -> None:
 def _command_line(data: bytes) -> None:
     """data: an answer's body, as each command reads and shows it."""
     with contextlib.redirect_stdout(io.StringIO()) as out:
-        for ask, show in _SHOWN:
+        for ask, show in _QUERIES:
             calls = SameAnswer(200, data)
             # What ServiceOptions.connection turns into an error of the service.
             with contextlib.suppress(HubbubError, *MISSHAPEN):
                 answer = ask(Connection(Service("http://127.0.0.1:1", "token", calls)))
                 to_csv(whole_rows(answer.question, answer.document))
-                if zlib.crc32(data) % SHOWN == 0:
+                if zlib.crc32(data) % MAX_ROWS == 0:
                     show(answer.document)
     characters = set(out.getvalue()) - {"\n"}
     assert not any(unicodedata.category(character) in {"Cc", "Cf"} for character in characters), (
@@ -107,7 +107,7 @@ def _show_metrics(answer: dict[str, Any]) -> None:
         table("metrics", ("name", "asks for"), [(metric["name"], metric["description"])])
 
 
-_SHOWN: Sequence[tuple[Callable[[Connection], Answer], Callable[[Any], None]]] = (
+_QUERIES: Sequence[tuple[Callable[[Connection], Answer], Callable[[Any], None]]] = (
     (lambda to: to.estimates("theme"), show_estimates),
     (lambda to: to.top("theme"), show_top),
     (lambda to: to.compare("theme", "1", "2"), show_changes),

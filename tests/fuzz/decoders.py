@@ -67,7 +67,7 @@ def decoders() -> Mapping[str, Target]:
         for report in _parsed(SubmitRequest, data).reports:
             table.refusal(report, START + 1000.0)
 
-    def asked(path: Path) -> None:
+    def read_table(path: Path) -> None:
         read_stream_table(path).refusal(submit.reports[0], START + 1000.0)
 
     def resigned(body: bytes) -> None:
@@ -101,7 +101,7 @@ def decoders() -> Mapping[str, Target]:
             [whole], _raising(BundleRefused, lambda data: open_bundle(data, "fuzzed"))
         ),
         "bundle_body": Target([whole.split(b"\n")[1]], resigned),
-        "streams": _file(folder / "f.json", streams, BadParameter, asked),
+        "streams": _file(folder / "f.json", streams, BadParameter, read_table),
         "opening_keys": _file(folder / "k.json", keys, KeysUnusable, read_opening_keys),
         "public_keys": _file(
             folder / "opening.pub.json",

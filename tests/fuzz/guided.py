@@ -8,7 +8,7 @@ from pathlib import Path
 import atheris
 
 CORPUS = Path(__file__).parent / "corpus"
-FOUND = Path("build/fuzz")
+FAULT_FOLDER = Path("build/fuzz")
 OWN = 0.8  # the part of inputs that the target's own mutations make; libFuzzer the others
 
 
@@ -20,7 +20,7 @@ def main() -> None:
         from tests.fuzz.unguided import quiet
     target = targets()[name]
     quiet()
-    artifacts, seeds = FOUND / name, FOUND / f"{name}.seeds"
+    artifacts, seeds = FAULT_FOLDER / name, FAULT_FOLDER / f"{name}.seeds"
     for folder in (artifacts, seeds):
         folder.mkdir(parents=True, exist_ok=True)
     for data in [*target.examples, *(path.read_bytes() for path in (CORPUS / name).glob("*"))]:

@@ -113,13 +113,13 @@ class Faults(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
-        self.said: list[str] = []
+        self.records: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.said.append(self.format(record))
+        self.records.append(self.format(record))
 
 
-class Kept(MemoryReleaseLog):
+class StoredText(MemoryReleaseLog):
     """A record that takes what Redis can keep and every reader can read: text."""
 
     async def spend(self, entry: Entry, allowance: tuple[float, float]) -> tuple[Entry, bool]:
@@ -142,7 +142,7 @@ class House:
         store = MemoryStore()
         query = QueryEngine(signed.bundle, store, clock=lambda: NOW)
         self.loop.run_until_complete(_fill(store, signed.bundle))
-        releases = Releases(query.collected, Kept(), clock=lambda: NOW)
+        releases = Releases(query.collected, StoredText(), clock=lambda: NOW)
         tokens = folder / "tokens.json"
         add_token(tokens, "fuzz", "publisher", 365, NOW)
         self._doors = []
@@ -161,14 +161,14 @@ class House:
 
     def ask(self, raw: bytes, *, tokens: bool = False) -> bytes:
         """What is answered to these bytes on a connection of their own."""
-        self._faults.said.clear()
-        answer = self.loop.run_until_complete(self._asked(raw, self._doors[tokens]))
+        self._faults.records.clear()
+        answer = self.loop.run_until_complete(self._response_bytes(raw, self._doors[tokens]))
         statuses = [int(status) for status in _STATUS.findall(answer)]
         assert not [status for status in statuses if status >= 500 and status != 501], statuses
-        assert not self._faults.said, self._faults.said[0][-2000:]
+        assert not self._faults.records, self._faults.records[0][-2000:]
         return answer
 
-    async def _asked(self, raw: bytes, door: HttpDoor) -> bytes:
+    async def _response_bytes(self, raw: bytes, door: HttpDoor) -> bytes:
         tasks, pipe = door._state.tasks, Pipe()
         protocol = door._connection(None, lambda: None)
         protocol.connection_made(pipe)
@@ -201,18 +201,18 @@ def faces() -> Mapping[str, Target]:
         if data[-1:] < b"\x20":
             house.ask(data, tokens=True)
 
-    def asked(data: bytes) -> None:
+    def send_request(data: bytes) -> None:
         """data: a request as JSON."""
         try:
-            request = _written(json.loads(data))
+            request = _request_bytes(json.loads(data))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return
         house.ask(request)
 
     return {
-        "http_raw": Target([_written(request) for request in _REQUESTS], raw, _raw),
+        "http_raw": Target([_request_bytes(request) for request in _REQUESTS], raw, _raw),
         "http_asked": Target(
-            [json.dumps(request).encode() for request in _REQUESTS], asked, varied
+            [json.dumps(request).encode() for request in _REQUESTS], send_request, varied
         ),
     }
 
@@ -265,7 +265,7 @@ _REQUESTS: list[dict[str, Any]] = [
 ]
 
 
-def _written(request: Any) -> bytes:
+def _request_bytes(request: Any) -> bytes:
     """A request's bytes; its length is that of its body, and text may be any."""
     path = "/" + "/".join(_quoted(part) for part in request["path"])
     query = "&".join(f"{_quoted(k)}={_quoted(v)}" for k, v in request["query"].items())

@@ -77,10 +77,10 @@ class Faults(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
-        self.said: list[str] = []
+        self.records: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.said.append(record.getMessage())
+        self.records.append(record.getMessage())
 
 
 async def fuzz(folder: Path, number: int, seed: int, tell: Callable[[str], None]) -> Counter[str]:
@@ -124,7 +124,7 @@ async def fuzz(folder: Path, number: int, seed: int, tell: Callable[[str], None]
         for channel in channels.values():
             await channel.close()
     logging.getLogger().removeHandler(faults)
-    assert not faults.said, faults.said[:3]
+    assert not faults.records, faults.records[:3]
     return answers
 
 

@@ -53,14 +53,14 @@ def odd(chance: random.Random, example: bytes, kind: type[Message]) -> bytes:
     message = kind.FromString(example)
     for field in message.DESCRIPTOR.fields:
         if chance.random() < 0.4:
-            _put(chance, message, field)
+            _insert_field(chance, message, field)
     return message.SerializeToString()[:LONGEST]
 
 
-def _put(chance: random.Random, message: Any, field: Any) -> None:
+def _insert_field(chance: random.Random, message: Any, field: Any) -> None:
     if field.message_type and not field.is_repeated:
         for inner in field.message_type.fields:
-            _put(chance, getattr(message, field.name), inner)
+            _insert_field(chance, getattr(message, field.name), inner)
         return
     if not field.is_repeated:
         setattr(message, field.name, _value(chance, field))
@@ -82,7 +82,7 @@ def _put_messages(chance: random.Random, entries: Any, fields: Any) -> None:
     for entry in entries:
         for inner in fields:
             if chance.random() < 0.2:
-                _put(chance, entry, inner)
+                _insert_field(chance, entry, inner)
     if entries:
         entries.extend([entries[0]] * chance.choice((0, 1, 1200)))
 

@@ -37,14 +37,14 @@ def tables_of(base: Base) -> dict[str, Any]:
     with closing(_loaded(base.database)) as rows:
         return {
             table: [
-                [_told(cell) for cell in row]
+                [_cell_to_json(cell) for cell in row]
                 for row in rows.execute(f"SELECT {', '.join(columns)} FROM {table}")  # noqa: S608 ours
             ]
             for table, columns in TABLES.items()
         }
 
 
-def _told(cell: Any) -> Any:
+def _cell_to_json(cell: Any) -> Any:
     if isinstance(cell, bytes):
         return {"blob": cell.hex()}
     if isinstance(cell, str) and cell.startswith("{"):
@@ -52,7 +52,7 @@ def _told(cell: Any) -> Any:
     return cell
 
 
-def _meant(cell: Any) -> Any:
+def _cell_from_json(cell: Any) -> Any:
     match cell:
         case {"blob": str(text)} | {"text": str(text)}:
             return bytes.fromhex(text)
@@ -96,13 +96,13 @@ def database_of(base: Base, tables: Mapping[str, Any]) -> bytes:
     with closing(_loaded(base.database)) as rows:
         for table, columns in TABLES.items():
             table_rows = tables.get(table)
-            if table_rows == _known(base).get(table) or not isinstance(table_rows, list):
+            if table_rows == _document_of(base).get(table) or not isinstance(table_rows, list):
                 continue
             rows.execute(f"DELETE FROM {table}")  # noqa: S608 ours
             for row in table_rows:
                 told_cells = [*row, *[None] * len(columns)] if isinstance(row, list) else [None]
                 told_cells = told_cells[: len(columns)]
-                cells = [_meant(cell) for cell in told_cells]
+                cells = [_cell_from_json(cell) for cell in told_cells]
                 places = ", ".join(map(_place, told_cells))
                 with suppress(sqlite3.Error, UnicodeEncodeError):
                     rows.execute(
@@ -112,13 +112,13 @@ def database_of(base: Base, tables: Mapping[str, Any]) -> bytes:
         return rows.serialize()
 
 
-_KNOWN: dict[bytes, dict[str, Any]] = {}
+_DOCUMENTS: dict[bytes, dict[str, Any]] = {}
 
 
-def _known(base: Base) -> dict[str, Any]:
-    if base.database not in _KNOWN:
-        _KNOWN[base.database] = tables_of(base)
-    return _KNOWN[base.database]
+def _document_of(base: Base) -> dict[str, Any]:
+    if base.database not in _DOCUMENTS:
+        _DOCUMENTS[base.database] = tables_of(base)
+    return _DOCUMENTS[base.database]
 
 
 def has_turned(base: Base, database: bytes) -> bool:

@@ -40,16 +40,16 @@ class Told(grpc.RpcError):
 
     def __init__(self, code: grpc.StatusCode, trailing: Any, details: str) -> None:
         super().__init__()
-        self._told = code, trailing, details
+        self._status = code, trailing, details
 
     def code(self) -> grpc.StatusCode:
-        return self._told[0]
+        return self._status[0]
 
     def trailing_metadata(self) -> Any:
-        return self._told[1]
+        return self._status[1]
 
     def details(self) -> str:
-        return self._told[2]
+        return self._status[2]
 
 
 class Wire:
@@ -60,7 +60,7 @@ class Wire:
 
     def __init__(self, answers: Sequence[bytes]) -> None:
         self.answers = list(answers)
-        self.given: list[grpc.StatusCode] = []
+        self.statuses: list[grpc.StatusCode] = []
 
     def unary_unary(self, _method: str, *_: Any, **options: Any) -> Any:
         deserialize = options["response_deserializer"]
@@ -75,9 +75,9 @@ class Wire:
                 except DecodeError:
                     code = grpc.StatusCode.INTERNAL  # as gRPC has it
                 else:
-                    self.given.append(code)
+                    self.statuses.append(code)
                     return answer
-            self.given.append(code)
+            self.statuses.append(code)
             raise Told(code, _trailing(data), "said \x1b[2J by a stranger")
 
         return call
@@ -114,9 +114,9 @@ def shufflers() -> Mapping[str, Target]:
         for name, value in (("theme", "dark"), ("crashed", "no"), ("crashed", "yes")):
             queued += client.report(name, value).name == "QUEUED"
         for _ in answers:
-            count, before = len(wire.given), (client.waiting, client.dropped)
+            count, before = len(wire.statuses), (client.waiting, client.dropped)
             client.flush(FLUSH_SECONDS)
-            if not {grpc.StatusCode.OK, FINAL} & set(wire.given[count:]):
+            if not {grpc.StatusCode.OK, FINAL} & set(wire.statuses[count:]):
                 assert (client.waiting, client.dropped) == before, "lost by a status"
         view = client.ledger()
         fates = [payload.fate for payload in view.payloads]
@@ -127,7 +127,7 @@ def shufflers() -> Mapping[str, Target]:
         ), "what was given up is not counted"
         client.close(FLUSH_SECONDS)
 
-    def one(data: bytes) -> None:
+    def one_answer(data: bytes) -> None:
         answered(json.dumps([data.hex()]).encode())
 
     examples = [
@@ -139,7 +139,7 @@ def shufflers() -> Mapping[str, Target]:
     whole += [bytes([number, 0, number]) for number in range(17)]
     several = json.dumps([data.hex() for data in (whole[11], whole[2], whole[0])]).encode()
     return {
-        "answer_submit": Target(whole, one, _odd),
+        "answer_submit": Target(whole, one_answer, _odd),
         "answers_submit": Target([several], answered, _odd_list),
     }
 

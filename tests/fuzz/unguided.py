@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from tests.fuzz.target import Target
 
-FOUND = Path("build/fuzz")
+FAULT_FOLDER = Path("build/fuzz")
 # More than the modules and an input take; growth past it is a leak or an input that blows up.
 MAX_GROWTH_MB = 400
 HANG_SECONDS = 60
@@ -49,7 +49,7 @@ def blind(name: str, target: Target, run: Run) -> None:
         try:
             _run(target, data)
         except BaseException:
-            _keep(FOUND / name, data)
+            _keep(FAULT_FOLDER / name, data)
             raise
     growth = _megabytes() - before
     assert growth < MAX_GROWTH_MB, f"{name}: memory grew by {growth} MB"
@@ -68,7 +68,7 @@ def survey(name: str, target: Target, run: Run) -> list[str]:
             if kind not in shortest or len(data) < len(shortest[kind]):
                 shortest[kind] = data
     return [
-        f"{number:,} {' '.join(kind)}: {_keep(FOUND / name, shortest[kind])}"
+        f"{number:,} {' '.join(kind)}: {_keep(FAULT_FOLDER / name, shortest[kind])}"
         for kind, number in counts.most_common()
     ]
 

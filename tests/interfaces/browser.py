@@ -53,9 +53,9 @@ class Watched:
         self.errors: list[str] = []
         self._clean = clean
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("console", self._heard)
+        self.page.on("console", self._record_message)
 
-    def _heard(self, message: object) -> None:
+    def _record_message(self, message: object) -> None:
         kind, text = getattr(message, "type"), getattr(message, "text")  # noqa: B009 untyped there
         if kind in {"error", "warning"}:
             self.errors.append(text)

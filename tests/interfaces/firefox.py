@@ -41,8 +41,8 @@ class Firefox(Tab):
 
     def __init__(self, port: int) -> None:
         self._line = socket.create_connection(("127.0.0.1", port), HANG_SECONDS)
-        self._heard = self._line.makefile("rb")
-        self._asked = 0
+        self._reader = self._line.makefile("rb")
+        self._message_number = 0
         self._hear()  # who it is
         self.ask("NewSession", **WISHES)
 
@@ -54,24 +54,24 @@ class Firefox(Tab):
     def quit(self) -> None:
         """End the browser, as closing its last window does."""
         self._ask("Marionette:Quit", flags=["eAttemptQuit"])
-        self._heard.close()
+        self._reader.close()
         self._line.close()
 
     def _ask(self, what: str, **arguments: Any) -> Any:
-        self._asked += 1
-        words = json.dumps([0, self._asked, what, arguments]).encode()
+        self._message_number += 1
+        words = json.dumps([0, self._message_number, what, arguments]).encode()
         self._line.sendall(b"%d:%b" % (len(words), words))
         _, number, error, result = self._hear()
-        assert number == self._asked
+        assert number == self._message_number
         assert error is None, f"{what}: {error}"
         return result
 
     def _hear(self) -> Any:
         size = b""
-        while (digit := self._heard.read(1)) != b":":
+        while (digit := self._reader.read(1)) != b":":
             assert digit, "Firefox has gone"
             size += digit
-        return json.loads(self._heard.read(int(size)))
+        return json.loads(self._reader.read(int(size)))
 
 
 def _port(process: "subprocess.Popen[bytes]", profile: Path) -> int:

@@ -36,7 +36,7 @@ def _days(home: House, first: int = 1, last: int = CLOSED) -> str:
     return "..".join(ends)
 
 
-def _written(home: House) -> Path:
+def _complete_files(home: House) -> Path:
     """The files, once all are there."""
     law = hubbub.notebook.connect(home.page).status().document["windows"]
     streams = {line["stream"] for line in law if line["counted"]}
@@ -66,7 +66,7 @@ def _strings(metric: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def filed(home: House) -> Connection:
-    return open_totals(_written(home))
+    return open_totals(_complete_files(home))
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_crosses_breakdowns_percentiles_and_the_list_of_metrics_are_answered_too
 def test_the_command_answers_from_files_in_every_format(
     home: House, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    places = (["--url", home.page], ["--totals", str(_written(home))])
+    places = (["--url", home.page], ["--totals", str(_complete_files(home))])
 
     def both(*words: str) -> list[str]:
         outputs = []
@@ -146,7 +146,7 @@ def test_the_command_answers_from_files_in_every_format(
 def test_an_answer_without_unreadable_epochs_names_them(
     home: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    copy = shutil.copytree(_written(home), tmp_path / "copy")
+    copy = shutil.copytree(_complete_files(home), tmp_path / "copy")
     [first, second, third, *_] = sorted((copy / "totals" / "theme").iterdir())
     first.unlink()
     second.write_bytes(b"x")
@@ -178,7 +178,7 @@ def test_files_are_compared_with_redis_and_estimated_without_it(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    files = str(_written(home))
+    files = str(_complete_files(home))
     monkeypatch.setenv("HUBBUB_REDIS_URL", home.redis_url)
     bundle = ["--bundle", str(home.signed.path)]
     assert main(["totals", "verify", files, *bundle]) == 0
@@ -216,7 +216,7 @@ def _of_totals(files: Path) -> list[Path]:
 
 
 def test_the_table_of_estimates_has_what_answers_have_for_every_tool(home: House) -> None:
-    table = f"{_written(home)}/estimates/*/*.parquet"
+    table = f"{_complete_files(home)}/estimates/*/*.parquet"
     day = _days(home, 2, 2).partition("..")[0]
     answer = hubbub.notebook.connect(home.page).estimates("theme", epochs=day).document
     database: Any = duckdb.connect()

@@ -14,7 +14,7 @@ from tests.interfaces.house import House
 from tests.support import web
 
 
-def _asked(home: House, **parameters: str) -> dict[str, Any]:
+def _response(home: House, **parameters: str) -> dict[str, Any]:
     path = f"{home.page}/v1/metrics/crashed/breakdown"
     response: dict[str, Any] = web.get(path, params=parameters).json()
     return response
@@ -23,7 +23,7 @@ def _asked(home: House, **parameters: str) -> dict[str, Any]:
 def test_a_breakdown_is_the_same_from_every_face(
     home: House, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    by_http = _asked(home, by="version", epochs="all")
+    by_http = _response(home, by="version", epochs="all")
     notebook: Any = hubbub.notebook.connect(home.page).breakdown("crashed", "version", epochs="all")
     assert notebook.document == by_http
     words = ["breakdown", "crashed", "--by", "version", "--epochs", "all", "--url", home.page]
@@ -39,7 +39,7 @@ def test_a_breakdown_is_the_same_from_every_face(
 
 
 def test_parts_are_near_the_truth_and_what_differs_is_found(home: House) -> None:
-    breakdown = _asked(home, by="version", epochs="all")
+    breakdown = _response(home, by="version", epochs="all")
     rows = {(row["part"], row["value"]): row for row in breakdown["values"]}
     for part, true in (("2", 0.1), ("old", 0.3)):
         row = rows[part, "yes"]
@@ -48,12 +48,12 @@ def test_parts_are_near_the_truth_and_what_differs_is_found(home: House) -> None
         assert row["low"] < row["share"] < row["high"]
         assert row["stands_out"]
         assert row["difference_low"] < row["difference"] < row["difference_high"]
-    by_os = _asked(home, by="os")
+    by_os = _response(home, by="os")
     assert not any(row["stands_out"] for row in by_os["values"])
 
 
 def test_small_parts_are_named_and_not_answered(home: House) -> None:
-    breakdown = _asked(home)
+    breakdown = _response(home)
     assert breakdown["by"] == "os"
     answered = {part["part"]: part["answered"] for part in breakdown["parts"]}
     assert answered == {"linux": True, "macos": True, "haiku": False, "unlisted": False}
@@ -65,15 +65,15 @@ def test_small_parts_are_named_and_not_answered(home: House) -> None:
 def test_parts_add_up_to_the_whole_exactly(home: House) -> None:
     """All cells are of one mechanism, so their totals add as whole numbers do."""
 
-    def told(name: str) -> dict[str, Any]:
+    def values_of(name: str) -> dict[str, Any]:
         response: dict[str, Any] = web.get(f"{home.page}/v1/metrics/{name}/estimates").json()
         return {value["value"]: value for value in response["values"]} | {
             "reports": response["reports"]
         }
 
     pair, each = (
-        told("crashed@os=linux+macos"),
-        [told(f"crashed@os={o}") for o in ("linux", "macos")],
+        values_of("crashed@os=linux+macos"),
+        [values_of(f"crashed@os={o}") for o in ("linux", "macos")],
     )
     assert pair["reports"] == sum(part["reports"] for part in each)
     for value in ("no", "yes"):
@@ -117,7 +117,7 @@ def test_the_page_draws_every_part_and_changes_with_its_field(home: House) -> No
         whiskers = page.locator("#broken svg path.whisker")
         expect(whiskers).to_have_count(4)
         ends = whiskers.evaluate_all("paths => paths.map(p => [+p.dataset.low, +p.dataset.high])")
-        breakdown = _asked(home, by="version", epochs="all")
+        breakdown = _response(home, by="version", epochs="all")
         assert ends == [[row["low"], row["high"]] for row in breakdown["values"]]
         assert "differ from all others beyond chance" in page.inner_text("#broken")
         page.select_option("#breaking [name=by]", "os")

@@ -40,7 +40,7 @@ min_batch = 100
 limits = { reports_per_epoch = 1, lifetime_epsilon = 500.0 }
 candidates = "pages.txt.gz"
 """
-HELD: Any = {"often.example": 9000, "seldom.example": 3000}
+TRUE_COUNTS: Any = {"often.example": 9000, "seldom.example": 3000}
 LISTED = ["often.example", "seldom.example", "never.example"]
 
 
@@ -51,7 +51,7 @@ def _packed(folder: Path) -> None:
 
 def test_the_catalogs_own_are_looked_for_and_stay_with_the_operator(tmp_path: Path) -> None:
     _packed(tmp_path)
-    with page_of(tmp_path, CATALOG, {"page": HELD}) as page:
+    with page_of(tmp_path, CATALOG, {"page": TRUE_COUNTS}) as page:
         url = f"{page}/v1/metrics/page/estimates"
         response = web.get(url, params={"order": "listed"}).json()
         assert [value["value"] for value in response["values"]] == LISTED

@@ -10,7 +10,7 @@ from hubbub.authoring import read_catalog
 from hubbub.authoring.metrics_toml.schema import catalog_schema
 from hubbub.cli.main import main
 
-TOLD = ("--description", 'Asked "so"', "--owner", "a@example.org")
+DESCRIPTION_OPTIONS = ("--description", 'Asked "so"', "--owner", "a@example.org")
 
 
 @pytest.fixture
@@ -30,15 +30,15 @@ def new(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tup
 def test_metrics_are_written_with_their_meanings(
     new: Callable[..., tuple[int, str]], tmp_path: Path
 ) -> None:
-    assert new("theme", *TOLD, "--values", "light, dark")[0] == 0
+    assert new("theme", *DESCRIPTION_OPTIONS, "--values", "light, dark")[0] == 0
     first = (tmp_path / "metrics.toml").read_text()
     assert first.startswith("#:schema ./metrics.schema.json\n")
     assert "# Largest privacy loss of one report, in nats.\nepsilon = 1.0\n" in first
     assert json.loads((tmp_path / "metrics.schema.json").read_text()) == json.loads(
         json.dumps(catalog_schema())
     )
-    assert new("on.time", *TOLD, "--values", "true,false", "--epoch", "week")[0] == 0
-    assert new("wait", *TOLD, "--range", "-0.5", "1234567", "--unit", "ms")[0] == 0
+    assert new("on.time", *DESCRIPTION_OPTIONS, "--values", "true,false", "--epoch", "week")[0] == 0
+    assert new("wait", *DESCRIPTION_OPTIONS, "--range", "-0.5", "1234567", "--unit", "ms")[0] == 0
     assert (tmp_path / "metrics.toml").read_text().startswith(first)
     metrics = read_catalog(tmp_path / "metrics.toml").metrics
     assert metrics["theme"].values == ("light", "dark")
@@ -51,19 +51,23 @@ def test_metrics_are_written_with_their_meanings(
 def test_kinds_are_written_as_the_check_takes_them(
     new: Callable[..., tuple[int, str]], tmp_path: Path
 ) -> None:
-    assert new("seen", *TOLD, "--boolean")[0] == 0
-    assert new("tabs", *TOLD, "--kind", "count", "--edges", "0,1,5,10")[0] == 0
-    assert new("crashes", *TOLD, "--rate", "crashed", "started", "--most", "50")[0] == 0
+    assert new("seen", *DESCRIPTION_OPTIONS, "--boolean")[0] == 0
+    assert new("tabs", *DESCRIPTION_OPTIONS, "--kind", "count", "--edges", "0,1,5,10")[0] == 0
+    assert (
+        new("crashes", *DESCRIPTION_OPTIONS, "--rate", "crashed", "started", "--most", "50")[0] == 0
+    )
     steps = ("--edges", "1:1000:3", "--unit", "ms", "--refuse")
-    assert new("wait", *TOLD, "--kind", "duration", *steps)[0] == 0
-    assert new("editor", *TOLD, "--values", "vi,emacs", "--other")[0] == 0
-    assert new("warmer", *TOLD, "--edges", "-10,0,1e1", "--unit", "K")[0] == 0
-    assert new("colder", *TOLD, "--range", "-1e3", "-.5")[0] == 0
+    assert new("wait", *DESCRIPTION_OPTIONS, "--kind", "duration", *steps)[0] == 0
+    assert new("editor", *DESCRIPTION_OPTIONS, "--values", "vi,emacs", "--other")[0] == 0
+    assert new("warmer", *DESCRIPTION_OPTIONS, "--edges", "-10,0,1e1", "--unit", "K")[0] == 0
+    assert new("colder", *DESCRIPTION_OPTIONS, "--range", "-1e3", "-.5")[0] == 0
     for name in ("saved", "liked"):
-        assert new(name, *TOLD, "--boolean", "--experiment", "menu")[0] == 0
+        assert new(name, *DESCRIPTION_OPTIONS, "--boolean", "--experiment", "menu")[0] == 0
     arms = ("--experiment", "colours", "--arms", "old=3,new=1,newer=1")
-    assert new("kept", *TOLD, "--boolean", *arms)[0] == 0
-    code, error = new("again", *TOLD, "--boolean", "--experiment", "menu", "--arms", "a=1,b=1")
+    assert new("kept", *DESCRIPTION_OPTIONS, "--boolean", *arms)[0] == 0
+    code, error = new(
+        "again", *DESCRIPTION_OPTIONS, "--boolean", "--experiment", "menu", "--arms", "a=1,b=1"
+    )
     assert code == 2
     assert 'the catalog already has experiment "menu" with arms' in error
     metrics = read_catalog(tmp_path / "metrics.toml").metrics
@@ -84,60 +88,117 @@ def test_kinds_are_written_as_the_check_takes_them(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("theme", *TOLD, "--values", "a,b"), "already has a metric"),
-        (("Theme", *TOLD, "--values", "a,b"), "choose another"),
-        (("other", *TOLD, "--values", "a,a"), "holds a value twice"),
-        (("other", *TOLD, "--values", "light"), "hubbub: --values has only one value; write two"),
-        (("other", *TOLD, "--boolean", "--most", "5"), "--most goes with --rate"),
-        (("other", *TOLD, "--rate", "a", "b", "--most", "0"), "hubbub: --rate: most must be"),
-        (("other", *TOLD, "--steps", "visit"), "hubbub: --steps has only one value; write two"),
+        (("theme", *DESCRIPTION_OPTIONS, "--values", "a,b"), "already has a metric"),
+        (("Theme", *DESCRIPTION_OPTIONS, "--values", "a,b"), "choose another"),
+        (("other", *DESCRIPTION_OPTIONS, "--values", "a,a"), "holds a value twice"),
         (
-            ("other", *TOLD, "--steps", "a,,b"),
+            ("other", *DESCRIPTION_OPTIONS, "--values", "light"),
+            "hubbub: --values has only one value; write two",
+        ),
+        (("other", *DESCRIPTION_OPTIONS, "--boolean", "--most", "5"), "--most goes with --rate"),
+        (
+            ("other", *DESCRIPTION_OPTIONS, "--rate", "a", "b", "--most", "0"),
+            "hubbub: --rate: most must be",
+        ),
+        (
+            ("other", *DESCRIPTION_OPTIONS, "--steps", "visit"),
+            "hubbub: --steps has only one value; write two",
+        ),
+        (
+            ("other", *DESCRIPTION_OPTIONS, "--steps", "a,,b"),
             "--steps: must be a list of 2 to 20 texts",
         ),
-        (("other", *TOLD, "--retention", "0"), "--retention: must be a whole number in [1, 52]"),
         (
-            ("other", *TOLD, "--boolean", "--unit", "ms", "--other", "--refuse"),
+            ("other", *DESCRIPTION_OPTIONS, "--retention", "0"),
+            "--retention: must be a whole number in [1, 52]",
+        ),
+        (
+            ("other", *DESCRIPTION_OPTIONS, "--boolean", "--unit", "ms", "--other", "--refuse"),
             "--unit, --refuse, --other: only with --edges, --range and --values; leave out",
         ),
         (
-            ("other", *TOLD, "--values", "a,b", "--kind", "duration", "--unit", "ms"),
+            (
+                "other",
+                *DESCRIPTION_OPTIONS,
+                "--values",
+                "a,b",
+                "--kind",
+                "duration",
+                "--unit",
+                "ms",
+            ),
             "--kind duration, --unit: only with --edges and --range; leave out",
         ),
-        (("other", *TOLD, "--range", "1", "5", "--other"), "--other: only with --values; leave"),
-        (("other", *TOLD, "--edges", "1,1"), "hubbub: --edges: must be a list of 3 to 257"),
-        (("other", *TOLD, "--range", "1", "5", "--epsilon", "99"), "hubbub: --epsilon: must be"),
-        (("other", *TOLD, "--values", "a,b", "--expires", "2020-01-01"), "2020-01-01 is past"),
-        (("other", *TOLD, "--values", "a,b", "--epsilon", "x"), "--epsilon: 'x' is not a number"),
         (
-            ("other", *TOLD, "--values", "a,b", "--reports", "inf"),
+            ("other", *DESCRIPTION_OPTIONS, "--range", "1", "5", "--other"),
+            "--other: only with --values; leave",
+        ),
+        (
+            ("other", *DESCRIPTION_OPTIONS, "--edges", "1,1"),
+            "hubbub: --edges: must be a list of 3 to 257",
+        ),
+        (
+            ("other", *DESCRIPTION_OPTIONS, "--range", "1", "5", "--epsilon", "99"),
+            "hubbub: --epsilon: must be",
+        ),
+        (
+            ("other", *DESCRIPTION_OPTIONS, "--values", "a,b", "--expires", "2020-01-01"),
+            "2020-01-01 is past",
+        ),
+        (
+            ("other", *DESCRIPTION_OPTIONS, "--values", "a,b", "--epsilon", "x"),
+            "--epsilon: 'x' is not a number",
+        ),
+        (
+            ("other", *DESCRIPTION_OPTIONS, "--values", "a,b", "--reports", "inf"),
             "--reports: 'inf' is not a whole number",
         ),
-        (("other", *TOLD, "--range", "nan", "5"), "--range: must be a number"),
-        (("other", *TOLD, "--range", "0", "inf"), "--range: must be a number and a larger number"),
-        (("other", *TOLD, "--range", "5", "-5"), "--range: must be a number and a larger number"),
+        (("other", *DESCRIPTION_OPTIONS, "--range", "nan", "5"), "--range: must be a number"),
         (
-            ("other", *TOLD, "--values", "a,b", "--epsilon", "nan"),
+            ("other", *DESCRIPTION_OPTIONS, "--range", "0", "inf"),
+            "--range: must be a number and a larger number",
+        ),
+        (
+            ("other", *DESCRIPTION_OPTIONS, "--range", "5", "-5"),
+            "--range: must be a number and a larger number",
+        ),
+        (
+            ("other", *DESCRIPTION_OPTIONS, "--values", "a,b", "--epsilon", "nan"),
             "hubbub: --epsilon: must be a number of nats in [0.0009765625, 16.0]\n",
         ),
-        (("other", *TOLD, "--values", "a,b", "--expires", "soon"), "write YYYY-MM-DD"),
-        (("other", *TOLD, "--values", "a,b", "--shuffler", "a:1"), "leave it out"),
-        (("other", *TOLD), "--boolean, --values A,B, --edges LOW:HIGH:PARTS or --range LOW HIGH"),
-        (("other", *TOLD), 'mechanism = "tree": docs/discover.md'),
-        (("other", "--values", "a,b"), "--description is needed"),
-        (("other", *TOLD, "--boolean", "--experiment", "M"), "--experiment: must match"),
-        (("other", *TOLD, "--boolean", "--arms", "a=1,b=1"), "--arms goes with --experiment"),
         (
-            ("other", *TOLD, "--boolean", "--experiment", "m", "--arms", "a,b"),
+            ("other", *DESCRIPTION_OPTIONS, "--values", "a,b", "--expires", "soon"),
+            "write YYYY-MM-DD",
+        ),
+        (("other", *DESCRIPTION_OPTIONS, "--values", "a,b", "--shuffler", "a:1"), "leave it out"),
+        (
+            ("other", *DESCRIPTION_OPTIONS),
+            "--boolean, --values A,B, --edges LOW:HIGH:PARTS or --range LOW HIGH",
+        ),
+        (("other", *DESCRIPTION_OPTIONS), 'mechanism = "tree": docs/discover.md'),
+        (("other", "--values", "a,b"), "--description is needed"),
+        (
+            ("other", *DESCRIPTION_OPTIONS, "--boolean", "--experiment", "M"),
+            "--experiment: must match",
+        ),
+        (
+            ("other", *DESCRIPTION_OPTIONS, "--boolean", "--arms", "a=1,b=1"),
+            "--arms goes with --experiment",
+        ),
+        (
+            ("other", *DESCRIPTION_OPTIONS, "--boolean", "--experiment", "m", "--arms", "a,b"),
             "--arms: write names with weights, as control=1,new=1",
         ),
-        (("other", *TOLD, "--boolean", "--experiment", "m", "--arms", "a=0,b=0"), "sums to 0"),
+        (
+            ("other", *DESCRIPTION_OPTIONS, "--boolean", "--experiment", "m", "--arms", "a=0,b=0"),
+            "sums to 0",
+        ),
     ],
 )
 def test_what_would_not_pass_is_not_written(
     new: Callable[..., tuple[int, str]], tmp_path: Path, options: tuple[str, ...], message: str
 ) -> None:
-    assert new("theme", *TOLD, "--values", "light,dark")[0] == 0
+    assert new("theme", *DESCRIPTION_OPTIONS, "--values", "light,dark")[0] == 0
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     code, printed = new(*options)
     assert code == 2
@@ -169,7 +230,7 @@ def test_a_terminal_that_ends_at_the_question_for_the_unit_leaves_it_out(
     monkeypatch.setattr("builtins.input", ended)
     for stream in ("stdin", "stdout"):
         monkeypatch.setattr(f"sys.{stream}.isatty", lambda: True)
-    assert new("wait", *TOLD, "--range", "0", "5")[0] == 0
+    assert new("wait", *DESCRIPTION_OPTIONS, "--range", "0", "5")[0] == 0
     assert not read_catalog(tmp_path / "metrics.toml").metrics["wait"].unit
 
 
@@ -188,7 +249,7 @@ def test_check_warns_of_expected_reports_that_never_leave(
     new: Callable[..., tuple[int, str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, reports in (("rare", "999"), ("often", "1000")):
-        given = (*TOLD, "--boolean", "--reports", reports, "--min-batch", "1000")
+        given = (*DESCRIPTION_OPTIONS, "--boolean", "--reports", reports, "--min-batch", "1000")
         assert new(name, *given)[0] == 0
     assert main(["catalog", "check", str(tmp_path / "metrics.toml")]) == 0
     printed = capsys.readouterr().out

@@ -95,7 +95,7 @@ async def _served(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> AsyncIterat
         return "done"
 
     @app.post("/told")
-    async def told(request: Request) -> int:
+    async def body_size(request: Request) -> int:
         return len(await request.body())
 
     monkeypatch.setattr(Watched, "came", face.came, raising=False)
@@ -118,7 +118,7 @@ def _client(face: Face) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(base_url=f"http://127.0.0.1:{face.port}", timeout=HANG_SECONDS)
 
 
-async def _said(face: Face, *parts: bytes, seconds: float = 0.0) -> bytes:
+async def _response_bytes(face: Face, *parts: bytes, seconds: float = 0.0) -> bytes:
     """All that is answered to these parts, until the line ends.
 
     seconds: that pass after each part is there, and after the connection is.
@@ -157,7 +157,7 @@ def test_a_request_that_does_not_arrive_is_ended(
 
     async def body() -> None:
         async with _served(monkeypatch) as face:
-            assert await _said(face, *parts, seconds=seconds) == b""
+            assert await _response_bytes(face, *parts, seconds=seconds) == b""
             assert face.refusals == {"too_slow": 1}
 
     run_moved(body)
@@ -167,7 +167,9 @@ def test_a_request_that_gets_on_is_not_ended(monkeypatch: pytest.MonkeyPatch) ->
     async def body() -> None:
         async with _served(monkeypatch) as face:
             slowly = HEAD.replace(b"\r\n", b"\r\nConnection: close\r\n", 1)
-            whole = await _said(face, slowly + b"\r\n", b"1234", b"5678", b"9", seconds=9.0)
+            whole = await _response_bytes(
+                face, slowly + b"\r\n", b"1234", b"5678", b"9", seconds=9.0
+            )
             assert whole.startswith(b"HTTP/1.1 200 OK")
         async with _served(monkeypatch) as face, _client(face) as client:
             for _ in range(4):
@@ -225,9 +227,9 @@ def test_the_connection_that_waits_longest_gives_way(
 ) -> None:
     async def body() -> None:
         async with _served(monkeypatch, **{limit: 10}) as face:
-            slow = asyncio.create_task(_said(face, SLOW))
+            slow = asyncio.create_task(_response_bytes(face, SLOW))
             await face.begun.wait()
-            halves = [asyncio.create_task(_said(face, HEAD)) for _ in range(30)]
+            halves = [asyncio.create_task(_response_bytes(face, HEAD)) for _ in range(30)]
             async with _client(face) as client:
                 assert (await client.post("/told", content=b"abc")).text == "3"
             face.may_end.set()
@@ -379,10 +381,10 @@ def test_bytes_that_are_no_http_write_no_traceback(
     async def body() -> None:
         async with _served(monkeypatch) as face:
             results = await asyncio.gather(
-                _said(face, chunked + b"secret\r\n"),
-                _said(face, b"\x16\x03\x01secret\r\n\r\n"),
-                _said(face, HEAD + b"\r\n123456789secret\r\n\r\n"),
-                _said(face, b"GET /secret\xff HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+                _response_bytes(face, chunked + b"secret\r\n"),
+                _response_bytes(face, b"\x16\x03\x01secret\r\n\r\n"),
+                _response_bytes(face, HEAD + b"\r\n123456789secret\r\n\r\n"),
+                _response_bytes(face, b"GET /secret\xff HTTP/1.1\r\nHost: localhost\r\n\r\n"),
             )
             assert len(results) == 4
             reader, writer = await asyncio.open_connection("127.0.0.1", face.port)

@@ -42,17 +42,17 @@ CATALOG = 'shuffler = "127.0.0.1:1"\n' + "".join(
     )
 )
 COUNTED = {0: 3000, 1: 1000, 2: 2000}
-FOUND = {"git": 6000, "spell-check": 4000, "<b>x": 2000}
+DISCOVERED = {"git": 6000, "spell-check": 4000, "<b>x": 2000}
 BEGINS = ("walk", "pl", "need", "th", "st", "mist", "car", "bel", "fin", "for", "sp", "wait")
-HELD: dict[str, dict[Any, int]] = {
+TRUE_COUNTS: dict[str, dict[Any, int]] = {
     "plugin": COUNTED,
-    "plugin/tree": FOUND,
+    "plugin/tree": DISCOVERED,
     "young": COUNTED,
     "young/tree": {"git": 20},
     "early": {0: 20},
-    "early/tree": FOUND,
-    "sketch": FOUND,
-    "sketch/tree": FOUND,
+    "early/tree": DISCOVERED,
+    "sketch": DISCOVERED,
+    "sketch/tree": DISCOVERED,
     "plain": COUNTED,
     "words": {
         f"{first}{last}": number
@@ -71,7 +71,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder: Path = tmp_path_factory.mktemp("discovered")
-    with page_of(folder, CATALOG, HELD) as page:
+    with page_of(folder, CATALOG, TRUE_COUNTS) as page:
         yield page
 
 
@@ -81,7 +81,7 @@ def _json(address: str, path: str, **parameters: Any) -> Any:
 
 def test_what_was_found_is_drawn_beside_what_is_counted(browser: Browser, address: str) -> None:
     document = _json(address, "plugin/estimates", tier="tree")
-    assert {value["value"] for value in document["values"]} == set(FOUND)
+    assert {value["value"] for value in document["values"]} == set(DISCOVERED)
     assert _json(address, "plugin")["metric"]["discover"] == 0.5
     with Watched(browser) as watched:
         page = watched.open(f"{address}/metric?name=plugin")
@@ -122,7 +122,7 @@ def test_each_half_says_by_itself_that_it_has_too_few(browser: Browser, address:
         page = watched.open(f"{address}/metric?name=early")
         assert "Too few reports for an answer" in page.inner_text("#flags")
         assert not page.is_visible("#table")
-        expect(page.locator("#discovered tbody tr")).to_have_count(len(FOUND))
+        expect(page.locator("#discovered tbody tr")).to_have_count(len(DISCOVERED))
 
 
 def test_strings_that_nobody_named_are_those_that_were_found(
@@ -130,13 +130,13 @@ def test_strings_that_nobody_named_are_those_that_were_found(
 ) -> None:
     with Watched(browser) as watched:
         page = watched.open(f"{address}/metric?name=sketch")
-        expect(page.locator("#table tbody tr")).to_have_count(len(FOUND))
+        expect(page.locator("#table tbody tr")).to_have_count(len(DISCOVERED))
         element = page.locator("#lists label", has_text="what was discovered").locator("input")
         expect(element).to_be_checked()
         assert not page.locator("#lists button").count()
         page.fill("textarea[name=typed]", "vim")
         page.locator("textarea[name=typed]").blur()
-        expect(page.locator("#table tbody tr")).to_have_count(len(FOUND) + 1)
+        expect(page.locator("#table tbody tr")).to_have_count(len(DISCOVERED) + 1)
         assert "list=discovered" in page.url
 
 
@@ -144,7 +144,7 @@ def test_strings_that_nobody_named_are_those_that_were_found(
 def test_what_is_likely_too_is_named_when_a_reader_asks(browser: Browser, address: str) -> None:
     document = _json(address, "words/estimates", likely=0.5)
     likely, values = document["likely"], {value["value"] for value in document["values"]}
-    truth = HELD["words"]
+    truth = TRUE_COUNTS["words"]
     assert len(likely) > 1
     assert not values & {row["value"] for row in likely}
     assert max(row["doubt"] for row in likely) <= 0.5

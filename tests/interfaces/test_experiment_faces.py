@@ -36,7 +36,7 @@ CATALOG = (
 )
 TOOK = {"control": {22.0: 6_000, 52.0: 4_000}, "new": {12.0: 6_000, 52.0: 4_000}}
 SAVED = {"control": {0: 5_000, 1: 5_000}, "new": {0: 5_000, 1: 5_000}}
-HELD: dict[str, dict[Any, int]] = {
+TRUE_COUNTS: dict[str, dict[Any, int]] = {
     f"{metric}@new_menu={arm}": counts
     for metric, arms in (("took", TOOK), ("saved", SAVED))
     for arm, counts in arms.items()
@@ -46,7 +46,7 @@ HELD: dict[str, dict[Any, int]] = {
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder: Path = tmp_path_factory.mktemp("experiment")
-    with page_of(folder, CATALOG, HELD, seed=3) as page_url:
+    with page_of(folder, CATALOG, TRUE_COUNTS, seed=3) as page_url:
         yield page_url
 
 

@@ -53,7 +53,7 @@ WEEKS: list[dict[Any, int]] = [
 LATELY: list[dict[Any, int]] = [*WEEKS[:2], {0: 500, 1: 100, 2: 300, 3: 200}]
 """The third week still accepts reports, of which most are missing."""
 DAYS: list[dict[Any, int]] = [{0: 1000, 1: 600, 2: 400}, {0: 1500, 1: 500, 2: 0}]
-HELD: dict[str, Any] = {
+TRUE_COUNTS: dict[str, Any] = {
     "checkout": [{0: 3000, 1: 1500, 2: 500}, {0: 3000, 1: 1500, 2: 500}],
     "crashes": {(4.0, 16.0): 5000, (0.0, 10.0): 5000},
     "use@os=linux": DAYS,
@@ -82,7 +82,7 @@ SEED_ABOVE = 0
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder: Path = tmp_path_factory.mktemp("figures")
     earlier = {"comeback": EPOCH - WEEK + 3, "lately": EPOCH - WEEK + 2, "checkout": 5}
-    with page_of(folder, CATALOG, HELD, seed=5, earlier=earlier) as page_url:
+    with page_of(folder, CATALOG, TRUE_COUNTS, seed=5, earlier=earlier) as page_url:
         yield page_url
 
 
@@ -234,12 +234,12 @@ def test_the_page_draws_figures_with_their_intervals(address: str, metric: str) 
 def test_the_page_takes_along_the_figures_that_it_shows(address: str) -> None:
     with chromium() as browser, Watched(browser) as watched:
         page = watched.open(f"{address}/metric?name=lately")
-        shown = page.locator("#figures tbody tr")
-        expect(shown.first).to_be_visible()
+        shown_rows = page.locator("#figures tbody tr")
+        expect(shown_rows.first).to_be_visible()
         expect(page.locator("#commands")).to_contain_text("..")
         with page.expect_response("**/export?**") as exported:
             page.get_by_role("button", name="Download CSV").click()
-        assert len(web.get(exported.value.url).text.splitlines()) == shown.count() + 1
+        assert len(web.get(exported.value.url).text.splitlines()) == shown_rows.count() + 1
 
 
 @needs_browser
@@ -310,8 +310,8 @@ def test_a_plan_of_a_retention_takes_its_weeks_apart(
     (tmp_path / "metrics.toml").write_text(CATALOG)
 
     def error(*words: str) -> float:
-        asked = ["--metric", *words, "--ratio", "0.1", "0.25", "--reports", "9000"]
-        assert main(["plan", str(tmp_path / "metrics.toml"), *asked, "--format", "json"]) == 0
+        options = ["--metric", *words, "--ratio", "0.1", "0.25", "--reports", "9000"]
+        assert main(["plan", str(tmp_path / "metrics.toml"), *options, "--format", "json"]) == 0
         planned: float = json.loads(capsys.readouterr().out)["ratio_error"]
         return planned
 
@@ -362,8 +362,8 @@ def test_funnels_and_rates_are_compared_by_the_arms_of_an_experiment(tmp_path: P
                 far = 2.5 * (row["high"] - row["low"]) / 2
                 assert abs(row["estimate"] - by_arm[row["part"]]) < far
         effects = web.get(f"{page_url}/v1/experiments/menu").json()
-    shown = {(row["metric"], row["measure"]): row["shown"] for row in effects["values"]}
-    assert shown["signup", "share of paid"]
+    shown_rows = {(row["metric"], row["measure"]): row["shown"] for row in effects["values"]}
+    assert shown_rows["signup", "share of paid"]
     (rate,) = effects["unanswered"]
     assert rate["metric"] == "errors"
     assert "no intervals valid at every look" in rate["why"]

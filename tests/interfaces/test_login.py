@@ -34,7 +34,7 @@ RIGHTS: Final = {"telemetry": ["theme", "launches"], "browsers": ["browser*"]}
 CATALOG: Final = 'shuffler = "127.0.0.1:1"\n' + "".join(
     metric_text(name, f"What {name} says") for name in ("theme", "launches", "browser")
 )
-HELD: Final = {name: {0: 500, 1: 900} for name in ("theme", "browser")}
+TRUE_COUNTS: Final = {name: {0: 500, 1: 900} for name in ("theme", "browser")}
 
 pytestmark = needs_node
 
@@ -75,7 +75,7 @@ def _house(folder: Path, skew: int = 0) -> Iterator[House]:
         return {"access": house.access, "audit": audit}
 
     try:
-        with page_of(folder, CATALOG, HELD, opened=opened):
+        with page_of(folder, CATALOG, TRUE_COUNTS, opened=opened):
             yield houses[0]
     finally:
         for block in running:

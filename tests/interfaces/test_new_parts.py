@@ -49,7 +49,7 @@ values = ["small", "medium", "large"]
 min_batch = 100
 limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}
 """
-HELD = {0: 3000, 1: 5000, 2: 2000}
+TRUE_COUNTS = {0: 3000, 1: 5000, 2: 2000}
 Command = Callable[..., str]
 
 
@@ -88,7 +88,7 @@ def test_a_new_column_is_in_every_face_that_shows_tables(
         gauge=True,
     )
     monkeypatch.setitem(cast("Any", COLUMNS), "estimates", (*COLUMNS["estimates"], new))
-    with page_of(tmp_path, CATALOG.format(mechanism="grr"), {"size": HELD}) as page:
+    with page_of(tmp_path, CATALOG.format(mechanism="grr"), {"size": TRUE_COUNTS}) as page:
         notebook: Any = hubbub.notebook.connect(page).estimates("size", epochs="all")
         stderrs = {f"{row['stderr']:,.0f}" for row in notebook}
         assert "<th>throwaway</th>" in notebook._repr_html_()
@@ -128,7 +128,7 @@ def test_a_new_family_is_its_file_and_a_line(
             assert abs(answer_row["estimate"] - true) <= 6 * sqrt(3 * mechanism.variance(0, 1000))
     one_value = maximal_gain(build("unary.oue", epsilon=2.0, categories=3), [2])
     assert maximal_gain(mechanism, [2]).gain(0.01) > one_value.gain(0.01)
-    drawn = draw(mechanism, list(HELD), list(HELD.values()), np.random.default_rng(1))
+    drawn = draw(mechanism, list(TRUE_COUNTS), list(TRUE_COUNTS.values()), np.random.default_rng(1))
     assert plausibility(mechanism, drawn).findings == ()
     _on_every_face(tmp_path, text, {"small": 3000, "medium": 8000, "large": 10_000})
 
@@ -172,7 +172,7 @@ def _report(catalog: Path, value: str) -> None:
 
 def _on_every_face(folder: Path, text: str, truth: Mapping[str, int]) -> None:
     """In the notebook and on the page estimates are the same, and near what HELD holds."""
-    with page_of(folder, text, {"size": HELD}) as page:
+    with page_of(folder, text, {"size": TRUE_COUNTS}) as page:
         connection = hubbub.notebook.connect(page).estimates("size", epochs="all")
         with chromium() as browser, Watched(browser) as watched:
             stream = watched.open(f"{page}/metric?name=size")

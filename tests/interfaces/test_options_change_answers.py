@@ -81,7 +81,7 @@ features = { age = [18, 90] }
 """
 DEMO = Path(__file__).parents[1] / "data" / "rappor" / "demo2"
 BEGINS = ("walk", "pl", "need", "th", "st", "mist", "car", "bel", "fin", "for", "sp", "wait")
-HELD: dict[str, dict[Any, int]] = {
+TRUE_COUNTS: dict[str, dict[Any, int]] = {
     "theme": {0: 2000, 1: 1500, 2: 500},
     "words": {
         f"{first}{last}": number
@@ -446,7 +446,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     folder = tmp_path_factory.mktemp("options")
     catalog = CATALOG + CROWD + MODEL
     with house(
-        folder, "--http-rate", "0", catalog=catalog, truths=HELD, reader=read_with_promises
+        folder, "--http-rate", "0", catalog=catalog, truths=TRUE_COUNTS, reader=read_with_promises
     ) as running:
         for name, strings in (("short", STRINGS[:1]), ("long", STRINGS)):
             put = web.put(f"{running.page}/v1/candidates/{name}", json={"candidates": strings})

@@ -43,7 +43,7 @@ CATALOG = HEAD + "".join(
         'words = 64\nbooks = 64\nmax_length = 2\nunit = "points"',
     }.items()
 )
-HELD: dict[str, Mapping[Any, int] | list[Mapping[Any, int]]] = {
+TRUE_COUNTS: dict[str, Mapping[Any, int] | list[Mapping[Any, int]]] = {
     "rare": {0: 9_999, 1: 1},
     "long": {0: 3_000, 1: 7_000},
     "alike": [*[{0: 5_000, 1: 3_000, 2: 2_000}] * 2, {0: 4_000, 1: 3_500, 2: 2_500}],
@@ -62,7 +62,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder: Path = tmp_path_factory.mktemp("pictures")
-    with page_of(folder, CATALOG, HELD, seed=2) as page_url:
+    with page_of(folder, CATALOG, TRUE_COUNTS, seed=2) as page_url:
         yield page_url
 
 

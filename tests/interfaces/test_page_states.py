@@ -21,7 +21,7 @@ def browser() -> Iterator[Browser]:
         yield chrome
 
 
-def _given(page: Page) -> dict[str, list[str]]:
+def _query_of(page: Page) -> dict[str, list[str]]:
     return parse_qs(urlsplit(page.url).query)
 
 
@@ -46,7 +46,7 @@ def test_a_link_shows_the_same_to_a_colleague(browser: Browser, home: House) -> 
         page.keyboard.press("Tab")
         expect(page.locator("#table tbody tr")).to_have_count(3)
         watched.settled()
-        assert _given(page).keys() == {
+        assert _query_of(page).keys() == {
             "name",
             "epochs",
             "confidence",
@@ -63,7 +63,7 @@ def test_a_link_shows_the_same_to_a_colleague(browser: Browser, home: House) -> 
             assert (_rows(theirs), theirs.inner_text("#compared")) == (rows, comparison)
             assert theirs.input_value("select[name=confidence]") == "0.99"
             assert theirs.input_value("#find") == "T"
-        while _given(page).keys() != {"name"}:
+        while _query_of(page).keys() != {"name"}:
             page.go_back()
         expect(page.locator("#table tbody tr")).to_have_count(len(before))
         watched.settled()
@@ -107,7 +107,7 @@ def test_intervals_for_every_look_are_in_the_link_and_in_what_is_taken_along(
         page.select_option("select[name=looks]", "any")
         expect(page.locator("#bars-notes")).to_contain_text("at every look while the epochs fill")
         watched.settled()
-        assert _given(page)["looks"] == ["any"]
+        assert _query_of(page)["looks"] == ["any"]
         response = web.get(
             f"{home.page}/v1/metrics/theme/estimates", params={"anytime": "true"}
         ).json()
@@ -158,7 +158,7 @@ def test_saved_lists_are_chosen_by_name(browser: Browser, home: House) -> None:
             page = watched.open(f"{home.page}/metric?name=homepage")
             page.check("#lists input[value=hosts]")
             expect(page.locator("#table tbody tr")).to_have_count(2)
-            assert _given(page)["list"] == ["hosts"]
+            assert _query_of(page)["list"] == ["hosts"]
             page.fill("textarea", "never.example")
             page.keyboard.press("Tab")
             expect(page.locator("#table tbody tr")).to_have_count(3)
@@ -237,7 +237,7 @@ def test_a_link_of_a_newer_page_loses_nothing(browser: Browser, home: House) -> 
         assert len(_rows(page)) == 4
         page.select_option("select[name=show]", "consistent")
         watched.settled()
-        assert _given(page)["flavour"] == ["new"]
+        assert _query_of(page)["flavour"] == ["new"]
 
 
 def test_a_service_that_is_gone_is_asked_again(browser: Browser, home: House) -> None:

@@ -20,7 +20,7 @@ def _estimates(home: House, metric: str, question: str = "estimates", **paramete
     return web.get(f"{home.page}/v1/metrics/{metric}/{question}", params=parameters)
 
 
-def _said(capsys: pytest.CaptureFixture[str], home: House, *words: str) -> str:
+def _output(capsys: pytest.CaptureFixture[str], home: House, *words: str) -> str:
     assert main([*words, "--url", home.page]) == 0
     return capsys.readouterr().out
 
@@ -29,8 +29,8 @@ def test_percentiles_are_the_same_from_every_face_and_hold_the_truth(
     home: House, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sure: dict[str, Any] = {"epochs": "all", "confidence": 0.9999}
-    asked = {"percentile": [*map(str, TRUTH)], "below": ["6", "7.5"], **sure}
-    document = _estimates(home, "launches", **asked).json()
+    query = {"percentile": [*map(str, TRUTH)], "below": ["6", "7.5"], **sure}
+    document = _estimates(home, "launches", **query).json()
     for row in document["percentiles"]:
         assert row["low"] <= TRUTH[row["percentile"]] <= row["high"], row
         assert row["low"] <= row["estimate"] <= row["high"], row
@@ -41,9 +41,9 @@ def test_percentiles_are_the_same_from_every_face_and_hold_the_truth(
     assert seven["high"] >= 0.9
     words = ["query", "launches", "--epochs", "all", "--confidence", "0.9999"]
     words += ["--percentile", "95,50,10,25", "--percentile", "75", "--below", "6,7.5"]
-    by_command = json.loads(_said(capsys, home, *words, "--format", "json"))
-    table = list(csv.DictReader(io.StringIO(_said(capsys, home, *words, "--format", "csv"))))
-    exported = _estimates(home, "launches", "export", **asked).text
+    by_command = json.loads(_output(capsys, home, *words, "--format", "json"))
+    table = list(csv.DictReader(io.StringIO(_output(capsys, home, *words, "--format", "csv"))))
+    exported = _estimates(home, "launches", "export", **query).text
     answer = hubbub.notebook.connect(home.page).percentiles(
         "launches", [*TRUTH], [6.0, 7.5], **sure
     )
@@ -52,7 +52,7 @@ def test_percentiles_are_the_same_from_every_face_and_hold_the_truth(
     assert [row["value"] for row in table] == [row["value"] for row in answer]
     assert [float(row["number"]) for row in table] == [row["number"] for row in answer]
     assert list(csv.DictReader(io.StringIO(exported))) == table
-    output = _said(capsys, home, *words)
+    output = _output(capsys, home, *words)
     assert all(row["value"] in output for row in answer)
     assert "<td>p95</td>" in answer._repr_html_()
     with pytest.raises(TypeError, match="request estimates"):
@@ -69,7 +69,7 @@ def test_an_estimate_says_the_usual_percentiles_unasked(
 ) -> None:
     usual = _estimates(home, "launches").json()["percentiles"]
     assert [row["percentile"] for row in usual] == [10, 25, 50, 75, 90, 95, 99]
-    assert "percentiles in h, 95% intervals: p10 " in _said(capsys, home, "query", "launches")
+    assert "percentiles in h, 95% intervals: p10 " in _output(capsys, home, "query", "launches")
     assert _estimates(home, "theme").json()["percentiles"] == []
 
 
@@ -77,9 +77,9 @@ def test_percentiles_of_an_open_epoch_are_not_final(
     home: House, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ("query", "launches", "--epochs", "all")
-    sentences = [line for line in _said(capsys, home, *words).splitlines() if "final" in line]
+    sentences = [line for line in _output(capsys, home, *words).splitlines() if "final" in line]
     assert sentences
-    assert sentences[0] in _said(capsys, home, *words, "--percentile", "50").splitlines()
+    assert sentences[0] in _output(capsys, home, *words, "--percentile", "50").splitlines()
 
 
 def test_a_share_below_a_number_is_answered_without_percentiles_that_nobody_asked_for(
@@ -88,7 +88,7 @@ def test_a_share_below_a_number_is_answered_without_percentiles_that_nobody_aske
     document = _estimates(home, "launches", below="6", epochs="all").json()
     assert document["percentiles"] == []
     assert len(document["below"]) == 1
-    output = _said(capsys, home, "query", "launches", "--below", "6", "--epochs", "all")
+    output = _output(capsys, home, "query", "launches", "--below", "6", "--epochs", "all")
     assert "below 6" in output
     assert "p50" not in output
     answer = hubbub.notebook.connect(home.page).percentiles("launches", below=[6.0], epochs="all")
@@ -115,7 +115,7 @@ def test_a_comparison_says_how_far_percentiles_moved(
     [median] = document["percentiles"]
     assert median["low"] <= 0 <= median["high"]
     assert not median["moved"]
-    output = _said(capsys, home, "compare", "launches", "--percentile", "50")
+    output = _output(capsys, home, "compare", "launches", "--percentile", "50")
     assert "percentiles in h, 95% intervals: p50 " in output
 
 
@@ -126,21 +126,21 @@ def test_prometheus_reads_percentiles(home: House) -> None:
 
 
 def test_a_trend_follows_percentiles(home: House, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = {"percentile": ["50", "95"], "epochs": "all", "confidence": 0.99999}
-    document = _estimates(home, "launches", "trend", **asked).json()
+    query = {"percentile": ["50", "95"], "epochs": "all", "confidence": 0.99999}
+    document = _estimates(home, "launches", "trend", **query).json()
     for series, true in zip(document["series"], (1.0, 20.0), strict=True):
         assert len(series["points"]) == DAYS
         for point in series["points"]:
             assert point["low"] <= true <= point["high"], point
     first = document["series"][0]["points"][0]["date"]
-    alone = _estimates(home, "launches", **{**asked, "epochs": first}).json()["percentiles"]
+    alone = _estimates(home, "launches", **{**query, "epochs": first}).json()["percentiles"]
     ends = [series["points"][0]["reaches"] for series in document["series"]]
     assert ends == [row["reaches"] for row in alone] == ["low", ""]
     count = sum(1 for point in document["series"][0]["points"] if point["reaches"])
     words = ["trend", "launches", "--epochs", "all", "--percentile", "50,95"]
     words += ["--confidence", "0.99999"]
-    assert json.loads(_said(capsys, home, *words, "--format", "json")) == document
-    output = _said(capsys, home, *words)
+    assert json.loads(_output(capsys, home, *words, "--format", "json")) == document
+    output = _output(capsys, home, *words)
     assert "launches: p95" in output
     assert f"p50 in {count} of {DAYS} epochs: the interval reaches the end of the range" in output
     assert "p95 (h)" in output

@@ -26,12 +26,12 @@ from tests.support.pasted_code import in_notebook, in_shell
 def test_without_tokens_it_runs_as_printed(
     home: House, tmp_path: Path, metric: str, parameters: dict[str, str], strings: list[str]
 ) -> None:
-    def asked(question: str) -> Any:
+    def answer_over_http(question: str) -> Any:
         url, body = f"{home.page}/v1/metrics/{metric}/{question}", {"candidates": strings}
         response = web.post(url, params=parameters, json=body) if strings else None
         return (response or web.get(url, params=parameters)).json()
 
-    command_lines, estimates = asked("commands"), asked("estimates")
+    command_lines, estimates = answer_over_http("commands"), answer_over_http("estimates")
     by_name = {value["value"]: value for value in estimates["values"]}
     by_curl = json.loads(in_shell(command_lines["shell"], tmp_path))
     assert {value["value"]: value for value in by_curl["values"]} == by_name

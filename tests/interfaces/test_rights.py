@@ -37,7 +37,7 @@ CATALOG: Final = f'shuffler = "127.0.0.1:1"\n{BUDGET}' + "".join(
         metric_text("colour", more='supersedes = "hidden"'),
     ]
 )
-HELD: Final = {name: {0: 500, 1: 900} for name in ("theme", "hidden", "colour")}
+TRUE_COUNTS: Final = {name: {0: 500, 1: 900} for name in ("theme", "hidden", "colour")}
 ACCESS: Final = """
 [groups.some]
 metrics = ["theme", "col*"]
@@ -102,7 +102,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         )
         return {"access": access_of(tokens, read_access(access)), "audit": audit}
 
-    with page_of(folder, CATALOG, HELD, opened=opened, earlier={"hidden": 1}):
+    with page_of(folder, CATALOG, TRUE_COUNTS, opened=opened, earlier={"hidden": 1}):
         yield houses[0]
 
 

@@ -37,18 +37,20 @@ limits = { reports_per_epoch = 1, lifetime_epsilon = 500.0 }
 )
 # Of who is new theme and country go together, of others they have nothing to do with each other.
 NEW, OLD = [2000, 800, 200, 200, 800, 2000], [400, 800, 1200, 400, 800, 1200]
-HELD = {2 * place + old: own[place] for old, own in enumerate((NEW, OLD)) for place in range(6)}
-ASKED = {"rows": "country", "columns": "theme", "by": "new"}
+TRUE_COUNTS = {
+    2 * place + old: own[place] for old, own in enumerate((NEW, OLD)) for place in range(6)
+}
+CROSS_PARTS = {"rows": "country", "columns": "theme", "by": "new"}
 
 
 @pytest.fixture(scope="module")
 def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    folder, truths = tmp_path_factory.mktemp("three"), {"profile": HELD}
+    folder, truths = tmp_path_factory.mktemp("three"), {"profile": TRUE_COUNTS}
     with house(folder, catalog=CATALOG, truths=truths, reader=read_with_promises) as running:
         yield running
 
 
-def _found(home: House, **parameters: str) -> dict[str, Any]:
+def _response(home: House, **parameters: str) -> dict[str, Any]:
     response: dict[str, Any] = web.get(
         f"{home.page}/v1/metrics/profile/cross", params=parameters
     ).json()
@@ -58,7 +60,7 @@ def _found(home: House, **parameters: str) -> dict[str, Any]:
 def test_three_parts_are_the_same_from_every_face_and_near_the_truth(
     crowd: House, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    by_http = _found(crowd, **ASKED)
+    by_http = _response(crowd, **CROSS_PARTS)
     notebook = hubbub.notebook.connect(crowd.page).cross("profile", "country", "theme", "new")
     assert notebook.document == by_http
     words = ["cross", "profile", "country", "theme", "new", "--url", crowd.page]
@@ -78,7 +80,7 @@ def test_three_parts_are_the_same_from_every_face_and_near_the_truth(
         assert abs(cell["estimate"] - own[place]) < 6.5 * cell["stderr"]
         assert cell["stderr"] < 200
     new, old = by_http["slices"]
-    off = new["share"] * sum(HELD.values()) - sum(NEW)
+    off = new["share"] * sum(TRUE_COUNTS.values()) - sum(NEW)
     assert off**2 < 6.5**2 * sum(cell["stderr"] ** 2 for cell in by_http["values"])
     assert new["association"]["low"] > old["association"]["high"]
     assert (old["association"]["low"], by_http["association"]["cramers_v"]) == (0, None)
@@ -92,8 +94,8 @@ def test_three_parts_are_the_same_from_every_face_and_near_the_truth(
 
 
 def test_two_of_three_parts_are_what_their_tables_add_up_to(crowd: House) -> None:
-    within = _found(crowd, **ASKED)["values"]
-    table = _found(crowd, rows="country", columns="theme")
+    within = _response(crowd, **CROSS_PARTS)["values"]
+    table = _response(crowd, rows="country", columns="theme")
     assert (table["by"], table["slices"]) == ("", [])
     for place, cell in enumerate(table["values"]):
         assert cell["estimate"] == pytest.approx(sum(part["estimate"] for part in within[place::6]))
@@ -105,20 +107,23 @@ def test_two_of_three_parts_are_what_their_tables_add_up_to(crowd: House) -> Non
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({**ASKED, "by": "theme"}, "a part occurs twice: theme: write three of theme, country"),
-        ({**ASKED, "by": "os"}, '"os" is not one of its parts: write three of theme'),
+        (
+            {**CROSS_PARTS, "by": "theme"},
+            "a part occurs twice: theme: write three of theme, country",
+        ),
+        ({**CROSS_PARTS, "by": "os"}, '"os" is not one of its parts: write three of theme'),
     ],
 )
 def test_a_third_part_that_cannot_be_asked_is_refused(
     crowd: House, parameters: dict[str, str], message: str
 ) -> None:
-    assert message in _found(crowd, **parameters)["detail"]
+    assert message in _response(crowd, **parameters)["detail"]
 
 
 def test_a_third_part_of_a_metric_that_tells_two_is_refused(home: House) -> None:
     message = "its devices report two parts together: leave the third out"
-    assert message in _found(home, **ASKED)["detail"]
-    assert message in _found(home, **{**ASKED, "by": "none of them"})["detail"]
+    assert message in _response(home, **CROSS_PARTS)["detail"]
+    assert message in _response(home, **{**CROSS_PARTS, "by": "none of them"})["detail"]
 
 
 @needs_browser
@@ -130,7 +135,7 @@ def test_each_value_of_the_third_part_has_a_heat_map(crowd: House) -> None:
         page.select_option("#crossing [name=within]", "new")
         expect(drawn).to_have_count(2)
         assert "within=new" in page.url
-        cells = _found(crowd, **ASKED)["values"]
+        cells = _response(crowd, **CROSS_PARTS)["values"]
         element = page.locator("#crossed svg g.cell text").all_text_contents()
         assert element == [f"{100 * cell['within']:.0f}%" for cell in cells]
         expect(page.locator("#crossed")).to_contain_text("country and theme go together within new")
@@ -160,7 +165,7 @@ def test_parts_that_an_address_leaves_out_are_those_that_are_free(
         parts = ["rows", "columns", "within"]
         selection = [page.locator(f"#crossing [name={part}]").input_value() for part in parts]
         assert selection == chosen
-        cells = _found(crowd, **dict(zip(["rows", "columns", "by"], chosen, strict=True)))
+        cells = _response(crowd, **dict(zip(["rows", "columns", "by"], chosen, strict=True)))
         element = page.locator("#crossed svg g.cell text").all_text_contents()
         assert element == [f"{100 * cell['within']:.0f}%" for cell in cells["values"]]
 

@@ -36,13 +36,13 @@ DAYS, STEP = 42, 20
 WEEK = (0, 0, 0, 0, 0, 200, 200)
 
 
-def _held(day: int) -> dict[int, int]:
+def _counts_on(day: int) -> dict[int, int]:
     """2,000 people; from one day on 30 in 100 more of them, and on weekends 10 more."""
     dark = 400 + 600 * (day >= STEP) + WEEK[(EPOCH - DAYS + 1 + day + 3) % 7]
     return {0: 2000 - dark, 1: dark}
 
 
-HELD = {"theme": [_held(day) for day in range(DAYS)]}
+TRUE_COUNTS = {"theme": [_counts_on(day) for day in range(DAYS)]}
 DATE = epoch_date(EPOCH - DAYS + 1 + STEP, DAY)
 
 
@@ -50,7 +50,7 @@ DATE = epoch_date(EPOCH - DAYS + 1 + STEP, DAY)
 def test_a_line_its_step_and_its_weekdays_are_told_by_every_face(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with page_of(tmp_path, CATALOG, HELD) as address:
+    with page_of(tmp_path, CATALOG, TRUE_COUNTS) as address:
         response = web.get(
             f"{address}/v1/metrics/theme/trend", params={"epochs": "all", "value": "dark"}
         ).json()
@@ -61,7 +61,7 @@ def test_a_line_its_step_and_its_weekdays_are_told_by_every_face(
         assert step["low"] <= 0.3 <= step["high"]
         assert response["false_alarm"] == 0.01
         assert [effect > 0 for effect in series["weekdays"]] == [False] * 5 + [True] * 2
-        truth = [_held(day)[1] / 2000 for day in range(DAYS)]
+        truth = [_counts_on(day)[1] / 2000 for day in range(DAYS)]
         hits = [
             point["line_low"] <= true <= point["line_high"]
             for point, true in zip(points, truth, strict=True)

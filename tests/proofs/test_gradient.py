@@ -63,7 +63,7 @@ WEIGHTS = [0.1, -0.2, 0.05, 0.7, 0.3, -0.4, -0.6, 0.2, 0.1]
 """Of three contrasts, so four classes, and two columns with the intercept."""
 
 
-def _told(about: Sequence[float], weights: Sequence[float]) -> list[float]:
+def _softmax(about: Sequence[float], weights: Sequence[float]) -> list[float]:
     """Softmax of the scores of the four classes."""
     rows = [weights[at : at + 3] for at in (0, 3, 6)]
     scores = [math.fsum(x * w for x, w in zip(about, row, strict=True)) for row in rows]
@@ -85,7 +85,7 @@ def test_a_gradient_of_classes_is_that_of_the_surprise_at_length_one_of_its_colu
     slopes = []
     for at in range(9):
         moved = ([w + sign * step * (at == i) for i, w in enumerate(WEIGHTS)] for sign in (1, -1))
-        up, down = (-math.log(_told(about, weights)[label]) for weights in moved)
+        up, down = (-math.log(_softmax(about, weights)[label]) for weights in moved)
         slopes.append((up - down) / (2 * step))
     length = math.hypot(*slopes) / math.hypot(*about)
     clipped = [slope / max(length, CLIP["softmax"]) / math.hypot(*about) for slope in slopes]
@@ -111,7 +111,7 @@ def test_rounds_settle_where_people_are_of_classes_with_these_chances() -> None:
 def test_who_judges_tells_a_score_and_the_label_or_the_likeliest_class_and_if_it_is_right() -> None:
     person, centre = [0.2, 1.0], [0.5, 0.25]
     assert to_judge("logistic", person, 1.0, centre, [1.0, 2.0, 0.5]) == pytest.approx((1.7, 1.0))
-    class_chances = chances(_told([-0.3, 0.75, 1.0], WEIGHTS))
+    class_chances = chances(_softmax([-0.3, 0.75, 1.0], WEIGHTS))
     for label in range(4):
         right = float(class_chances[label] == max(class_chances))
         judgment = to_judge("softmax", person, float(label), centre, WEIGHTS)

@@ -21,12 +21,12 @@ class Branch:
 
     path: list[int]
     chance_of_it: Fraction = Fraction(1)
-    taken: list[tuple[int, int]] = field(default_factory=list)
+    branches: list[tuple[int, int]] = field(default_factory=list)
 
     def _next(self, chances: list[Fraction]) -> int:
-        at = len(self.taken)
+        at = len(self.branches)
         answer = self.path[at] if at < len(self.path) else 0
-        self.taken.append((answer, len(chances)))
+        self.branches.append((answer, len(chances)))
         self.chance_of_it *= chances[answer]
         return answer
 
@@ -47,7 +47,7 @@ def _payloads(metric: Any, score: float, label: float) -> Iterator[tuple[bytes, 
         branch = Branch(path)
         edges = [float(at) for at in range(1, bins_for(metric.epsilon))]
         yield judged(metric, score, label, edges, branch), branch.chance_of_it
-        choices = branch.taken
+        choices = branch.branches
         while choices and choices[-1][0] + 1 == choices[-1][1]:
             choices.pop()
         path = [*(choice for choice, _ in choices[:-1]), choices[-1][0] + 1] if choices else None

@@ -47,16 +47,18 @@ class Memory:
 
     def __init__(self, source: BitSource) -> None:
         self._source = source
-        self._kept: dict[bytes, Remembered] = {}
+        self._remembered: dict[bytes, Remembered] = {}
 
     def coins(self, purpose: bytes, /) -> BitSource:
-        record = self._kept.setdefault(purpose, Remembered(self._source))
+        record = self._remembered.setdefault(purpose, Remembered(self._source))
         record.place = 0
         return record
 
     def content(self) -> bytes:
         """All answers that it keeps."""
-        return repr([(purpose, kept.answers) for purpose, kept in self._kept.items()]).encode()
+        return repr(
+            [(purpose, kept.answers) for purpose, kept in self._remembered.items()]
+        ).encode()
 
 
 def _pairs(mechanism: BasicRappor | BucketFlips, value: int) -> dict[bytes, Fraction]:

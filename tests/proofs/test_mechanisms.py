@@ -39,10 +39,10 @@ def test_a_memo_fixes_what_must_be_permanent(mechanism: AnyMechanism) -> None:
     for device in range(8):
         memo = _Recording(device)
         keys = [mechanism.permanent_key(mechanism.probes()[i], memo) for i in (0, -1)]
-        memo.asked.clear()
+        memo.purposes.clear()
         for i in (0, -1):
             mechanism.randomize_again(mechanism.probes()[i], memo, SystemBits())
-        permanent = [purpose for purpose in memo.asked if purpose.startswith(b"permanent")]
+        permanent = [purpose for purpose in memo.purposes if purpose.startswith(b"permanent")]
         assert {b"permanent" + key for key in keys} == set(permanent)
         told_apart += len(set(permanent)) == 2
     # Of hashed values some devices have two in one bucket.
@@ -57,10 +57,10 @@ class _Recording:
 
     def __init__(self, device: int) -> None:
         self._device = device
-        self.asked: list[bytes] = []
+        self.purposes: list[bytes] = []
 
     def coins(self, purpose: bytes, /) -> BitSource:
-        self.asked.append(purpose)
+        self.purposes.append(purpose)
         return KeyedBits(bytes([self._device]) * 32 + purpose)
 
 

@@ -169,7 +169,7 @@ class WrongCoins:
         self._source = source
         self._wrong = wrong
         self._only = only
-        self._asked = 0
+        self._draws = 0
 
     def chance(self, probability: Probability, /) -> bool:
         return self._source.chance(self._tampered(probability))
@@ -181,8 +181,8 @@ class WrongCoins:
         return self._source.mask(self._tampered(probability), width)
 
     def _tampered(self, probability: Probability) -> Probability:
-        self._asked += 1
-        return self._wrong(probability) if self._only in {None, self._asked} else probability
+        self._draws += 1
+        return self._wrong(probability) if self._only in {None, self._draws} else probability
 
 
 def _complement(probability: Probability) -> Probability:

@@ -9,7 +9,7 @@ from hubbub.mechanisms.spelling import read, spell
 
 ENOUGH = 4096
 # Their bits, which are on the wire: a change is another mechanism.
-KNOWN = {
+KNOWN_CODES = {
     "": "111100000000000000000000000000000000000000000000",
     "you": "101111000111110000110000000000000000000000000000",
     "example.org": "101010011010011001101101111000001010101110010111",
@@ -131,4 +131,4 @@ def test_known_strings_that_do_not_fit_keep_their_bits() -> None:
 
 
 def test_known_strings_keep_their_bits() -> None:
-    assert {text: f"{spell(text, 48):048b}" for text in KNOWN} == KNOWN
+    assert {text: f"{spell(text, 48):048b}" for text in KNOWN_CODES} == KNOWN_CODES

@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @dataclass
-class Kept:
+class StoreView:
     """One aggregator's view: its engine, and what it keeps answers in."""
 
     server: RedisServer
@@ -68,9 +68,9 @@ class Kept:
 
 
 @asynccontextmanager
-async def _kept(
+async def _store_view(
     catalog_files: CatalogFiles, url: str, *, memory: bool = False
-) -> AsyncIterator[Kept]:
+) -> AsyncIterator[StoreView]:
     server = await connect_redis(url)
     store = RedisStore(server)
     answer_store = AnswerStore(MemoryServer()) if memory else AnswerStore(server)
@@ -78,7 +78,7 @@ async def _kept(
     changed = set[str]()
     keeper = EstimateKeeper(query, answer_store, changed, 3, lambda: NOW)
     try:
-        yield Kept(server, store, answer_store, query, keeper, changed)
+        yield StoreView(server, store, answer_store, query, keeper, changed)
     finally:
         await server.close()
 
@@ -95,7 +95,7 @@ def test_an_answer_that_is_kept_is_the_one_that_is_worked_out(
     catalog_files: CatalogFiles, redis_url: str, memory: bool
 ) -> None:
     async def body() -> None:
-        async with _kept(catalog_files, redis_url, memory=memory) as setup:
+        async with _store_view(catalog_files, redis_url, memory=memory) as setup:
             await setup.client.flushdb()
             await setup.count("theme")
             await setup.count("theme", back=1)
@@ -132,7 +132,7 @@ def test_another_definition_of_a_metric_has_other_answers(
     catalog_files: CatalogFiles, redis_url: str
 ) -> None:
     async def body() -> None:
-        async with _kept(catalog_files, redis_url) as setup:
+        async with _store_view(catalog_files, redis_url) as setup:
             await setup.client.flushdb()
             await setup.count("theme")
             await setup.keeper.look()
@@ -155,7 +155,7 @@ def test_other_programs_read_them_and_nothing_else(
 
     async def body(port: int) -> None:
         url = f"redis://aggregator:CHANGE-ME-AGGREGATOR@127.0.0.1:{port}/0"
-        async with _kept(catalog_files, url) as setup:
+        async with _store_view(catalog_files, url) as setup:
             await setup.count("theme")
             await setup.keeper.look()
             worked = await setup.query.estimate("theme", EstimateQuery())
@@ -191,7 +191,7 @@ def test_what_nobody_can_read_is_worked_out(
     catalog_files: CatalogFiles, redis_url: str, garbage: bytes
 ) -> None:
     async def body() -> None:
-        async with _kept(catalog_files, redis_url) as setup:
+        async with _store_view(catalog_files, redis_url) as setup:
             await setup.client.flushdb()
             await setup.count("theme")
             await setup.keeper.look()

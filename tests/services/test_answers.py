@@ -41,7 +41,7 @@ class Garbled(grpc.GenericRpcHandler):  # type: ignore[misc,unused-ignore]
     """
 
     def __init__(self, often: int, look: Callable[[], Awaitable[int]]) -> None:
-        self.left = often
+        self.failures_left = often
         self.look = look
         self.in_flight: list[int] = []
 
@@ -51,8 +51,8 @@ class Garbled(grpc.GenericRpcHandler):  # type: ignore[misc,unused-ignore]
 
     async def _answer(self, _request: bytes, _context: Any) -> bytes:
         self.in_flight.append(await self.look())
-        self.left -= 1
-        return b"\xff\xff\xff" if self.left >= 0 else b""
+        self.failures_left -= 1
+        return b"\xff\xff\xff" if self.failures_left >= 0 else b""
 
 
 def test_a_batch_stays_in_flight_until_an_answer_can_be_read(
@@ -78,7 +78,7 @@ def test_a_batch_stays_in_flight_until_an_answer_can_be_read(
         await pool.heartbeat()
         loops = [asyncio.create_task(mixer.run())]
         async with asyncio.timeout(HANG_SECONDS):
-            while garbled.left >= 0 or await in_flight():
+            while garbled.failures_left >= 0 or await in_flight():
                 clock.advance(1)
                 await clock.settle(*loops)
         for _ in range(5):
@@ -98,7 +98,7 @@ class Odd(grpc.GenericRpcHandler):  # type: ignore[misc,unused-ignore]
     """Answers a Submit with what it is told: a status, bytes, and a hint."""
 
     def __init__(self) -> None:
-        self.told = grpc.StatusCode.OK, b"", ""
+        self.trailing_status = grpc.StatusCode.OK, b"", ""
         self.asked = 0
 
     def service(self, details: grpc.HandlerCallDetails) -> Any:
@@ -107,7 +107,7 @@ class Odd(grpc.GenericRpcHandler):  # type: ignore[misc,unused-ignore]
 
     def _answer(self, _request: bytes, context: Any) -> bytes:
         self.asked += 1
-        code, answer, hint = self.told
+        code, answer, hint = self.trailing_status
         if hint:
             context.set_trailing_metadata([("grpc-retry-pushback-ms", hint)])
         if code is not grpc.StatusCode.OK:
@@ -137,7 +137,7 @@ def test_a_device_bears_any_answer_over_the_wire(catalog_files: CatalogFiles) ->
         answer = chance.choice(answers)
         raw = answer if isinstance(answer, bytes) else answer.SerializeToString()
         code = chance.choice([grpc.StatusCode.OK, *grpc.StatusCode])
-        odd.told = code, raw, chance.choice(("", "1", "-1", "9" * 30, "9" * 5000, "x"))
+        odd.trailing_status = code, raw, chance.choice(("", "1", "-1", "9" * 30, "9" * 5000, "x"))
         if client.report("homepage", "a.example") is not Outcome.QUEUED:
             break
         request_count, before = odd.asked, (client.waiting, client.dropped)

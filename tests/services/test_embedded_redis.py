@@ -13,7 +13,7 @@ from hubbub.cli.local.redis_programs import Server, program_for, server_programs
 from hubbub.errors import BackupUnusable, ServiceUnavailable
 from tests.support.servers import installed_redis, redis_server
 
-KEPT = Path(__file__).parents[1] / "data" / "redis" / "6.2.14.aof"
+OLD_FILE = Path(__file__).parents[1] / "data" / "redis" / "6.2.14.aof"
 HEAD = {
     "Valkey 9.1": b"VALKEY080\xfa\nvalkey-ver\x059.1.2\xfa",
     "Valkey 8.0": b"REDIS0011\xfa\nvalkey-ver\x058.0.1\xfa",
@@ -153,7 +153,7 @@ def test_a_backup_of_the_wheels_server_is_restored_into_an_older_redis(tmp_path:
 def test_what_the_server_of_version_0_1_kept_is_read(folder: Path) -> None:
     """Written by Redis 6.2.14: a set, what a script wrote as one, a hash."""
     folder.mkdir()
-    shutil.copy(KEPT, folder / "appendonly.aof")
+    shutil.copy(OLD_FILE, folder / "appendonly.aof")
     server = EmbeddedRedis(folder)
     try:
         with redis.Redis.from_url(server.url) as client:

@@ -34,13 +34,13 @@ from tests.support.mixing import a_sink, mixers, sealed_reports
 from tests.support.moment import now
 from tests.support.waiting import HANG_SECONDS
 
-SAID = "what a person said"
+RAW_VALUE = "what a person said"
 FAULTY = f"""
 import runpy
 from hubbub.shuffler.pool import Pool
 
 async def failing(*_):
-    raise KeyError({SAID!r})
+    raise KeyError({RAW_VALUE!r})
 
 Pool.add = failing
 runpy.run_module("hubbub.shuffler", run_name="__main__", alter_sys=True)
@@ -63,7 +63,7 @@ serve = lambda _: serve_until_signal([Door()], [part], {{}})
 sys.exit(run_service("relay", lambda: settings, serve))
 """
 FOR_EVER = "await asyncio.Event().wait()"
-FAILS = f"raise KeyError({SAID!r})"
+FAILS = f"raise KeyError({RAW_VALUE!r})"
 
 
 class Faulty(LocalRun):
@@ -106,7 +106,7 @@ def test_who_waits_for_a_shuffler_whose_intake_fails_is_told_at_once_to_come_aga
         in log_text
     )
     assert "called by run in intake.py:" in log_text
-    assert SAID not in log_text
+    assert RAW_VALUE not in log_text
     assert "Traceback" not in log_text
 
 
@@ -123,7 +123,7 @@ def test_a_process_ends_with_the_first_of_its_parts(door: str, part: str, messag
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert message in done.stderr
-    assert SAID not in done.stderr
+    assert RAW_VALUE not in done.stderr
     assert done.stdout == "stopped within 0.0\n"
 
 
@@ -136,7 +136,7 @@ def test_a_mixer_ends_with_a_delivery_or_a_cut_that_fails(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def failing(*_: Any) -> None:
-        raise KeyError(SAID)
+        raise KeyError(RAW_VALUE)
 
     async def body() -> None:
         table = read_stream_table(catalog_files.streams)
@@ -159,7 +159,7 @@ def test_a_door_that_lets_nobody_in_any_more_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def failing(*_: Any) -> None:
-        raise KeyError(SAID)
+        raise KeyError(RAW_VALUE)
 
     async def body() -> None:
         address = f"127.0.0.1:{free_port()}"

@@ -77,7 +77,7 @@ async def _ended(
         yield window, sink, m
 
 
-async def _told(pool: Pool, table: StreamTable) -> dict[Window, dict[str, int]]:
+async def _status_terms(pool: Pool, table: StreamTable) -> dict[Window, dict[str, int]]:
     """What the shuffler's Status says, to whoever may ask it."""
     service = OperatorService(ShownCounts(pool, lambda: table.streams))
     status = await service.Status(StatusRequest(), None)  # type: ignore[arg-type]  # not used
@@ -99,7 +99,7 @@ def test_a_crowd_leaves_with_a_drawn_number_of_dummies_and_what_is_told_balances
             await pool.add({window: reports})
             await m.turn()
             drawn = await pool.hidden.drawn(window, NOISE)
-            assert window not in await _told(pool, own), "nothing is told of what waits"
+            assert window not in await _status_terms(pool, own), "nothing is told of what waits"
             await pool.close_windows()
             await until_empty(m, window)
             law = await law_of(pool, window)
@@ -111,7 +111,7 @@ def test_a_crowd_leaves_with_a_drawn_number_of_dummies_and_what_is_told_balances
             shares = [(size, share) for size, share in sink.sizes.values()]
             assert sum(share for _, share in shares) == expected
             assert all(abs(s - n * expected / sink.sealed.total()) < 1 for n, s in shares)
-            terms = (await _told(pool, own))[window]
+            terms = (await _status_terms(pool, own))[window]
             assert terms["dummies"] == expected
             assert terms["acknowledged"] == 300 + drawn - NOISE.reach
             counted = dict.fromkeys(("duplicate", "rejected", "fillers"), 0)
@@ -133,7 +133,7 @@ def test_the_minimum_is_of_reports_and_dummies_and_never_of_fewer_reports_than_t
             output_count = law["acknowledged"] if leaves else 0
             assert sink.sealed.total() == output_count
             assert law["withheld"] == law["acknowledged"] - output_count
-            assert (window in await _told(pool, table)) is leaves
+            assert (window in await _status_terms(pool, table)) is leaves
 
     asyncio.run(body())
 
@@ -146,15 +146,15 @@ def test_what_comes_too_late_is_withheld_and_changes_nothing_that_is_told(
     async def body() -> None:
         async with _ended(table, redis_url, 300) as (window, sink, m):
             pool = m.pools[0]
-            before, sent = await _told(pool, table), sink.sealed.total()
+            before, sent = await _status_terms(pool, table), sink.sealed.total()
             await pool.add({window: sealed_reports(2 * MINIMUM)})
-            assert await _told(pool, table) == before
+            assert await _status_terms(pool, table) == before
             await until_empty(m, window)
             assert (await law_of(pool, window))["withheld"] == 2 * MINIMUM
             assert sink.sealed.total() == sent
-            assert await _told(pool, table) == before
+            assert await _status_terms(pool, table) == before
             gone = replace(table, streams={})
-            [terms] = (await _told(pool, gone)).values()
+            [terms] = (await _status_terms(pool, gone)).values()
             assert terms["acknowledged"] == sent, "a stream that left the table is hidden on"
 
     asyncio.run(body())
@@ -173,7 +173,7 @@ def test_of_an_epoch_that_was_withheld_nothing_that_comes_later_leaves(
             await until_empty(m, window)
             assert (await law_of(pool, window))["withheld"] == before + 2 * MINIMUM
             assert sink.sealed.total() == 0
-            assert window not in await _told(pool, table)
+            assert window not in await _status_terms(pool, table)
 
     asyncio.run(body())
 
@@ -268,7 +268,7 @@ async def _attack(table: StreamTable, redis_url: str, noise: CountNoise | None) 
         await pool.close_windows()
         for window in windows:
             await until_empty(m, window)
-        terms_by_window = await _told(pool, own)
+        terms_by_window = await _status_terms(pool, own)
         counts.update({window: terms["acknowledged"] for window, terms in terms_by_window.items()})
     return [(counts[w] > others) == bool(extra) for w, extra in zip(windows, truth, strict=True)]
 

@@ -293,7 +293,7 @@ def test_keys_that_run_out_are_said_once(
     assert caplog.text.count("run hubbub keys rotate") == 1, "said once"
 
 
-class Kept:
+class RecordingStore:
     """Takes closed epochs."""
 
     def __init__(self) -> None:
@@ -316,7 +316,7 @@ def test_no_epoch_is_told_as_closed_by_a_clock_that_jumped(
         await house.collect(range(3))
         house.passed = 2.5 * DAY
         house.start()
-        hook = Kept()
+        hook = RecordingStore()
         publisher = EpochPublisher(
             QueryEngine(house.signed.bundle, house.store, clocks=house.clocks), [hook]
         )

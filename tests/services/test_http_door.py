@@ -93,7 +93,7 @@ class Door:
     ) -> Answer:
         """source: the address to ask from. proxy_port: of a proxy that is asked instead."""
 
-        def asked() -> Answer:
+        def get_answer() -> Answer:
             place: tuple[str, int] = "127.0.0.1", proxy_port or self.port
             more: dict[str, Any] = {"timeout": HANG_SECONDS, "source_address": (source, 0)}
             connection = (
@@ -108,14 +108,14 @@ class Door:
             connection.close()
             return answer
 
-        return await asyncio.to_thread(asked)
+        return await asyncio.to_thread(get_answer)
 
     async def send(self, request: SubmitRequest) -> SubmitResponse:
         answer = await self.ask(body=request.SerializeToString())
         assert (answer.status, answer.headers["content-type"]) == (200, "application/protobuf")
         return SubmitResponse.FromString(answer.body)
 
-    async def said(self, *parts: bytes) -> bytes:
+    async def response_bytes(self, *parts: bytes) -> bytes:
         """All that is answered to these parts, until the line ends."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port, ssl=self.trust)
         try:
@@ -189,11 +189,11 @@ def test_no_report_is_acknowledged_before_it_is_in_the_pool(
             intake, may_write = door.front.intake, asyncio.Event()
             add = intake._pool.add
 
-            async def held(*arguments: Any) -> frozenset[Paid]:
+            async def delayed_add(*arguments: Any) -> frozenset[Paid]:
                 await may_write.wait()
                 return await add(*arguments)
 
-            intake._pool.add = held  # type: ignore[method-assign, assignment]
+            intake._pool.add = delayed_add  # type: ignore[method-assign, assignment]
             sent = asyncio.create_task(door.send(door.front.request(2)))
 
             async def waits() -> bool:
@@ -336,14 +336,18 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_here(
     async def body() -> None:
         async with open_door(catalog_files, redis_url) as door:
             over = LARGEST_SUBMIT_BYTES + 1
-            assert (await door.said(_head(over))).startswith(b"HTTP/1.1 413 ")
+            assert (await door.response_bytes(_head(over))).startswith(b"HTTP/1.1 413 ")
             chunk = b"10000\r\n" + b"x" * (1 << 16) + b"\r\n"
-            reply = await door.said(_head(None), chunk * (over // (1 << 16)), b"1\r\nx\r\n")
+            reply = await door.response_bytes(
+                _head(None), chunk * (over // (1 << 16)), b"1\r\nx\r\n"
+            )
             assert reply.startswith(b"HTTP/1.1 413 ")
             lines = b"x: " + b"y" * 8000 + b"\r\n"
-            reply = await door.said(b"GET /health HTTP/1.1\r\n" + lines * 3)
+            reply = await door.response_bytes(b"GET /health HTTP/1.1\r\n" + lines * 3)
             assert reply.startswith(b"HTTP/1.1 431 ")
-            assert (await door.said(b"\x16\x03\x01 no HTTP\r\n\r\n")).startswith(b"HTTP/1.1 400 ")
+            assert (await door.response_bytes(b"\x16\x03\x01 no HTTP\r\n\r\n")).startswith(
+                b"HTTP/1.1 400 "
+            )
             await door.send(door.front.request(1))
 
     asyncio.run(body())
@@ -372,7 +376,7 @@ def test_nothing_but_a_body_may_follow_a_head(
         async with open_door(catalog_files, redis_url) as door:
             message = door.front.request(1).SerializeToString()
             chunk = b"%x\r\n%s\r\n" % (len(message), message)
-            answer = await door.said(_head(None) + chunk + rest)
+            answer = await door.response_bytes(_head(None) + chunk + rest)
             assert answer[:12] in {b"", b"HTTP/1.1 400", b"HTTP/1.1 431"}
             assert door.front.admission.counts["taken"] == 0
             await door.send(door.front.request(1))
@@ -390,7 +394,7 @@ def test_thousands_of_chunks_are_counted_as_one_part_of_a_body(
 
     async def body() -> None:
         async with open_door(catalog_files, redis_url) as door:
-            answer = await door.said(
+            answer = await door.response_bytes(
                 head + b"Connection: close\r\n\r\n" + b"1\r\nx\r\n" * 1000 + b"0\r\n\r\n"
             )
             assert answer.startswith(b"HTTP/1.1 4")
@@ -407,7 +411,7 @@ def test_a_request_before_the_last_answer_ends_the_connection_with_that_answer(
             message = door.front.request(1).SerializeToString()
             request = _head(len(message)) + message
             for requests in (request + GET * 5000, request * 100, request + b"POST"):
-                answer = await door.said(requests)
+                answer = await door.response_bytes(requests)
                 assert answer.count(b"HTTP/1.1 ") == 1
                 assert answer.startswith(b"HTTP/1.1 200 ")
                 assert b"connection: close" in answer
@@ -505,7 +509,9 @@ def test_what_does_not_arrive_in_time_is_ended(catalog_files: CatalogFiles, redi
         async with open_door(catalog_files, redis_url, times=TimeLimits(request=0.2)) as door:
             drip = [_head(1000), b"x", b"x"]
             parts: list[list[bytes]] = [[], [b"POST /v1/reports HTTP/1.1\r\nhost:"], drip]
-            assert await asyncio.gather(*(door.said(*part) for part in parts)) == [b""] * 3
+            assert (
+                await asyncio.gather(*(door.response_bytes(*part) for part in parts)) == [b""] * 3
+            )
             assert door.front.admission.refusals["too_slow"] == 3
 
     asyncio.run(body())

@@ -66,7 +66,7 @@ def _today() -> int:
     return int(now()) // DAY
 
 
-def _said(house: IssuerHouse, token: str) -> tuple[int, str]:
+def _issuer_reply(house: IssuerHouse, token: str) -> tuple[int, str]:
     """What the issuer answers who shows this, and why."""
     _, request = house._question({("theme", _today()): 1})
     headers = {"authorization": f"Bearer {token}"}
@@ -109,18 +109,18 @@ def test_a_token_that_is_not_for_us_not_of_now_or_not_the_providers_gets_nothing
             token.replace(".", ""): "not the key of an account",
         }
         for bad_token, why in wrong.items():
-            status, detail = _said(house, bad_token)
+            status, detail = _issuer_reply(house, bad_token)
             assert (status, why in detail) == (401, True), detail
         clock.ahead = 600 + 3600
-        status, detail = _said(house, token)
+        status, detail = _issuer_reply(house, token)
         assert (status, "the token expired" in detail) == (401, True), detail
         clock.ahead = 0
         with provider(tmp_path, APP) as other:  # which signs by the same key
-            status, detail = _said(house, other.id_token("ana"))
+            status, detail = _issuer_reply(house, other.id_token("ana"))
         assert (status, "the token's issuer is not" in detail) == (401, True), detail
         assert house.app is not None
         assert house.app.tokens["issued"] == 0
-        assert _said(house, token) == (200, ""), "none of that has used anything up"
+        assert _issuer_reply(house, token) == (200, ""), "none of that has used anything up"
 
 
 @needs_node
@@ -141,20 +141,20 @@ def test_keys_of_the_provider_may_follow_each_other(
     with _issuer(catalog_files, redis_url, tmp_path, f"http://127.0.0.1:{port}", clock) as house:
         with with_keys(port, first) as login_provider:
             old = login_provider.id_token("ana")
-            assert _said(house, old) == (200, "")
+            assert _issuer_reply(house, old) == (200, "")
         with with_keys(port, second, first) as login_provider:
             new = login_provider.id_token("bo")
             clock.ahead = 11  # it asks for keys no more than every ten seconds
-            assert [_said(house, token) for token in (new, old)] == [(200, "")] * 2
+            assert [_issuer_reply(house, token) for token in (new, old)] == [(200, "")] * 2
         with with_keys(port, second):
             clock.ahead = 30
-            answers = [_said(house, token) for token in (new, old)]
+            answers = [_issuer_reply(house, token) for token in (new, old)]
             assert answers == [(200, "")] * 2, "keys are known for an hour"
         with with_keys(port, first) as other:  # which is asked for no key that it had before
             stolen = other.id_token("eve")
         with with_keys(port, second):
             clock.ahead = 3700 - 60
-            status, detail = _said(house, stolen)
+            status, detail = _issuer_reply(house, stolen)
             assert (status, "signed by no key" in detail) == (401, True), detail
 
 
@@ -176,7 +176,7 @@ def test_while_the_provider_is_away_reports_wait_and_then_go(
             client.report("theme", "dark")
             assert not client.flush(1)
             assert (client.waiting, client.dropped) == (1, {})
-            status, detail = _said(house, token)
+            status, detail = _issuer_reply(house, token)
             assert (status, "does not answer as one" in detail) == (503, True), detail
             clock.advance(600)  # who has no tokens asks again at most so much later
             issuers_clock.ahead = 11  # the issuer asks the provider no more than every ten seconds

@@ -86,22 +86,22 @@ def test_a_logout_at_one_aggregator_ends_every_copy_at_all(redis_url: str, tmp_p
         servers = [await connect_redis(redis_url) for _ in range(2)]
         first, second = (_opened(tmp_path, EndedSessions(server, time.time)) for server in servers)
 
-        async def known(access: Access, cookie: str) -> bool:
+        async def is_known(access: Access, cookie: str) -> bool:
             return await access.caller("", f"{SESSION}={cookie}") is not None
 
         for access in (first, second):
-            assert [await known(access, cookie) for cookie in cookies] == [True, True]
+            assert [await is_known(access, cookie) for cookie in cookies] == [True, True]
         assert first.login
         with suppress(ServiceUnavailable):  # the provider is away; it is ended all the same
             await first.login.end(cookies[0])
         for access in (first, second):
-            assert [await known(access, cookie) for cookie in cookies] == [False, True]
+            assert [await is_known(access, cookie) for cookie in cookies] == [False, True]
         # Another file of access changes nothing, nor does an aggregator that starts now.
         result = read_access(tmp_path / "access.toml")
         second.use(result, login_of(result, second.login, ended=second.ended))
         third = _opened(tmp_path, EndedSessions(servers[0], time.time))
         for access in (second, third):
-            assert [await known(access, cookie) for cookie in cookies] == [False, True]
+            assert [await is_known(access, cookie) for cookie in cookies] == [False, True]
         for server in servers:
             await server.close()
 

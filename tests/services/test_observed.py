@@ -87,7 +87,7 @@ def _everyone_reports(run: LocalRun) -> None:
     eventually(counted)
 
 
-def _told(run: LocalRun) -> dict[tuple[str, str], float]:
+def _gauges(run: LocalRun) -> dict[tuple[str, str], float]:
     of_shuffler = scraped(run, run._ports.shuffler_metrics)
     return of_shuffler | scraped(run, run._ports.aggregator_metrics)
 
@@ -106,8 +106,8 @@ def test_every_stage_is_timed_traced_and_logged_for_machines(
         with JsonRun(tmp_path / "home", catalog, Ports.free()) as run:
             _everyone_reports(run)
             assert main(["query", "theme", "--home", str(run.home)]) == 0
-            eventually(lambda: _told(run)["", "hubbub_batches_under_way"] == 0)
-            samples = _told(run)
+            eventually(lambda: _gauges(run)["", "hubbub_batches_under_way"] == 0)
+            samples = _gauges(run)
             redis = run._redis[0].child.process
             redis.kill()  # something to say
             redis.wait()

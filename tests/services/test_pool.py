@@ -135,12 +135,12 @@ def test_a_take_that_arrives_late_takes_nothing(
         await pool.add({window: _reports(100)})
         run, calls = pool._server.execute, list[Any]()
 
-        async def kept(commands: Any) -> Any:
+        async def run_kept(commands: Any) -> Any:
             calls.append(commands)
             return await run(commands)
 
         level = await pool.level(window)
-        monkeypatch.setattr(pool._server, "execute", kept)
+        monkeypatch.setattr(pool._server, "execute", run_kept)
         batch = await pool.take(window, Take(20, 20), level)
         monkeypatch.undo()
         assert batch is not None

@@ -35,7 +35,7 @@ def _run(body: Coroutine[Any, Any, None]) -> None:
         runner.run(body)
 
 
-async def _said(door: Door, raw: bytes, *, source: str = "127.0.0.1") -> bytes:
+async def _response_bytes(door: Door, raw: bytes, *, source: str = "127.0.0.1") -> bytes:
     """All that is answered to these bytes from this address; nothing if the connection is cut."""
     reader, writer = await asyncio.open_connection(
         "127.0.0.1", door.port, local_addr=(source, 0), family=socket.AF_INET
@@ -117,12 +117,12 @@ def test_a_proxy_without_the_header_it_promised_is_refused_counted_and_told_once
 
     async def body() -> None:
         async with open_door(catalog_files, redis_url, header_proxies=(PROXY,)) as door:
-            assert b"200 OK" in await _said(door, HEADER + HEALTH)
-            assert b"200 OK" in await _said(door, b"PROXY UNKNOWN\r\n" + HEALTH)
+            assert b"200 OK" in await _response_bytes(door, HEADER + HEALTH)
+            assert b"200 OK" in await _response_bytes(door, b"PROXY UNKNOWN\r\n" + HEALTH)
             for refused in (HEALTH, b"PROXY TCP4 192.0.2.1\r\n" + HEALTH, b"PROXY TCP4 192"):
-                assert await _said(door, refused) == b""
+                assert await _response_bytes(door, refused) == b""
             await door.has("no_proxy_header", 3)
-            assert b"200 OK" in await _said(door, HEADER + HEALTH)
+            assert b"200 OK" in await _response_bytes(door, HEADER + HEALTH)
             assert door.front.admission.refusals["no_proxy_header"] == 3
 
     _run(body())
@@ -138,9 +138,11 @@ def test_a_header_from_who_is_no_proxy_is_refused(
     async def body() -> None:
         limiter = Limiter(1, 1)
         async with open_door(catalog_files, redis_url, limiter=limiter, **believed) as door:
-            assert b"200 OK" in await _said(door, HEALTH, source="127.0.0.9")
+            assert b"200 OK" in await _response_bytes(door, HEALTH, source="127.0.0.9")
             for header in (HEADER, b"\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c" + bytes(12)):
-                assert b"200 OK" not in await _said(door, header + HEALTH, source="127.0.0.9")
+                assert b"200 OK" not in await _response_bytes(
+                    door, header + HEALTH, source="127.0.0.9"
+                )
             request = door.front.request(40).SerializeToString()
             for claimed, status in (("192.0.2.1", 200), ("192.0.2.2", 429)):
                 by = {**TYPE, "X-Forwarded-For": claimed}
@@ -187,7 +189,7 @@ def test_a_door_that_is_closed_as_soon_as_it_is_open_leaves_its_address(
                 return True
 
             await eventually_async(opens_again, although=(ServiceUnavailable,))
-            assert b"200 OK" in await _said(door, HEADER + HEALTH)
+            assert b"200 OK" in await _response_bytes(door, HEADER + HEALTH)
 
     _run(body())
 

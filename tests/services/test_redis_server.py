@@ -528,11 +528,11 @@ def test_a_backup_is_restored_as_the_runbook_says(tmp_path: Path) -> None:
     with redis_server(tmp_path / "new", appendonly="no") as port, redis.Redis(port=port) as client:
         client.config_set("appendonly", "yes")
 
-        def written() -> bool:
+        def is_rewritten() -> bool:
             info = client.info("persistence")
             return not info["aof_rewrite_scheduled"] + info["aof_rewrite_in_progress"]
 
-        eventually(written)
+        eventually(is_rewritten)
     with redis_server(tmp_path / "new", appendonly="yes") as port:
         _run(fill(port, 0))
     assert report_totals == [40, 45, 40]

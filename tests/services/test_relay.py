@@ -89,7 +89,7 @@ def test_reports_go_through_a_relay_that_knows_none_of_them(
             late.key_id += 1
             reports = _reports(request)
 
-            def asked() -> None:
+            def send_reports() -> None:
                 with relay.running():
                     transport = relay.transport(read_gateway(tls))
                     for _ in range(3):
@@ -113,7 +113,7 @@ def test_reports_go_through_a_relay_that_knows_none_of_them(
                         assert client.report("theme", "dark") is Outcome.QUEUED
                         assert client.flush(HANG_SECONDS)
 
-            await asyncio.to_thread(asked)
+            await asyncio.to_thread(send_reports)
             assert door.front.admission.counts == {"taken": 10, "wrong_key": 3}
             assert len(limiter) == 0
             # It says that it starts and stops, and nothing of who came with what.
@@ -139,7 +139,7 @@ def test_who_is_no_relay_is_held_to_the_limit_of_its_address(
             relay = Relay(tls, f"http://127.0.0.1:{door.port}", free_port())
             reports = _reports(door.front.request(2))
 
-            def asked() -> None:
+            def send_reports() -> None:
                 with relay.running("--peer-rate", "0.001", "--peer-burst", "2"):
                     transport = relay.transport(read_gateway(tls))
                     assert transport.submit(reports, HANG_SECONDS).results == [None, None]
@@ -151,7 +151,7 @@ def test_who_is_no_relay_is_held_to_the_limit_of_its_address(
                         transport.submit(reports, HANG_SECONDS)
                     transport.close()
 
-            await asyncio.to_thread(asked)
+            await asyncio.to_thread(send_reports)
 
     asyncio.run(body())
 

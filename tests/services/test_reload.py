@@ -241,11 +241,11 @@ class Crowd:
 
     def _report(self) -> None:
         while not self._ended.is_set():
-            _one(self._bundle, "theme", "dark")
+            _report_once(self._bundle, "theme", "dark")
             self.sent += 1
 
 
-def _one(bundle: Bundle, metric: str, value: str) -> None:
+def _report_once(bundle: Bundle, metric: str, value: str) -> None:
     transport = transport_to(bundle.shuffler, roots=bundle.roots)
     client = Client(bundle, MemoryState(), transport, hold_seconds=None)
     client.report(metric, value)
@@ -263,7 +263,7 @@ class Limited(LocalRun):
         super()._service(role, *arguments, *more, redis_url=redis_url)
 
 
-def _shown(run: LocalRun) -> list[str]:
+def _certificates(run: LocalRun) -> list[str]:
     """The certificates that the doors of gRPC and the page's show to who connects now."""
     ports = run._ports
     return [
@@ -286,7 +286,7 @@ def test_all_that_is_reloaded_is_reloaded_under_load(
         crowd = Crowd(run.bundle)
         try:
             crowd.more(1)
-            _said(run, _hung_up, lambda: _hang_up(run))
+            _wait_for_reload(run, _hung_up, lambda: _hang_up(run))
             crowd.more(3)
 
             more = replace(
@@ -294,9 +294,11 @@ def test_all_that_is_reloaded_is_reloaded_under_load(
             )
             before = {name: (home / name).read_bytes() for name in (OPERATORS, "streams.json")}
             newer: list[Bundle] = []
-            _said(run, lambda log: log.count(" streams 2"), lambda: newer.append(_build(run, more)))
+            _wait_for_reload(
+                run, lambda log: log.count(" streams 2"), lambda: newer.append(_build(run, more))
+            )
             contents = {name: (home / name).read_bytes() for name in before}
-            _one(newer[0], "mood", "light")
+            _report_once(newer[0], "mood", "light")
             crowd.more(3)
 
             # Neither is the other: a bundle that is older, a table that is none.
@@ -305,9 +307,9 @@ def test_all_that_is_reloaded_is_reloaded_under_load(
                 (home / "streams.json").write_text("{")
                 _hang_up(run)
 
-            _said(run, _hung_up, spoil)
+            _wait_for_reload(run, _hung_up, spoil)
             assert "not reloaded, the old" in (home / "log" / "shuffler.log").read_text()
-            _one(newer[0], "mood", "light")
+            _report_once(newer[0], "mood", "light")
             crowd.more(3)
             for name in (OPERATORS, "streams.json"):
                 (home / name).write_bytes(contents[name])
@@ -334,19 +336,19 @@ def _certificates_limits_and_tokens(
     run: LocalRun, crowd: Crowd, authorities: Path, secret: str
 ) -> None:
     # By the same authorities: who connects from now on is shown the new ones.
-    former = _shown(run)
+    former = _certificates(run)
     renew_certificates(run.home / "tls", authorities, {})
-    _said(run, _hung_up, lambda: _hang_up(run))
-    eventually(lambda: not set(_shown(run)) & set(former))
+    _wait_for_reload(run, _hung_up, lambda: _hang_up(run))
+    eventually(lambda: not set(_certificates(run)) & set(former))
     crowd.more(3)
     # A limit that lets nobody in, and then as before: devices wait, and nothing is lost.
     limits = run.home / "shuffler.toml"
     limits.write_text("max_pool = 1\n")
-    _said(run, _hung_up, lambda: _hang_up(run))
+    _wait_for_reload(run, _hung_up, lambda: _hang_up(run))
     no_room = ("", 'hubbub_throttled_calls_total{reason="no_room"}')
     eventually(lambda: scraped(run, run._ports.shuffler_metrics).get(no_room, 0) > 0)
     limits.write_text("")
-    _said(run, _hung_up, lambda: _hang_up(run))
+    _wait_for_reload(run, _hung_up, lambda: _hang_up(run))
     crowd.more(3)
     # A token that is taken back lets nobody in any more.
     headers = {"authorization": f"Bearer {secret}"}
@@ -377,7 +379,7 @@ def _build(run: LocalRun, catalog: Catalog) -> Bundle:
     )
 
 
-def _said(run: LocalRun, count: Callable[[str], int], act: Callable[[], None]) -> None:
+def _wait_for_reload(run: LocalRun, count: Callable[[str], int], act: Callable[[], None]) -> None:
     """Do something, and wait until both services said so once more."""
     logs = [run.home / "log" / f"{role}.log" for role in ("shuffler", "aggregator")]
     before = [count(log.read_text()) for log in logs]

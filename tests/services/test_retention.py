@@ -249,20 +249,20 @@ def test_a_retired_metric_is_forgotten_by_its_name_and_a_stranger_is_told_apart(
     asyncio.run(fill())
     before = (datetime.now(UTC) - timedelta(days=20)).date().isoformat()
 
-    def told(name: str, *more: str, code: int = 0, bundle: Path = catalog_files.path) -> str:
+    def printed(name: str, *more: str, code: int = 0, bundle: Path = catalog_files.path) -> str:
         command = ["forget", name, "--before", before, "--bundle", str(bundle)]
         assert main([*command, *more]) == code
         caught = capsys.readouterr()
         return " ".join((caught.out + caught.err).split())
 
-    assert "60 reports" in told("shade")
-    assert "the law counts 60 as counted:deleted" in told("shade", "--yes")
-    assert "there are no totals of epochs that ended before that day" in told("shade", "--yes")
-    assert "no retired metric has this name" in told("shape", code=2)
-    assert "give a bundle that contains it, with --bundle" in told("older", code=2)
+    assert "60 reports" in printed("shade")
+    assert "the law counts 60 as counted:deleted" in printed("shade", "--yes")
+    assert "there are no totals of epochs that ended before that day" in printed("shade", "--yes")
+    assert "no retired metric has this name" in printed("shape", code=2)
+    assert "give a bundle that contains it, with --bundle" in printed("older", code=2)
     had = CATALOG.replace("[metrics.theme]", "[metrics.older]")
     former = make_signed(tmp_path, had, start=int(time.time()) // DAYS * DAYS).path
-    assert "the law counts 7 as counted:deleted" in told("older", "--yes", bundle=former)
+    assert "the law counts 7 as counted:deleted" in printed("older", "--yes", bundle=former)
 
 
 def test_an_operator_forgets_what_was_before_a_day(
@@ -286,7 +286,7 @@ def test_an_operator_forgets_what_was_before_a_day(
         await server.close()
         return windows
 
-    async def held() -> dict[Window, int]:
+    async def window_counts() -> dict[Window, int]:
         server = await connect_redis(redis_url)
         counted = await RedisStore(server).counted(["theme"])
         counts = {window: of.reports for window, of in counted.items()}
@@ -297,13 +297,13 @@ def test_an_operator_forgets_what_was_before_a_day(
     windows = asyncio.run(fill())
     assert main([*command, before]) == 0
     assert "60 reports" in capsys.readouterr().out
-    assert set(asyncio.run(held())) == set(windows)
+    assert set(asyncio.run(window_counts())) == set(windows)
     assert main([*command, before, "--yes"]) == 0
     assert "the law counts 60 as counted:deleted" in capsys.readouterr().out
-    assert set(asyncio.run(held())) == set(windows[2:])
+    assert set(asyncio.run(window_counts())) == set(windows[2:])
     # An epoch that still takes reports is not deleted, whatever day is named.
     assert main([*command, "2999-01-01", "--yes"]) == 0
-    assert set(asyncio.run(held())) == {windows[3]}
+    assert set(asyncio.run(window_counts())) == {windows[3]}
     assert main([*command, "2999-01-01"]) == 0
     output = capsys.readouterr().out
     assert "the epoch still accepts reports until 2" in output.splitlines()[-1]

@@ -47,13 +47,13 @@ def test_a_service_without_its_redis_is_not_taken_for_none(
     address = f"127.0.0.1:{free_port()}"
     where = Endpoints(page=f"http://{address}", home=home)
 
-    def said() -> str:
+    def error_text() -> str:
         with pytest.raises(HubbubError) as caught:
             where.connection.metrics()
         return str(caught.value)
 
     async def body() -> None:
-        assert nobody in await asyncio.to_thread(said)
+        assert nobody in await asyncio.to_thread(error_text)
         query = QueryEngine(catalog_files.bundle, Away())
         server = HttpServer(
             HttpSettings(listen=address, rate=0.0),
@@ -63,7 +63,7 @@ def test_a_service_without_its_redis_is_not_taken_for_none(
         await server.start()
 
         async def away() -> bool:
-            return await asyncio.to_thread(said) == AWAY
+            return await asyncio.to_thread(error_text) == AWAY
 
         await eventually_async(away)
         await server.stop(0)

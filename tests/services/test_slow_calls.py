@@ -43,11 +43,11 @@ def _hang(channel: grpc.aio.Channel, method: str = SUBMIT) -> "asyncio.Task[grpc
     """A call whose message never comes; what it is told."""
     call = _call(channel, method)
 
-    async def told() -> grpc.StatusCode:
+    async def status_of() -> grpc.StatusCode:
         code: grpc.StatusCode = await call.code()
         return code
 
-    return asyncio.create_task(told())
+    return asyncio.create_task(status_of())
 
 
 async def _until(done: Callable[[], bool]) -> None:
@@ -70,7 +70,7 @@ def test_calls_without_a_message_give_way_and_honest_ones_are_served(
     monkeypatch.setattr("hubbub.runtime.rpc.server._ARRIVE_SECONDS", 600.0)
     monkeypatch.setattr("hubbub.runtime.rpc.calls._MAX_ARRIVING", 100)
 
-    def seen(front: Any, calls: int) -> bool:
+    def all_arrived(front: Any, calls: int) -> bool:
         ended: int = front.admission.refusals["gave_way"]
         return ended + len(front.server._calls._arriving) == calls
 
@@ -80,7 +80,7 @@ def test_calls_without_a_message_give_way_and_honest_ones_are_served(
             hanging = []
             for channel in channels:  # fewer at once than may wait to be looked at
                 hanging += [_hang(channel) for _ in range(60)]
-                await _until(partial(seen, front, len(hanging)))
+                await _until(partial(all_arrived, front, len(hanging)))
             await _until(lambda: front.admission.refusals["gave_way"] == 300 - capacity)
             for _ in range(5):
                 await front.send(front.request(2))

@@ -19,7 +19,7 @@ from hubbub.runtime import connect_redis
 from hubbub.shuffler.pool import Pool
 from tests.support.servers import redis_server
 
-KEPT = Path(__file__).parents[1] / "data" / "redis" / "0.2-november.aof"
+OLD_FILE = Path(__file__).parents[1] / "data" / "redis" / "0.2-november.aof"
 WINDOW = Window("theme", 20779)
 LATER = 4 * 10**9
 
@@ -89,6 +89,6 @@ async def _goes_on(url: str) -> None:
 def test_what_was_counted_pooled_and_in_flight_then_still_is(tmp_path: Path) -> None:
     folder = tmp_path / "redis"
     folder.mkdir()
-    shutil.copy(KEPT, folder / "appendonly.aof")
+    shutil.copy(OLD_FILE, folder / "appendonly.aof")
     with redis_server(folder, appendonly="yes") as port:
         asyncio.run(_goes_on(f"redis://127.0.0.1:{port}/0"))

@@ -500,7 +500,7 @@ def test_the_end_of_a_tag_and_the_beginning_of_the_next_are_no_tag(redis_url: st
 
 
 def test_a_commit_writes_as_much_after_many_batches_as_after_few(tmp_path: Path) -> None:
-    async def written(client: Any, store: RedisStore, window: Window) -> int:
+    async def bytes_of_commit(client: Any, store: RedisStore, window: Window) -> int:
         """Bytes of the append-only file that a commit takes, on average of 70."""
         before = (await client.info("persistence"))["aof_current_size"]
         for _ in range(70):
@@ -514,14 +514,14 @@ def test_a_commit_writes_as_much_after_many_batches_as_after_few(tmp_path: Path)
         await store.shards(window)
         # Enough tags that no generation of buckets begins meanwhile.
         await store.add(window, _commit(_tags(20_000), [20_000, 0]))
-        few = await written(client, store, window)
+        few = await bytes_of_commit(client, store, window)
         for _ in range(10):
             ids = b"".join(secrets.token_bytes(8) for _ in range(10_000))
             key = window.key("aggregator:totals")
             former = await client.hget(key, "batches")
             await client.hset(key, "batches", former + ids)  # as version 0.1 would have them
             await store.add(window, _commit(_tags(1), [1, 0]))
-        many = await written(client, store, window)
+        many = await bytes_of_commit(client, store, window)
         assert many < 1.2 * few, (few, many)
         assert many < 20 * 400, "a bucket a tag: more than their memory, which is what is dear"
         await server.close()

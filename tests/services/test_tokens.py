@@ -239,7 +239,7 @@ def _matched(blinds: list[bytes], spent: list[bytes]) -> int:
     return right
 
 
-def _known(issued: list[Issuance]) -> list[bytes]:
+def _elements_of(issued: list[Issuance]) -> list[bytes]:
     """Of each spent nonce what issuer and shuffler can work out: the element that it would be."""
     return [poprf.hashed(token.minted.nonce) for token in issued]
 
@@ -251,7 +251,7 @@ def test_issuer_and_shuffler_together_are_at_chance_whose_token_it_is(
     """300 devices: who guesses is right once, on average; 10 or more times in 1e7 trials or so."""
     epoch = _today()
     issued = [house.mint(house.account(f"d{n}"), "theme", epoch, 1)[0] for n in range(300)]
-    matches = _matched([token.blinded for token in issued], _known(issued))
+    matches = _matched([token.blinded for token in issued], _elements_of(issued))
     assert matches < 10
     # Every question fits every token: whoever looks for the blind finds one for each pair.
     assert len({token.blinded for token in issued}) == 300
@@ -264,7 +264,7 @@ def test_the_same_matching_finds_everybody_where_nothing_is_blinded(
     monkeypatch.setattr(poprf, "new_blind", lambda: (1).to_bytes(32, "little"))
     epoch = _today()
     issued = [house.mint(house.account(f"d{n}"), "theme", epoch, 1)[0] for n in range(300)]
-    assert _matched([token.blinded for token in issued], _known(issued)) == 300
+    assert _matched([token.blinded for token in issued], _elements_of(issued)) == 300
 
 
 def test_an_account_has_its_tokens_for_as_many_devices_as_the_catalog_says(
@@ -466,7 +466,7 @@ def test_a_token_goes_through_a_relay_with_its_report(
         async with open_door(house.made, redis_url, tls=tls, **more) as door:
             relay = Relay(tmp_path / "tls", f"https://127.0.0.1:{door.port}", free_port())
 
-            def asked() -> None:
+            def send_over_relay() -> None:
                 with relay.running():
                     way = relay.transport(read_gateway(tmp_path / "tls"))
                     report = house.report("theme", _today())
@@ -481,7 +481,7 @@ def test_a_token_goes_through_a_relay_with_its_report(
                     assert results == [None, "refused_no_token"]
                     way.close()
 
-            await asyncio.to_thread(asked)
+            await asyncio.to_thread(send_over_relay)
 
     asyncio.run(body())
 

@@ -31,14 +31,14 @@ from hubbub.runtime import connect_redis
 from hubbub.shuffler.pool import Pool
 from tests.support.waiting import HANG_SECONDS
 
-KEPT = Path(__file__).parents[1] / "data" / "installations" / "0.1"
+OLD_INSTALLATION = Path(__file__).parents[1] / "data" / "installations" / "0.1"
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """The installation, with the rights that its files had."""
     home = tmp_path / "home"
-    shutil.copytree(KEPT, home)
+    shutil.copytree(OLD_INSTALLATION, home)
     for secret in (home / "keys").iterdir():
         secret.chmod(0o600)
     return home

@@ -12,7 +12,7 @@ from hubbub.aggregator.query.alert_verdicts import AlertVerdict, judge
 from hubbub.authoring import read_catalog
 from hubbub.catalog import Alert
 from hubbub.errors import BadParameter, CatalogInvalid
-from tests.support.alerting_metrics import BELOW, CATALOG, FIRST, HELD, engine_of, signed_in
+from tests.support.alerting_metrics import BELOW, CATALOG, FIRST, SHARES, engine_of, signed_in
 from tests.support.bundles import DAY, make_signed
 
 EPOCHS = 1000
@@ -29,7 +29,7 @@ def test_of_a_thousand_epochs_without_cause_as_many_are_alarms_as_promised(tmp_p
 
     async def collection() -> None:
         query = await engine_of(signed, RUN + 1, chance, {})
-        for name in HELD:
+        for name in SHARES:
             for place in range(1, RUN + 1):
                 judgement = await judge(query, signed.bundle.metric(name), FIRST + place)
                 assert judgement
@@ -37,7 +37,7 @@ def test_of_a_thousand_epochs_without_cause_as_many_are_alarms_as_promised(tmp_p
 
     for _ in range(EPOCHS // RUN):
         asyncio.run(collection())
-    for name in HELD:
+    for name in SHARES:
         alert = signed.bundle.metric(name).alert
         assert alert
         for half in (0, 1):
@@ -57,7 +57,7 @@ def test_what_has_a_cause_is_called(tmp_path: Path) -> None:
             name: [
                 await judge(query, signed.bundle.metric(name), FIRST + place) for place in range(3)
             ]
-            for name in HELD
+            for name in SHARES
         }
 
     result = asyncio.run(collection())

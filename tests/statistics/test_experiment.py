@@ -21,7 +21,7 @@ from tests.unit.test_experiments import CATALOG
 EPOCH = 20_000
 
 
-def _asked(
+def _experiment_answer(
     folder: Path, yes: dict[str, float], reports: dict[str, int], text: str = CATALOG
 ) -> Experimented:
     path = folder / "metrics.toml"
@@ -42,7 +42,9 @@ def _asked(
 
 
 def test_an_effect_is_shown_with_its_interval_and_said_in_words(tmp_path: Path) -> None:
-    answer = _asked(tmp_path, {"control": 0.3, "new": 0.5}, {"control": 5000, "new": 5050})
+    answer = _experiment_answer(
+        tmp_path, {"control": 0.3, "new": 0.5}, {"control": 5000, "new": 5050}
+    )
     [row] = answer.values
     assert (row.metric, row.arm, row.measure) == ("saved", "new", "share of true")
     assert row.low < 0.2 < row.high
@@ -55,11 +57,13 @@ def test_an_effect_is_shown_with_its_interval_and_said_in_words(tmp_path: Path) 
 def test_as_many_reports_as_are_planned_for_an_effect_would_show_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _asked(tmp_path, {"control": 0.5, "new": 0.5}, {"control": 100, "new": 100})
+    _experiment_answer(tmp_path, {"control": 0.5, "new": 0.5}, {"control": 100, "new": 100})
     words = ["plan", str(tmp_path / "metrics.toml"), "--metric", "saved", "--effect", "0.05"]
     assert main([*words, "--format", "json"]) == 0
     count = int(json.loads(capsys.readouterr().out)["rows"][0]["reports"])
-    answer = _asked(tmp_path, {"control": 0.5, "new": 0.5}, {"control": count, "new": count})
+    answer = _experiment_answer(
+        tmp_path, {"control": 0.5, "new": 0.5}, {"control": count, "new": count}
+    )
     assert answer.values[0].detectable == pytest.approx(0.05, rel=0.01)
 
 
@@ -67,14 +71,16 @@ def test_a_percentile_that_may_lie_beyond_the_range_is_no_sure_effect(tmp_path: 
     text = CATALOG.replace('kind = "boolean"', 'kind = "duration"\nunit = "s"\nedges = [0, 1, 9]')
     text = text.replace('mechanism = "rr"', 'mechanism = "grr"')
     yes = {"control": 0.3, "new": 0.9}
-    answer = _asked(tmp_path, yes, {"control": 5000, "new": 5000}, text)
+    answer = _experiment_answer(tmp_path, yes, {"control": 5000, "new": 5000}, text)
     rows = {row.measure: row for row in answer.values}
     assert rows["p95"].reaches == "high"
     assert rows["p95"].verdict.endswith("where the range ends; the truth may lie beyond")
 
 
 def test_arms_of_other_sizes_than_their_weights_are_told_first(tmp_path: Path) -> None:
-    answer = _asked(tmp_path, {"control": 0.3, "new": 0.3}, {"control": 6000, "new": 5000})
+    answer = _experiment_answer(
+        tmp_path, {"control": 0.3, "new": 0.3}, {"control": 6000, "new": 5000}
+    )
     assert not answer.ratio_fits
     assert answer.ratio_p_value is not None
     assert answer.ratio_p_value < 1e-6
@@ -82,7 +88,9 @@ def test_arms_of_other_sizes_than_their_weights_are_told_first(tmp_path: Path) -
 
 
 def test_an_arm_below_the_minimum_batch_has_no_answer(tmp_path: Path) -> None:
-    answer = _asked(tmp_path, {"control": 0.3, "new": 0.3}, {"control": 6000, "new": 99})
+    answer = _experiment_answer(
+        tmp_path, {"control": 0.3, "new": 0.3}, {"control": 6000, "new": 99}
+    )
     assert not answer.values
     [gap] = answer.unanswered
     assert "below the minimum batch of 100" in gap.why

@@ -117,17 +117,17 @@ def _answer(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str,
     return answer
 
 
-_Seen = tuple[Floats, Floats]
+_Views = tuple[Floats, Floats]
 
 
-def _bare(answer: dict[str, Any]) -> _Seen:
+def _bare(answer: dict[str, Any]) -> _Views:
     """Both counts, where nobody lies."""
     law = _chances(answer["scale"], answer["shift"])
     rising, falling = np.append(0.0, law), np.append(law, 0.0)
     return np.outer(rising, falling), np.outer(falling, rising)
 
 
-def _of_three(answer: dict[str, Any], local: float) -> Iterator[_Seen]:
+def _of_three(answer: dict[str, Any], local: float) -> Iterator[_Views]:
     """All three counts, where all others hold what the person may, and where a third value."""
     law, m = _chances(answer["scale"], answer["shift"]), answer["reports"] - 1
     q = 1 / (exp(local) + 2)
@@ -142,8 +142,8 @@ def _of_three(answer: dict[str, Any], local: float) -> Iterator[_Seen]:
         split = np.apply_along_axis(np.convolve, 1, split, law)
         there = slice(most - liars, most - liars + size)
         counts[there, : len(split), : len(split)] += law[:, None, None] * split
-    held, on_w, on_u = (np.roll(counts, 1, axis=value) for value in range(3))
-    for v, w, u in ((held, on_w, on_u), (on_u, on_w, held)):
+    on_v, on_w, on_u = (np.roll(counts, 1, axis=value) for value in range(3))
+    for v, w, u in ((on_v, on_w, on_u), (on_u, on_w, on_v)):
         yield (1 - 2 * q) * v + q * (w + u), (1 - 2 * q) * w + q * (v + u)
 
 

@@ -43,14 +43,14 @@ def test_no_two_estimates_vary_against_each_other_more_than_is_said(
         chances = distribution(partial(mechanism.randomize, value))
         payloads = list(chances)
         weights = np.array([float(chances[payload]) for payload in payloads])
-        rows = np.array([_one(mechanism, payload) for payload in payloads])
+        rows = np.array([_single_estimate(mechanism, payload) for payload in payloads])
         off = rows - weights @ rows
         covariance = off.T @ (off * weights[:, None])
         spread = np.sqrt(np.diag(covariance))
         assert (covariance >= -most * np.outer(spread, spread) - 1e-9).all()
 
 
-def _one(mechanism: AnyMechanism, payload: bytes) -> list[float]:
+def _single_estimate(mechanism: AnyMechanism, payload: bytes) -> list[float]:
     cells = [0] * mechanism.layout.size
     for cell, number in mechanism.layout.cells(payload).items():
         cells[cell] += number

@@ -36,12 +36,14 @@ ALL = [
 ]
 
 
-def _haar_widths(held: Floats, epsilon: float, chance: np.random.Generator) -> dict[float, int]:
+def _haar_widths(
+    true_counts: Floats, epsilon: float, chance: np.random.Generator
+) -> dict[float, int]:
     """By percentile, how many parts its interval has, by the same rule as ours."""
-    parts, reports, levels = len(held), held.sum(), int(log2(len(held)))
+    parts, reports, levels = len(true_counts), true_counts.sum(), int(log2(len(true_counts)))
     deviation = np.sqrt(levels / reports) / tanh(epsilon / 2)
     edges = np.arange(parts + 1)
-    shares, variances = np.append(0.0, np.cumsum(held)) / reports, np.zeros(parts + 1)
+    shares, variances = np.append(0.0, np.cumsum(true_counts)) / reports, np.zeros(parts + 1)
     for level in range(levels):
         node = parts >> level
         inside = edges % node / node
@@ -75,10 +77,10 @@ def test_intervals_are_at_most_a_tenth_wider_than_those_of_the_best_published_la
     counts = SHAPES[shape](PARTS)
     own, best = 0.0, 0.0
     for _ in range(RUNS):
-        held = chance.multinomial(reports, counts / counts.sum()).astype(np.float64)
-        ranks = drawn(mechanism, held, chance)
+        true_counts = chance.multinomial(reports, counts / counts.sum()).astype(np.float64)
+        ranks = drawn(mechanism, true_counts, chance)
         own += sum(row.high - row.low for row in percentiles_of(ranks, PERCENTILES, 0.95))
-        best += sum(_haar_widths(held, epsilon, chance).values())
+        best += sum(_haar_widths(true_counts, epsilon, chance).values())
     assert own <= (WIDER.get(epsilon, 1.1) if reports == MANY else 1.1) * best
 
 

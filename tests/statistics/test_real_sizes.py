@@ -70,7 +70,7 @@ def _values(top: int) -> npt.NDArray[np.int64]:
     return np.random.default_rng(17).choice(top, REPORTS, p=weights / weights.sum())
 
 
-def _told(mechanism: AnyMechanism, number: int) -> Any:
+def _value_of(mechanism: AnyMechanism, number: int) -> Any:
     """The mechanism's own value for a number."""
     values: dict[str, Any] = {
         "categories": number,
@@ -86,13 +86,15 @@ def test_estimates_at_a_real_size_are_as_near_as_their_variance_says(name: str) 
     mechanism = build(name, **PARAMETERS.get(name, LISTED))
     numbers = _values(2 if name == "rr" else CATEGORIES)
     coins, layout = SeededBits(name), mechanism.layout
-    payloads = b"".join(mechanism.randomize(_told(mechanism, n), coins) for n in numbers.tolist())
+    payloads = b"".join(
+        mechanism.randomize(_value_of(mechanism, n), coins) for n in numbers.tolist()
+    )
     matrix = np.frombuffer(payloads, dtype=np.uint8).reshape(REPORTS, layout.payload_bytes)
     estimates = estimate(mechanism, Totals(cells=fold(layout, matrix).tolist(), reports=REPORTS))
 
     kinds, counts = np.unique(numbers, return_counts=True)
     rows = np.array(
-        [[float(x) for x in mechanism.row(_told(mechanism, n))] for n in kinds.tolist()]
+        [[float(x) for x in mechanism.row(_value_of(mechanism, n))] for n in kinds.tolist()]
     )
     truth = counts @ rows
     groups = mechanism.groups

@@ -34,7 +34,7 @@ _TRANSFORM = 1e-14
 Chances = dict[tuple[int, ...], Fraction]
 
 
-def _shown(values: tuple[int, ...], d: int, lie: Fraction, dummies: int) -> Chances:
+def _histogram_chances(values: tuple[int, ...], d: int, lie: Fraction, dummies: int) -> Chances:
     """Every histogram of these people's reports and of dummies, with its exact chance."""
     keep = 1 - (d - 1) * lie
     chances: Chances = {(0,) * d: Fraction(1)}
@@ -54,7 +54,7 @@ def _exact_delta(n: int, d: int, lie: Fraction, t: float, dummies: int = 0) -> F
     worst = Fraction(0)
     ratio, nothing = Fraction(t), Fraction(0)
     for others in combinations_with_replacement(range(d), n - 1):
-        distributions = [_shown((own, *others), d, lie, dummies) for own in range(d)]
+        distributions = [_histogram_chances((own, *others), d, lie, dummies) for own in range(d)]
         for first, two in permutations(distributions, 2):
             over = [p - ratio * two[counts] for counts, p in first.items()]
             worst = max(worst, sum((more for more in over if more > 0), nothing))
@@ -98,7 +98,7 @@ def test_delta_with_dummies_of_devices_is_never_below_what_all_outcomes_give(
                 chances: Chances = {}
                 for number in range(n + 1 if coin else 1):
                     likely = comb(n, number) * coin**number * (1 - coin) ** (n - number)
-                    outcomes = _shown((own, *others), d, lie, whole * n + number)
+                    outcomes = _histogram_chances((own, *others), d, lie, whole * n + number)
                     chances |= {counts: chance * likely for counts, chance in outcomes.items()}
                 distributions.append(chances)
             for first, two in permutations(distributions, 2):

@@ -34,7 +34,7 @@ def _strings(many: int, seed: int, letters: str = LETTERS, longest: int = 8) -> 
     return list(dict.fromkeys(texts))[:many]
 
 
-def _held(many: int, reports: int, seed: int) -> list[int]:
+def _zipf_counts(many: int, reports: int, seed: int) -> list[int]:
     """Zipf's law."""
     shares = 1 / np.arange(1.0, many + 1)
     drawn = np.random.default_rng(seed).multinomial(reports, shares / shares.sum())
@@ -57,7 +57,7 @@ def collections() -> list[tuple[Answer, Counter[str], float]]:
     ):
         tree = PrefixTree(epsilon=epsilon)
         strings, reports = _strings(300, seed, letters), 300_000
-        holders = _held(len(strings), reports, seed)
+        holders = _zipf_counts(len(strings), reports, seed)
         totals = draw(tree, strings, holders, np.random.default_rng(seed))
         least = found_from(tree, reports) * reports
         results.append((answer(tree, totals, None), _truth(tree, strings, holders), least))
@@ -136,7 +136,7 @@ def test_people_at_several_epsilons_are_one_answer() -> None:
 
 def test_strings_that_are_named_are_counted_by_every_job_that_tells_them() -> None:
     strings = _strings(40, 3)
-    holders = _held(40, 200_000, 3)
+    holders = _zipf_counts(40, 200_000, 3)
     totals = draw(SMALL, strings, holders, np.random.default_rng(3))
     result = answer(SMALL, totals, None, strings)
     true = _truth(SMALL, strings, holders)
@@ -193,7 +193,7 @@ def test_clear_strings_are_not_lost_to_beginnings_that_nobody_holds() -> None:
     chance = np.random.default_rng(1000)
     texts = ("".join(chance.choice(list("0123456789abcdef"), size=32)) for _ in range(300))
     strings = list(texts)  # 8fc6619e7dc was lost, at 7.1 standard errors
-    holders = _held(len(strings), reports, 3)
+    holders = _zipf_counts(len(strings), reports, 3)
     result = answer(tree, draw(tree, strings, holders, np.random.default_rng(3)), None)
     clear = 7 / 5 * found_from(tree, reports) * reports
     true = _truth(tree, strings, holders)
@@ -208,7 +208,7 @@ def test_of_few_reports_nothing_false_is_found(reports: int) -> None:
     tree = PrefixTree(epsilon=4.0)
     for seed in range(4):
         strings = _strings(40, seed)
-        holders = _held(len(strings), reports, seed)
+        holders = _zipf_counts(len(strings), reports, seed)
         totals = draw(tree, strings, holders, np.random.default_rng(seed))
         names = {value.value for value in answer(tree, totals, None).values}
         assert names <= _truth(tree, strings, holders).keys()

@@ -34,7 +34,7 @@ limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}
     )
 )
 # As large as the rule allows: of a share and a mean, at their limits.
-HELD = {"colour": [0.5, 0.3, 0.19, 0.01], "shape": [0.7, 0.3], "size": [0.5, 0.5]}
+SHARES = {"colour": [0.5, 0.3, 0.19, 0.01], "shape": [0.7, 0.3], "size": [0.5, 0.5]}
 VALUES: dict[str, list[float]] = {"colour": [0, 1, 2, 3], "shape": [0, 1], "size": [2.0, 8.0]}
 
 
@@ -43,7 +43,7 @@ async def engine_of(
 ) -> QueryEngine:
     """One over these epochs; in the last of them people hold what they moved to."""
     store = MemoryStore()
-    for name, shares in HELD.items():
+    for name, shares in SHARES.items():
         mechanism = signed.bundle.metric(name).randomizer
         for place in range(epochs):
             of_all = moved.get(name, shares) if place == epochs - 1 else shares

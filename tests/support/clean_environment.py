@@ -45,13 +45,13 @@ _NAMES: Final = frozenset(
     }
 )
 # Of Python's own only how it stores what it compiled: the rest changes what programs say or find.
-_KEPT: Final = frozenset({"PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"})
+_PRESERVED: Final = frozenset({"PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"})
 
 
 def forget_the_caller(environment: MutableMapping[str, str]) -> None:
     """Leave in it what programs need to run here, and nothing that changes what they do."""
     for name in list(environment):
-        of_python = name.startswith("PYTHON") and name not in _KEPT
+        of_python = name.startswith("PYTHON") and name not in _PRESERVED
         if of_python or name.startswith(_BEGINNINGS) or name.upper() in _NAMES:
             del environment[name]
     environment["LC_ALL"] = "C.UTF-8"  # file names and pipes are UTF-8, and months are in English

@@ -105,7 +105,7 @@ class Cluster:
         node = self._start()
         for other in others:  # not one alone, from which the rest would hear by and by
             node.ask("CLUSTER", "MEET", "127.0.0.1", other.known_port)
-        until(lambda: len(_known(node)) == len(self.nodes), "a node met")
+        until(lambda: len(_settled_nodes(node)) == len(self.nodes), "a node met")
         if replica_of is not None:
             until(lambda: bool(node.ask("CLUSTER", "REPLICATE", replica_of.id)), "a replica")
         return node
@@ -150,7 +150,7 @@ class Cluster:
 
     def _settled(self, node: Node) -> bool:
         ok = b"cluster_state:ok" in node.ask("CLUSTER", "INFO")
-        return ok and len(_known(node)) == len(self.nodes) and _follows(node)
+        return ok and len(_settled_nodes(node)) == len(self.nodes) and _follows(node)
 
     def _start(self) -> Node:
         port = free_port(BUS)
@@ -183,7 +183,7 @@ class Cluster:
         return node
 
 
-def _known(node: Node) -> list[bytes]:
+def _settled_nodes(node: Node) -> list[bytes]:
     lines = node.ask("CLUSTER", "NODES").splitlines()
     return [line for line in lines if b"handshake" not in line]
 

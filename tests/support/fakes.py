@@ -93,9 +93,9 @@ class MemoryStore:
 
     async def read(self, windows: Sequence[Window]) -> list[WindowTotals]:
         """What each of these windows holds, in their order."""
-        return [self._held(self._windows.get(window, [])) for window in windows]
+        return [self._summed_shards(self._windows.get(window, [])) for window in windows]
 
-    def _held(self, shards: Sequence[_Sums]) -> WindowTotals:
+    def _summed_shards(self, shards: Sequence[_Sums]) -> WindowTotals:
         parts = [sums.cells for sums in shards if sums.cells is not None]
         cells = np.sum(parts, axis=0) if parts else np.zeros(0, dtype=np.int64)
         counts = Counter[str]()
@@ -201,15 +201,15 @@ class MemoryDeliveryLog:
     """A delivery log in this process's memory."""
 
     def __init__(self) -> None:
-        self._told: set[str] = set()
+        self._seen_batches: set[str] = set()
 
     async def claim(self, name: str) -> bool:
         """Whether it was not sent yet."""
-        return name not in self._told
+        return name not in self._seen_batches
 
     async def release(self, name: str) -> None:
         """Nothing: nobody holds a claim."""
 
     async def done(self, name: str) -> None:
         """It was told."""
-        self._told.add(name)
+        self._seen_batches.add(name)

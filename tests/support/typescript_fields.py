@@ -62,9 +62,9 @@ def _defining(field: CatalogField) -> str:
 
 def _parameters() -> str:
     """The numbers that mechanisms are built from beside epsilon, and which may have fractions."""
-    taken = {"epsilon", "categories", "sizes", "beginnings", "seed"}
+    direct_arguments = {"epsilon", "categories", "sizes", "beginnings", "seed"}
     names = {
-        mechanism: [name for name in parameters(mechanism) if name not in taken]
+        mechanism: [name for name in parameters(mechanism) if name not in direct_arguments]
         for mechanism in REGISTRY
     }
     keys = {name: name if name.isidentifier() else json.dumps(name) for name in names}

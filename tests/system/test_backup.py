@@ -26,7 +26,7 @@ WORDS = "six words that nobody guesses"
 
 
 @dataclass(frozen=True)
-class Kept:
+class BackupSetting:
     """Where a backup goes, what it is made with, and the catalog."""
 
     folder: Path
@@ -58,17 +58,19 @@ def _load(home: Path, metric: str, seconds: int) -> list[str]:
 @pytest.fixture(scope="module")
 def backup_and_run(
     catalog_files: CatalogFiles, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Kept, LocalRun]]:
+) -> Iterator[tuple[BackupSetting, LocalRun]]:
     folder = tmp_path_factory.mktemp("backup")
     passphrase = folder / "passphrase"
     passphrase.write_text(WORDS + "\n")
     catalog = Catalog(shuffler="127.0.0.1:1", metrics=dict(catalog_files.bundle.metrics))
     with LocalRun(folder / "home", catalog, Ports.free()) as run:
-        yield Kept(folder / "kept", passphrase, catalog), run
+        yield BackupSetting(folder / "kept", passphrase, catalog), run
 
 
 def test_a_running_installation_is_restored_and_goes_on(
-    backup_and_run: tuple[Kept, LocalRun], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    backup_and_run: tuple[BackupSetting, LocalRun],
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     backup, run = backup_and_run
     folder, passphrase = str(backup.folder), str(backup.passphrase)
@@ -104,7 +106,9 @@ def test_a_running_installation_is_restored_and_goes_on(
 
 
 def test_what_is_damaged_or_would_overwrite_is_refused(
-    backup_and_run: tuple[Kept, LocalRun], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    backup_and_run: tuple[BackupSetting, LocalRun],
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     backup, run = backup_and_run
     passphrase = str(backup.passphrase)
@@ -144,7 +148,7 @@ def test_what_is_damaged_or_would_overwrite_is_refused(
 
 
 def test_a_redis_that_holds_anything_is_left_alone(
-    backup_and_run: tuple[Kept, LocalRun],
+    backup_and_run: tuple[BackupSetting, LocalRun],
     tmp_path: Path,
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,

@@ -156,11 +156,11 @@ def test_dummies_leave_with_the_crowd_and_are_nobodys_in_every_answer(
 def test_how_many_there_are_is_hidden_and_every_answer_says_how_well_it_is_known(
     run: LocalRun, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def told() -> list[dict[str, int]]:
+    def hidden_terms() -> list[dict[str, int]]:
         counts = report_counts(run.endpoints).items()
         return [t for (stream, _), t in counts if stream == "hidden" and not t["in_flight"]]
 
-    [terms] = eventually(told)
+    [terms] = eventually(hidden_terms)
     assert balances(terms)
     assert (terms["dummies"], terms["withheld"]) == (DUMMIES + HIDDEN.reach, 0)
     assert abs(terms["acknowledged"] - PEOPLE) <= HIDDEN.reach

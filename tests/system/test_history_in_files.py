@@ -88,7 +88,7 @@ def _sent(signed: Signed, first: int) -> dict[Window, list[bytes]]:
     return windows
 
 
-async def _fill(signed: Signed, url: str, today: int, _held: Held) -> None:
+async def _fill(signed: Signed, url: str, today: int, _true_counts: Held) -> None:
     """Open and count them, each on its day."""
     keys: tuple[OpeningKey, ...] = read_opening_keys(signed.keys / "opening.keys.json")
     opener, server = Opener(keys, 1), await connect_redis(url)

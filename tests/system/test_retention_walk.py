@@ -102,7 +102,7 @@ def test_totals_go_by_hand_and_by_keep_and_every_face_says_so(
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG.replace('epoch = "day"', 'epoch = "day"\nkeep = "5w"', 1))
 
-    def told(*arguments: str, code: int = 0) -> str:
+    def printed(*arguments: str, code: int = 0) -> str:
         assert main(arguments) == code
         caught = capsys.readouterr()
         return " ".join((caught.out + caught.err).split())
@@ -111,17 +111,17 @@ def test_totals_go_by_hand_and_by_keep_and_every_face_says_so(
         _fill(run)
         before = ("forget", "theme", "--before", _dated(45))
         oldest = f"600 reports, of {_dated(60)} to {_dated(50)}"
-        assert f"{oldest}, would be deleted" in told(*before)
-        assert "theme: 1,500 reports" in told("query", "theme", "--epochs", "all")
-        assert f"{oldest}: deleted" in told(*before, "--yes")
+        assert f"{oldest}, would be deleted" in printed(*before)
+        assert "theme: 1,500 reports" in printed("query", "theme", "--epochs", "all")
+        assert f"{oldest}: deleted" in printed(*before, "--yes")
         asyncio.run(_hour_passes(run))
-        law = told("status")
+        law = printed("status")
         assert "1,500 acknowledged" in law
         assert "1,500 counted" in law
         assert "The law balances" in law
         assert "of those counted, 900 reports are of epochs whose totals were deleted" in law
-        assert "theme: 600 reports" in told("query", "theme", "--epochs", "all")
-        refused = told("query", "theme", "--epochs", _dated(40), code=2)
+        assert "theme: 600 reports" in printed("query", "theme", "--epochs", "all")
+        refused = printed("query", "theme", "--epochs", _dated(40), code=2)
         gone = ", ".join(map(_dated, DAYS_AGO[:3]))
         assert f'deleted (keep = "5w", or hubbub forget) are the totals of {gone}' in refused
         url = f"{run.endpoints.page}v1/metrics/theme/estimates"
@@ -136,11 +136,11 @@ def test_totals_go_by_hand_and_by_keep_and_every_face_says_so(
                 page.goto(f"{run.endpoints.page}pipeline")
                 expect(page.locator("#deleted")).to_contain_text("900 are of epochs whose totals")
         eventually(lambda: asyncio.run(_promised(run)))
-    _then_retired(path, told)
+    _then_retired(path, printed)
     (tmp_path / "pass").write_text("correct horse battery")
     backup = ("backup", "kept", "--passphrase", "pass")
     for stopped in (before, ("status",), ("query", "theme"), backup):
-        assert "nothing runs in .hubbub: start it with: hubbub up" in told(*stopped, code=2)
+        assert "nothing runs in .hubbub: start it with: hubbub up" in printed(*stopped, code=2)
     assert not (tmp_path / "kept").exists()
-    elsewhere = told(*before, "--home", "elsewhere", code=2)
+    elsewhere = printed(*before, "--home", "elsewhere", code=2)
     assert "no `hubbub up` runs there" in elsewhere

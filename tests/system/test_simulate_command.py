@@ -55,7 +55,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _written(folder: Path, truth: str | bytes) -> Path:
+def _truth_file(folder: Path, truth: str | bytes) -> Path:
     file = folder / ("truth.csv.gz" if isinstance(truth, bytes) else "truth.csv")
     file.write_bytes(truth if isinstance(truth, bytes) else truth.encode())
     return file
@@ -70,7 +70,7 @@ class Done(NamedTuple):
 
 
 def _simulate(folder: Path, metric: str, truth: str | bytes, *more: str) -> Done:
-    file = _written(folder, truth)
+    file = _truth_file(folder, truth)
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     out, err = io.StringIO(), io.StringIO()
     with chdir(folder), redirect_stdout(out), redirect_stderr(err):
@@ -159,7 +159,7 @@ def test_a_rehearsal_in_crowds_tells_the_promise_and_withholds_what_has_none(
     """Half of 10,000 report: about every other epoch has a crowd of 5,000."""
     (tmp_path / "metrics.toml").write_text(CATALOG + CROWDED)
     monkeypatch.chdir(tmp_path)
-    _written(tmp_path, "a,6000\nb,3990\nc,10\n")
+    _truth_file(tmp_path, "a,6000\nb,3990\nc,10\n")
     arguments = ["simulate", "zoom", "--values", "truth.csv", "--epochs", "5", "--seed", "3"]
     assert main([*arguments, "--runs", "40", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
@@ -198,7 +198,7 @@ def test_a_rehearsal_with_dummies_is_told_as_exactly_as_one_without(
     padded = CROWDED.replace("sampling = 0.5", dummies)
     (tmp_path / "metrics.toml").write_text(CATALOG + padded)
     monkeypatch.chdir(tmp_path)
-    _written(tmp_path, "a,6000\nb,3990\nc,10\n")
+    _truth_file(tmp_path, "a,6000\nb,3990\nc,10\n")
     arguments = ["simulate", "zoom", "--values", "truth.csv", "--epochs", "2", "--seed", "3"]
     assert main([*arguments, "--runs", "40", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
@@ -223,7 +223,7 @@ def test_a_rehearsed_mean_with_noise_dummies_has_the_error_that_is_stated(
     crowded = re.sub(r"values = .*", number, CROWDED).replace("sampling = 0.5", 'dummies = "noise"')
     (tmp_path / "metrics.toml").write_text(CATALOG + crowded)
     monkeypatch.chdir(tmp_path)
-    _written(tmp_path, "1,6000\n2.25,3990\n7,10\n")
+    _truth_file(tmp_path, "1,6000\n2.25,3990\n7,10\n")
     arguments = ["simulate", "zoom", "--values", "truth.csv", "--epochs", "2", "--seed", "3"]
     assert main([*arguments, "--runs", "60", "--json"]) == 0
     rows = [run["values"][0] for run in json.loads(capsys.readouterr().out)["runs"]]
@@ -313,7 +313,7 @@ def test_what_is_wrong_is_named_in_one_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(folder)
-    file = _written(folder, truth)
+    file = _truth_file(folder, truth)
     assert main(["simulate", metric, "--values", file.name, *more]) == 2
     done = capsys.readouterr()
     assert done.out == ""
@@ -338,7 +338,7 @@ def test_too_many_different_strings_are_refused_with_a_remedy_that_keeps_the_sha
 ) -> None:
     monkeypatch.setattr("hubbub.simulation.people_file._MAX_STRINGS", 100)
     monkeypatch.chdir(folder)
-    file = _written(folder, "".join(f"{n:x}.example\n" for n in range(101)))
+    file = _truth_file(folder, "".join(f"{n:x}.example\n" for n in range(101)))
     assert main(["simulate", "page", "--values", file.name, "--runs", "1", "--json"]) == 2
     [error] = capsys.readouterr().err.splitlines()
     assert "101 different values, above 100; draw fewer people at random" in error
@@ -378,11 +378,11 @@ def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def _said(
+def _rehearsal_output(
     folder: Path, capsys: pytest.CaptureFixture[str], metric: str, truth: str, *more: str
 ) -> tuple[Any, str]:
     """The document of a rehearsal, and what people read of it."""
-    file = _written(folder, truth)
+    file = _truth_file(folder, truth)
     arguments = ["simulate", metric, "--values", file.name, "--seed", "4", *more]
     assert main([*arguments, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
@@ -394,7 +394,7 @@ def test_two_parts_have_their_cramers_v_beside_the_truth(
     beside: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     truth = "os,mode,count\nl,dark,40000\nl,light,10000\nm,dark,20000\nm,light,30000\n"
-    document, output = _said(beside, capsys, "pair", truth, "--runs", "40")
+    document, output = _rehearsal_output(beside, capsys, "pair", truth, "--runs", "40")
     for run in document["runs"]:
         [association] = run["associations"]
         assert (association["rows"], association["columns"]) == ("os", "mode")
@@ -409,7 +409,7 @@ def test_what_is_public_is_rehearsed_apart(
     beside: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     truth = "os,value,count\nl,no,8000\nl,yes,2000\nm,no,3000\nm,yes,3000\nbeos,yes,500\n"
-    document, output = _said(beside, capsys, "crashed", truth, "--runs", "40")
+    document, output = _rehearsal_output(beside, capsys, "crashed", truth, "--runs", "40")
     for run in document["runs"]:
         shares = {(row["part"], row["value"]): row["true"] for row in run["public"]}
         assert shares["l", "yes"] == pytest.approx(0.2)
@@ -430,7 +430,7 @@ def test_means_by_public_field_are_beside_the_true_means(
     (tmp_path / "metrics.toml").write_text(f'shuffler = "127.0.0.1:1"{entry}')
     monkeypatch.chdir(tmp_path)
     people = "value,os,count\n2,l,3000\n4,l,3000\n9,m,3000\n"
-    document, output = _said(tmp_path, capsys, "size", people, "--runs", "10")
+    document, output = _rehearsal_output(tmp_path, capsys, "size", people, "--runs", "10")
     for run in document["runs"]:
         assert {row["part"]: row["true"] for row in run["public"]} == {"l": 3.0, "m": 9.0}
     assert document["summary"]["coverage_public"] >= 0.95 - Z * sqrt(0.95 * 0.05 / 20)
@@ -465,7 +465,7 @@ def test_figures_are_rehearsed_by_arm(
     entry = ENTRY.format(name=metric, mechanism=mechanism, more=f"epsilon = 4.0\n{fields}")
     (tmp_path / "metrics.toml").write_text(f'shuffler = "127.0.0.1:1"{ARMS}{entry}')
     monkeypatch.chdir(tmp_path)
-    document, output = _said(tmp_path, capsys, metric, people, "--runs", "10")
+    document, output = _rehearsal_output(tmp_path, capsys, metric, people, "--runs", "10")
     for run in document["runs"]:
         figures = {row["part"]: row["true"] for row in run["figures"]}
         assert figures == pytest.approx(truths)
@@ -477,7 +477,7 @@ def test_figures_are_rehearsed_by_arm(
 def test_people_with_larger_sets_than_most_are_told(
     beside: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    document, output = _said(
+    document, output = _rehearsal_output(
         beside, capsys, "plugins", "a|b|c,3000\na|b,500\nd,6000\n,500\n", "--runs", "2"
     )
     assert document["people_above_most"] == 3000
@@ -489,7 +489,7 @@ def test_recall_is_of_whole_strings_and_says_what_was_only_begun(
     beside: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     truth = "https://one.example,60000\nhttps://two.example,30000\nab,10000\n"
-    document, output = _said(beside, capsys, "site", truth, "--runs", "2")
+    document, output = _rehearsal_output(beside, capsys, "site", truth, "--runs", "2")
     for run in document["runs"]:
         assert (run["recall"], run["recall_begun"]) == (pytest.approx(1 / 3), 1)
     assert "33.3% whole, 100.0% by its beginning at least" in output
@@ -502,7 +502,7 @@ def test_beginnings_that_are_listed_leave_the_bits_to_what_follows(
     beginnings = 'domain = "string"\nbeginnings = ["https://", "https://o"]\nbits = 12'
     catalog.write_text(catalog.read_text().replace('domain = "string"\nbits = 12', beginnings))
     truth = "https://a,60000\nhttps://o,30000\n,10000\n"
-    document, _ = _said(beside, capsys, "site", truth, "--runs", "2")
+    document, _ = _rehearsal_output(beside, capsys, "site", truth, "--runs", "2")
     for run in document["runs"]:
         assert (run["recall"], run["recall_begun"]) == (1, 1)
         assert {row["value"] for row in run["values"]} == {"https://a", "https://o", ""}
@@ -526,7 +526,7 @@ def test_beginnings_that_cannot_be_are_refused(
         site = site.replace('mechanism = "tree"\n', "").replace("bits = 12\ncells = 2048", "")
         beginnings += "\nhashes = 16\nwidth = 64"
     catalog.write_text(f"{head}[metrics.site]\n{beginnings}{site}")
-    assert main(["simulate", "site", "--values", _written(beside, "a\n").name]) == 2
+    assert main(["simulate", "site", "--values", _truth_file(beside, "a\n").name]) == 2
     assert message in capsys.readouterr().err
 
 
@@ -541,7 +541,7 @@ def test_beginnings_that_cannot_be_are_refused(
 def test_a_file_that_cannot_be_read_apart_is_refused(
     beside: Path, capsys: pytest.CaptureFixture[str], metric: str, truth: str, message: str
 ) -> None:
-    assert main(["simulate", metric, "--values", _written(beside, truth).name]) == 2
+    assert main(["simulate", metric, "--values", _truth_file(beside, truth).name]) == 2
     assert message in capsys.readouterr().err
 
 
@@ -550,6 +550,6 @@ def test_a_catalog_without_a_shuffler_is_told_what_to_write(
 ) -> None:
     catalog = beside / "metrics.toml"
     catalog.write_text(catalog.read_text().removeprefix('shuffler = "127.0.0.1:1"\n'))
-    assert main(["simulate", "pair", "--values", _written(beside, "a\n").name]) == 2
+    assert main(["simulate", "pair", "--values", _truth_file(beside, "a\n").name]) == 2
     errors = capsys.readouterr().err
     assert 'write shuffler = "shuffler.example.org' in errors

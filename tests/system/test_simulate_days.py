@@ -56,7 +56,7 @@ def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def _told(
+def _rehearsal_document(
     capsys: pytest.CaptureFixture[str], metric: str, lines: list[str], *more: str
 ) -> dict[str, Any]:
     Path("days.csv").write_text("\n".join(lines) + "\n")
@@ -74,7 +74,7 @@ def test_each_day_has_its_truth_beside_estimate_and_line(
     for day in range(DAYS):
         dark = 12_000 + 600 * day
         lines += [f"{FIRST + day},dark,{dark}", f"{FIRST + day},light,{60_000 - dark}"]
-    document = _told(capsys, "theme", lines, "--runs", "4")
+    document = _rehearsal_document(capsys, "theme", lines, "--runs", "4")
     summary = document["summary"]
     assert (document["days"], document["period"], len(document["runs"])) == (DAYS, "30d", 4)
     # 2,000 reports a day at epsilon 2: within a quarter of what theory asks for.
@@ -101,7 +101,7 @@ def test_a_person_reports_once_and_who_was_not_there_is_missed(
         for day in range(person % 2, DAYS, 1 + person % 2):
             value = ("light", "dark")[person % 4 < 2]
             lines.append(f"{person},{FIRST + day},{value}")
-    document = _told(capsys, "theme", lines, "--runs", "2")
+    document = _rehearsal_document(capsys, "theme", lines, "--runs", "2")
     for run in document["runs"]:
         assert run["reports"] + run["missed"] == 3000
         assert abs(run["missed"] - 750) < 6 * sqrt(1500 / 4)
@@ -116,7 +116,9 @@ def test_of_sets_each_value_has_its_days_and_of_parts_each_cell(
         git = 12_000 + 600 * day
         lines += [f"{git},{FIRST + day},git|vim", f"{40_000 - git},{FIRST + day},vim"]
         lines += [f"20000,{FIRST + day},"]
-    document = _told(capsys, "plugins", lines, "--runs", "2", "--confidence", "0.999999")
+    document = _rehearsal_document(
+        capsys, "plugins", lines, "--runs", "2", "--confidence", "0.999999"
+    )
     shares = {series["value"]: series["rows"] for series in document["runs"][0]["series"]}
     for day in range(DAYS):
         assert shares["git"][day]["true"] == pytest.approx(0.2 + 0.01 * day)
@@ -129,7 +131,9 @@ def test_of_sets_each_value_has_its_days_and_of_parts_each_cell(
     for person in range(6000):
         theme, new, age = ("dark", "old", 40) if person % 4 else ("light", "new", 7)
         lines += [f"{FIRST + day},{theme},{new},{age},{person}" for day in range(0, DAYS, 3)]
-    document = _told(capsys, "profile", lines, "--runs", "2", "--confidence", "0.999999")
+    document = _rehearsal_document(
+        capsys, "profile", lines, "--runs", "2", "--confidence", "0.999999"
+    )
     shares = {series["value"]: series["rows"] for series in document["runs"][0]["series"]}
     assert len(shares) == 3 * 2 * 2
     assert all(row["true"] == 0.75 for row in shares["theme=dark, Person=old"])
@@ -139,7 +143,9 @@ def test_of_sets_each_value_has_its_days_and_of_parts_each_cell(
 
 
 def test_a_part_that_is_called_day_is_no_day(capsys: pytest.CaptureFixture[str]) -> None:
-    document = _told(capsys, "weekly", ["day,theme,count", "work,dark,3000"], "--runs", "2")
+    document = _rehearsal_document(
+        capsys, "weekly", ["day,theme,count", "work,dark,3000"], "--runs", "2"
+    )
     assert "days" not in document
     assert document["people"] == 3000
 
@@ -162,11 +168,11 @@ def test_dates_means_and_daily_reports_are_rehearsed_too(
 ) -> None:
     dates = [f"2024-10-{day}" for day in range(14, 28)]
     daily = [f"{date},{value},500" for date in dates for value in ("light", "dark")]
-    document = _told(capsys, "daily", ["day,value,count", *daily], "--runs", "2")
+    document = _rehearsal_document(capsys, "daily", ["day,value,count", *daily], "--runs", "2")
     assert document["runs"][0]["reports"] == 14 * 1000
     assert document["runs"][0]["series"][0]["rows"][0]["date"] == "2024-10-14"
     numbers = [f"{date},{number},20000" for date in dates for number in ("2", "6.5")]
-    document = _told(capsys, "hours", ["day,value,count", *numbers], "--runs", "2")
+    document = _rehearsal_document(capsys, "hours", ["day,value,count", *numbers], "--runs", "2")
     [series] = document["runs"][0]["series"]
     assert {row["true"] for row in series["rows"]} == {4.25}
 

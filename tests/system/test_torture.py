@@ -78,7 +78,7 @@ def _acknowledged(run: LocalRun) -> int:
 
 
 @dataclass
-class Heard:
+class ProcessOutput:
     """What the app's processes said, up to the moment each of them was killed."""
 
     queued: Counter[int] = field(default_factory=Counter)
@@ -101,9 +101,9 @@ class Heard:
         self.ended.set()
 
 
-def _torture(run: LocalRun, line: Line, folder: Path, kills: int) -> Heard:
+def _torture(run: LocalRun, line: Line, folder: Path, kills: int) -> ProcessOutput:
     """Let the app be killed so often, and cut its network meanwhile; or let it say no."""
-    event_log = Heard()
+    event_log = ProcessOutput()
     ear, mouth = os.pipe()
     arguments = [str(run.bundle_path), str(folder), line.address, str(mouth), str(kills), str(SEED)]
     supervisor = subprocess.Popen(

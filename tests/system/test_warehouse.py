@@ -137,11 +137,11 @@ def _object_store(tools: dict[str, str]) -> Iterator[str]:
     )
     try:
 
-        def made() -> bool:
+        def is_created() -> bool:
             answer = web.put(f"http://127.0.0.1:{port}/bucket")
             return bool(answer.status_code == 200)
 
-        eventually(made, although=(httpx2.TransportError,))
+        eventually(is_created, although=(httpx2.TransportError,))
         yield f"127.0.0.1:{port}"
     finally:
         process.terminate()

@@ -267,10 +267,10 @@ def test_the_command_tells_and_fails_as_it_should(
 
 
 def test_what_was_not_walked_is_not_said_to_have_held() -> None:
-    from hubbub.cli.commands.audit import _found
+    from hubbub.cli.commands.audit import _verdict_text
 
     verdicts = {
-        kind: _found(Check(what="theme", kind=kind, passed=success, detail=""))
+        kind: _verdict_text(Check(what="theme", kind=kind, passed=success, detail=""))
         for kind, success in ((NOT_WALKED, True), ("one report", True), ("a second report", False))
     }
     assert list(verdicts.values()) == ["not tried", "passed", "FAILED"]

@@ -82,11 +82,11 @@ def test_other_requests_are_answered_while_a_large_body_is_read(
     async def health() -> str:
         return "ok"
 
-    async def known(scope: Any, receive: Any, send: Any) -> None:
+    async def with_state(scope: Any, receive: Any, send: Any) -> None:
         await app({**scope, "state": {"seen": Seen()}}, receive, send)
 
     async def body() -> None:
-        transport = httpx2.ASGITransport(app=known)
+        transport = httpx2.ASGITransport(app=with_state)
         async with httpx2.AsyncClient(
             transport=transport, base_url="http://test", timeout=HANG_SECONDS
         ) as client:

@@ -281,7 +281,7 @@ def test_a_rehearsed_epoch_with_secret_numbers_leaves_when_the_shuffler_lets_it(
     hidden = replace(metric, count_epsilon=1.0)
     enough = 30_000 + count_noise(hidden).most  # type: ignore[union-attr]  # it has one
 
-    def left(metric: Metric, reports: int) -> int:
+    def epochs_until_refused(metric: Metric, reports: int) -> int:
         totals = Totals(cells=[reports - 3, 1, 1, 1], reports=reports)
         windows = [as_window(metric, totals, chance) for _ in range(200)]
         for window in filter(None, windows):
@@ -289,11 +289,11 @@ def test_a_rehearsed_epoch_with_secret_numbers_leaves_when_the_shuffler_lets_it(
             assert window.dummies == expected_dummies(metric)
         return sum(window is not None for window in windows)
 
-    assert left(metric, 29_999) == 0
-    assert 60 < left(metric, 30_000) < 160
-    assert left(metric, 30_500) == 200
-    assert left(hidden, 29_999) == 0
-    assert left(hidden, enough + 500) == 200
+    assert epochs_until_refused(metric, 29_999) == 0
+    assert 60 < epochs_until_refused(metric, 30_000) < 160
+    assert epochs_until_refused(metric, 30_500) == 200
+    assert epochs_until_refused(hidden, 29_999) == 0
+    assert epochs_until_refused(hidden, enough + 500) == 200
 
 
 @pytest.mark.slow

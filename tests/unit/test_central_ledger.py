@@ -66,11 +66,11 @@ def device(metrics: dict[str, Metric]) -> Callable[[State, int], Client]:
     keys = tuple(new_periods(1, (TODAY - 10) * DAY, 100 * DAY, 2)[1])
     bundle = Bundle(metrics=metrics, keys=keys, shuffler="127.0.0.1:9", roots=None, history={})
 
-    def made(state: State, day: int) -> Client:
+    def client_on(state: State, day: int) -> Client:
         clock = SystemClock(lambda: float((TODAY + day) * DAY + 600))
         return Client(bundle, state, FakeShuffler(), hold_seconds=None, clock=clock)
 
-    return made
+    return client_on
 
 
 @pytest.mark.slow

@@ -117,18 +117,18 @@ def test_the_bundle_tells_the_choice_and_the_runner_up(tmp_path: Path) -> None:
 def test_a_mean_that_was_signed_keeps_its_mechanism(tmp_path: Path) -> None:
     """A version that knows a better mechanism signs the same question on as it was."""
 
-    def asked(high: float, epsilon: float = 4.0) -> Metric:
+    def metric_of(high: float, epsilon: float = 4.0) -> Metric:
         number = f"reports = 5000\ndomain = 'number'\nlow = 0\nhigh = {high}"
         return read_catalog(_catalog(tmp_path, number, epsilon)).metrics["asked"]
 
-    metric = asked(24.5)
+    metric = metric_of(24.5)
     assert metric.choice
     assert metric.choice.runner_up
     assert metric.choice.runner_up.mechanism == "mean.piecewise"
     choice = replace(metric.choice, best=metric.choice.runner_up, runner_up=metric.choice.best)
     before = replace(metric, mechanism="mean.piecewise", choice=choice)
     assert grown_from(metric, before) == before
-    for other in (asked(25.0), asked(24.5, 3.0)):  # a new question, which needs a new name
+    for other in (metric_of(25.0), metric_of(24.5, 3.0)):  # a new question, which needs a new name
         assert grown_from(other, before) == other
 
 

@@ -61,7 +61,7 @@ def _client(bundle: Bundle, state: State, shuffler: FakeShuffler, clock: FakeClo
     return Client(bundle, state, shuffler, hold_seconds=None, clock=clock)
 
 
-def _said(signed: Signed, shuffler: FakeShuffler) -> list[tuple[int, str]]:
+def _sent_values(signed: Signed, shuffler: FakeShuffler) -> list[tuple[int, str]]:
     """What was sent: epochs, counted from the first key's, and values."""
     [metric] = signed.bundle.metrics.values()
     keys = {key.id: key.load() for key in read_opening_keys(signed.keys / "opening.keys.json")}
@@ -87,13 +87,13 @@ def test_a_device_that_ran_and_was_told_nothing_says_the_default_once_the_epoch_
     clock.advance(2 * HOUR)
     for _ in range(3):
         client.flush(HANG_SECONDS)
-    assert _said(covered, shuffler) == [(20, "none")]
+    assert _sent_values(covered, shuffler) == [(20, "none")]
     assert client.report("crash", "gpu") is Outcome.QUEUED
     client.flush(HANG_SECONDS)
     assert len(shuffler.reports()) == 1, "what is said of the epoch that runs waits for its end"
     clock.advance(DAY)
     client.flush(HANG_SECONDS)
-    assert _said(covered, shuffler)[1:] == [(21, "gpu")]
+    assert _sent_values(covered, shuffler)[1:] == [(21, "gpu")]
     client._reporter.stop()
 
 
@@ -105,7 +105,7 @@ def test_the_next_start_within_the_grace_says_it_and_a_later_one_no_more(
     client.flush(HANG_SECONDS)
     clock.advance(37 * HOUR)  # the next day, late
     _client(covered.bundle, state, shuffler, clock).flush(HANG_SECONDS)
-    assert _said(covered, shuffler) == [(20, "none")]
+    assert _sent_values(covered, shuffler) == [(20, "none")]
     clock.advance(72 * HOUR)  # of the days in between the device ran in the first, too long ago
     _client(covered.bundle, state, shuffler, clock).flush(HANG_SECONDS)
     assert len(shuffler.reports()) == 1
@@ -133,7 +133,7 @@ def test_two_processes_say_it_once(covered: Signed, tmp_path: Path, clock: FakeC
     clock.advance(DAY)
     for client in clients:
         client.flush(HANG_SECONDS)
-    assert _said(covered, shuffler) == [(20, "none")]
+    assert _sent_values(covered, shuffler) == [(20, "none")]
     for state in states:
         state.close()
 

@@ -60,7 +60,7 @@ limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
 """
 
 DAY, FIRST = 86_400, 20_000
-SHOWN: Mapping[QueryName, Callable[[dict[str, Any]], None]] = {
+VIEWS: Mapping[QueryName, Callable[[dict[str, Any]], None]] = {
     "estimates": show_estimates,
     "top": show_top,
     "compare": show_changes,
@@ -84,7 +84,7 @@ limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
 """
 
 
-def _made(folder: Path, *, development: bool) -> tuple[Bundle, StreamTable]:
+def _signed_files(folder: Path, *, development: bool) -> tuple[Bundle, StreamTable]:
     folder.mkdir()
     (folder / "metrics.toml").write_text(CATALOG + CROWD)
     make_keys(folder / "keys", development=development)
@@ -101,12 +101,12 @@ def _made(folder: Path, *, development: bool) -> tuple[Bundle, StreamTable]:
 
 @pytest.fixture
 def dev(tmp_path: Path) -> tuple[Bundle, StreamTable]:
-    return _made(tmp_path / "dev", development=True)
+    return _signed_files(tmp_path / "dev", development=True)
 
 
 @pytest.fixture
 def production(tmp_path: Path) -> tuple[Bundle, StreamTable]:
-    return _made(tmp_path / "production", development=False)
+    return _signed_files(tmp_path / "production", development=False)
 
 
 def test_each_kind_of_service_refuses_the_files_of_the_other(
@@ -146,7 +146,7 @@ def test_what_is_said_of_a_metric_is_the_batch_that_is_in_force(
 
 
 def test_a_production_table_takes_no_single_reports(tmp_path: Path) -> None:
-    _made(tmp_path / "dev", development=True)
+    _signed_files(tmp_path / "dev", development=True)
     path = tmp_path / "dev" / "streams.json"
     document = json.loads(path.read_text())
     del document["development"]
@@ -188,7 +188,7 @@ def _document(answer: Any) -> dict[str, Any]:
     return document
 
 
-async def _asked(bundle: Bundle) -> dict[QueryName, dict[str, Any]]:
+async def _all_answers(bundle: Bundle) -> dict[QueryName, dict[str, Any]]:
     """The answer to every question, as it comes over HTTP, of two days that hold enough reports."""
     store = MemoryStore()
     for place in range(2):
@@ -210,12 +210,12 @@ async def _asked(bundle: Bundle) -> dict[QueryName, dict[str, Any]]:
 def test_every_answer_of_development_says_it_in_every_face(
     dev: tuple[Bundle, StreamTable], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    answers = asyncio.run(_asked(dev[0]))
-    assert answers.keys() == SHOWN.keys()
+    answers = asyncio.run(_all_answers(dev[0]))
+    assert answers.keys() == VIEWS.keys()
     for question, answer in answers.items():
         document = answer["metrics"][0] if question == "metrics" else answer
         assert document["notice"] == PROTECTS_NOBODY, question
-        SHOWN[question](answer)
+        VIEWS[question](answer)
         assert capsys.readouterr().out.startswith(PROTECTS_NOBODY), question
         in_notebook = Answer(question, answer)
         assert in_notebook._repr_html_().startswith(f"<p><strong>{PROTECTS_NOBODY}"), question
@@ -226,8 +226,8 @@ def test_every_answer_of_development_says_it_in_every_face(
 def test_production_says_nothing_of_it(
     production: tuple[Bundle, StreamTable], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for question, answer in asyncio.run(_asked(production[0])).items():
-        SHOWN[question](answer)
+    for question, answer in asyncio.run(_all_answers(production[0])).items():
+        VIEWS[question](answer)
         assert "DEVELOPMENT" not in capsys.readouterr().out
         assert "DEVELOPMENT" not in Answer(question, answer)._repr_html_()
         assert not any("notice" in row for row in whole_rows(question, answer) if "value" in row)
@@ -251,14 +251,14 @@ def test_a_number_of_reports_that_is_an_estimate_is_called_one_in_every_face(
     bundle = replace(production[0], metrics=metrics, history=history)
     reports = 300 / (1 + each)
     error = sqrt(reports * (each % 1) * (1 - each % 1)) / (1 + each)
-    answers = asyncio.run(_asked(bundle))
+    answers = asyncio.run(_all_answers(bundle))
     for question in ("estimates", "top", "compare", "trend", "metrics"):
         answer = answers[question]
         document = answer["metrics"][0] if question == "metrics" else answer
         number, its = (reports, error) if question == "compare" else (2 * reports, error * sqrt(2))
         notice = f"the number of reports is an estimate, {number:,.0f} ± {its:,.1f}"
         assert notice in document["notice"], question
-        SHOWN[question](answer)
+        VIEWS[question](answer)
         assert notice in " ".join(capsys.readouterr().out.split()), question
         assert notice in Answer(question, answer)._repr_html_(), question
     assert answers["estimates"]["reports_stderr"] == pytest.approx(error * sqrt(2))

@@ -40,7 +40,7 @@ def start(signed: Signed, folder: Path) -> Client:
     return Client.from_bundle(signed.path, state_dir=folder, shuffler="http://127.0.0.1:1")
 
 
-def found(bundle: Path, folder: Path) -> dict[str, Finding]:
+def findings_of(bundle: Path, folder: Path) -> dict[str, Finding]:
     checks = device_checks(bundle=bundle, state_dir=folder)
     return {finding.subject: finding for finding in examine(checks)}
 
@@ -53,7 +53,7 @@ def test_a_device_that_reports_is_well_and_no_value_is_shown(
     with start(signed, folder) as client:
         client.report("theme", "dark")
         client.close(timeout=0)
-    findings = found(signed.path, folder)
+    findings = findings_of(signed.path, folder)
     assert {finding.verdict for finding in findings.values()} == {"ok"}
     assert "0 sent, 1 waiting" in findings["state"].text
     assert show([*findings.values()], as_json=False) == 0
@@ -65,7 +65,7 @@ def test_a_clock_that_is_wrong_is_a_fault(
     signed: Signed, tmp_path: Path, shuffler: Answering, apart: float, verdict: str
 ) -> None:
     shuffler.apart = apart
-    assert found(signed.path, tmp_path / "none")["clock"].verdict == verdict
+    assert findings_of(signed.path, tmp_path / "none")["clock"].verdict == verdict
 
 
 @pytest.mark.usefixtures("shuffler")
@@ -73,7 +73,7 @@ def test_a_no_of_the_person_is_noted(signed: Signed, tmp_path: Path) -> None:
     folder = tmp_path / "device"
     with start(signed, folder) as client:
         client.disable()
-    assert found(signed.path, folder)["state"].verdict == "note"
+    assert findings_of(signed.path, folder)["state"].verdict == "note"
 
 
 @pytest.mark.usefixtures("shuffler")
@@ -85,11 +85,11 @@ def test_another_operators_bundle_is_a_fault_that_changes_nothing(
     trust = (tmp_path / "device.trust.json").read_bytes()
     other = tmp_path / "other.hubbub"
     other.write_bytes(sign_bundle(signed.bundle, Ed25519PrivateKey.generate()))
-    finding = found(other, folder)["trust"]
+    finding = findings_of(other, folder)["trust"]
     assert finding.verdict == "fault"
     assert "signed by" in finding.text
     assert (tmp_path / "device.trust.json").read_bytes() == trust
-    assert found(signed.path, folder)["trust"].verdict == "ok"
+    assert findings_of(signed.path, folder)["trust"].verdict == "ok"
 
 
 @pytest.mark.usefixtures("shuffler")
@@ -99,7 +99,7 @@ def test_keys_that_end_soon_are_noted_and_keys_that_ended_are_a_fault(
     end = signed.bundle.keys[-1].end
     for moment, verdict in ((end - 86_400, "note"), (end + 1, "fault")):
         monkeypatch.setattr("time.time", lambda moment=moment: moment)
-        assert found(signed.path, tmp_path)["keys"].verdict == verdict
+        assert findings_of(signed.path, tmp_path)["keys"].verdict == verdict
 
 
 def test_what_is_broken_is_named_and_the_rest_is_examined_all_the_same(tmp_path: Path) -> None:

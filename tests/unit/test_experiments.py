@@ -41,7 +41,7 @@ limits = { reports_per_epoch = 9, lifetime_epsilon = 50.0 }
 TWO = CATALOG + CATALOG.partition("[metrics.saved]")[2].join(("[metrics.liked]", ""))
 
 
-def _written(folder: Path, text: str) -> Path:
+def _catalog_file(folder: Path, text: str) -> Path:
     path = folder / "metrics.toml"
     path.write_text(text)
     return path
@@ -67,12 +67,12 @@ def test_what_is_no_experiment_is_refused_with_its_remedy(
 ) -> None:
     assert before in CATALOG
     with pytest.raises(CatalogInvalid, match=problem) as refused:
-        read_catalog(_written(tmp_path, CATALOG.replace(before, after)))
+        read_catalog(_catalog_file(tmp_path, CATALOG.replace(before, after)))
     assert len(str(refused.value).splitlines()) <= 2
 
 
 def test_an_experiment_has_one_definition_in_all_metrics_of_a_bundle(tmp_path: Path) -> None:
-    bundle = make_bundle(_written(tmp_path, TWO)).bundle
+    bundle = make_bundle(_catalog_file(tmp_path, TWO)).bundle
     assert bundle.experiments == {
         "new_menu": Experiment(name="new_menu", arms={"control": 1, "new": 1})
     }
@@ -136,7 +136,7 @@ def _stream(client: Client) -> str:
 
 def test_a_report_says_its_arm_until_the_operator_stops_one(tmp_path: Path) -> None:
     operator = SIGNING.public_key().public_bytes_raw()
-    bundle = replace(make_bundle(_written(tmp_path, CATALOG)).bundle, operator=operator)
+    bundle = replace(make_bundle(_catalog_file(tmp_path, CATALOG)).bundle, operator=operator)
     assert {_stream(_of_arm(bundle, arm)) for arm in ("control", "new")} == {
         "saved@new_menu=control",
         "saved@new_menu=new",
@@ -155,7 +155,7 @@ def test_a_report_says_its_arm_until_the_operator_stops_one(tmp_path: Path) -> N
 
 
 def test_a_person_who_lets_nothing_report_is_in_no_experiment(tmp_path: Path) -> None:
-    bundle = make_bundle(_written(tmp_path, CATALOG)).bundle
+    bundle = make_bundle(_catalog_file(tmp_path, CATALOG)).bundle
     client = _of_arm(bundle, "new")
     client.disable()
     assert client.arm("new_menu") == "control"
@@ -176,8 +176,8 @@ def test_a_person_who_lets_nothing_report_is_in_no_experiment(tmp_path: Path) ->
 def test_arms_change_under_their_name_only_to_end(
     tmp_path: Path, change: Callable[[str], str], problem: str
 ) -> None:
-    before = make_bundle(_written(tmp_path, CATALOG)).bundle
-    after = read_catalog(_written(tmp_path, change(CATALOG))).metrics
+    before = make_bundle(_catalog_file(tmp_path, CATALOG)).bundle
+    after = read_catalog(_catalog_file(tmp_path, change(CATALOG))).metrics
     if problem:
         with pytest.raises(BundleRefused, match=problem):
             refuse_changes(after, before)
@@ -186,16 +186,16 @@ def test_arms_change_under_their_name_only_to_end(
 
 
 def test_an_experiment_that_ended_does_not_begin_again(tmp_path: Path) -> None:
-    ended = make_bundle(_written(tmp_path, CATALOG.replace("new = 1", "new = 0"))).bundle
-    again = read_catalog(_written(tmp_path, CATALOG)).metrics
+    ended = make_bundle(_catalog_file(tmp_path, CATALOG.replace("new = 1", "new = 0"))).bundle
+    again = read_catalog(_catalog_file(tmp_path, CATALOG)).metrics
     with pytest.raises(BundleRefused, match="ended"):
         refuse_changes(again, ended)
 
 
 def test_a_metric_does_not_begin_in_an_experiment_that_has_ended(tmp_path: Path) -> None:
-    before = make_bundle(_written(tmp_path, CATALOG)).bundle
-    later = read_catalog(_written(tmp_path, TWO)).metrics
+    before = make_bundle(_catalog_file(tmp_path, CATALOG)).bundle
+    later = read_catalog(_catalog_file(tmp_path, TWO)).metrics
     refuse_changes(later, before)
-    over = read_catalog(_written(tmp_path, TWO.replace("new = 1", "new = 0"))).metrics
+    over = read_catalog(_catalog_file(tmp_path, TWO.replace("new = 1", "new = 0"))).metrics
     with pytest.raises(BundleRefused, match='"liked": the experiment "new_menu" has ended'):
         refuse_changes(over, before)

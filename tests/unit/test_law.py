@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 WINDOW = Window("theme", 7)
 
 
-class Told:
+class ShufflerTerms:
     """A shuffler's terms, as it tells them."""
 
     def __init__(self, terms: Terms | None) -> None:
@@ -54,7 +54,7 @@ async def _store() -> MemoryStore:
 def test_the_terms_of_both_are_one_law() -> None:
     async def body() -> None:
         upstream = {WINDOW: {"acknowledged": 7, "pooled": 1}, Window("new", 8): {"acknowledged": 5}}
-        result = await status(await _store(), Told(upstream))
+        result = await status(await _store(), ShufflerTerms(upstream))
         assert (result.complete, result.balanced) == (True, False), "5 of another window are lost"
         theme = next(line for line in result.windows if line.stream == "theme")
         assert (theme.counted, theme.duplicate, theme.rejected, theme.pooled) == (1, 2, 3, 1)
@@ -89,7 +89,7 @@ def test_of_a_hidden_number_nobody_says_that_none_wait_or_were_withheld(tmp_path
 
 def test_of_production_what_waits_is_shown_over_all_streams_and_of_none() -> None:
     async def body() -> None:
-        shuffler = Told({WINDOW: {"acknowledged": 6, "pooled": 0}})
+        shuffler = ShufflerTerms({WINDOW: {"acknowledged": 6, "pooled": 0}})
         shuffler.total = {"acknowledged": 10, "pooled": 4}
         result = await status(await _store(), shuffler)
         [theme] = result.windows
@@ -101,7 +101,7 @@ def test_of_production_what_waits_is_shown_over_all_streams_and_of_none() -> Non
 
 def test_without_the_shuffler_nothing_is_said_of_its_terms() -> None:
     async def body() -> None:
-        for beyond in (None, Told(None)):
+        for beyond in (None, ShufflerTerms(None)):
             result = await status(await _store(), beyond)
             assert (result.complete, result.balanced, result.total.balanced) == (False, None, None)
             assert result.total.pooled is None

@@ -18,22 +18,22 @@ class Clock:
         return self.now
 
 
-ONE, OTHER = "192.0.2.1", "192.0.2.2"
+FIRST, SECOND = "192.0.2.1", "192.0.2.2"
 
 
 def test_a_burst_is_let_in_and_then_so_much_a_second() -> None:
     clock = Clock()
     limit = Limiter(10, 100, clock)
-    assert limit.wait_seconds(ONE) == 0
-    limit.charge(ONE, 150)
-    assert limit.wait_seconds(ONE) == pytest.approx(5)
-    assert limit.wait_seconds(OTHER) == 0
+    assert limit.wait_seconds(FIRST) == 0
+    limit.charge(FIRST, 150)
+    assert limit.wait_seconds(FIRST) == pytest.approx(5)
+    assert limit.wait_seconds(SECOND) == 0
     clock.now += 5
-    assert limit.wait_seconds(ONE) == 0
+    assert limit.wait_seconds(FIRST) == 0
     total = 0
     for _ in range(1000):
-        if not limit.wait_seconds(ONE):
-            limit.charge(ONE, 7)
+        if not limit.wait_seconds(FIRST):
+            limit.charge(FIRST, 7)
             total += 7
         clock.now += 0.1
     assert 1000 <= total <= 1000 + 7
@@ -42,12 +42,12 @@ def test_a_burst_is_let_in_and_then_so_much_a_second() -> None:
 def test_a_peer_is_forgotten_once_it_owes_nothing() -> None:
     clock = Clock()
     limit = Limiter(10, 100, clock)
-    limit.charge(ONE, 400)
+    limit.charge(FIRST, 400)
     clock.now += 31
-    limit.charge(OTHER, 1)
+    limit.charge(SECOND, 1)
     assert len(limit) == 2
     clock.now += 31
-    limit.charge(OTHER, 1)
+    limit.charge(SECOND, 1)
     assert len(limit) == 1
 
 
@@ -122,6 +122,6 @@ def test_a_peer_is_an_address_without_its_port(first: str, other: str, *, same: 
 
 def test_without_a_rate_nobody_waits_and_nobody_is_remembered() -> None:
     limit = Limiter(0, 1, Clock())
-    limit.charge(ONE, 10**9)
-    assert limit.wait_seconds(ONE) == 0
+    limit.charge(FIRST, 10**9)
+    assert limit.wait_seconds(FIRST) == 0
     assert len(limit) == 0

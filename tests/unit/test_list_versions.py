@@ -160,7 +160,7 @@ def test_the_none_of_a_default_keeps_its_place_and_is_asked_of_everybody(
         ("theme/v5", FIRST + 1): _drawn(bundle, "theme/v5", [300, 200, 100, 900, 200], 3),
         ("theme/v5", FIRST + 2): _drawn(bundle, "theme/v5", [300, 200, 100, 900, 200], 5),
     }
-    joint_answer = _asked(bundle, window_totals)[0]
+    joint_answer = _list_answers(bundle, window_totals)[0]
     rows = {row.value: row for row in joint_answer.values}
     assert abs(rows["none"].estimate - 4500) < 5 * rows["none"].stderr
     assert abs(rows["sepia"].estimate - 700) < 5 * rows["sepia"].stderr
@@ -180,7 +180,7 @@ def test_what_was_other_before_is_not_what_it_is_now(installation: Installation)
         ("theme/v5", FIRST + 1): _drawn(bundle, "theme/v5", [500, 600, 200, 300, 400], 2),
         ("theme/v5", FIRST + 2): _drawn(bundle, "theme/v5", [500, 600, 200, 300, 400], 3),
     }
-    joint_answer, _, compared, _ = _asked(bundle, window_totals)
+    joint_answer, _, compared, _ = _list_answers(bundle, window_totals)
     rows = {row.value: row for row in joint_answer.values}
     for value, true in (("light", 2200), ("sepia", 800), ("other", 600)):
         assert abs(rows[value].estimate - true) < 5 * rows[value].stderr
@@ -267,7 +267,7 @@ def test_each_list_fills_a_crowd_of_its_own(installation: Installation) -> None:
     days = {
         (stream, day + n): own for (stream, day), own in window_totals.items() for n in range(3)
     }
-    joint_answer = _asked(bundle, days)[0]
+    joint_answer = _list_answers(bundle, days)[0]
     rows = {row.value: row for row in joint_answer.values}
     for value, true in (("light", 3300), ("sepia", 600)):
         assert abs(rows[value].estimate - true) < 5 * rows[value].stderr
@@ -368,7 +368,7 @@ def counted(
     }
 
 
-def _asked(
+def _list_answers(
     bundle: Bundle, window_totals: Mapping[tuple[str, int], Totals]
 ) -> tuple[Estimated, Trended, Compared, list[int]]:
     async def ask() -> tuple[Estimated, Trended, Compared, list[int]]:
@@ -390,7 +390,7 @@ def test_answers_join_all_lists_with_exact_variances(
     counted: tuple[Bundle, dict[tuple[str, int], Totals]],
 ) -> None:
     bundle, window_totals = counted
-    joint_answer, trend, compared, reports = _asked(bundle, window_totals)
+    joint_answer, trend, compared, reports = _list_answers(bundle, window_totals)
     assert joint_answer.reports == 4500
     assert reports == [4500]
     rows = {row.value: row for row in joint_answer.values}

@@ -834,12 +834,12 @@ def test_the_audit_catches_codes_that_always_name_a_near_word(
 ) -> None:
     metric = signed.bundle.metrics["churn"]
 
-    def found() -> Check:
+    def single_report_check() -> Check:
         memo = DeviceMemo(b"s" * 32, "churn")
         steps = audit_metric(metric, KeyedBits(b"seed" * 8), lambda _: memo, 3000, 1e-6)
         return next(step for step in steps if step and step.kind.startswith("one report"))
 
-    honest = found()
+    honest = single_report_check()
     assert honest.passed
     assert honest.lower is not None
     assert honest.lower > 2, "the attack comes near to 4"
@@ -849,7 +849,7 @@ def test_the_audit_catches_codes_that_always_name_a_near_word(
         return codes.layout.encode(number * codes.words + codes.order(value, number)[0])
 
     monkeypatch.setattr(VectorCodes, "randomize", near)
-    assert not found().passed
+    assert not single_report_check().passed
 
 
 def test_of_a_bin_that_nobody_is_in_nothing_is_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -73,7 +73,7 @@ def _shuffler(notice: bytes) -> FakeShuffler:
     return shuffler
 
 
-def _heard(state: State, notice: bytes, operator: Operator) -> None:
+def _submit_once(state: State, notice: bytes, operator: Operator) -> None:
     """A device with this state submits something, and hears what is said to everybody."""
     with operator.client(_shuffler(notice), state) as client:
         assert client.report("crashed", "no") is Outcome.QUEUED
@@ -198,8 +198,8 @@ def test_what_waits_when_its_metric_is_stopped_never_leaves(operator: Operator) 
 
 def test_of_two_notices_of_one_number_the_first_stays(operator: Operator) -> None:
     state = MemoryState()
-    _heard(state, operator.notice(5, {"theme": ((NOON, 0.0),)}), operator)
-    _heard(state, operator.notice(5, {}), operator)
+    _submit_once(state, operator.notice(5, {"theme": ((NOON, 0.0),)}), operator)
+    _submit_once(state, operator.notice(5, {}), operator)
     with operator.client(FakeShuffler(), state, NOON + DAY / 4) as client:
         assert client.report("theme", "dark") is Outcome.STOPPED
 
@@ -241,7 +241,7 @@ def test_a_key_that_was_handed_over_to_speaks_last(operator: Operator) -> None:
     )
     state = MemoryState()
     for notice in (operator.notice(9, {}), newer, operator.notice(10, {})):
-        _heard(state, notice, operator)
+        _submit_once(state, notice, operator)
     assert state.device_state().notice == newer
 
 
@@ -249,7 +249,7 @@ def test_a_stranger_in_the_shufflers_place_changes_nothing_and_is_told_of(
     operator: Operator, caplog: pytest.LogCaptureFixture
 ) -> None:
     state = MemoryState()
-    _heard(state, b"not ours", operator)
+    _submit_once(state, b"not ours", operator)
     assert state.device_state().notice == b""
     assert "a notice is refused: not a notice" in caplog.text
 
@@ -257,7 +257,7 @@ def test_a_stranger_in_the_shufflers_place_changes_nothing_and_is_told_of(
 def test_the_ledger_shows_what_is_asked_less(operator: Operator) -> None:
     state = MemoryState()
     steps = {"theme": ((TODAY * DAY, 0.125),), "editor": ((NOON, 0.0),)}
-    _heard(state, operator.notice(6, steps), operator)
+    _submit_once(state, operator.notice(6, steps), operator)
     with operator.client(FakeShuffler(), state) as client:
         ledger = client.ledger()
     chances = {m.name: (m.sampling, m.lowered) for m in ledger.metrics}
@@ -304,7 +304,7 @@ def test_who_takes_part_at_a_lower_chance_would_have_before_whatever_they_hold(
     assert abs(estimate.values[1] - dark) < 6 * sqrt(estimate.variances[1])
 
 
-def _made(folder: Path, *options: str) -> Notice:
+def _notice_made(folder: Path, *options: str) -> Notice:
     folder.mkdir(exist_ok=True)
     base = folder.parent
     out = folder / "notice.hubbub"
@@ -317,12 +317,12 @@ def test_the_command_goes_on_from_the_notice_there_is(
     signed: Signed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "told"
-    first = _made(folder, "--stop", "crashed", "--sampling", "theme=0.1")
+    first = _notice_made(folder, "--stop", "crashed", "--sampling", "theme=0.1")
     assert {name: steps[-1][1] for name, steps in first.steps.items()} == {
         "crashed": 0.0,
         "theme": 0.1,
     }
-    second = _made(folder, "--lift", "crashed")
+    second = _notice_made(folder, "--lift", "crashed")
     assert second.follows(first)
     assert second.number > first.number
     assert second.steps["crashed"][-1][1] == 1.0

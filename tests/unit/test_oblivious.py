@@ -41,7 +41,7 @@ _FIELDS = (
     "2d6c616e677561676506656e2c206d69"
 )
 _HELLO = "03474554056874747073000a2f68656c6c6f2e747874"
-KNOWN = f"00{_HELLO}406c{_FIELDS}0000"
+KNOWN_MESSAGE = f"00{_HELLO}406c{_FIELDS}0000"
 INDETERMINATE = f"02{_HELLO}{_FIELDS}{'00' * 13}"
 TRAILING = (
     "0140c8001d5468697320636f6e74656e7420636f6e7461696e732043524c462e0d0a0d07747261696c6572047465"
@@ -72,9 +72,9 @@ def test_the_rfcs_request_and_answer_are_ours() -> None:
 
 
 def test_the_rfcs_messages_are_read_in_both_forms() -> None:
-    request = read_request(bytes.fromhex(KNOWN))
+    request = read_request(bytes.fromhex(KNOWN_MESSAGE))
     assert read_request(bytes.fromhex(INDETERMINATE)) == request
-    assert write_request(request).hex() == KNOWN
+    assert write_request(request).hex() == KNOWN_MESSAGE
     assert (request.method, request.authority, request.path) == (b"GET", b"", b"/hello.txt")
     assert dict(request.headers)[b"accept-language"] == b"en, mi"
     response = read_response(bytes.fromhex(TRAILING))
@@ -86,8 +86,8 @@ def test_the_rfcs_messages_are_read_in_both_forms() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        KNOWN + "01",  # something behind
-        KNOWN[:60],  # cut off
+        KNOWN_MESSAGE + "01",  # something behind
+        KNOWN_MESSAGE[:60],  # cut off
         "0004504f535405687474707300012f09073a73746174757300",  # a pseudo-field
         "0004504f535405687474707300012f070548454c4c4f00",  # a name in capitals
         RESPONSE,

@@ -44,16 +44,16 @@ crowd = 100
 dummies = 500
 limits = { reports_per_epoch = 1, lifetime_epsilon = 500 }
 """
-HELD = (0, 1)
+TRUE_COUNTS = (0, 1)
 """What the two people hold."""
 DUMMIES = 2
 
 
 def _outcomes(values: int, pure: Pure) -> Iterator[tuple[tuple[int, ...], Fraction]]:
     """What two people and two dummies say, and how likely."""
-    for responses in product(range(values), repeat=len(HELD) + DUMMIES):
+    for responses in product(range(values), repeat=len(TRUE_COUNTS) + DUMMIES):
         chance = Fraction(1, values**DUMMIES)
-        for own, response in zip(HELD, responses[: len(HELD)], strict=True):
+        for own, response in zip(TRUE_COUNTS, responses[: len(TRUE_COUNTS)], strict=True):
             chance *= pure.p if own == response else pure.q
         yield responses, chance
 
@@ -78,12 +78,14 @@ def test_with_dummies_of_devices_estimates_are_unbiased_and_their_variance_exact
     mechanism: Any = build("grr", epsilon=1.0, categories=values)
     pure, whole, coin = mechanism.channel, int(each), each % 1
     mean, square = np.zeros(values), np.zeros(values)
-    for made in range(len(HELD) + 1 if coin else 1):
-        number = len(HELD) * whole + made
-        how_likely = comb(len(HELD), made) * coin**made * (1 - coin) ** (len(HELD) - made)
-        for responses in product(range(values), repeat=len(HELD) + number):
+    for made in range(len(TRUE_COUNTS) + 1 if coin else 1):
+        number = len(TRUE_COUNTS) * whole + made
+        how_likely = (
+            comb(len(TRUE_COUNTS), made) * coin**made * (1 - coin) ** (len(TRUE_COUNTS) - made)
+        )
+        for responses in product(range(values), repeat=len(TRUE_COUNTS) + number):
             chance = how_likely * Fraction(1, values**number)
-            for own, response in zip(HELD, responses[: len(HELD)], strict=True):
+            for own, response in zip(TRUE_COUNTS, responses[: len(TRUE_COUNTS)], strict=True):
                 chance *= pure.p if own == response else pure.q
             counts = Counter(responses)
             reports = len(responses) / (1 + each)
@@ -95,22 +97,25 @@ def test_with_dummies_of_devices_estimates_are_unbiased_and_their_variance_exact
                 assert np.allclose(estimates, estimate(mechanism, totals).values)
             mean += float(chance) * np.array(estimates)
             square += float(chance) * np.square(estimates)
-    true = np.array([HELD.count(value) for value in range(values)])
+    true = np.array([TRUE_COUNTS.count(value) for value in range(values)])
     assert np.allclose(mean, true)
     expected = Totals(
         cells=[0] * values,
-        reports=len(HELD),
-        dummies=len(HELD) * each,  # type: ignore[arg-type]  # what is expected is no whole number
-        beside_variance=float(len(HELD) * coin * (1 - coin) / (1 + each) ** 2),
+        reports=len(TRUE_COUNTS),
+        dummies=len(TRUE_COUNTS) * each,  # type: ignore[arg-type]  # what is expected is no whole number
+        beside_variance=float(len(TRUE_COUNTS) * coin * (1 - coin) / (1 + each) ** 2),
     )
     more = pure.dummies_variances(true.tolist(), expected)
-    variances = [mechanism.variance(true_count, len(HELD)) for true_count in true.tolist()]
+    variances = [mechanism.variance(true_count, len(TRUE_COUNTS)) for true_count in true.tolist()]
     assert np.allclose(square - mean**2, np.add(variances, more))
     crowd = ShuffledEpoch(
-        reports=len(HELD), categories=values, epsilon_local=mechanism.epsilon, each=float(each)
+        reports=len(TRUE_COUNTS),
+        categories=values,
+        epsilon_local=mechanism.epsilon,
+        each=float(each),
     )
     for share in (0.0, 0.5, 1.0):
-        own = mechanism.variance(share * len(HELD), len(HELD)) + more[0]
+        own = mechanism.variance(share * len(TRUE_COUNTS), len(TRUE_COUNTS)) + more[0]
         assert crowd.stderr(share) == pytest.approx(sqrt(own), rel=1e-6)
 
 
@@ -147,12 +152,12 @@ def test_estimates_are_unbiased_and_their_variance_exact(values: int) -> None:
         assert np.allclose(array, estimate(mechanism, totals).values)
         mean += float(chance) * array
         square += float(chance) * array**2
-    true = np.array([HELD.count(value) for value in range(values)])
+    true = np.array([TRUE_COUNTS.count(value) for value in range(values)])
     assert np.allclose(mean, true)
     at_truth = mechanism.channel.dummies_variances(
         true.tolist(), _totals(responses, values, DUMMIES)
     )
-    variances = [mechanism.variance(true_count, len(HELD)) for true_count in true.tolist()]
+    variances = [mechanism.variance(true_count, len(TRUE_COUNTS)) for true_count in true.tolist()]
     assert np.allclose(square - mean**2, np.add(variances, at_truth))
 
 
@@ -164,7 +169,7 @@ def test_of_a_crowd_on_its_way_nothing_is_too_sure(values: int, come: int) -> No
     Estimates are of what those people hold who are expected among them.
     """
     mechanism: Any = build("grr", epsilon=1.0, categories=values)
-    everybody = len(HELD) + DUMMIES
+    everybody = len(TRUE_COUNTS) + DUMMIES
     expected = DUMMIES * come / everybody
     mean, square = np.zeros(values), np.zeros(values)
     for responses, chance in _outcomes(values, mechanism.channel):
@@ -177,7 +182,9 @@ def test_of_a_crowd_on_its_way_nothing_is_too_sure(values: int, come: int) -> No
             mean += float(chance) / len(draws) * estimates
             square += float(chance) / len(draws) * estimates**2
     reports = come - expected
-    true = reports * np.array([HELD.count(value) for value in range(values)]) / len(HELD)
+    true = (
+        reports * np.array([TRUE_COUNTS.count(value) for value in range(values)]) / len(TRUE_COUNTS)
+    )
     assert np.allclose(mean, true)
     totals = Totals(
         cells=[0] * values,
@@ -198,14 +205,14 @@ def test_of_a_crowd_on_its_way_nothing_is_too_sure(values: int, come: int) -> No
 
 
 def test_a_crowd_that_is_whole_is_known_exactly_and_one_on_its_way_is_not() -> None:
-    def held(dummies: int) -> WindowTotals:
+    def window_of(dummies: int) -> WindowTotals:
         return WindowTotals(
             cells=np.array([40, 60]), counted=100 - dummies, batch_reports=0, at=0, dummies=dummies
         )
 
-    whole = sum_totals([held(20), held(40)], 2, dummies=20)
+    whole = sum_totals([window_of(20), window_of(40)], 2, dummies=20)
     assert (whole.dummies, whole.dummies_variance) == (60, 0)
-    coming = sum_totals([held(20), held(15)], 2, dummies=20)
+    coming = sum_totals([window_of(20), window_of(15)], 2, dummies=20)
     assert (coming.dummies, coming.dummies_variance) == (35, 15 * (1 - 15 / 20))
 
 

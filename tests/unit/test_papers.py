@@ -40,7 +40,7 @@ aggregator = "Example Ltd, Dublin"
 """
 
 
-def written(folder: Path, text: str = CATALOG) -> dict[str, Paper]:
+def papers_of(folder: Path, text: str = CATALOG) -> dict[str, Paper]:
     path = folder / "metrics.toml"
     path.write_text(text)
     return {paper.name: paper for paper in papers(read_with_promises(path))}
@@ -80,8 +80,8 @@ def test_a_field_that_changes_changes_what_is_said(
     tmp_path: Path, old: str, new: str, where: set[str]
 ) -> None:
     assert old in CATALOG
-    before = lines(written(tmp_path))
-    after = lines(written(tmp_path, CATALOG.replace(old, new)))
+    before = lines(papers_of(tmp_path))
+    after = lines(papers_of(tmp_path, CATALOG.replace(old, new)))
     assert {name for name, _, _ in before ^ after} >= where
 
 
@@ -90,7 +90,7 @@ def test_the_figures_are_those_that_the_mechanism_proves(tmp_path: Path) -> None
     metric: Metric = read_with_promises(tmp_path / "metrics.toml").metrics["theme"]
     risk = next(
         statement.text
-        for statement in written(tmp_path)["impact-assessment"].statements
+        for statement in papers_of(tmp_path)["impact-assessment"].statements
         if statement.subject == "Risk: theme"
     )
     assert f"{metric.report_loss:.3f}" in risk
@@ -119,7 +119,7 @@ def test_a_rate_is_two_counts_of_events_that_the_device_keeps_and_arms_tell_grou
     tmp_path: Path,
 ) -> None:
     tried = CATALOG.replace("min_batch = 150", 'min_batch = 150\nexperiment = "menu"')
-    found = written(tmp_path, tried + EVENTS)
+    found = papers_of(tmp_path, tried + EVENTS)
     record = {s.subject: s.text for s in found["record-of-processing"].statements}
     assert "(2 numbers together;" in record["Data: crashes"]
     assert "until it reports on that epoch" in record["Erasure of events on the device: crashes"]
@@ -131,33 +131,33 @@ def test_a_rate_is_two_counts_of_events_that_the_device_keeps_and_arms_tell_grou
         if m.name == "crashes"
     ]
     assert "which it keeps, not randomized, until it has reported" in sentence
-    plain = {s.subject: s.text for s in written(tmp_path)["impact-assessment"].statements}
+    plain = {s.subject: s.text for s in papers_of(tmp_path)["impact-assessment"].statements}
     assert "nothing that links them" in plain["Risk: all answers of a year"]
 
 
 def test_the_promise_of_a_crowd_stands_beside_the_local_one(tmp_path: Path) -> None:
-    found = written(tmp_path, 'shuffler = "shuffler.example.org:443"\n' + crowd_text(20_000))
+    found = papers_of(tmp_path, 'shuffler = "shuffler.example.org:443"\n' + crowd_text(20_000))
     texts = {s.subject: s.text for s in found["impact-assessment"].statements}
     assert "epsilon 1 at delta 1e-08, 74 times in 100" in texts["Risk: theme"]
 
 
 def test_an_answer_that_is_hardly_hidden_is_named_a_residual_risk(tmp_path: Path) -> None:
     weak = CATALOG.replace("epsilon = 1.0", "epsilon = 8.0")
-    texts = {s.subject: s.text for s in written(tmp_path, weak)["impact-assessment"].statements}
+    texts = {s.subject: s.text for s in papers_of(tmp_path, weak)["impact-assessment"].statements}
     assert "theme" in texts["Residual risk"]
     strong = CATALOG.replace("epsilon = 1.0", "epsilon = 0.1").replace("= 40.0", "= 0.5")
-    texts = {s.subject: s.text for s in written(tmp_path, strong)["impact-assessment"].statements}
+    texts = {s.subject: s.text for s in papers_of(tmp_path, strong)["impact-assessment"].statements}
     assert "stay hidden" in texts["Residual risk"]
 
 
 def test_each_statement_names_its_source_and_each_paper_has_decisions(tmp_path: Path) -> None:
-    for paper in written(tmp_path).values():
+    for paper in papers_of(tmp_path).values():
         assert all(statement.source and statement.text for statement in paper.statements)
         assert any(statement.source == DECIDE for statement in paper.statements)
 
 
 def test_without_runs_nobody_is_named_and_sharing_is_to_be_decided(tmp_path: Path) -> None:
-    found = written(tmp_path, CATALOG[: CATALOG.index("[runs]")])
+    found = papers_of(tmp_path, CATALOG[: CATALOG.index("[runs]")])
     text = {statement.subject: statement.text for statement in found["stores"].statements}
     assert text["Google: shared?"].startswith(DECIDE)
 
@@ -173,7 +173,7 @@ def test_the_files_of_the_stores_are_read_by_their_own_formats(tmp_path: Path) -
     }
     assert len(questions) == len(rows)
     assert {row["Response value"] for row in rows} == {"true", "false"}
-    written(tmp_path)
+    papers_of(tmp_path)
     command = [sys.executable, "-m", "hubbub.cli", "privacy", "papers", "metrics.toml"]
     subprocess.run([*command, "--out", "p"], cwd=tmp_path, check=True, capture_output=True)
     names = {path.name for path in (tmp_path / "p").iterdir()}

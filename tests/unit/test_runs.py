@@ -27,7 +27,7 @@ min_batch = 100
 limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
 """
 TWO = 'runs = { shuffler = "Example Foundation", aggregator = "Example Ltd" }'
-ONE = 'runs = { shuffler = "Example Ltd", aggregator = "example ltd" }'
+ONE_PARTY = 'runs = { shuffler = "Example Ltd", aggregator = "example ltd" }'
 
 
 def build(folder: Path, runs: str) -> Path:
@@ -42,7 +42,7 @@ def build(folder: Path, runs: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("runs", "message"), [(TWO, "Only both together"), (ONE, "One party runs both"), ("", "")]
+    ("runs", "message"), [(TWO, "Only both together"), (ONE_PARTY, "One party runs both"), ("", "")]
 )
 def test_the_ledger_says_who_runs_what_as_it_was_signed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], runs: str, message: str
@@ -70,7 +70,7 @@ def test_who_runs_what_is_signed_and_a_change_of_it_is_told(tmp_path: Path) -> N
     altered.write_bytes(out.read_bytes().replace(b"Example Foundation", b"Another Foundation"))
     with pytest.raises(BundleRefused, match="altered"):
         read_bundle(altered)
-    changes = differences(old, read_bundle(build(tmp_path, ONE)))
+    changes = differences(old, read_bundle(build(tmp_path, ONE_PARTY)))
     assert [(change.field, change.before, change.gives) for change in changes] == [
         ("who runs the shuffler", "Example Foundation", OTHER),
         ("who runs the aggregator", "Example Ltd", OTHER),

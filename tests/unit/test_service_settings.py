@@ -8,7 +8,7 @@ import pytest
 
 from hubbub.aggregator.settings import parse as aggregator
 from hubbub.errors import BadParameter
-from hubbub.shuffler.__main__ import _told
+from hubbub.shuffler.__main__ import _start_fields
 from hubbub.shuffler.settings import parse as shuffler
 from hubbub.shuffler.signed_files import read_signed
 from hubbub.shuffler.streams import read_stream_table
@@ -79,8 +79,11 @@ def test_the_start_of_a_shuffler_says_that_a_door_is_off(
     monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://127.0.0.1/0")
     some = ["--streams", str(catalog_files.streams), "--insecure"]
     stream_table = read_stream_table(catalog_files.streams), read_signed(None, None)
-    assert _told(shuffler(some), *stream_table)["http"] == "off"
-    assert _told(shuffler([*some, "--http", "127.0.0.1:1"]), *stream_table)["http"] == "127.0.0.1:1"
+    assert _start_fields(shuffler(some), *stream_table)["http"] == "off"
+    assert (
+        _start_fields(shuffler([*some, "--http", "127.0.0.1:1"]), *stream_table)["http"]
+        == "127.0.0.1:1"
+    )
 
 
 @pytest.mark.parametrize("header", [False, True])

@@ -45,10 +45,10 @@ def test_what_waited_and_left_with_a_later_wake_is_acknowledged_once(
     away = Away(calls=1)
     devices._shared = away
     devices._wake(0, time.time())
-    first = devices._taken()
+    first = devices._snapshot()
     assert (first.acknowledged, away.taken) == (0, 0)
     devices._wake(0, time.time())
-    second = devices._taken()
+    second = devices._snapshot()
     assert (second.acknowledged, away.taken) == (2, 2)
     assert devices._devices[0].waiting == 0
     assert not second.outcomes

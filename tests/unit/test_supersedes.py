@@ -107,7 +107,7 @@ def test_a_bundle_is_checked_too_and_devices_are_told_nothing(tmp_path: Path) ->
 def _trend(
     bundle: Bundle, window_totals: dict[tuple[str, int], Totals], values: list[str]
 ) -> Trended:
-    async def asked() -> Trended:
+    async def trend_of() -> Trended:
         store = MemoryStore()
         for (name, epoch), totals in window_totals.items():
             await store.count(Window(name, epoch), totals)
@@ -115,7 +115,7 @@ def _trend(
         last = list(bundle.metrics)[-1]
         return await engine.trend(last, EstimateQuery(range=EpochRange(epochs="all")), values)
 
-    return asyncio.run(asked())
+    return asyncio.run(trend_of())
 
 
 def _drawn(bundle: Bundle, name: str, true_counts: list[int], seed: int) -> Totals:

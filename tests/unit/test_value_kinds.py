@@ -333,7 +333,7 @@ def test_an_answer_tells_the_share_at_the_ends(metrics: dict[str, Metric]) -> No
 
 
 def test_a_share_below_nothing_is_told_why(metrics: dict[str, Metric]) -> None:
-    def told(share: float) -> list[str]:
+    def notes_at(share: float) -> list[str]:
         values = tuple(
             ValueAnswer(
                 value=name, estimate=n, stderr=1.0, low=n, high=n, share=n, rank=1, detected=None
@@ -345,8 +345,8 @@ def test_a_share_below_nothing_is_told_why(metrics: dict[str, Metric]) -> None:
             Answer(kind="values", reports=1, confidence=0.95, values=values, correlation=0.0),
         )
 
-    assert told(-0.01) == []
-    [note] = told(-0.157)
+    assert notes_at(-0.01) == []
+    [note] = notes_at(-0.157)
     assert note.startswith("A share below 0 or above 100% is no mistake")
     assert "in 1 report it was larger or smaller" in note
     mean = (

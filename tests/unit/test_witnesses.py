@@ -42,7 +42,7 @@ WITNESS = "witness.example.com/w1"
 LOG = Ed25519PrivateKey.from_private_bytes(bytes([1]) * 32)
 KEY = Ed25519PrivateKey.from_private_bytes(bytes([2]) * 32)
 OWN = NoteKey(ORIGIN, LOG.public_key().public_bytes_raw())
-SEEN = witness_key(WITNESS, KEY)
+DERIVED_KEY = witness_key(WITNESS, KEY)
 AT = 1_679_315_147
 # The specification's own example: a checkpoint that a witness cosigned, whose key it does not say.
 EXAMPLE = (
@@ -75,7 +75,7 @@ def test_a_cosignature_is_what_the_specification_computes() -> None:
     signature = KEY.sign(f"cosignature/v1\ntime 1679315147\n{text}\n".encode())
     assert parts(line) == (WITNESS, key_id + bytes.fromhex("00000000641850cb") + signature)
     key_text = base64.b64encode(b"\x04" + public).decode()
-    assert str(SEEN) == f"{WITNESS}+{key_id.hex()}+{key_text}"
+    assert str(DERIVED_KEY) == f"{WITNESS}+{key_id.hex()}+{key_text}"
 
 
 def test_a_cosignature_of_a_known_key_and_time_has_these_bytes() -> None:
@@ -97,11 +97,11 @@ def test_the_specifications_example_is_read_with_its_witness_and_its_time() -> N
 def test_what_is_cosigned_is_believed_and_by_who_reads_the_format_alone() -> None:
     for at in (0, AT, (1 << 63) - 1):
         note = cosign(checkpoint().note, WITNESS, KEY, at)
-        assert cosigned_at(note, SEEN) == at
+        assert cosigned_at(note, DERIVED_KEY) == at
         assert Checkpoint.open(note, OWN).size == 3
         _, signed = parts(note.split("\n")[-2])
         message = f"cosignature/v1\ntime {at}\n{note_text(note)}".encode()
-        Ed25519PublicKey.from_public_bytes(SEEN.public).verify(signed[12:], message)
+        Ed25519PublicKey.from_public_bytes(DERIVED_KEY.public).verify(signed[12:], message)
 
 
 def test_a_line_that_was_altered_anywhere_is_refused() -> None:
@@ -110,7 +110,7 @@ def test_a_line_that_was_altered_anywhere_is_refused() -> None:
     for at in range(4, len(signed)):
         wrong = signed[4:at] + bytes([signed[at] ^ 1]) + signed[at + 1 :]
         with pytest.raises(BadParameter, match="does not match"):
-            cosigned_at(signed_note(note_text(note), SEEN, wrong), SEEN)
+            cosigned_at(signed_note(note_text(note), DERIVED_KEY, wrong), DERIVED_KEY)
     for wrong in (
         signed[4:-1],
         signed[4:] + b"\0",
@@ -119,21 +119,21 @@ def test_a_line_that_was_altered_anywhere_is_refused() -> None:
         b"\xff" + signed[5:],
     ):
         with pytest.raises(BadParameter, match=r"not of type cosignature/v1"):
-            cosigned_at(signed_note(note_text(note), SEEN, wrong), SEEN)
+            cosigned_at(signed_note(note_text(note), DERIVED_KEY, wrong), DERIVED_KEY)
 
 
 def test_a_cosignature_of_another_checkpoint_name_or_kind_is_none() -> None:
     name, signed = parts(cosign(checkpoint(3).note, WITNESS, KEY, AT).split("\n")[-2])
     copied = merge_notes(
-        checkpoint(4).note, signed_note(note_text(checkpoint(4).note), SEEN, signed[4:])
+        checkpoint(4).note, signed_note(note_text(checkpoint(4).note), DERIVED_KEY, signed[4:])
     )
     assert name in signers(copied)
     with pytest.raises(BadParameter, match="does not match"):
-        cosigned_at(copied, SEEN)
+        cosigned_at(copied, DERIVED_KEY)
     note = cosign(checkpoint().note, WITNESS, KEY, AT)
     for other in (
-        NoteKey("witness.example.com/w2", SEEN.public, COSIGNATURE),
-        NoteKey(WITNESS, SEEN.public, ED25519),
+        NoteKey("witness.example.com/w2", DERIVED_KEY.public, COSIGNATURE),
+        NoteKey(WITNESS, DERIVED_KEY.public, ED25519),
         NoteKey(WITNESS, OWN.public, COSIGNATURE),
     ):
         with pytest.raises(BadParameter, match="is not signed by"):
@@ -145,7 +145,7 @@ def test_a_later_cosignature_stands_in_the_place_of_the_same_witnesss_and_beside
     note = cosign(cosign(checkpoint().note, WITNESS, KEY, AT), "w2.example", other, AT)
     again = cosign(note, WITNESS, KEY, AT + 60)
     assert signers(again) == [ORIGIN, WITNESS, "w2.example"]
-    assert cosigned_at(again, SEEN) == AT + 60
+    assert cosigned_at(again, DERIVED_KEY) == AT + 60
     with pytest.raises(BadParameter, match="do not say the same"):
         merge_notes(note, checkpoint(4).note)
     full = checkpoint().note
@@ -156,9 +156,9 @@ def test_a_later_cosignature_stands_in_the_place_of_the_same_witnesss_and_beside
 
 
 def test_keys_are_read_as_they_are_written_and_no_others() -> None:
-    assert NoteKey.read(str(SEEN), COSIGNATURE) == SEEN
+    assert NoteKey.read(str(DERIVED_KEY), COSIGNATURE) == DERIVED_KEY
     assert NoteKey.read(str(OWN), ED25519) == OWN
-    text = str(SEEN)
+    text = str(DERIVED_KEY)
     for wrong in (text[:-1], text.replace("w1", "w2"), "", "+", WITNESS, text + "A", f" {text}"):
         with pytest.raises(BadParameter):
             NoteKey.read(wrong, COSIGNATURE)
@@ -276,7 +276,7 @@ def test_a_witnesss_key_is_made_once_and_read_with_its_name(
     public = tmp_path / "witness" / "witness.pub"
     with pytest.raises(KeysUnusable, match="make a key: hubbub keys witness"):
         cosign_newest(folder_fetch(tmp_path), OWN, tmp_path, tmp_path / "s", first=True, now=AT)
-    public.write_text(str(SEEN))
+    public.write_text(str(DERIVED_KEY))
     with pytest.raises(KeysUnusable, match="does not belong to the key beside it"):
         sign(log(b"1"), first=True)
     public.write_text(WITNESS)
@@ -288,17 +288,20 @@ def test_an_audit_counts_each_witness_once_and_no_time_that_is_to_come() -> None
     other = Ed25519PrivateKey.from_private_bytes(bytes([3]) * 32)
     second = witness_key("w2.example", other)
     own_checkpoint = Checkpoint.open(cosign(checkpoint().note, WITNESS, KEY, AT), OWN)
-    assert refuse_unwitnessed(own_checkpoint, OWN, [SEEN, second], 1, AT)[0] == (
+    assert refuse_unwitnessed(own_checkpoint, OWN, [DERIVED_KEY, second], 1, AT)[0] == (
         f"{WITNESS}: cosigned it at 2023-03-20 12:25:47 UTC"
     )
     with pytest.raises(LogBroken, match=r"1 of 2 .* is not signed by w2\.example"):
-        refuse_unwitnessed(own_checkpoint, OWN, [SEEN, second], 2, AT)
-    refuse_unwitnessed(own_checkpoint, OWN, [SEEN], 1, AT - 300)
+        refuse_unwitnessed(own_checkpoint, OWN, [DERIVED_KEY, second], 2, AT)
+    refuse_unwitnessed(own_checkpoint, OWN, [DERIVED_KEY], 1, AT - 300)
     with pytest.raises(LogBroken, match=f"the time of {WITNESS} is ahead"):
-        refuse_unwitnessed(own_checkpoint, OWN, [SEEN], 1, AT - 301)
-    for twice in (NoteKey("w2", SEEN.public, COSIGNATURE), NoteKey("w2", OWN.public, COSIGNATURE)):
+        refuse_unwitnessed(own_checkpoint, OWN, [DERIVED_KEY], 1, AT - 301)
+    for twice in (
+        NoteKey("w2", DERIVED_KEY.public, COSIGNATURE),
+        NoteKey("w2", OWN.public, COSIGNATURE),
+    ):
         with pytest.raises(BadParameter, match="have the same key"):
-            refuse_unwitnessed(own_checkpoint, OWN, [SEEN, twice], 1, AT)
+            refuse_unwitnessed(own_checkpoint, OWN, [DERIVED_KEY, twice], 1, AT)
 
 
 def test_an_audit_with_a_witness_finds_the_bundle_of_a_fork_from_the_first_day(
@@ -341,7 +344,7 @@ def test_a_device_passes_over_the_lines_of_witnesses(
     operator = Operator(tmp_path)
     assert operator.build() == 0
     for line in (
-        signed_note("", SEEN, bytes(72)),
+        signed_note("", DERIVED_KEY, bytes(72)),
         signed_note("", NoteKey("other", b"1" * 32), b"1"),
     ):
         head, body, proof = operator.out.read_bytes().splitlines()

@@ -148,7 +148,7 @@ async def _serve(settings: Settings) -> None:
     try:
         loops += [learner.run, clocks.run, memory.run, keeping.run, reloader.run, retention.run]
         faces: list[Serves] = [*servers, *([http] if http else [])]
-        await serve_until_signal(faces, loops, _told(settings, bundle), reloader.reload)
+        await serve_until_signal(faces, loops, _start_fields(settings, bundle), reloader.reload)
     finally:
         opener.close()
         if upstream:
@@ -216,7 +216,7 @@ def _gauges(
     }
 
 
-def _told(settings: Settings, bundle: Bundle) -> dict[str, Any]:
+def _start_fields(settings: Settings, bundle: Bundle) -> dict[str, Any]:
     """Fields of the log line at the start."""
     return {
         "shufflers": settings.listen,

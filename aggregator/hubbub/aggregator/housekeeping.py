@@ -51,7 +51,7 @@ class Housekeeping:
         self._clocks = clocks
         self._served = served
         self._forgot: float | None = None
-        self._said: set[str] = set()
+        self._logged: set[str] = set()
 
     def use(self, bundle: Bundle) -> None:
         """Maintains the keys of this bundle."""
@@ -132,6 +132,6 @@ class Housekeeping:
                 await self._store.forget(window)
 
     def _say(self, what: str, message: str) -> None:
-        if what not in self._said:
-            self._said.add(what)
+        if what not in self._logged:
+            self._logged.add(what)
             _log.warning(message)

@@ -214,7 +214,7 @@ class Retention:
         self._bundle = bundle
         self._store = store
         self._promises = promises
-        self._kept = answer_store
+        self._answer_store = answer_store
         self._clocks = clocks
         self._other = asyncio.Event()
 
@@ -252,7 +252,7 @@ class Retention:
                 if promise.is_over(window.epoch, now)
             ]
             if windows:
-                number = await delete_totals(windows, self._store, self._kept)
+                number = await delete_totals(windows, self._store, self._answer_store)
                 if name in self._bundle.metrics:
                     self._changed.add(name)
                 _log.info(

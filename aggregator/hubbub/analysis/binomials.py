@@ -21,7 +21,7 @@ from hubbub.analysis.arrays import Floats
 _AT_ONCE: Final = 1 << 17
 # Exact for smaller n; above, five terms of Stirling's series are accurate to 1e-16.
 _SMALL: Final = 16
-_LEFT: Final = np.array(
+_SMALL_REMAINDERS: Final = np.array(
     [0.0] + [lgamma(n + 1) - (n + 0.5) * log(n) + n - log(2 * pi) / 2 for n in range(1, _SMALL)]
 )
 _SERIES: Final = (1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)
@@ -39,7 +39,7 @@ def pmf(numbers: npt.ArrayLike, trials: npt.ArrayLike, chance: float) -> Floats:
     some, rest = np.where(inner, k, 1.0), np.where(inner, n - k, 1.0)
     together = some + rest
     exponent = (
-        (_left(n) - _left(some) - _left(rest))
+        (_stirling_remainder(n) - _stirling_remainder(some) - _stirling_remainder(rest))
         - _distance(some, together * chance)
         - _distance(rest, together * (1 - chance))
     )
@@ -98,10 +98,10 @@ def laws(trials: Sequence[int], chance: float, cut: float) -> list[Floats]:
     return pmfs
 
 
-def _left(n: Floats) -> Floats:
+def _stirling_remainder(n: Floats) -> Floats:
     """Remainder of Stirling's formula for log(n!)."""
     small = n < _SMALL
-    exact = _LEFT[np.where(small, n, 0).astype(np.intp)]
+    exact = _SMALL_REMAINDERS[np.where(small, n, 0).astype(np.intp)]
     if small.all():
         return exact
     many = np.where(small, _SMALL, n)

@@ -31,16 +31,16 @@ def mean_of(
     `place` is the sum of their places, 0 at low and 1 at high. With `repeats`, the largest number
     of reports from one device, the interval is for the population instead of the reporters.
     """
-    found, bend = (place.estimates, place.absent, place.growth), place.bend
+    result, bend = (place.estimates, place.absent, place.growth), place.bend
     variance = place.stderrs**2
     if repeats is not None:
         shares = np.clip(place.estimates / max(reports, 1), 0.0, 1.0)
         variance = variance + reports**2 * sampled(shares, reports / repeats)
-        found = (place.estimates, place.absent, place.growth + repeats)
+        result = (place.estimates, place.absent, place.growth + repeats)
         bend += repeats / max(reports, 1)
     reach = reach_of(confidence)
     between = held_between(
-        found, bend, reports, down=reach, up=reach, step=place.step, tail=place.tail
+        result, bend, reports, down=reach, up=reach, step=place.step, tail=place.tail
     )
     columns = place.estimates, np.sqrt(variance), *between
     whole, error, low, high = (float(column[0]) / max(reports, 1) for column in columns)

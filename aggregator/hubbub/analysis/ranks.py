@@ -276,12 +276,12 @@ class WaveRanks:
         return float(np.copysign(sqrt(max(deviance - self._best[1], 0.0)), off))
 
     @cached_property
-    def _known(self) -> Callable[[float, float], tuple[int, int]]:
+    def _cached_between(self) -> Callable[[float, float], tuple[int, int]]:
         return lru_cache(_REMEMBERED)(self._between)
 
     def between(self, share: float, confidence: float) -> tuple[int, int]:
         """Surrounds all edges that may have this share; cached, since it takes some fits."""
-        return self._known(share, confidence)
+        return self._cached_between(share, confidence)
 
     def _between(self, share: float, confidence: float) -> tuple[int, int]:
         """Edges by least squares, or by the deviance, for which they are adjacent.

@@ -25,7 +25,7 @@ from hubbub.query_results import (
     trend_sentences,
 )
 
-_SHOWN: Final = 20
+_MAX_ROWS: Final = 20
 
 
 class Answer(Sequence[Row]):
@@ -38,7 +38,7 @@ class Answer(Sequence[Row]):
         self.question: QueryName = question
         self.document = document
         self._rows = rows(question, document)
-        self._told = self._title(), self._notes()
+        self._title_and_notes = self._title(), self._notes()
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -50,7 +50,7 @@ class Answer(Sequence[Row]):
         return iter(self._rows)
 
     def __repr__(self) -> str:
-        return f"<{' '.join([*self._notice(), self._told[0]])}: {len(self)} rows>"
+        return f"<{' '.join([*self._notice(), self._title_and_notes[0]])}: {len(self)} rows>"
 
     def _repr_html_(self) -> str:
         columns = columns_of(self.question, self.document)
@@ -58,19 +58,19 @@ class Answer(Sequence[Row]):
         titles = [title(column, self.question, self.document) for column in columns]
         cells = [
             [cell(column, row, of_means=of_means) for column in columns]
-            for row in self._rows[:_SHOWN]
+            for row in self._rows[:_MAX_ROWS]
         ]
         head = "".join(f"<th>{escape(title)}</th>" for title in titles)
         body = "".join(
             "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in cells
         )
-        more = len(self) - _SHOWN
+        more = len(self) - _MAX_ROWS
         rest = f"<p>... and {more:,} more rows</p>" if more > 0 else ""
         above, notes = (
             "".join(f"<p><strong>{escape(text)}</strong></p>" for text in paragraphs)
-            for paragraphs in (self._notice(), self._told[1])
+            for paragraphs in (self._notice(), self._title_and_notes[1])
         )
-        caption = escape(self._told[0])
+        caption = escape(self._title_and_notes[0])
         return (
             f"{above}<table><caption>{caption}</caption><thead><tr>{head}</tr></thead>"
             f"<tbody>{body}</tbody></table>{rest}{notes}"
@@ -149,7 +149,7 @@ class Answer(Sequence[Row]):
             lines(axes, self._rows, most, self.document)
         else:
             bars(axes, rows, self.question, self.document)
-        axes.set_title("\n".join([*self._notice(), self._told[0]]))
+        axes.set_title("\n".join([*self._notice(), self._title_and_notes[0]]))
         return axes
 
     def _title(self) -> str:

@@ -223,7 +223,7 @@ class Service:
     def alien(self, error: Exception) -> ServiceUnavailable:
         """The error for an answer that is not hubbub's."""
         return ServiceUnavailable(
-            f"{self.url} does not answer as hubbub does: {_told(error)}; is the address right?"
+            f"{self.url} does not answer as hubbub does: {_cause(error)}; is the address right?"
         )
 
 
@@ -236,6 +236,6 @@ def _besides(document: Document, rows: str) -> Document:
     }
 
 
-def _told(error: Exception) -> str:
+def _cause(error: Exception) -> str:
     """The system's message of an OSError; for malformed JSON a general one."""
     return unreadable(error) if isinstance(error, OSError) else "not an answer to this question"

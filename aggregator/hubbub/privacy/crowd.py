@@ -56,7 +56,7 @@ def _of_any_round(metric: Metric, reports: int, delta: float) -> Amplified:
 
 
 # Of a promise: what is told below it is not for the accountant's grain alone.
-_KEPT: Final = 0.98
+_KEPT_SHARE: Final = 0.98
 # How much more a report might say and nothing is told of it: its epsilon is in three digits.
 _GRAIN: Final = 2e-3
 # Of a promise: a report that says no more by itself needs no crowd.
@@ -195,14 +195,14 @@ def what_decides(
     epochs of the promise. If `categories` depends on the crowd, it is None, and no sufficient crowd
     is named. `coarse` means that only some epsilons are possible, as for a tree.
     """
-    if total_epsilon < _KEPT * promise.epsilon:
+    if total_epsilon < _KEPT_SHARE * promise.epsilon:
         text = f"devices randomize more than a central epsilon of {promise.epsilon:g} needs, since"
         if local > promise.max_local_epsilon - _GRAIN:
             return (
                 f"{text} a report may reveal {local:.4g} at most; with a larger max_local_epsilon "
                 "errors are smaller"
             )
-        if not coarse and total_epsilon * (1 + _GRAIN / local) < _KEPT * promise.epsilon:
+        if not coarse and total_epsilon * (1 + _GRAIN / local) < _KEPT_SHARE * promise.epsilon:
             return f"{text} epsilon is {local:.4g}; with a larger one, or none, errors are smaller"
     if local > _ALONE * promise.epsilon / promise.epochs:
         return ""

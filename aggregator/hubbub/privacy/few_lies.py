@@ -55,7 +55,7 @@ _NOTHING: Final = 0.995
 # Into how many blocks the others are parted at the finest.
 _BLOCKS: Final = 64
 
-_Seen = tuple[Floats, Floats]
+_Views = tuple[Floats, Floats]
 # From how many to how many of the others hold v, and from how many to how many w.
 _Block = tuple[int, int, int, int]
 
@@ -90,7 +90,7 @@ class FewLies:
         """
         m, at = self.crowd.others, low
         for a in (0, m):  # nearly always one of these is the worst
-            at = self._least(self._seen(a, 0, m - a), delta, at, high)
+            at = self._least(self._view_probabilities(a, 0, m - a), delta, at, high)
         if at == inf or low < high * _NOTHING < at:
             return max(at, high)
         finest, blocks = max(1, m // _BLOCKS), [(0, m, 1, m // 2), (0, m, 0, 0)]
@@ -100,7 +100,7 @@ class FewLies:
             # As many hold v as hold w, or more; else v and w change places.
             if min_v + min_w > m or max_v < min_w:
                 continue
-            laws = self._seen(min_v, min_w, max(0, m - max_v - max_w))
+            laws = self._view_probabilities(min_v, min_w, max(0, m - max_v - max_w))
             if self._delta(laws, at) <= delta:
                 continue
             if max(max_v - min_v, max_w - min_w) >= finest:
@@ -109,7 +109,7 @@ class FewLies:
                 at = self._least(laws, delta, at, high)
         return at
 
-    def _least(self, laws: _Seen, delta: float, low: float, high: float) -> float:
+    def _least(self, laws: _Views, delta: float, low: float, high: float) -> float:
         if self._delta(laws, low) <= delta:
             return low
         if self._delta(laws, high) > delta:
@@ -119,7 +119,7 @@ class FewLies:
             low, high = (low, middle) if self._delta(laws, middle) <= delta else (middle, high)
         return high
 
-    def _delta(self, laws: _Seen, central: float) -> float:
+    def _delta(self, laws: _Views, central: float) -> float:
         """Hockey-stick divergence at exp(central), in both directions, rounded up."""
         t = exp(central) * (1 - _ROUNDING)
         deltas = (
@@ -128,7 +128,7 @@ class FewLies:
         )
         return max(deltas) + _LEFT_OUT * self.cut
 
-    def _seen(self, a: int, b: int, third: int) -> _Seen:
+    def _view_probabilities(self, a: int, b: int, third: int) -> _Views:
         """Probabilities of all (x, s, r), if the person holds v and if the person holds w.
 
         `a`, `b` and `third` are the numbers of others who hold v, w and u.
@@ -211,11 +211,11 @@ def _halves(block: _Block) -> list[_Block]:
     return [(low, high, first, middle), (low, high, middle + 1, last)]
 
 
-def _both(one: Floats, other: Floats) -> Floats:
+def _both(first: Floats, other: Floats) -> Floats:
     """Law of the sum of two independent pairs of numbers."""
-    rows, width = len(one) + len(other) - 1, one.shape[1] + other.shape[1] - 1
+    rows, width = len(first) + len(other) - 1, first.shape[1] + other.shape[1] - 1
     first, second = (
-        np.pad(law, ((0, 0), (0, width - law.shape[1]))).ravel() for law in (one, other)
+        np.pad(law, ((0, 0), (0, width - law.shape[1]))).ravel() for law in (first, other)
     )
     law: Floats = np.convolve(first, second)[: rows * width].reshape(rows, width)
     return law

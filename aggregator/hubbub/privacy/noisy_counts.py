@@ -52,7 +52,7 @@ _FEW: Final = 6
 _CHORDS: Final = 13
 _FAR: Final = 12.0
 
-_Seen = tuple[Floats, Floats, Floats]
+_Views = tuple[Floats, Floats, Floats]
 """Of all (x, y) the chances of v and of w without a third value, and N."""
 
 
@@ -67,7 +67,7 @@ class NoisyCounts:
     """
 
     noise: CountNoise
-    cases: tuple[_Seen, ...]
+    cases: tuple[_Views, ...]
     thirds: tuple[tuple[float, float], ...]
     third: float
     cut: float
@@ -165,7 +165,7 @@ def _chords(noise: CountNoise, drawn: int, number: int) -> Iterator[tuple[float,
     yield from zip(nodes.tolist(), weights, strict=True)
 
 
-def _of_many(crowd: ShuffledEpoch, noise: CountNoise, cut: float) -> tuple[_Seen, ...]:
+def _of_many(crowd: ShuffledEpoch, noise: CountNoise, cut: float) -> tuple[_Views, ...]:
     """For three values or more: all blocks of S together are one case."""
     law, q = law_of(noise), crowd.lie
     numbers = likely(crowd.others, 2 * q, cut)
@@ -177,14 +177,14 @@ def _of_many(crowd: ShuffledEpoch, noise: CountNoise, cut: float) -> tuple[_Seen
         if (len(law) + 1) ** 2 > _MOST:
             return ()
         numbers, starts, weights = np.zeros(1), np.zeros(1, dtype=np.intp), np.ones(1)
-    parts: list[_Seen] = []
+    parts: list[_Views] = []
     for n, weight in zip(numbers[starts].tolist(), weights.tolist(), strict=True):
         split = likely(int(n), 0.5, cut)
-        parts.append(_seen(crowd, weight * pmf(split, n, 0.5), law))
+        parts.append(_likelier_view(crowd, weight * pmf(split, n, 0.5), law))
     return (tuple(np.concatenate(column) for column in zip(*parts, strict=True)),)  # type: ignore[return-value]
 
 
-def _of_two(crowd: ShuffledEpoch, noise: CountNoise, cut: float) -> tuple[_Seen, ...]:
+def _of_two(crowd: ShuffledEpoch, noise: CountNoise, cut: float) -> tuple[_Views, ...]:
     """For two values: a case for each block of how many of the others hold v."""
     law = law_of(noise)
     pairs = list(zip(*splits(crowd, coarsely=True), strict=True))
@@ -193,11 +193,13 @@ def _of_two(crowd: ShuffledEpoch, noise: CountNoise, cut: float) -> tuple[_Seen,
     if sum((len(moves) + len(law)) ** 2 for moves in moved) > _MOST:
         return ()
     return tuple(
-        _seen(crowd, direction, law) for moves in moved for direction in (moves, moves[::-1])
+        _likelier_view(crowd, direction, law)
+        for moves in moved
+        for direction in (moves, moves[::-1])
     )
 
 
-def _seen(crowd: ShuffledEpoch, split: Floats, law: Floats) -> _Seen:
+def _likelier_view(crowd: ShuffledEpoch, split: Floats, law: Floats) -> _Views:
     """The view where v is likelier than w; `split` is the law of the others' reports on v."""
     both = _on_both(split, law)
     up, side = both[:-1, 1:], both[1:, :-1]

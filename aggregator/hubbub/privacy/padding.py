@@ -90,29 +90,29 @@ def best_noise(
     Raises:
         BadParameter: more dummies than permitted are needed.
     """
-    if _kept(crowd, (0.0, 0), central, delta, epochs):
+    if _holds_promise(crowd, (0.0, 0), central, delta, epochs):
         return 0.0, 0
 
-    def kept(scale: float) -> bool:
+    def holds_promise(scale: float) -> bool:
         law = _law(scale, min(_SLACK * delta / epochs, ends))
-        return _kept(crowd, law, central, delta, epochs)
+        return _holds_promise(crowd, law, central, delta, epochs)
 
     # Without lies an epoch needs this much; several, if their epsilons added up.
     high, factor = 2 * epochs / central, _CLOSE**2
     if epochs > 1:  # as if counts were Gaussian, whose squares add up
         near = sqrt(2 * epochs) / mu_within(central, delta)
-        high = near if near < high and kept(near) else high
-    while kept(high / factor):
+        high = near if near < high and holds_promise(near) else high
+    while holds_promise(high / factor):
         high, factor = high / factor, factor**2
     low = high / factor
     while high > low * _CLOSE:
         middle = sqrt(low * high)
-        low, high = (low, middle) if kept(middle) else (middle, high)
+        low, high = (low, middle) if holds_promise(middle) else (middle, high)
     scale = float(f"{high * _ROOM:.4g}")
     return next(
         law
         for share in _SHARES
-        if _kept(
+        if _holds_promise(
             crowd, law := _law(scale, min(share * delta / epochs, ends)), central, delta, epochs
         )
     )
@@ -140,7 +140,9 @@ def _noise(scale: float, shift: int) -> CountNoise:
     return noise
 
 
-def _kept(crowd: ShuffledEpoch, law: Law, central: float, delta: float, epochs: int) -> bool:
+def _holds_promise(
+    crowd: ShuffledEpoch, law: Law, central: float, delta: float, epochs: int
+) -> bool:
     with_noise = replace(crowd, noise_dummies=noise_of(*law))
     if epochs == 1:
         return keeps(with_noise, central, delta)

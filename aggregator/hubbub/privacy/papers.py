@@ -328,11 +328,13 @@ def _in_a_crowd(metric: Metric) -> str:
 
 
 def _erasure(metric: Metric) -> str:
-    kept = f"{metric.keep} after their epoch" if metric.keep else "until an operator deletes them"
+    retention_text = (
+        f"{metric.keep} after their epoch" if metric.keep else "until an operator deletes them"
+    )
     hours = grace_seconds(metric.epoch) / 3600
     return (
         "Reports: the aggregator deletes them once it has added them up; the shuffler accepts none "
-        f"later than {hours:,.3g} h after their {metric.epoch}. Totals: {kept}."
+        f"later than {hours:,.3g} h after their {metric.epoch}. Totals: {retention_text}."
     )
 
 

@@ -244,16 +244,16 @@ def _detectable(question: MetricDraft, mechanism: Any, reports: float, place: in
         return float(expectation.absent[place]), float(expectation.stderrs[place])
 
     absent, _ = errors(0.0)
-    found = corrected * absent
+    current = corrected * absent
     for _ in range(_TRIES):
-        if not found <= 1:
+        if not current <= 1:
             return inf
-        _, own = errors(found)
+        _, own = errors(current)
         following = corrected * absent + power * own
-        if abs(following - found) <= 1e-6 * found:
+        if abs(following - current) <= 1e-6 * current:
             break
-        found = following
-    return found
+        current = following
+    return current
 
 
 def _of_few(channel: Pure, reports: int, tail: Tail, corrected: float) -> float:

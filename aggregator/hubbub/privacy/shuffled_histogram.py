@@ -86,7 +86,7 @@ def _by_lies(crowd: ShuffledEpoch) -> ShuffledEpoch | None:
 
 
 def _central_epsilon(crowd: ShuffledEpoch, delta: float) -> float:
-    analysis = _seen(crowd, delta)
+    analysis = _counts_of(crowd, delta)
     most = min(crowd.epsilon_local, 2.0 * MAX_EPSILON)
     over = log(analysis.delta(most) / delta)
     if over <= 0:
@@ -124,18 +124,18 @@ def _least(over: Callable[[float], float], most: float, last: float) -> float:
 
 def delta_of(crowd: ShuffledEpoch, central: float) -> float:
     """Proven delta for a central epsilon, in [0, 1]; an upper bound on the exact one."""
-    return min(1.0, _seen(crowd, _MIN_DELTA).delta(central))
+    return min(1.0, _counts_of(crowd, _MIN_DELTA).delta(central))
 
 
 def profile(crowd: ShuffledEpoch, least: float) -> Callable[[float], float]:
     """Proven delta as a function of the central epsilon, valid down to `least`."""
-    return _seen(crowd, least).delta
+    return _counts_of(crowd, least).delta
 
 
 def keeps(crowd: ShuffledEpoch, central: float, delta: float) -> bool:
     """Whether a crowd provably reveals at most `central` at `delta`."""
     _check(delta)
-    if crowd.epsilon_local <= central or _seen(crowd, delta).delta(central) <= delta:
+    if crowd.epsilon_local <= central or _counts_of(crowd, delta).delta(central) <= delta:
         return True
     if (lying := _by_lies(crowd)) is not None:
         return keeps(lying, central, delta)
@@ -183,7 +183,7 @@ def largest_local(
         return keeps(crowd_of(epsilon), central, delta)
 
     def over(epsilon: float) -> float:
-        return log(_seen(crowd_of(epsilon), delta).delta(central) / delta)
+        return log(_counts_of(crowd_of(epsilon), delta).delta(central) / delta)
 
     low, high, close = min(central, most), most, 5e-4
     if hides(high):
@@ -210,7 +210,9 @@ def _check(delta: float) -> None:
         raise BadParameter(f"delta {delta} is outside [{_MIN_DELTA}, 1)")
 
 
-def _seen(crowd: ShuffledEpoch, delta: float) -> "_Counts | OneCount | SeveralCounts | NoisyCounts":
+def _counts_of(
+    crowd: ShuffledEpoch, delta: float
+) -> "_Counts | OneCount | SeveralCounts | NoisyCounts":
     if crowd.noise_dummies:
         return NoisyCounts.of(crowd, delta)
     if crowd.categories > 2:  # noqa: PLR2004 two values

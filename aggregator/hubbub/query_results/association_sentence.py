@@ -11,7 +11,7 @@ def association_sentence(document: Document) -> str:
     parts = f"{document['rows']} and {document['columns']}"
     if document["by"]:
         return _tested(f"{parts}, within {document['by']},", document["association"], document)
-    return _said(parts, document["association"], document)
+    return _sentence(parts, document["association"], document)
 
 
 def slice_sentences(document: Document) -> list[str]:
@@ -19,7 +19,7 @@ def slice_sentences(document: Document) -> list[str]:
     return [
         f"{document['by']}={row['value']}: "
         + (
-            _said("the two", row["association"], document)
+            _sentence("the two", row["association"], document)
             if row["association"]
             else "too rare to judge"
         )
@@ -34,7 +34,7 @@ def _tested(parts: str, association: Document, document: Document) -> str:
     return f"{parts} go together ({p})" if together else f"no sign that {parts} go together ({p})"
 
 
-def _said(parts: str, association: Document, document: Document) -> str:
+def _sentence(parts: str, association: Document, document: Document) -> str:
     sentence = _tested(parts, association, document)
     if association["cramers_v"] is None:
         return f"{sentence}; there are too few reports to tell how strongly"

@@ -22,7 +22,7 @@ def at_least(sure: float) -> str:
     return f"{min(floor(1000 * sure), 999) / 10:.1f}%"
 
 
-_WRITTEN: Final[Mapping[Unit, Callable[[Any], str]]] = {
+_FORMATTERS: Final[Mapping[Unit, Callable[[Any], str]]] = {
     "text": str,
     "count": lambda number: f"{number:,}",
     "reports": lambda number: f"{number:,.0f}",
@@ -78,7 +78,7 @@ def cell(column: Column, row: Row, *, of_means: bool) -> str:
         return _UNKNOWN.get(column.unit, "")
     of_number = column.unit == "number" or (of_means and column.unit in _OF_NUMBERS)
     error = _error(row) if of_number else None
-    ends = [_written(column.unit, value, error) for value in values if value is not None]
+    ends = [_formatted(column.unit, value, error) for value in values if value is not None]
     return f"{ends[0]} or more" if None in values else " to ".join(ends)
 
 
@@ -92,7 +92,7 @@ def _error(row: Row) -> float:
     return 0.0
 
 
-def _written(unit: Unit, value: Any, error: float | None) -> str:
+def _formatted(unit: Unit, value: Any, error: float | None) -> str:
     """The value in its unit; a malformed one, from a service of another version, as it is.
 
     `error` is the standard error of a number in the metric's unit; None for all other units.
@@ -100,6 +100,6 @@ def _written(unit: Unit, value: Any, error: float | None) -> str:
     try:
         if error is not None:
             return measured(value, error, sign="+" if unit == "change" else "")
-        return _WRITTEN[unit](value)
+        return _FORMATTERS[unit](value)
     except (TypeError, ValueError, AttributeError):
         return str(value)

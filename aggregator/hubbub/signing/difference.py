@@ -43,7 +43,9 @@ def differences(old: Bundle, new: Bundle) -> list[Difference]:
         before, after = old.metrics.get(name), new.metrics.get(name)
         if before is None and after is not None:
             changes.append(
-                Difference(metric=name, field="asked", before="no", after=_asked(after), gives=MORE)
+                Difference(
+                    metric=name, field="asked", before="no", after=_limits_text(after), gives=MORE
+                )
             )
             promise, now = old.promises().get(name), Promise.of(after)
             if promise and (broken := promise.broken_by(now)):
@@ -59,7 +61,7 @@ def differences(old: Bundle, new: Bundle) -> list[Difference]:
         elif after is None and before is not None:
             changes.append(
                 Difference(
-                    metric=name, field="asked", before=_asked(before), after="no", gives=LESS
+                    metric=name, field="asked", before=_limits_text(before), after="no", gives=LESS
                 )
             )
         elif before and after:
@@ -76,7 +78,7 @@ def _of_whole(old: Bundle, new: Bundle) -> Iterator[Difference]:
         ("log", str(old.log or "none"), str(new.log or "none")),
         ("opening keys", _ids(old), _ids(new)),
         ("authorities", _short(old.roots or "the system's"), _short(new.roots or "the system's")),
-        ("development", _told(old.development), _told(new.development)),
+        ("development", _json_text(old.development), _json_text(new.development)),
     ):
         if was != now:
             yield Difference(metric="", field=name, before=was, after=now, gives=OTHER)
@@ -88,8 +90,8 @@ def _of_whole(old: Bundle, new: Bundle) -> Iterator[Difference]:
         yield Difference(
             metric="",
             field="cover",
-            before=_told(old.cover),
-            after=_told(new.cover),
+            before=_json_text(old.cover),
+            after=_json_text(new.cover),
             gives=(MORE, LESS)[new.cover],
         )
 
@@ -115,8 +117,8 @@ def _of_tables(metric: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> I
             yield Difference(
                 metric=metric,
                 field=name,
-                before=_told(was),
-                after=_told(now),
+                before=_json_text(was),
+                after=_json_text(now),
                 gives=_gives(name, was, now),
             )
 
@@ -141,7 +143,7 @@ def _fields(metric: Metric) -> dict[str, Any]:
     return own
 
 
-def _asked(metric: Metric) -> str:
+def _limits_text(metric: Metric) -> str:
     return f"epsilon {metric.epsilon:g} a report, {metric.limits.lifetime_epsilon:g} for life"
 
 
@@ -149,7 +151,7 @@ def _ids(bundle: Bundle) -> str:
     return ", ".join(f"{key.id} {to_text(key.public)[:8]}" for key in bundle.keys)
 
 
-def _told(thing: Any) -> str:
+def _json_text(thing: Any) -> str:
     return "none" if thing is None else _short(json.dumps(thing, default=str))
 
 

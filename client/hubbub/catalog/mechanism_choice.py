@@ -57,8 +57,8 @@ class Choice:
             raise BadParameter("a choice has no valid number of reports")
 
     def __str__(self) -> str:
-        text = f"chosen for {self.reports:,} reports: {_said(self.best)}"
-        return f"{text}; next {_said(self.runner_up)}" if self.runner_up else text
+        text = f"chosen for {self.reports:,} reports: {_option_text(self.best)}"
+        return f"{text}; next {_option_text(self.runner_up)}" if self.runner_up else text
 
 
 def _load(entry: Any) -> Choice:
@@ -76,6 +76,6 @@ CHOICE: Final = Kind(
 """The kind of a field that tells how a mechanism was chosen, which only a bundle has."""
 
 
-def _said(option: Option) -> str:
+def _option_text(option: Option) -> str:
     size = "1 byte" if option.payload_bytes == 1 else f"{option.payload_bytes:,} bytes"
     return f"{option.mechanism} (standard error {option.stderr:,.4g}, {size} a report)"

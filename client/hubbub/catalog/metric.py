@@ -276,10 +276,10 @@ class Metric:
         own = [
             tuple(
                 stream
-                for name in (asked, *(f"{asked}/{tier:g}" for tier in self.tiers))
+                for name in (list_name, *(f"{list_name}/{tier:g}" for tier in self.tiers))
                 for stream in streams_of(name, self.breakdown)
             )
-            for asked in lists
+            for list_name in lists
         ]
         object.__setattr__(self, "tier", tier_of(self.name))
         object.__setattr__(self, "stream", lists[-1])

@@ -95,7 +95,7 @@ class Client:
         self._disabled, self._clock = disabled, clock
         self._unopened: Callable[[], State] | None = None
         self._closed = self._is_complete = False
-        self._left = 0
+        self._waiting_at_close = 0
         self._strict = strict
         self._diagnostics = Diagnostics(on_drop)
         public_values = PublicValues(public)
@@ -343,7 +343,7 @@ class Client:
         Raises:
             StateUnusable: it could not be stored; the client stays off.
         """
-        self._kept().consent(on=True, forget=False, now=self._clock.now())
+        self._open_state().consent(on=True, forget=False, now=self._clock.now())
         self._reporter.refresh()
         self._reporter.switch(on=not self._disabled)
         self._sender.go_on()
@@ -363,7 +363,7 @@ class Client:
         """
         most = at_most(max_epsilon)
         local = most if max_local is None else at_most(max_local, "max_local")
-        self._kept().prefer(most, local)
+        self._open_state().prefer(most, local)
         self._reporter.refresh()
 
     def ledger(self) -> "LedgerView":
@@ -374,7 +374,7 @@ class Client:
         """
         from hubbub.client.ledger_view import view  # noqa: PLC0415 few callers need it
 
-        state = self._kept()
+        state = self._open_state()
         if self._reporter.drawn() or self._reporter.is_local:  # to include the newest reports
             self._sender.enter()
         return view(self._bundle, state.device_state(), state.payload_records(), self._clock.now())
@@ -386,7 +386,7 @@ class Client:
         drawn = len(self._reporter.drawn())
         with contextlib.suppress(StateUnusable):
             return self._state.waiting() + drawn
-        return self._left if self._closed else drawn
+        return self._waiting_at_close if self._closed else drawn
 
     @property
     def dropped(self) -> dict[str, int]:
@@ -493,13 +493,13 @@ class Client:
         """Store the opt-out, retrying while other processes write; return what it discards."""
         for number in reversed(range(_NO_TRIES)):
             try:
-                return self._kept().consent(on=False, forget=forget, now=self._clock.now())
+                return self._open_state().consent(on=False, forget=forget, now=self._clock.now())
             except StateBusy:
                 if not number:
                     raise
         return []
 
-    def _kept(self) -> State:
+    def _open_state(self) -> State:
         """Return the device's state, which a disabled client opens only when it is first needed."""
         notice()
         if self._unopened:
@@ -527,8 +527,8 @@ class Client:
         examples = self._reporter.stop()
         self._diagnostics.drop(examples)
         with contextlib.suppress(StateUnusable):
-            self._left = self._state.waiting() + len(self._reporter.drawn())
-            self._is_complete = not (self._left or examples)
+            self._waiting_at_close = self._state.waiting() + len(self._reporter.drawn())
+            self._is_complete = not (self._waiting_at_close or examples)
         self._state.close()
         return self._is_complete
 

@@ -15,10 +15,10 @@ from hubbub.catalog import Metric, closing_time, epoch_at, epoch_start
 from hubbub.client.ledger import Account
 from hubbub.client.outcome import Outcome
 
-Held = Sequence[tuple[str, int, int]]
+WaitingReport = Sequence[tuple[str, int, int]]
 """Streams, each with the first and last epoch whose reports wait."""
 
-NOTHING: Final[Held] = ()
+NOTHING: Final[WaitingReport] = ()
 LAST_EPOCH: Final = (1 << 32) - 1
 """The largest epoch: epochs are 32 bits on the wire."""
 

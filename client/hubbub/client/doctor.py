@@ -130,11 +130,11 @@ def _bundle(bundle: Bundle, now: float) -> Iterator[Finding]:
 def _trust(bundle: Bundle, settings: Settings) -> Iterator[Finding]:
     """Yields whether each app known here would accept this bundle, or that of `settings.app`."""
     places = beside(state_home(), settings.state_dir)
-    known = [name for name in look(places).pins if settings.app in (None, name)]
-    if not known:
+    known_keys = [name for name in look(places).pins if settings.app in (None, name)]
+    if not known_keys:
         text = "no app has started here with a bundle: it will trust the first operator it sees"
         yield Finding("trust", "note", text)
-    for name in known:
+    for name in known_keys:
         # The check works on a copy, which is not stored.
         look(places).admit(name, bundle, None, ())
         yield Finding("trust", "ok", f'"{name}" accepts this bundle' if name else "it is taken")

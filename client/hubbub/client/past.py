@@ -53,11 +53,11 @@ def due(questions: Mapping[str, AskedMetric], standing: DeviceState, now: float)
         kind: Any = metric.value_kind
         cells = streams_of(name, metric.breakdown)
         permitted = {*(cells if kind.VALUELESS else metric.values or ())}
-        known = {event: n for event, n in events.items() if event in permitted}
-        if not known or (kind.COUNTS and epoch >= question.epoch_of(now)):
+        permitted_events = {event: n for event, n in events.items() if event in permitted}
+        if not permitted_events or (kind.COUNTS and epoch >= question.epoch_of(now)):
             continue
         epochs_reported = standing.accounts[name].epochs.items()
         reported = [other for other, reports in epochs_reported if reports and other != epoch]
-        code = metric.code(kind.computed(metric, epoch, known, reported))
-        cell = next(iter(known)) if kind.VALUELESS else None
+        code = metric.code(kind.computed(metric, epoch, permitted_events, reported))
+        cell = next(iter(permitted_events)) if kind.VALUELESS else None
         yield Due(question, code, cell, begins(epoch, question.epoch_seconds))

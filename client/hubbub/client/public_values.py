@@ -30,12 +30,12 @@ class PublicValues:
                 "public must be a mapping of texts, or a function that returns it, as "
                 '{"os": "linux"}'
             )
-        self._held = dict(values)
+        self._values = dict(values)
 
     def missing(self, bundle: Bundle) -> list[str]:
         """Returns the public fields that the bundle's metrics need and the app does not pass."""
         fields = {field for metric in bundle.metrics.values() for field in metric.breakdown}
-        return sorted(fields - self._held.keys() - bundle.experiments.keys())
+        return sorted(fields - self._values.keys() - bundle.experiments.keys())
 
     def stream(self, metric: Metric, arms: Mapping[str, str]) -> str:
         """Returns the stream of this device's reports to a metric or tier; `arms` by experiment.
@@ -49,7 +49,7 @@ class PublicValues:
         for field in metric.breakdown:
             if metric.experiment and field == metric.experiment.name:
                 continue
-            source = self._held.get(field)
+            source = self._values.get(field)
             value = _called(field, source) if callable(source) else source
             if isinstance(value, str):
                 field_values[field] = value

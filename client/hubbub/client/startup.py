@@ -118,7 +118,7 @@ def state_of(
     home = NOWHERE if state_dir else settled(state_home())
     key = "" if state_dir else settings.app or program_name()
     with held(*beside(home, state_dir)) as file:
-        trust = _known(file, may_be_unknown=operator is not None)
+        trust = _stored_trust(file, may_be_unknown=operator is not None)
         before = trust.data()
         launcher = key.partition(" in ")[0]
         if (
@@ -153,7 +153,7 @@ def state_of(
     return state
 
 
-def _known(file: TrustFile, *, may_be_unknown: bool) -> Trust:
+def _stored_trust(file: TrustFile, *, may_be_unknown: bool) -> Trust:
     try:
         return file.read()
     except StateUnusable as error:

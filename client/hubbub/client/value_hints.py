@@ -6,7 +6,7 @@ from typing import Any, Final
 from hubbub.errors.grammar import did_you_mean
 
 # As many as fit a few lines of a terminal.
-_SHOWN: Final = 12
+_MAX_NAMES: Final = 12
 
 
 def value_hint(values: Sequence[str], value: Any) -> str:
@@ -14,7 +14,7 @@ def value_hint(values: Sequence[str], value: Any) -> str:
 
     PRIVACY: similarity nearly reveals the value. For the developer; never for a log.
     """
-    listing = ", ".join(f'"{value}"' for value in values[:_SHOWN])
-    rest = len(values) - _SHOWN
+    listing = ", ".join(f'"{value}"' for value in values[:_MAX_NAMES])
+    rest = len(values) - _MAX_NAMES
     more = f" and {rest} more" if rest > 0 else ""
     return f"{listing}{more}{did_you_mean(value, values)}"

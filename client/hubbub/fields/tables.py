@@ -28,7 +28,7 @@ def table_of(section: type, *, flat: bool = False) -> Kind:
 
 def object_schema(section: type) -> Schema:
     """The JSON schema of a table with a dataclass' fields."""
-    own = _written(section)
+    own = _authored_fields(section)
     schema: Schema = {
         "type": "object",
         "properties": {field.name: field_schema(field) for field in own},
@@ -51,7 +51,7 @@ def field_schema(field: CatalogField) -> Schema:
     return schema
 
 
-def _written(section: type) -> list[CatalogField]:
+def _authored_fields(section: type) -> list[CatalogField]:
     """The fields that people write; others are computed."""
     return [field for field in fields_of(section) if field.entry.written]
 
@@ -59,7 +59,7 @@ def _written(section: type) -> list[CatalogField]:
 def _problem(section: type, table: Any) -> str:
     if isinstance(table, section):
         return ""
-    own = {field.name: field for field in _written(section)}
+    own = {field.name: field for field in _authored_fields(section)}
     needed = {field.name for field in own.values() if field.required}
     if not (isinstance(table, dict) and needed <= table.keys() <= own.keys()):
         return f"must hold {_enumerated(section)}"
@@ -91,7 +91,7 @@ def _load(section: type, table: Any, *, flat: bool) -> Any:
 
 def _enumerated(section: type) -> str:
     """The names of its fields: "a, b and perhaps c", or "any of a, b and c"."""
-    own = _written(section)
+    own = _authored_fields(section)
     needed = [field.name for field in own if field.required]
     more = [field.name for field in own if not field.required]
     *first, last = [*needed, *(f"perhaps {name}" for name in more)] if needed else more

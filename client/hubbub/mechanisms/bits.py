@@ -60,14 +60,14 @@ class KeyedBits:
     PRF assumption); so a permanent response is repeated without being stored.
     """
 
-    __slots__ = ("_counter", "_key", "_left", "_left_bits")
+    __slots__ = ("_bits_left", "_counter", "_key", "_left_bits")
 
     def __init__(self, key: bytes) -> None:
         if len(key) < _BLOCK_BYTES:
             raise BadParameter(f"a key of {len(key)} bytes is below {_BLOCK_BYTES}")
         self._key = key
         self._counter = 0
-        self._left = 0
+        self._bits_left = 0
         self._left_bits = 0
 
     def chance(self, probability: Probability, /) -> bool:
@@ -82,11 +82,11 @@ class KeyedBits:
     def _draw(self, bits: int) -> int:
         while self._left_bits < bits:
             block = hmac.digest(self._key, self._counter.to_bytes(8, "big"), "sha256")
-            self._left |= int.from_bytes(block, "little") << self._left_bits
+            self._bits_left |= int.from_bytes(block, "little") << self._left_bits
             self._left_bits += 8 * _BLOCK_BYTES
             self._counter += 1
-        answer = self._left & ((1 << bits) - 1)
-        self._left >>= bits
+        answer = self._bits_left & ((1 << bits) - 1)
+        self._bits_left >>= bits
         self._left_bits -= bits
         return answer
 

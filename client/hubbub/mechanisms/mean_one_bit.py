@@ -71,10 +71,10 @@ class OneBitMean:
         return self._gap
 
     def randomize(self, value: float, source: BitSource) -> bytes:
-        return self.layout.encode(source.chance(self._one(value)))
+        return self.layout.encode(source.chance(self._chance_of_one(value)))
 
     def likelihood(self, value: float, cells: Mapping[int, int]) -> Fraction:
-        chance = self._one(value).exact
+        chance = self._chance_of_one(value).exact
         return chance if 1 in cells else 1 - chance
 
     def estimate(self, totals: Totals) -> Estimates:
@@ -94,7 +94,7 @@ class OneBitMean:
         chance = self._chance(Fraction(true) / reports)
         return float(reports * chance * (1 - chance) / self._gap**2)
 
-    def _one(self, value: float) -> Probability:
+    def _chance_of_one(self, value: float) -> Probability:
         """The chance of sending 1."""
         lie = self.keep.complement.threshold
         return Probability(lie + self.range.scaled(value, self.keep.threshold - lie))

@@ -32,7 +32,7 @@ _MAX_CELLS: Final = 1 << 20
 _MAX_TABLE: Final = 1 << 16
 # Up to this number all values are probed, else some that cover each part's values.
 _MAX_PROBES: Final = 1 << 10
-_TOLD: Final = {2: "two", 3: "three"}
+_WORDS: Final = {2: "two", 3: "three"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class PairedParts:
         largest = prod(sorted(sizes)[-self.ways :])
         if not largest <= _MAX_TABLE:
             raise BadParameter(
-                f"the largest {_TOLD[self.ways]} parts make a table of {largest:,} cells, above "
+                f"the largest {_WORDS[self.ways]} parts make a table of {largest:,} cells, above "
                 f"{_MAX_TABLE:,}; list fewer values, or put the rare ones under one name"
             )
         object.__setattr__(self, "response", ProjectiveResponse(self.epsilon, largest))

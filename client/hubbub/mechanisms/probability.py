@@ -9,7 +9,7 @@ from typing import Final
 from hubbub.errors import BadParameter
 
 DIGITS: Final = 64
-_ONE: Final = 1 << DIGITS
+_CERTAINTY: Final = 1 << DIGITS
 
 # Below 1/1024 no realistic number of reports gives a usable estimate; above 16 fewer than one in
 # eight million reports is a lie, which no longer protects anybody.
@@ -32,18 +32,18 @@ class Probability:
     threshold: int
 
     def __post_init__(self) -> None:
-        if not 0 <= self.threshold <= _ONE:
+        if not 0 <= self.threshold <= _CERTAINTY:
             raise BadParameter(f"threshold {self.threshold} is outside [0, 2**64]")
 
     @classmethod
     def at_most(cls, probability: Fraction | float) -> "Probability":
         """The largest one that does not exceed `probability`, a number in [0, 1]."""
-        return cls(math.floor(_checked(probability) * _ONE))
+        return cls(math.floor(_checked(probability) * _CERTAINTY))
 
     @classmethod
     def at_least(cls, probability: Fraction | float) -> "Probability":
         """The smallest one that is not below `probability`, a number in [0, 1]."""
-        return cls(math.ceil(_checked(probability) * _ONE))
+        return cls(math.ceil(_checked(probability) * _CERTAINTY))
 
     @property
     def exact(self) -> Fraction:
@@ -53,13 +53,13 @@ class Probability:
     @property
     def complement(self) -> "Probability":
         """Exactly one minus this."""
-        return Probability(_ONE - self.threshold)
+        return Probability(_CERTAINTY - self.threshold)
 
 
 @lru_cache(maxsize=1024)
 def _as_fraction(threshold: int) -> Fraction:
     """A multiple of 2**-64, cached: formulas use the same few again and again."""
-    return Fraction(threshold, _ONE)
+    return Fraction(threshold, _CERTAINTY)
 
 
 def exp_at_most(epsilon: float, share: Fraction = Fraction(1)) -> Fraction:

@@ -70,13 +70,13 @@ class _Bits:
 
     def coded(self, places: Mapping[int, int]) -> int:
         """Reads a code, and returns its place; keys have a 1 before the code. Raises EOFError."""
-        number, left, code = self.number, self.size - self.used, 1
+        number, bits_left, code = self.number, self.size - self.used, 1
         while (place := places.get(code)) is None:
-            if not left:
+            if not bits_left:
                 raise EOFError
-            left -= 1
-            code = code << 1 | number >> left & 1
-        self.used = self.size - left
+            bits_left -= 1
+            code = code << 1 | number >> bits_left & 1
+        self.used = self.size - bits_left
         return place
 
     def escaped(self) -> str | None:

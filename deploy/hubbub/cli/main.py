@@ -52,7 +52,7 @@ _OVER_HTTP: Final = (
     "no longer exists: analysts query over HTTP; give --url https://HOST:PORT of "
     "--http-listen, and a token in HUBBUB_TOKEN"
 )
-_GONE: Final = {"--query": _OVER_HTTP, "--tls": _OVER_HTTP}
+_REMOVED_OPTIONS: Final = {"--query": _OVER_HTTP, "--tls": _OVER_HTTP}
 """Options of earlier versions that asked over gRPC, and what is in their place."""
 _PLANS: Final = {
     "--central": "hubbub plan central --epsilon E",
@@ -68,8 +68,8 @@ class _Parser(Parser):
 
     def _meant(self, rest: Sequence[str]) -> str:
         for option in (word.partition("=")[0] for word in rest):
-            if option in _GONE:
-                raise BadParameter(f"{option} {_GONE[option]}")
+            if option in _REMOVED_OPTIONS:
+                raise BadParameter(f"{option} {_REMOVED_OPTIONS[option]}")
         return super()._meant(rest)
 
 

@@ -136,7 +136,7 @@ class _Devices:
         self._wakes: Iterator[int] = itertools.count(number, load.processes)
         self._begin, self._stop = begin, stop
         self._lock = threading.Lock()
-        self._seen = Seen()
+        self._measurements = Seen()
 
     def run(self, tell: Callable[[Seen], None]) -> None:
         threads = [threading.Thread(target=self._work, daemon=True) for _ in range(_THREADS)]
@@ -144,16 +144,16 @@ class _Devices:
             thread.start()
         while any(thread.is_alive() for thread in threads):
             time.sleep(_TOLD_SECONDS)
-            tell(self._taken())
+            tell(self._snapshot())
         until = time.monotonic() + _FLUSH_SECONDS  # for all of them together
         for device in self._devices.values():
             self._flush(device, 0, until)
-            self._seen.outcomes["waiting"] += device.waiting
-        tell(self._taken())
+            self._measurements.outcomes["waiting"] += device.waiting
+        tell(self._snapshot())
 
-    def _taken(self) -> Seen:
+    def _snapshot(self) -> Seen:
         with self._lock:
-            measurements, self._seen = self._seen, Seen()
+            measurements, self._measurements = self._measurements, Seen()
         return measurements
 
     def _work(self) -> None:
@@ -187,7 +187,7 @@ class _Devices:
             answered = time.time() - due
             all_sent = queued and not device_state.waiting
         with self._lock:
-            measurements = self._seen
+            measurements = self._measurements
             measurements.wakes += 1
             measurements.behind += late > 0.1  # noqa: PLR2004 as Seen says
             measurements.outcomes += outcomes
@@ -200,8 +200,8 @@ class _Devices:
         """Sends the queued reports, and those that an earlier wake could not send."""
         acknowledged, dropped = device.flush(queued, max(0.0, until - time.monotonic()))
         with self._lock:
-            self._seen.acknowledged += acknowledged
-            self._seen.outcomes += Counter(dropped=dropped.total())
+            self._measurements.acknowledged += acknowledged
+            self._measurements.outcomes += Counter(dropped=dropped.total())
 
     def _device(self) -> _Device:
         transport = self._transport() if self._load.dial else self._shared

@@ -74,7 +74,9 @@ def rehearse_model(
         learned = _learned(model, people, order, chance)
         foretold = scores(model.kind, test.columns, learned.weights)
         judges = People(people.columns[apart], people.labels[apart], 0)
-        judgement = _told(model, judges, learned, confidence, chance) if len(apart) else None
+        judgement = (
+            _judged_by_reports(model, judges, learned, confidence, chance) if len(apart) else None
+        )
         yield Trained(learned, evaluate(model.kind, foretold, test.labels), judgement)
 
 
@@ -120,7 +122,7 @@ def _turns(
     return [np.flatnonzero((own == number).any(axis=1)) for number in range(rounds + 1)]
 
 
-def _told(
+def _judged_by_reports(
     model: Model, judges: People, learned: Learned, confidence: float, chance: np.random.Generator
 ) -> Judgement | None:
     """Draws randomized reports of people who did not train the model, and judges it by them."""

@@ -44,7 +44,7 @@ from hubbub.simulation.beside import (
 )
 from hubbub.simulation.truth import Truth, above_most, true_values
 
-_SHOWN: Final = 10  # as many as `hubbub top` shows
+_TOP_VALUES: Final = 10  # as many as `hubbub top` shows
 _EVERY: Final = EpochRange(epochs="all")
 
 
@@ -254,16 +254,16 @@ def _run(plan: Plan, chance: np.random.Generator) -> Run:
     reports = int(reported.sum())
     if reports < metric.min_batch:
         return Run(reports=reports, values=(), answered=False, withheld=withheld)
-    return asyncio.run(_told(plan, DrawnStore(windows), reported, withheld))
+    return asyncio.run(_run_of(plan, DrawnStore(windows), reported, withheld))
 
 
-async def _told(
+async def _run_of(
     plan: Plan, drawn: DrawnStore, reported: "np.typing.NDArray[np.int64]", withheld: int
 ) -> Run:
     """Asks all questions of drawn totals; `reported` is the number of reports of each code."""
     metric, codes, reports = plan.metric, list(plan.truth.codes), int(reported.sum())
     query = QueryEngine(plan.bundle, drawn, clock=lambda: 0.0)
-    question = _asked(plan)
+    question = _query_of(plan)
     answer, visible_names = await _answered(plan, query, question)
     begun: list[str] = codes
     if plan.finds:
@@ -356,7 +356,7 @@ def _taking_part(
         yield part if share == 1 else chance.binomial(part, share)
 
 
-def _asked(plan: Plan) -> EstimateQuery:
+def _query_of(plan: Plan) -> EstimateQuery:
     strings: tuple[str, ...] = ()
     if plan.metric.randomizer.VALUES == "strings" and not plan.finds:
         strings = tuple(dict.fromkeys((*plan.truth.codes, *plan.candidates)))
@@ -371,7 +371,7 @@ async def _answered(
     answer = await query.estimate(metric.name, question)
     if answer.kind in OF_NUMBERS or plan.finds:
         return answer, {value.value for value in answer.values}
-    top = await query.top(metric.name, question, _SHOWN)
+    top = await query.top(metric.name, question, _TOP_VALUES)
     return answer, {value.value.value for value in top.values}
 
 

@@ -20,9 +20,9 @@ from typing import Final, Self
 from hubbub.errors import BadParameter
 
 _BITS: Final = 32
-_ONE: Final = 1 << _BITS
+_UNIT: Final = 1 << _BITS
 # Largest odds, e^16, and largest number of dummies on either side of the mean.
-_MAX_ODDS: Final = 8_900_000 * _ONE
+_MAX_ODDS: Final = 8_900_000 * _UNIT
 _MAX_REACH: Final = 20_000
 # For either end of a 95% interval: error probability, and standard errors.
 _DOUBT: Final = 0.025
@@ -41,7 +41,7 @@ class CountNoise:
     reach: int
 
     def __post_init__(self) -> None:
-        for name, low, high in (("odds", _ONE + 1, _MAX_ODDS), ("reach", 1, _MAX_REACH)):
+        for name, low, high in (("odds", _UNIT + 1, _MAX_ODDS), ("reach", 1, _MAX_REACH)):
             number = getattr(self, name)
             if type(number) is not int or not low <= number <= high:
                 raise ValueError(f"{name} {number!a} is not a whole number in [{low}, {high}]")
@@ -56,7 +56,7 @@ class CountNoise:
         Raises:
             BadParameter: the reach would exceed its maximum.
         """
-        whole = int(odds * _ONE)
+        whole = int(odds * _UNIT)
         for reach in range(1, _MAX_REACH + 1):
             noise = cls(whole, reach)
             if noise.delta <= delta:
@@ -71,7 +71,7 @@ class CountNoise:
     @property
     def scale(self) -> float:
         """The scale s of the weights, which are proportional to exp(-|number - reach| / s)."""
-        return 1 / log(self.odds / _ONE)
+        return 1 / log(self.odds / _UNIT)
 
     @property
     def weights(self) -> tuple[int, ...]:
@@ -108,7 +108,7 @@ class CountNoise:
 @lru_cache(maxsize=256)
 def _weights(odds: int, reach: int) -> tuple[int, ...]:
     # PRIVACY: from the ends inwards, rounded down, so that no quotient is above the odds.
-    side = list(accumulate(range(reach), lambda weight, _: weight * odds >> _BITS, initial=_ONE))
+    side = list(accumulate(range(reach), lambda weight, _: weight * odds >> _BITS, initial=_UNIT))
     return (*side, *side[-2::-1])
 
 

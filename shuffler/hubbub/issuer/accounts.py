@@ -22,7 +22,7 @@ _BACKEND: Final = "backend"
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _Account:
     name: str
     vouches: bool
 
@@ -31,7 +31,7 @@ class Accounts:
     """The accounts in a file, as it was when read; without a file there are none."""
 
     def __init__(self, path: Path | None) -> None:
-        self._known: Mapping[str, _Known] = _read(path) if path else {}
+        self._accounts: Mapping[str, _Account] = _read(path) if path else {}
 
     def account(self, key: str, named: str) -> tuple[str, bool]:
         """The account that `key` identifies.
@@ -42,7 +42,7 @@ class Accounts:
         Raises:
             AccessRefused: the key is unknown, or a backend named no valid account.
         """
-        entry = self._known.get(hashlib.sha256(key.encode()).hexdigest())
+        entry = self._accounts.get(hashlib.sha256(key.encode()).hexdigest())
         if entry is None:
             raise AccessRefused("not the key of an account; send it as Authorization: Bearer KEY")
         if not entry.vouches:
@@ -77,11 +77,11 @@ def add_account(path: Path, name: str, *, vouches: bool) -> str:
     return key
 
 
-def _read(path: Path) -> Mapping[str, _Known]:
+def _read(path: Path) -> Mapping[str, _Account]:
     try:
         lines = [line.split() for line in lines_of(path) if line.strip()]
         accounts = {
-            digest: _Known(name, bool(rest) and rest[0] == _BACKEND)
+            digest: _Account(name, bool(rest) and rest[0] == _BACKEND)
             for name, digest, *rest in lines
         }
     except ValueError as error:

@@ -246,7 +246,7 @@ class TokensApp:
 
     async def _issue(self, account: str, request: TokenRequest) -> TokenResponse:
         table = self._streams  # a reload meanwhile concerns the next request
-        requests = self._asked(request, table.streams)
+        requests = self._blinded_elements(request, table.streams)
         try:
             # Checked before they use up anything.
             await asyncio.to_thread(_check_elements, request)
@@ -272,7 +272,7 @@ class TokensApp:
         except BadParameter as error:
             raise _Refused("no_request", HTTPStatus.BAD_REQUEST, str(error)) from None
 
-    def _asked(
+    def _blinded_elements(
         self, request: TokenRequest, streams: Mapping[str, IssuedStream]
     ) -> dict[tuple[int, int], dict[str, Sequence[bytes]]]:
         """The blinded elements for open streams with tokens, by epoch and stream; no others."""

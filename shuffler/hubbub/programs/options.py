@@ -117,7 +117,7 @@ def _usual(annotation: Any, declaration: Option) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class _Written:
+class _FieldOption:
     """A field and its option. `name` is for error messages; `dest` is argparse's attribute."""
 
     field: "Field[Any]"
@@ -136,11 +136,11 @@ class _Written:
         return self.name.removeprefix("--").replace("-", "_")
 
 
-def _written(section: type) -> Iterator["_Written | Field[Any]"]:
+def _options_of(section: type) -> Iterator["_FieldOption | Field[Any]"]:
     """Yields the options of a dataclass in order, and the fields that hold further options."""
     for member in fields(section):
         if _KEY in member.metadata:
-            yield _Written(member, member.metadata[_KEY])
+            yield _FieldOption(member, member.metadata[_KEY])
         elif isinstance(member.type, type) and is_dataclass(member.type):
             yield member
 
@@ -149,8 +149,8 @@ def intervals_of(section: type) -> dict[str, tuple[Any, Interval]]:
     """Type and interval of each option of a dataclass that has an interval, by argparse's name."""
     return {
         entry.dest: (entry.field.type, entry.option.within)
-        for entry in _written(section)
-        if isinstance(entry, _Written) and entry.option.within is not None
+        for entry in _options_of(section)
+        if isinstance(entry, _FieldOption) and entry.option.within is not None
     }
 
 
@@ -171,7 +171,7 @@ def add_options(parser: argparse.ArgumentParser, section: type) -> None:
 
 
 def _add(section: type, parser: argparse.ArgumentParser, containers: dict[Any, Any]) -> None:
-    for entry in _written(section):
+    for entry in _options_of(section):
         if isinstance(entry, Field):
             _add(entry.type, parser, containers)  # type: ignore[arg-type]  # _written saw a class
             continue
@@ -192,7 +192,7 @@ def _add(section: type, parser: argparse.ArgumentParser, containers: dict[Any, A
         container.add_argument(*names, **_of_argparse(entry))
 
 
-def _of_argparse(entry: _Written) -> dict[str, Any]:
+def _of_argparse(entry: _FieldOption) -> dict[str, Any]:
     """Keyword arguments of argparse's add_argument for an option."""
     declaration, default = entry.option, entry.field.default
     more: dict[str, Any] = {"help": declaration.text}
@@ -214,7 +214,7 @@ def _of_argparse(entry: _Written) -> dict[str, Any]:
     return more
 
 
-def _count(entry: _Written, several: int) -> dict[str, Any]:
+def _count(entry: _FieldOption, several: int) -> dict[str, Any]:
     """Keyword arguments of add_argument that say how many values an option takes."""
     declaration, is_needed = entry.option, entry.field.default is MISSING
     if several and not declaration.several and not declaration.positional:
@@ -244,8 +244,8 @@ def read_options(section: type[Section], namespace: argparse.Namespace) -> Secti
             written without the one that it needs.
     """
     values: dict[str, Any] = {}
-    typed: dict[str, _Written] = {}
-    for entry in _written(section):
+    typed: dict[str, _FieldOption] = {}
+    for entry in _options_of(section):
         if isinstance(entry, Field):
             values[entry.name] = read_options(entry.type, namespace)  # type: ignore[arg-type]
             continue
@@ -264,7 +264,7 @@ def read_options(section: type[Section], namespace: argparse.Namespace) -> Secti
     return section(**values)
 
 
-def _checked(entry: _Written, value: Any) -> Any:
+def _checked(entry: _FieldOption, value: Any) -> Any:
     interval = entry.option.within
     for number in value if isinstance(value, tuple) else (value,):
         if interval is not None and number not in interval:

@@ -49,7 +49,7 @@ class Clocks:
         self._agreed: deque[tuple[float, float]] = deque()
         self._before: tuple[float, ...] = ()
         self._settled_since = monotonic()
-        self._said = False
+        self._has_warned = False
 
     def now(self) -> float:
         """The time by this machine's clock, which may be wrong."""
@@ -140,14 +140,14 @@ class Clocks:
     def _say(self) -> None:
         """Logs a warning, once each time the clocks come apart."""
         apart = self.apart_seconds
-        if apart > _ALIKE_SECONDS and not self._said:
+        if apart > _ALIKE_SECONDS and not self._has_warned:
             _log.warning(
                 "the clocks are %.0f s apart (this machine's, that of Redis, and both "
                 "within the last hour): nothing on which they differ is closed, expired or "
                 "deleted; correct them (docs/operate/clocks.md)",
                 apart,
             )
-        self._said = apart > _ALIKE_SECONDS
+        self._has_warned = apart > _ALIKE_SECONDS
 
 
 def _range(offsets: Sequence[float]) -> tuple[float, float]:

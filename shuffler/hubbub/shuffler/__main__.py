@@ -124,7 +124,7 @@ async def _serve(settings: Settings) -> None:
         await serve_until_signal(
             [door for door in (for_devices, for_operators, http_door) if door],
             [clocks.run, intake.run, mixer.run, mixer.heartbeat, pressure.run, reloader.run],
-            _told(settings, table, signed),
+            _start_fields(settings, table, signed),
             reloader.reload,
         )
     finally:
@@ -192,7 +192,7 @@ def _policy(settings: Settings) -> Policy:
     )
 
 
-def _told(settings: Settings, table: StreamTable, signed: SignedFiles) -> dict[str, Any]:
+def _start_fields(settings: Settings, table: StreamTable, signed: SignedFiles) -> dict[str, Any]:
     """The facts in the log line of the start."""
     return {
         "devices": settings.listen,

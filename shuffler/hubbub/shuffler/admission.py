@@ -173,10 +173,10 @@ class Admission:
             self.refusals["stream_full"] += 1
             return ComeBack("no room for one of these metrics now", _CROWDED_SECONDS)
         # PRIVACY: the same answer for every device, whatever it has, so that it marks nobody.
-        taken = Taken(tuple(refused), self.notice)
+        accepted = Taken(tuple(refused), self.notice)
         if not reports:
-            taken = replace(taken, models=self.models, time=int(self._clocks.latest()))
-        return taken
+            accepted = replace(accepted, models=self.models, time=int(self._clocks.latest()))
+        return accepted
 
     async def _admitted(
         self, reports: Sequence[SealedReport], tokens: Sequence[bytes]

@@ -47,8 +47,8 @@ class Backpressure:
         self._pool = pool
         self._sizes = sizes or {}
         self._clock = clock or SystemClock()
-        self._held: Counter[str] = Counter()
-        self._left = inf
+        self._held_batches: Counter[str] = Counter()
+        self._room_left = inf
         self.max_reports = max_reports
         self._max_memory = max_memory
         self._looks = 0
@@ -68,20 +68,20 @@ class Backpressure:
 
     def is_crowded(self, stream: str) -> bool:
         """Whether a stream holds so much that more would crowd out others."""
-        if not self._held[stream]:
+        if not self._held_batches[stream]:
             return False
         free_room = self.max_reports - self.reports
         each = self._sizes.get(stream, _REPORT_BYTES) + _REPORT_COST
         return (
-            self._held[stream] > _TIMES_WHAT_IS_LEFT * free_room
-            or self._held[stream] * each > _TIMES_WHAT_IS_LEFT * self._left
+            self._held_batches[stream] > _TIMES_WHAT_IS_LEFT * free_room
+            or self._held_batches[stream] * each > _TIMES_WHAT_IS_LEFT * self._room_left
         )
 
     def took(self, stream: str, reports: int) -> None:
         """Counts reports that went into the pool since the last look."""
-        self._held[stream] += reports
+        self._held_batches[stream] += reports
         self.reports += reports
-        self._left -= reports * (self._sizes.get(stream, _REPORT_BYTES) + _REPORT_COST)
+        self._room_left -= reports * (self._sizes.get(stream, _REPORT_BYTES) + _REPORT_COST)
 
     def full(self) -> None:
         """Notes that Redis itself refused a write for lack of memory."""
@@ -97,8 +97,8 @@ class Backpressure:
     async def look(self) -> None:
         """Checks how full the pool is. Raises StoreUnavailable if Redis cannot be asked."""
         counts = Counter(await self._pool.held_of_streams())
-        memory, self._left = await self._pool.room(self._max_memory)
-        self._held, self.reports, self.memory = counts, counts.total(), memory
+        memory, self._room_left = await self._pool.room(self._max_memory)
+        self._held_batches, self.reports, self.memory = counts, counts.total(), memory
         if self.reports < self.max_reports and self.memory < self._max_memory:
             if self._looks:
                 _log.info("there is room again: reports are taken")

@@ -17,7 +17,7 @@ class BundleFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._seen: tuple[int, int, int] | None = None
+        self._file_stamp: tuple[int, int, int] | None = None
         self._served = PublicBytes(b"")
         try:
             self._look()
@@ -39,5 +39,5 @@ class BundleFile:
         if not stat.S_ISREG(file_stat.st_mode):  # opening a pipe may block the service forever
             raise OSError(errno.EINVAL, "is no file")
         stamp = (file_stat.st_mtime_ns, file_stat.st_size, file_stat.st_ino)
-        if stamp != self._seen:
-            self._served, self._seen = PublicBytes(self._path.read_bytes()), stamp
+        if stamp != self._file_stamp:
+            self._served, self._file_stamp = PublicBytes(self._path.read_bytes()), stamp

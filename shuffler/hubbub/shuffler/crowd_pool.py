@@ -33,7 +33,7 @@ class Crowds:
     def __init__(self, server: RedisServer, owner: bytes, replies: PoolReplies) -> None:
         self._server = server
         self._owner = owner
-        self._told = replies
+        self._replies = replies
 
     async def stage(self, window: Window, crowd_id: bytes, sealed: Sequence[bytes] = ()) -> int:
         """Stores sealed dummies for the crowd that will have this id; returns how many it has.
@@ -75,7 +75,7 @@ class Crowds:
     async def gathering(self, window: Window) -> list[bytes]:
         """The ids of crowds of several shards that are not complete yet; at most one."""
         names = await self._server.ask("HKEYS", window.key("shuffler:gathering"))
-        ids = [self._told.batch_id(window, name) for name in names]
+        ids = [self._replies.batch_id(window, name) for name in names]
         return [crowd_id for crowd_id in ids if crowd_id is not None]
 
     async def gather(
@@ -118,7 +118,7 @@ class Crowds:
     async def ids(self, place: Place) -> list[bytes]:
         """The ids of the crowds that are being cut, by any process."""
         names = await self._server.ask("HKEYS", place.key("shuffler:crowds"))
-        batch_ids = [self._told.batch_id(place, name) for name in names]
+        batch_ids = [self._replies.batch_id(place, name) for name in names]
         return [crowd_id for crowd_id in batch_ids if crowd_id is not None]
 
     async def cut(self, place: Place, crowd_id: bytes, cursor: bytes = b"0") -> bytes | None:

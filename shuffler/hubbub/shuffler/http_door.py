@@ -57,7 +57,7 @@ Headers = tuple[tuple[bytes, bytes], ...]
 # Any page may send, as any program may; headers that a browser adds by itself are ignored.
 _ANYONE: Final = (b"access-control-allow-origin", b"*")
 # Headers of an answer that a page may read.
-_SHOWN: Final = (b"access-control-expose-headers", b"etag, hubbub-refused, retry-after")
+_EXPOSED_HEADERS: Final = (b"access-control-expose-headers", b"etag, hubbub-refused, retry-after")
 _PREFLIGHT: Final = (
     _ANYONE,
     (b"access-control-allow-methods", b"GET, HEAD, POST"),
@@ -118,7 +118,7 @@ class ReportsApp:
             fault = _Refused(HTTPStatus.INTERNAL_SERVER_ERROR, "a fault of ours; see our log")
             status, headers, body = fault.status, fault.headers, fault.body
         if status is not HTTPStatus.NO_CONTENT:
-            headers = (*headers, _ANYONE, _SHOWN)
+            headers = (*headers, _ANYONE, _EXPOSED_HEADERS)
         if status not in {HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED}:  # of what is known
             headers = (*headers, (b"content-length", str(len(body)).encode()))
         await send({"type": "http.response.start", "status": status.value, "headers": headers})
@@ -254,7 +254,7 @@ class ReportsApp:
             raise _Refused(HTTPStatus.BAD_REQUEST, answer.why, _FOR_GOOD)
         if isinstance(answer, ComeBack):
             if answer.wait_seconds is None:
-                raise _Refused(HTTPStatus.SERVICE_UNAVAILABLE, answer.why, **self._told())
+                raise _Refused(HTTPStatus.SERVICE_UNAVAILABLE, answer.why, **self._notice_member())
             raise self._come_back(answer.wait_seconds, answer.why)
         return answer.response().SerializeToString()
 
@@ -265,10 +265,13 @@ class ReportsApp:
         """
         hint = hint_seconds(wait_seconds)
         after = (b"retry-after", str(math.ceil(hint)).encode())
-        members: dict[str, Any] = {"retry_after_ms": round(1000 * hint) + 1, **self._told()}
+        members: dict[str, Any] = {
+            "retry_after_ms": round(1000 * hint) + 1,
+            **self._notice_member(),
+        }
         return _Refused(HTTPStatus.TOO_MANY_REQUESTS, why, after, **members)
 
-    def _told(self) -> dict[str, str]:
+    def _notice_member(self) -> dict[str, str]:
         notice = self._admission.notice
         return {"notice": base64.b64encode(notice).decode()} if notice else {}
 

@@ -78,8 +78,8 @@ class Pool:
         self._shards = shards
         self._begun: dict[Window, int] = {}
         self._owner = secrets.token_bytes(8)
-        self._told = PoolReplies()
-        self.crowds = Crowds(server, self._owner, self._told)
+        self._replies = PoolReplies()
+        self.crowds = Crowds(server, self._owner, self._replies)
         self.hidden = HiddenCounts(server)
 
     async def check(self) -> None:
@@ -135,7 +135,7 @@ class Pool:
         await self._server.durable([listed, *begin])
         replies = await self._server.execute([("HGET", law, "shards") for law in laws])
         new_counts = {
-            w: self._told.number(w, reply) for w, reply in zip(unseen, replies, strict=True)
+            w: self._replies.number(w, reply) for w, reply in zip(unseen, replies, strict=True)
         }
         if len(self._begun) >= _REMEMBERED:
             self._begun.clear()
@@ -166,7 +166,7 @@ class Pool:
         others = set(owners.values()) - {self._owner}
         dead = {o for o in others if not await self._server.ask("EXISTS", _alive(o))}
         ours = {
-            self._told.batch_id(place, name): owner
+            self._replies.batch_id(place, name): owner
             for name, owner in owners.items()
             if owner == self._owner or owner in dead
         }
@@ -233,7 +233,8 @@ class Pool:
         """The states of a window's shards."""
         steps = [script(_LEVEL, keys_of(place, "pool", "law")) for place in places(window, shards)]
         return [
-            Level(*self._told.level(window, reply)) for reply in await self._server.execute(steps)
+            Level(*self._replies.level(window, reply))
+            for reply in await self._server.execute(steps)
         ]
 
     async def is_empty(self, window: Window, shards: int = 1) -> bool:
@@ -260,7 +261,7 @@ class Pool:
 
     async def shards(self) -> dict[Window, int]:
         """The windows with several shards, each with their number."""
-        return self._told.shards(await self._server.ask("SMEMBERS", "shuffler:shards"))
+        return self._replies.shards(await self._server.ask("SMEMBERS", "shuffler:shards"))
 
     async def restore(self, arrived: Mapping[Window, tuple[int, int]]) -> None:
         """Sets counters of windows that are over and fully delivered: of reports and of dummies.
@@ -280,7 +281,7 @@ class Pool:
         """When a window was first found to be missing in the stream table; `now` if it is new."""
         first = ("HSETNX", "shuffler:unknown", window.name, str(now))
         _, since = await self._server.execute([first, ("HGET", *first[1:3])])
-        return self._told.since(since, now)
+        return self._replies.since(since, now)
 
     async def windows(self) -> list[Window]:
         """Every window that may hold anything."""
@@ -292,7 +293,9 @@ class Pool:
         replies = await self._server.execute(
             [("SMEMBERS", f"shuffler:{index}") for index in indexes]
         )
-        closed, windows = (self._told.windows(*pair) for pair in zip(indexes, replies, strict=True))
+        closed, windows = (
+            self._replies.windows(*pair) for pair in zip(indexes, replies, strict=True)
+        )
         return frozenset(closed), windows
 
     async def close_windows(self) -> list[Window]:
@@ -369,12 +372,12 @@ class Pool:
         counters: dict[Window, Counter[str]] = defaultdict(lambda: Counter(dict.fromkeys(TERMS, 0)))
         for (window, _), numbers in zip(among, answers, strict=True):
             if numbers:
-                counters[window].update(self._told.terms(window, numbers))
+                counters[window].update(self._replies.terms(window, numbers))
         return {window: dict(terms) for window, terms in counters.items()}
 
     async def _listed(self, index: str) -> list[Window]:
         names = await self._server.ask("SMEMBERS", f"shuffler:{index}")
-        return self._told.windows(index, list(names))
+        return self._replies.windows(index, list(names))
 
 
 def _chunks(things: Sequence[Thing], size: int) -> Iterator[Sequence[Thing]]:

@@ -27,24 +27,24 @@ HERE = Path(__file__).parent
 _NEAR = 1e-9
 _REFUSED = "refused"
 
-Asked = tuple[dict[str, Any], Any]
+JudgeRequest = tuple[dict[str, Any], Any]
 """What is asked, and the answer; or what tells of any answer whether it is right."""
 
 
-def requests() -> Iterator[Asked]:
+def requests() -> Iterator[JudgeRequest]:
     """Everything that is asked, with what must be answered."""
     for part in (_payloads, _lives, _submissions, _bundles, _seals, _notices, _tokens, _relayed):
         yield from part()
 
 
-def _payloads() -> Iterator[Asked]:
+def _payloads() -> Iterator[JudgeRequest]:
     for name in (*REGISTRY, *MORE):
-        vector = _known(name)
+        vector = _answers_in(name)
         pairs = [(payload["value"], payload["payload"]) for payload in vector["payloads"]]
         fields = {name: vector[name] for name in ("mechanism", "version", "parameters", "key")}
         values = [value for value, _ in pairs]
         yield {"ask": "payloads", **fields, "values": values}, [payload for _, payload in pairs]
-    crowds = _known("wire/dummies")
+    crowds = _answers_in("wire/dummies")
     for crowd in crowds["crowds"]:
         fields = {
             "values": crowd["values"],
@@ -54,8 +54,8 @@ def _payloads() -> Iterator[Asked]:
         yield {"ask": "dummies", "key": crowds["key"], **fields}, crowd["devices"]
 
 
-def _lives() -> Iterator[Asked]:
-    for life in (_known("wire/ledger"), *_known("wire/asking").values()):
+def _lives() -> Iterator[JudgeRequest]:
+    for life in (_answers_in("wire/ledger"), *_answers_in("wire/asking").values()):
         if isinstance(life, str):
             continue  # where they are from
         fields = {name: life[name] for name in ("signed", "secret", "coins", "start")}
@@ -65,19 +65,19 @@ def _lives() -> Iterator[Asked]:
         yield {"ask": "life", **fields}, partial(_lived, came, life)
 
 
-def _submissions() -> Iterator[Asked]:
-    for epoch in _known("wire/epochs")["epochs"]:
+def _submissions() -> Iterator[JudgeRequest]:
+    for epoch in _answers_in("wire/epochs")["epochs"]:
         fields = {"seconds": epoch["seconds"], "length": epoch["length"]}
         yield {"ask": "epoch", **fields}, [epoch["epoch"], epoch["start"]]
-    wire = _known("wire/submission")
+    wire = _answers_in("wire/submission")
     yield {"ask": "request", "reports": wire["reports"]}, wire["request"]
     for epoch in wire["answers"]:
         fields = {"response": epoch["response"], "reports": len(wire["reports"])}
         yield {"ask": "results", **fields}, epoch["results"]
 
 
-def _bundles() -> Iterator[Asked]:
-    bundle, log = _known("wire/bundle"), _known("wire/log")
+def _bundles() -> Iterator[JudgeRequest]:
+    bundle, log = _answers_in("wire/bundle"), _answers_in("wire/log")
     operator, shipped = {"operator": bundle["operator"]}, log["shipped"]
     for signed, is_valid in [
         *((b, True) for b in (bundle["signed"], *shipped)),
@@ -90,9 +90,9 @@ def _bundles() -> Iterator[Asked]:
         yield {"ask": "later", "bundles": bundles, **operator}, False
 
 
-def _seals() -> Iterator[Asked]:
+def _seals() -> Iterator[JudgeRequest]:
     for kem, name in (("x25519", "sealing"), ("x-wing", "sealing_x_wing")):
-        seal = _known(f"wire/{name}")
+        seal = _answers_in(f"wire/{name}")
         private = bytes.fromhex(seal["private"])
         key: PrivateKey = x_wing_private(private)
         if kem == "x25519":
@@ -101,9 +101,9 @@ def _seals() -> Iterator[Asked]:
         yield {"ask": "seal", "kem": kem, **fields}, partial(_opens, seal, key)
 
 
-def _notices() -> Iterator[Asked]:
-    vector = _known("wire/notice")
-    fields = {"ask": "notice", "bundle": _known("wire/bundle")["signed"], "metric": "theme"}
+def _notices() -> Iterator[JudgeRequest]:
+    vector = _answers_in("wire/notice")
+    fields = {"ask": "notice", "bundle": _answers_in("wire/bundle")["signed"], "metric": "theme"}
     fields |= {"operator": vector["operator"], "epochs": [epoch for epoch, _ in vector["sampling"]]}
     for signed, samplings in (("notice", "sampling"), ("lowered", "lowered sampling")):
         yield {**fields, "signed": vector[signed]}, [chance for _, chance in vector[samplings]]
@@ -111,8 +111,8 @@ def _notices() -> Iterator[Asked]:
         yield {**fields, "signed": signed}, _REFUSED
 
 
-def _tokens() -> Iterator[Asked]:
-    vector = _known("wire/tokens")
+def _tokens() -> Iterator[JudgeRequest]:
+    vector = _answers_in("wire/tokens")
     fields = {name: vector[name] for name in ("nonce", "output", "sealed")}
     yield (
         {"ask": "token", "stream": "theme", "epoch": 20_000, **fields},
@@ -151,8 +151,8 @@ def _tokens() -> Iterator[Asked]:
         yield {"ask": "outputs", **rfc, **more}, right
 
 
-def _relayed() -> Iterator[Asked]:
-    vector = _known("wire/oblivious")
+def _relayed() -> Iterator[JudgeRequest]:
+    vector = _answers_in("wire/oblivious")
     fields = {name: vector[name] for name in ("authority", "content", "step")}
     yield {"ask": "binary_request", **fields}, vector["request"]
     for response in vector["responses"]:
@@ -216,7 +216,7 @@ def _lived(came: Sequence[Any], life: dict[str, Any], answer: Any) -> bool:
     return near and steps == [sorted(step) if isinstance(step, list) else step for step in came]
 
 
-def _known(name: str) -> dict[str, Any]:
+def _answers_in(name: str) -> dict[str, Any]:
     answers: dict[str, Any] = json.loads((HERE / f"{name}.json").read_text("utf-8"))
     return answers
 

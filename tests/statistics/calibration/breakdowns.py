@@ -46,7 +46,7 @@ DIFFERENCE = Statement(
 SMALL_P = mistake("parts alike, and p < .05", 0.05, ("PartRow.p_value",))
 ANY = mistake("parts alike, and any row is marked", 0.05, ("PartRow.stands_out",))
 FALSE = mistake("of the marked rows, those that do not differ", 0.05, ("PartRow.stands_out",))
-FOUND = Statement("a part that differs is marked", 0.9, ("PartRow.stands_out",))
+MARKED_PART = Statement("a part that differs is marked", 0.9, ("PartRow.stands_out",))
 BARE = Statement("what is marked has an interval without 0", 1.0, ("PartRow.stands_out",))
 EPOCH = 20_000
 
@@ -109,7 +109,7 @@ def _broken(
     yield BARE, (marked & ((low > 0) | (high < 0))).sum(), marked.sum()
     if true.any():
         yield FALSE, (marked & (true == 0)).sum() / max(marked.sum(), 1), 1
-        yield FOUND, marked[:2].sum(), 2
+        yield MARKED_PART, marked[:2].sum(), 2
     else:
         yield SMALL_P, float(p_values[0] < 0.05), 1
         yield ANY, float(marked.any()), 1

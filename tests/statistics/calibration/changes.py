@@ -22,7 +22,7 @@ DIFFERENCE = Statement(
     ("Change.low", "Change.high", "Change.difference", "Change.before", "Change.after"),
 )
 SUREST = Statement("95% interval of the surest difference", 0.95, ("Change.low", "Change.high"))
-ASKED = Statement("95% band of a value asked for", 0.95, POINT)
+REQUESTED_BAND = Statement("95% band of a value asked for", 0.95, POINT)
 PICKED = Statement("95% band of the five most frequent", 0.95, POINT)
 SUMMED = Statement("95% interval of a week of the same devices", 0.95, ENDS)
 MOVED = Statement("a 5% move from week to week is found", 0.5, ("Change.changed",))
@@ -45,7 +45,7 @@ def _changed(
         answers.append(answer_tiers(tiers, names))
         [point] = joined_shares([Followed(tiers, [1])])
         points.append(point.low <= population[1] <= point.high)
-    yield ASKED, sum(points), 2
+    yield REQUESTED_BAND, sum(points), 2
     result = changes(*answers)
     true = np.array(after) - np.array(before)
     holds = [

@@ -27,7 +27,9 @@ EFFECT = Statement(
     0.95,
     tuple(f"EffectRow.{name}" for name in ("low", "high", "difference", "measured")),
 )
-SHOWN = mistake("arms alike, and an effect is shown at any of 12 looks", 0.05, ("EffectRow.shown",))
+FALSE_EFFECT = mistake(
+    "arms alike, and an effect is shown at any of 12 looks", 0.05, ("EffectRow.shown",)
+)
 POWER = Statement("an effect as large as is detectable is shown", 0.75, ("EffectRow.detectable",))
 RATIO = mistake(
     "arms of their weights, and p < .05 at any of 12 looks",
@@ -65,7 +67,7 @@ def _looked(arms: Arms, people: int, chance: np.random.Generator) -> Iterator[Co
     mechanism, truths = arms.mechanism, arms.truths
     edges = list(range(len(arms.codes) + 1)) if len(arms.codes) > _MOST_VALUES else []
     totals: list[Totals | None] = [None, None]
-    missed = shown = False
+    missed = shown_effects = False
     ratio = 1.0
     counts = [chance.multinomial(people, shares) for shares in arms.populations]
     for look in range(1, LOOKS + 1):
@@ -81,11 +83,11 @@ def _looked(arms: Arms, people: int, chance: np.random.Generator) -> Iterator[Co
         rows = effects(*(_estimate(mechanism, own, edges, surer, look) for own in live))
         pairs = list(zip(rows, truths, strict=True))
         missed |= any(not row.low <= truth <= row.high for row, truth in pairs)
-        shown |= any(row.shown for row in rows)
+        shown_effects |= any(row.shown for row in rows)
         ratio = min(ratio, ratio_p_value(reports, (1, 1)))
     yield EFFECT, not missed, 1
     if not any(truths):
-        yield SHOWN, shown, 1
+        yield FALSE_EFFECT, shown_effects, 1
     if not arms.same:
         yield RATIO, ratio < 0.05, 1
 

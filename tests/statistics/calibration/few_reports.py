@@ -24,7 +24,9 @@ from tests.statistics.calibration.statement import Counted, Setting, Statement, 
 POWER = Statement("power beside the score test's", 0.95, ("Change.p_value", "Change.stderr"))
 MARKS = Statement("marks beside those of its p-values", 0.95, ("Change.changed",))
 NARROW = Statement("a difference as narrow as it may be", 0.87, ("Change.low", "Change.high"))
-SEEN = Statement("values marked beside those of the exact test", 0.95, ("ValueAnswer.detected",))
+DETECTED_VALUES = Statement(
+    "values marked beside those of the exact test", 0.95, ("ValueAnswer.detected",)
+)
 ROW = Statement("a row as narrow as it may be", 0.87, ("ValueAnswer.low", "ValueAnswer.high"))
 TINY_P = mistake("no change, and p < .01", 0.01, ("Change.p_value", "Change.stderr"))
 
@@ -144,7 +146,7 @@ def _rows(
     yield ROW, needed, first.high - first.low
     best = _marked(_exact_test(mechanism, answer))
     marked = np.array([bool(value.detected) for value in answer.values])
-    yield SEEN, int((marked & best).sum()), int(best.sum())
+    yield DETECTED_VALUES, int((marked & best).sum()), int(best.sum())
 
 
 def _rest(share: float, size: int) -> list[float]:

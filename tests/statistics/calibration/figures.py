@@ -21,7 +21,7 @@ FIGURE = Statement(
 Drawn = Callable[[AnyMechanism, Sequence[int], np.random.Generator], Totals]
 
 
-def _judged(figures: Sequence[Figure], truths: Sequence[float]) -> Iterator[Counted]:
+def _figure_hits(figures: Sequence[Figure], truths: Sequence[float]) -> Iterator[Counted]:
     """A figure without an upper end holds any truth above its low."""
     pairs = list(zip(figures, truths, strict=True))
     hits = sum(
@@ -54,7 +54,7 @@ def _funnel(
     reached = np.cumsum(population[::-1])[::-1]
     truths = [*(reached[1:] / reached[:-1]), reached[-1]][: len(population)]
     names = [str(step) for step in range(len(population))]
-    yield from _judged(conversions(joint, names, epochs, "", 0.95), truths)
+    yield from _figure_hits(conversions(joint, names, epochs, "", 0.95), truths)
 
 
 def _tiers(chance: np.random.Generator) -> Iterator[Counted]:
@@ -68,7 +68,7 @@ def _tiers(chance: np.random.Generator) -> Iterator[Counted]:
         )
     ]
     figures = conversions(Joint(tiers, 1), "abc", 1, "", 0.95)
-    yield from _judged(figures, [0.5, 0.4, 0.2])
+    yield from _figure_hits(figures, [0.5, 0.4, 0.2])
 
 
 def _activity(
@@ -82,7 +82,7 @@ def _activity(
         )
         for first in (1, 2)
     ]
-    yield from _judged(figures, [sum(counts[1:]), counts[2]])
+    yield from _figure_hits(figures, [sum(counts[1:]), counts[2]])
 
 
 def _retention(
@@ -105,7 +105,7 @@ def _retention(
     for by_cohort in (False, True):
         figures = list(back_in_weeks(joints, 2, 1.0, dates, 0.95, by_cohort=by_cohort))
         every = [share for share, many in zip(back, (4, 3), strict=True) for _ in range(many)]
-        yield from _judged(figures, every if by_cohort else back)
+        yield from _figure_hits(figures, every if by_cohort else back)
 
 
 def _rate(epsilon: float, people: int, chance: np.random.Generator) -> Iterator[Counted]:
@@ -121,7 +121,7 @@ def _rate(epsilon: float, people: int, chance: np.random.Generator) -> Iterator[
     figure = rate_of([(mechanism, totals)], 1).figure(
         "", below="", dates="", reports=people, confidence=0.95
     )
-    yield from _judged([figure], [0.2])
+    yield from _figure_hits([figure], [0.2])
 
 
 def _grr(epsilon: float, categories: int = 3) -> AnyMechanism:

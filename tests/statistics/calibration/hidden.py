@@ -13,7 +13,7 @@ from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.mechanisms.probability import exp_at_most
 from hubbub.privacy.releases import as_it_is
 from hubbub.sealing import CountNoise
-from tests.statistics.calibration.changes import ANY, ASKED, DIFFERENCE, SMALL_P
+from tests.statistics.calibration.changes import ANY, DIFFERENCE, REQUESTED_BAND, SMALL_P
 from tests.statistics.calibration.few_reports import TINY_P
 from tests.statistics.calibration.listed import judged
 from tests.statistics.calibration.released import COUNT
@@ -88,7 +88,7 @@ def _hidden(
         assert first.share_high is not None
         yield SHARE, first.share_low <= counts[0] / people <= first.share_high, 1
         [point] = joined_shares([Followed([(mechanism, totals)], [0])])
-        yield ASKED, point.low <= population[0] <= point.high, 1
+        yield REQUESTED_BAND, point.low <= population[0] <= point.high, 1
         [count] = as_it_is(mechanism, totals, names, "count", "0")
         assert count.low is not None
         assert count.high is not None

@@ -114,7 +114,7 @@ def _list(
     yield FINDING, p_value <= 1e-6, 1
 
 
-def _asked(
+def _requested_value(
     mechanism: AnyMechanism, counts: Sequence[int], chance: np.random.Generator
 ) -> Iterator[Counted]:
     """One value that was asked for, whatever it came to."""
@@ -239,7 +239,7 @@ SETTINGS: Sequence[Setting] = [
         Setting(
             f"{name} {epsilon:g}, 8 values, 20,000 reports",
             400,
-            partial(_asked, built(name, epsilon, 8), zipf(8, 20_000)),
+            partial(_requested_value, built(name, epsilon, 8), zipf(8, 20_000)),
         )
         for name in ("grr", "unary.oue", "unary.sue", "subset", "hadamard", "projective")
         for epsilon in (0.5, 2.0)

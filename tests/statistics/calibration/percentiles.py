@@ -95,17 +95,19 @@ ENDS: Final[Mapping[str, Callable[[int], Floats]]] = {
 
 
 def drawn(
-    mechanism: AnyMechanism, held: Floats, chance: np.random.Generator, dummies: int = 0
+    mechanism: AnyMechanism, true_counts: Floats, chance: np.random.Generator, dummies: int = 0
 ) -> Ranks:
     """The ranks of those who reported, from totals of their exact law, over edges 0, 1, 2, ..."""
     numeric = mechanism.VALUES == "numbers"
-    values = [place + 0.5 for place in range(len(held))] if numeric else range(len(held))
-    totals = draw(mechanism, values, held.astype(int).tolist(), chance)
+    values = (
+        [place + 0.5 for place in range(len(true_counts))] if numeric else range(len(true_counts))
+    )
+    totals = draw(mechanism, values, true_counts.astype(int).tolist(), chance)
     if dummies:
         more = chance.multinomial(dummies, np.full(len(totals.cells), 1 / len(totals.cells)))
         cells = (np.array(totals.cells) + more).tolist()
         totals = Totals(cells=cells, reports=totals.reports, dummies=dummies)
-    ranks = ranks_of([(mechanism, totals)], range(len(held) + 1))
+    ranks = ranks_of([(mechanism, totals)], range(len(true_counts) + 1))
     assert ranks is not None
     return ranks
 
@@ -124,9 +126,9 @@ def _tried(
     dummies: int,
     chance: np.random.Generator,
 ) -> Iterator[Counted]:
-    held = chance.multinomial(reports, of_shape / of_shape.sum()).astype(np.float64)
-    shares = np.append(0.0, np.cumsum(held)) / reports
-    ranks = drawn(mechanism, held, chance, dummies)
+    true_counts = chance.multinomial(reports, of_shape / of_shape.sum()).astype(np.float64)
+    shares = np.append(0.0, np.cumsum(true_counts)) / reports
+    ranks = drawn(mechanism, true_counts, chance, dummies)
     edges = tried_edges(shares)
     for edge, share in edges.items():
         [row] = percentiles_of(ranks, [100 * share], 0.95)
@@ -135,7 +137,7 @@ def _tried(
         yield PERCENTILE, row.low < same[-1] and row.high > same[0], 1
         [below] = shares_below(ranks, [float(edge)], 0.95)
         yield BELOW, below.low <= share <= below.high, 1
-    again = drawn(mechanism, held, chance, dummies)
+    again = drawn(mechanism, true_counts, chance, dummies)
     for shift in percentile_shifts(ranks, again, [100 * share for share in edges.values()], 0.95):
         yield SHIFT, shift.low <= 0 <= shift.high, 1
 
@@ -148,9 +150,9 @@ def _at_an_end(
     chance: np.random.Generator,
 ) -> Iterator[Counted]:
     """One percentile, and the estimate that it has in any case inside its interval."""
-    held = chance.multinomial(reports, of_shape / of_shape.sum()).astype(np.float64)
-    shares = np.append(0.0, np.cumsum(held)) / reports
-    [row] = percentiles_of(drawn(mechanism, held, chance), [percentile], 0.95)
+    true_counts = chance.multinomial(reports, of_shape / of_shape.sum()).astype(np.float64)
+    shares = np.append(0.0, np.cumsum(true_counts)) / reports
+    [row] = percentiles_of(drawn(mechanism, true_counts, chance), [percentile], 0.95)
     assert row.low <= row.estimate <= row.high
     yield PERCENTILE, shares[int(row.low)] <= percentile / 100 <= shares[int(row.high)], 1
 

@@ -20,19 +20,19 @@ COUNT = Statement(
 BUCKET = Statement(
     "95% interval of a histogram's range released", 0.95, ("Released.low", "Released.high")
 )
-HELD = [6000, 4000, 3000, 2500, 2000, 1500, 1000, 0]
+TRUE_COUNTS = [6000, 4000, 3000, 2500, 2000, 1500, 1000, 0]
 LAPLACE = Release("laplace", 1.0)
 
 
 def _count(mechanism: AnyMechanism, epochs: int, chance: np.random.Generator) -> Iterator[Counted]:
-    drawn = list(draw_epochs(mechanism, range(len(HELD)), HELD, epochs, chance))
+    drawn = list(draw_epochs(mechanism, range(len(TRUE_COUNTS)), TRUE_COUNTS, epochs, chance))
     cells = np.sum([epoch_totals.cells for epoch_totals in drawn], axis=0).tolist()
-    totals = Totals(cells=cells, reports=epochs * sum(HELD))
-    names = [str(value) for value in range(len(HELD))]
+    totals = Totals(cells=cells, reports=epochs * sum(TRUE_COUNTS))
+    names = [str(value) for value in range(len(TRUE_COUNTS))]
     [row] = release([(mechanism, totals)], names, "count", "0", policy=LAPLACE, reports_each=epochs)
     if row.low is None or row.high is None:
         raise AssertionError("a count has an interval")
-    yield COUNT, row.low <= epochs * HELD[0] <= row.high, 1
+    yield COUNT, row.low <= epochs * TRUE_COUNTS[0] <= row.high, 1
 
 
 def _peak(

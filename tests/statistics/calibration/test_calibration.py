@@ -234,14 +234,14 @@ def test_the_quickest_settings_are_settings() -> None:
 
 @pytest.mark.parametrize("setting", [_case(setting) for setting in SETTINGS])
 def test_what_is_said_holds(setting: Setting) -> None:
-    answer_fields = set(_said())
+    answer_fields = set(_unsure_fields())
     runs = min(setting.runs, DRAWINGS) if setting.name in QUICKEST else setting.runs
     for result in measure(setting, runs):
         assert set(result.statement.fields) <= answer_fields, "a row for what no answer says"
         assert result.holds(ERRORS), result
 
 
-def _said() -> Iterator[str]:
+def _unsure_fields() -> Iterator[str]:
     """Every field of an answer that says something unsure."""
     for kind in ANSWERS:
         for field in fields(kind):
@@ -259,7 +259,7 @@ def test_no_statement_goes_untried() -> None:
         for result in measure(setting, 1)
         for field in result.statement.fields
     }
-    assert set(_said()) - tried - set(PROVEN) == set()
+    assert set(_unsure_fields()) - tried - set(PROVEN) == set()
     text = "\n".join(path.read_text() for path in TESTS.rglob("test_*.py"))
     test_names = set(re.findall(r"def (test_\w+)", text))
     assert set(PROVEN.values()) - test_names == set()

@@ -97,7 +97,7 @@ def _released(
     yield RELEASED, row.low <= counts[0] <= row.high, 1
 
 
-def _held(name: str, share: float) -> list[int]:
+def _true_counts(name: str, share: float) -> list[int]:
     counts = [round(PEOPLE * share), PEOPLE - round(PEOPLE * share)]
     return counts if name == "rr" else [*counts, 0, 0]
 
@@ -151,7 +151,7 @@ SETTINGS: Sequence[Setting] = [
             partial(
                 once,
                 [built(name, epsilon, 2 if name == "rr" else 4) for epsilon in (large, small)],
-                _held(name, share),
+                _true_counts(name, share),
                 smaller,
             ),
         )

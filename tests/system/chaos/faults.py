@@ -80,14 +80,14 @@ class Faults:
         kinds = {**KILLED, **self._house.MORE_KILLED, "worker": WORKER}
         kind = chance.choices([*kinds], [*kinds.values()])[0]
         if kind == "worker":
-            part = self._one(chance, "aggregator")
+            part = self._random_part(chance, "aggregator")
             workers = part.workers()
             if workers:
                 with suppress(ProcessLookupError):
                     os.kill(chance.choice(workers), signal.SIGKILL)
                     self._count("kill opening process")
             return
-        part = self._one(chance, kind)
+        part = self._random_part(chance, kind)
         how = chance.choices([signal.SIGKILL, signal.SIGTERM], [9, 1])[0]
         if part.frozen or not part.signal(how):
             return
@@ -100,7 +100,9 @@ class Faults:
         do(chance)
 
     def _freeze(self, chance: random.Random) -> None:
-        part = self._one(chance, chance.choice(["redis", "shuffler", "aggregator", "device"]))
+        part = self._random_part(
+            chance, chance.choice(["redis", "shuffler", "aggregator", "device"])
+        )
         process = part.child.process
         if part.frozen or not part.signal(signal.SIGSTOP):
             return
@@ -155,7 +157,7 @@ class Faults:
         part.step(chance.uniform(-far, far))
         self._count(f"step the clock of {part.kind}")
 
-    def _one(self, chance: random.Random, kind: str) -> Part:
+    def _random_part(self, chance: random.Random, kind: str) -> Part:
         return chance.choice([part for part in self._house.parts if part.kind == kind])
 
     @staticmethod

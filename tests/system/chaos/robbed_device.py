@@ -71,7 +71,7 @@ def rob(purse: Purse, loot: Path) -> None:
     """Let a thief have every token before it is spent."""
     give = purse.give
 
-    def given(reports: Sequence[OutboxReport]) -> Mapping[int, Minted]:
+    def tokens_for(reports: Sequence[OutboxReport]) -> Mapping[int, Minted]:
         tokens = give(reports)
         for report in reports:
             if minted := tokens.get(report.id):
@@ -80,7 +80,7 @@ def rob(purse: Purse, loot: Path) -> None:
         time.sleep(random.uniform(0, _AHEAD_SECONDS))
         return tokens
 
-    purse.give = given  # type: ignore[method-assign]
+    purse.give = tokens_for  # type: ignore[method-assign]
 
 
 def open_client(bundle_path: Path, folder: Path, shuffler: str) -> Client:

@@ -27,7 +27,7 @@ class Thief:
 
     def __init__(self, bundle: Bundle, home: Path, transport: Transport) -> None:
         self._bundle, self._home, self._transport = bundle, home, transport
-        self._seen = {record["nonce"] for record in lines_of(home / SENT)}
+        self._spent_nonces = {record["nonce"] for record in lines_of(home / SENT)}
         self._stolen = Counter((record["of"], record["stream"]) for record in lines_of(home / SENT))
 
     def steal(self) -> None:
@@ -35,9 +35,9 @@ class Thief:
         for loot in sorted(self._home.glob("*.loot")):
             for token in lines_of(loot):
                 place = loot.stem, token["stream"]
-                if token["nonce"] in self._seen or self._stolen[place] >= THEFTS:
+                if token["nonce"] in self._spent_nonces or self._stolen[place] >= THEFTS:
                     continue
-                self._seen.add(token["nonce"])
+                self._spent_nonces.add(token["nonce"])
                 if random.random() < 0.5:
                     self._stolen[place] += 1
                     add_line(self._home / SENT, {"of": loot.stem, **self._report(token)})

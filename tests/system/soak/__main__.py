@@ -150,8 +150,8 @@ def _live(
             if process.poll() is None:
                 process.kill()
             process.wait()
-    met = sum((Counter(_heard(home / f"{part}.log")) for part in PARTS), Counter[str]())
-    return _heard(home / "devices.log"), dict(sorted(met.items())), sizes, page
+    met = sum((Counter(_last_line(home / f"{part}.log")) for part in PARTS), Counter[str]())
+    return _last_line(home / "devices.log"), dict(sorted(met.items())), sizes, page
 
 
 def _start(program: str, arguments: list[str], log: Path) -> subprocess.Popen[bytes]:
@@ -162,7 +162,7 @@ def _start(program: str, arguments: list[str], log: Path) -> subprocess.Popen[by
         )
 
 
-def _heard(log: Path) -> Any:
+def _last_line(log: Path) -> Any:
     """The last line of a process."""
     text = log.read_text()
     try:

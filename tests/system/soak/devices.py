@@ -34,7 +34,7 @@ class Device:
         self._chance = random.Random(seed)
         self.seconds: list[float] = []
         self.sent: Counter[str] = Counter()
-        self.made = 0
+        self.report_count = 0
 
     def live(self, until: float) -> None:
         """Report at times that were set before, so that who waits long does not report less.
@@ -50,7 +50,7 @@ class Device:
             assert self._client.report(metric.name, self._chance.choice(metric.values or ())) is (
                 Outcome.QUEUED
             )
-            self.made += 1
+            self.report_count += 1
             if self._client.flush(until + HANG_SECONDS - time.monotonic()):
                 self.seconds.append(time.monotonic() - due)
             due += self._chance.uniform(0, 2 * EVERY_SECONDS)
@@ -87,7 +87,7 @@ def main() -> None:
         thread.join()
     document = {
         "sent": sum((device.sent for device in devices), Counter()),
-        "missing": sum(device.made - device.sent.total() for device in devices),
+        "missing": sum(device.report_count - device.sent.total() for device in devices),
         "seconds": sorted(second for device in devices for second in device.seconds),
     }
     print(json.dumps(document))

@@ -19,7 +19,7 @@ shuffler = "127.0.0.1:1"
 shuffler = "Example Foundation, Oslo"
 aggregator = "Example Ltd, Dublin"
 """
-ONE = """
+ONE_METRIC = """
 [metrics.{name}]
 description = "{description}"
 owner = "you@example.org"
@@ -99,7 +99,7 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Developing]:
     catalog = RUNS + VECTOR
     for name, (description, values, reports, more) in METRICS.items():
         fields = {"description": description, "values": values, "reports": reports, "more": more}
-        catalog += ONE.format(name=name, **fields)
+        catalog += ONE_METRIC.format(name=name, **fields)
     with developing(tmp_path_factory.mktemp("up"), catalog) as own:
         yield own
 

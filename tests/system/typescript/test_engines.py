@@ -23,7 +23,7 @@ from tests.system.typescript.pages import FALSE_ALARM, served
 
 VECTORS = ROOT / "tests/proofs/vectors"
 REPORTS, DRAWS = 2_000, 200_000
-ASKED = {"epsilon": 1.0, "categories": 5, "value": 3}
+DRAW_ARGUMENTS = {"epsilon": 1.0, "categories": 5, "value": 3}
 STREAM, EPOCH = "theme", 20_000
 KEY = X25519PrivateKey.from_private_bytes(bytes([3]) * 32)
 ENGINES = ["node", pytest.param("chromium", marks=needs_browser), *DRIVEN]
@@ -84,11 +84,11 @@ def engine(
 
 def _fits(counts: Counter[int]) -> None:
     """Chi-square against the probabilities of the mechanism."""
-    keep = math.exp(ASKED["epsilon"])
-    whole = keep + ASKED["categories"] - 1
+    keep = math.exp(DRAW_ARGUMENTS["epsilon"])
+    whole = keep + DRAW_ARGUMENTS["categories"] - 1
     draws = counts.total()
-    assert set(counts) <= set(range(int(ASKED["categories"])))
-    chances = [(keep if at == ASKED["value"] else 1) / whole for at in range(5)]
+    assert set(counts) <= set(range(int(DRAW_ARGUMENTS["categories"])))
+    chances = [(keep if at == DRAW_ARGUMENTS["value"] else 1) / whole for at in range(5)]
     total = sum((counts[at] - draws * p) ** 2 / (draws * p) for at, p in enumerate(chances))
     assert total < chi2.isf(FALSE_ALARM, len(chances) - 1)
 
@@ -98,18 +98,20 @@ def test_python_opens_every_report_and_they_are_as_random_as_they_say(
 ) -> None:
     key = base64.b64encode(KEY.public_key().public_bytes_raw()).decode()
     bound = {"key": key, "stream": STREAM, "epoch": EPOCH, "what": "report"}
-    reports = [base64.b64decode(text) for text in engine.ask("sealed", ASKED, bound, REPORTS)]
+    reports = [
+        base64.b64decode(text) for text in engine.ask("sealed", DRAW_ARGUMENTS, bound, REPORTS)
+    ]
     assert len(set(reports)) == REPORTS
     info = seal_info(STREAM, EPOCH)
     payloads = [open_sealed(report, KEY, info) for report in reports]
     assert {len(payload) for payload in payloads} == {1}
     _fits(Counter(payload[0] for payload in payloads))
-    [filler] = engine.ask("sealed", ASKED, {**bound, "what": "filler"}, 1)
+    [filler] = engine.ask("sealed", DRAW_ARGUMENTS, {**bound, "what": "filler"}, 1)
     assert len(open_sealed(base64.b64decode(filler), KEY, filler_info(STREAM, EPOCH))) == 1
 
 
 def test_draws_come_as_often_as_exact_probabilities_say(engine: _Node | _Page) -> None:
-    counts = engine.ask("drawn", ASKED, DRAWS)
+    counts = engine.ask("drawn", DRAW_ARGUMENTS, DRAWS)
     assert sum(counts) == DRAWS
     _fits(Counter(dict(enumerate(counts))))
 

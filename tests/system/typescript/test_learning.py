@@ -16,8 +16,10 @@ from hubbub.wire.v1.services_pb2 import SubmitRequest, SubmitResponse
 from tests.interfaces.browser import needs_browser
 from tests.support.node import ROOT, needs_node
 
-KNOWN = json.loads((ROOT / "tests/proofs/vectors/wire/asking.json").read_text("utf-8"))["learning"]
-STATE: Final[str] = [step["with"] for step in KNOWN["steps"] if step["step"] == "models"][2]
+KNOWN_ANSWERS = json.loads((ROOT / "tests/proofs/vectors/wire/asking.json").read_text("utf-8"))[
+    "learning"
+]
+STATE: Final[str] = [step["with"] for step in KNOWN_ANSWERS["steps"] if step["step"] == "models"][2]
 DAY: Final = 86_400
 # Of devices each of which waits with a chance of .2 none does once in a hundred million.
 MOST: Final = 80
@@ -86,7 +88,9 @@ def test_a_page_fetches_the_state_of_its_round_and_tells_a_gradient_once(
     origin, requests = shuffler
     page = device.new_page()
     page.goto(origin)
-    value = page.evaluate(LEARN, [KNOWN["signed"], KNOWN["start"] - 100 + 3 * DAY + 60, MOST])
+    value = page.evaluate(
+        LEARN, [KNOWN_ANSWERS["signed"], KNOWN_ANSWERS["start"] - 100 + 3 * DAY + 60, MOST]
+    )
     assert value == {
         "sent": True,
         "again": "already_reported",

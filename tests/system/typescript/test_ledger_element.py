@@ -33,7 +33,7 @@ async ([signed, shuffler, seconds]) => {
   return said;
 }
 """
-KNOWN = ROOT / "tests" / "proofs" / "vectors" / "wire" / "asking.json"
+KNOWN_ANSWERS = ROOT / "tests" / "proofs" / "vectors" / "wire" / "asking.json"
 # Everything that a page can forbid, and still run its own scripts.
 POLICY = (
     "default-src 'none'; script-src 'self'; connect-src *; style-src 'none';"
@@ -43,7 +43,7 @@ POLICY = (
 pytestmark = [needs_node, needs_browser]
 
 
-def _shown(page: Page, lang: str = "en") -> Page:
+def _ledger_page(page: Page, lang: str = "en") -> Page:
     page.evaluate(SHOW, lang)
     return page
 
@@ -57,7 +57,7 @@ def test_a_person_sees_what_was_spent_and_who_runs_what(
 ) -> None:
     page = opened(device, origin, door)
     assert report(page, "dark") == "queued"
-    _shown(page)
+    _ledger_page(page)
     region = page.get_by_role("region", name="What leaves this device")
     expect(region.get_by_role("switch", name="Send randomized answers")).to_be_checked()
     assert _row(page, "Colour theme") == ["4", "4 of 1,000", "1 of 1"]
@@ -79,12 +79,12 @@ def test_a_person_sees_what_was_spent_and_who_runs_what(
 def test_a_person_sees_what_is_promised_of_crowds_and_what_all_of_a_year_can_say(
     device: BrowserContext, origin: str, door: str
 ) -> None:
-    document = json.loads(KNOWN.read_text("utf-8"))["crowded"]
+    document = json.loads(KNOWN_ANSWERS.read_text("utf-8"))["crowded"]
     page = device.new_page()
     page.goto(origin)
     arguments = [document["signed"], door, document["start"] + 86_400]
     assert page.evaluate(CROWDED, arguments) == ["queued"] * 3
-    _shown(page)
+    _ledger_page(page)
     seldom = "except with probability 1E-8"
     week = "to an observer of all crowds of any 7 days together 1"
     assert _row(page, "In a crowd, weekly")[0] == f"0.25; {week}, {seldom}"
@@ -93,11 +93,11 @@ def test_a_person_sees_what_is_promised_of_crowds_and_what_all_of_a_year_can_say
     assert _row(page, "In a crowd, weekly")[1] == spent
     region = page.get_by_role("region", name="What leaves this device")
     expect(region).to_contain_text("All crowds of a year together can reveal 0.839 of 2 nats")
-    document = json.loads(KNOWN.read_text("utf-8"))["learning"]
+    document = json.loads(KNOWN_ANSWERS.read_text("utf-8"))["learning"]
     page = device.new_page()
     page.goto(origin)
     assert page.evaluate(CROWDED, [document["signed"], door, document["start"]]) == []
-    _shown(page)
+    _ledger_page(page)
     life = "to an observer of all its crowds for ever 1"
     assert _row(page, "logistic, 0")[0] == f"4; {life}, {seldom}"
     assert _row(page, "logistic, 1")[0] == "4"
@@ -109,7 +109,7 @@ def test_a_no_by_keyboard_stops_every_tab_and_forgetting_keeps_the_sums(
     page, other = opened(device, origin, door), opened(device, origin, door)
     assert report(page, "dark") == "queued"
     for tab in (page, other):
-        _shown(tab)
+        _ledger_page(tab)
     switch = page.get_by_role("switch")
     page.keyboard.press("Tab")
     expect(switch).to_be_focused()
@@ -145,7 +145,7 @@ def test_a_person_sees_what_local_mode_counts(
         door,
     )
     assert [report(page, value) for value in ("dark", "light", "dark")] == ["counted"] * 3
-    _shown(page)
+    _ledger_page(page)
     region = page.get_by_role("region", name="What leaves this device")
     expect(region.get_by_role("switch", name="Count answers on this device")).to_be_checked()
     status = "Answers are counted on this device alone. Nothing is sent."
@@ -160,7 +160,7 @@ def test_a_person_sees_what_local_mode_counts(
 def test_readers_hear_a_table_with_heads_and_pages_have_their_own_words(
     device: BrowserContext, origin: str, door: str
 ) -> None:
-    page = _shown(opened(device, origin, door), "de")
+    page = _ledger_page(opened(device, origin, door), "de")
     page.evaluate(
         "document.querySelector('hubbub-ledger').words ="
         " { title: 'Was dieses Gerät verlässt', of: '{0} von {1}' }"
@@ -186,7 +186,7 @@ def test_readers_hear_a_table_with_heads_and_pages_have_their_own_words(
         """
     )
     assert _row(page, "Colour theme")[1] == "0 von 1.000"
-    _shown(page, "no such language")
+    _ledger_page(page, "no such language")
     assert len(_row(page, "Colour theme")) == 3
 
 
@@ -214,7 +214,7 @@ def test_it_works_where_a_page_forbids_styles_and_strings_as_markup(
             " window.client = await open({ bundle: '/app.hubbub', shuffler }); }",
             door,
         )
-        _shown(page)
+        _ledger_page(page)
         assert len(_row(page, "Colour theme")) == 3
         width = "getComputedStyle(document.querySelector('hubbub-ledger')).display"
         assert page.evaluate(width) == "block"
@@ -234,7 +234,7 @@ def test_where_nothing_can_be_kept_it_says_so(
         " window.client = await open({ bundle: '/app.hubbub', shuffler, holdSeconds: null }); }",
         door,
     )
-    _shown(page)
+    _ledger_page(page)
     expect(page.get_by_role("status")).to_contain_text("This device cannot store anything")
     expect(page.get_by_role("switch")).not_to_be_checked()
 

@@ -169,7 +169,7 @@ def test_a_sandboxed_frame_is_called_one_and_nothing_is_thrown(
     assert console_lines == [f"hubbub: nothing is reported: {words}"]
 
 
-def _asked(page: Page, script: str, kind: str, door: str) -> Any:
+def _service_answer(page: Page, script: str, kind: str, door: str) -> Any:
     return page.evaluate(ASK_SERVICE, [script, kind, door])
 
 
@@ -184,10 +184,10 @@ def test_service_workers_report_by_an_entry_of_their_own_and_hear_why_by_the_pag
     run(*build, "--format=iife", f"--outfile={site / 'classic.js'}")
     page = device.new_page()
     page.goto(origin)
-    name, error_text = _asked(page, "/page_entry.js", "module", door)
+    name, error_text = _service_answer(page, "/page_entry.js", "module", door)
     assert name == "NotLoaded"
     assert "disallowed on ServiceWorkerGlobalScope" in error_text
     assert "hubbub-client/worker" in error_text
-    assert _asked(page, "/module.js", "module", door) == ["queued", True]
-    assert _asked(page, "/classic.js", "classic", door) == ["queued", True]
+    assert _service_answer(page, "/module.js", "module", door) == ["queued", True]
+    assert _service_answer(page, "/classic.js", "classic", door) == ["queued", True]
     counted(up, "service", 2)

@@ -11,13 +11,13 @@ from hubbub.cli.local.local_run import ACCOUNT_KEY
 from tests.interfaces.browser import HANG_MS, needs_browser
 from tests.support.development_server import developing
 from tests.support.node import PACKAGE, build, needs_node
-from tests.system.typescript.conftest import ONE
+from tests.system.typescript.conftest import ONE_METRIC
 from tests.system.typescript.pages import counted, door_of, served
 
 CATALOG = (
     'shuffler = "127.0.0.1:1"\n'
     'tokens = { issuer = "http://127.0.0.1:1", devices = 2 }\n'
-    + ONE.format(
+    + ONE_METRIC.format(
         name="theme",
         description="Colour theme",
         values='"light", "dark", "system"',

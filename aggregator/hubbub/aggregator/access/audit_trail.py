@@ -22,7 +22,7 @@ from hubbub.runtime import facts, lost_lines
 _log: Final = logging.getLogger("hubbub.audit")
 
 # Parameters that the audit may record: checked ones, of a known grammar or from the catalog.
-_TOLD: Final = (
+_LOGGED_PARAMETERS: Final = (
     "last",
     "epochs",
     "to_last",
@@ -179,7 +179,7 @@ def is_question(path: str) -> bool:
 def question_of(scope: Mapping[str, Any]) -> AuditedQuestion:
     """The audited part of an HTTP request."""
     metric, name = _question(scope["path"])
-    return AuditedQuestion(scope["method"], name, metric, _asked(scope))
+    return AuditedQuestion(scope["method"], name, metric, _logged_query(scope))
 
 
 def _question(path: str) -> tuple[str, str]:
@@ -194,6 +194,6 @@ def _question(path: str) -> tuple[str, str]:
     return "", path if is_plain else "other"
 
 
-def _asked(scope: Mapping[str, Any]) -> dict[str, Any]:
+def _logged_query(scope: Mapping[str, Any]) -> dict[str, Any]:
     query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
-    return {name: ",".join(query[name])[:200] for name in _TOLD if name in query}
+    return {name: ",".join(query[name])[:200] for name in _LOGGED_PARAMETERS if name in query}

@@ -262,7 +262,7 @@ class Provider:
         if answer.get("iss", issuer) != issuer:  # RFC 9207: another provider's answer
             raise AccessRefused("the answer is another provider's; log in again")
         if "error" in answer:
-            raise AccessRefused(f"the provider refused the login: {_said(answer)}")
+            raise AccessRefused(f"the provider refused the login: {_provider_error(answer)}")
         if not answer.get("code"):
             raise AccessRefused("the provider's answer has no code; log in again")
         async with self._client(described) as client:
@@ -359,5 +359,5 @@ class Provider:
         )
 
 
-def _said(answer: Mapping[str, str]) -> str:
+def _provider_error(answer: Mapping[str, str]) -> str:
     return visible(f"{answer['error']} {answer.get('error_description', '')}".strip())[:300]

@@ -65,7 +65,7 @@ class Sessions:
 
     def seal(self, session: Session) -> str:
         """The session as a cookie. Raises AccessRefused if it is too long for browsers."""
-        sealed = self._sealed("session", {**_held(session), "groups": list(session.groups)})
+        sealed = self._sealed("session", {**_fields_of(session), "groups": list(session.groups)})
         if len(sealed) > _LARGEST_BYTES:
             raise AccessRefused(
                 f"{len(session.groups)} groups are too many for one session; name fewer of them in "
@@ -83,10 +83,10 @@ class Sessions:
 
     def seal_login(self, begun: Begun) -> str:
         """A begun login, as a cookie; it continues without a query that is too long for one."""
-        sealed = self._sealed("login", _held(begun))
+        sealed = self._sealed("login", _fields_of(begun))
         if len(sealed) <= _LARGEST_BYTES:
             return sealed
-        return self._sealed("login", _held(replace(begun, to=begun.to.partition("?")[0])))
+        return self._sealed("login", _fields_of(replace(begun, to=begun.to.partition("?")[0])))
 
     def open_login(self, cookie: str) -> Begun | None:
         """The begun login, unless it took too long."""
@@ -117,5 +117,5 @@ def new_id() -> str:
     return secrets.token_urlsafe(16)
 
 
-def _held(of: Begun | Session) -> dict[str, Any]:
+def _fields_of(of: Begun | Session) -> dict[str, Any]:
     return {name: getattr(of, name) for name in of.__slots__}

@@ -62,7 +62,7 @@ class Tokens:
         self._clock = clock
         self._looked = 0.0
         self._stamp: tuple[int, int] | None = None
-        self._known: Mapping[str, Token] = {}
+        self._tokens_by_digest: Mapping[str, Token] = {}
         read_tokens(path)  # fails at the start if it is invalid
         self._look()
 
@@ -70,13 +70,13 @@ class Tokens:
         """The token of a secret, if it exists and has not expired."""
         if self._clock() - self._looked >= _LOOK_SECONDS:
             self._look()
-        token = self._known.get(_hash(secret))
+        token = self._tokens_by_digest.get(_hash(secret))
         return token if token and token.expires > self._clock() else None
 
     def all(self) -> list[Token]:
         """All tokens of the file, including expired ones."""
         self._look()
-        return sorted(self._known.values(), key=lambda token: token.name)
+        return sorted(self._tokens_by_digest.values(), key=lambda token: token.name)
 
     def _look(self) -> None:
         self._looked = self._clock()
@@ -84,13 +84,13 @@ class Tokens:
             status = self._path.stat()
         except OSError:
             # A deleted file admits nobody; read_tokens reports it at the start.
-            self._known, self._stamp = {}, None
+            self._tokens_by_digest, self._stamp = {}, None
             return
         stamp = (status.st_mtime_ns, status.st_ino)
         if stamp != self._stamp:
             self._stamp = stamp
             try:
-                self._known = {token.sha256: token for token in read_tokens(self._path)}
+                self._tokens_by_digest = {token.sha256: token for token in read_tokens(self._path)}
             except KeysUnusable as error:
                 _log.warning("not reloaded, the old one stays in use: %s", error)
 

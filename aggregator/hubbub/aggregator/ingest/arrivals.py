@@ -33,14 +33,16 @@ class Arrivals:
     """The newest arrivals."""
 
     def __init__(self) -> None:
-        self._held: deque[Arrival] = deque(maxlen=_MOST)
+        self._arrivals: deque[Arrival] = deque(maxlen=_MOST)
         self._numbers = count(1)
 
     def add(self, window: Window, payloads: Iterable[bytes], at: float) -> None:
         """Remembers counted payloads."""
-        self._held.extend(Arrival(next(self._numbers), at, window, payload) for payload in payloads)
+        self._arrivals.extend(
+            Arrival(next(self._numbers), at, window, payload) for payload in payloads
+        )
 
     def after(self, number: int) -> list[Arrival]:
         """Arrivals after this number, the oldest first; all if the number is from another run."""
-        latest = self._held[-1].number if self._held else 0
-        return [arrival for arrival in self._held if arrival.number > number or number > latest]
+        latest = self._arrivals[-1].number if self._arrivals else 0
+        return [arrival for arrival in self._arrivals if arrival.number > number or number > latest]

@@ -42,7 +42,7 @@ class Room:
         self._monotonic = monotonic
         self._looked: float | None = None
         self._more: float = 0
-        self._held: Counter[Window] = Counter()
+        self._reserved: Counter[Window] = Counter()
         self._warned: set[Window] = set()
 
     def allow(self, max_reports: int) -> None:
@@ -55,7 +55,7 @@ class Room:
         if self._looked is None or now - self._looked > _LOOK_SECONDS:
             free_room = await self._store.room()
             self._more = max(free_room, 0) * _TIMES_WHAT_IS_LEFT / TAG_COST
-            self._held = (
+            self._reserved = (
                 Counter(await self._store.counted_by_window())
                 if free_room < float("inf")
                 else Counter()
@@ -63,8 +63,8 @@ class Room:
             self._looked = now
         if self._more == float("inf"):
             return self._most or None
-        of_stream = sum(n for other, n in self._held.items() if other.stream == window.stream)
-        fitting = self._held[window] + max(int(self._more) - of_stream, 0)
+        of_stream = sum(n for other, n in self._reserved.items() if other.stream == window.stream)
+        fitting = self._reserved[window] + max(int(self._more) - of_stream, 0)
         self._warn(window)
         return min(fitting, self._most) if self._most else fitting
 
@@ -74,13 +74,13 @@ class Room:
         By then, the room of earlier epochs' windows is free.
         """
         stream, epoch = window
-        needed = self._held[Window(stream, epoch - 1)] - self._held[window] if epoch else 0
+        needed = self._reserved[Window(stream, epoch - 1)] - self._reserved[window] if epoch else 0
         free_room = self._more / _TIMES_WHAT_IS_LEFT
         if needed <= free_room or window in self._warned:
             return
         free_room += sum(
             n
-            for other, n in self._held.items()
+            for other, n in self._reserved.items()
             if other.stream == stream and other.epoch < epoch - 1
         )
         if needed <= free_room:

@@ -49,7 +49,7 @@ class EstimateKeeper:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._query = query
-        self._kept = answer_store
+        self._answer_store = answer_store
         self._changed = changed
         self._epochs = epochs
         self._clock = clock
@@ -102,7 +102,7 @@ class EstimateKeeper:
             at = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="seconds")
             number += await self._query.refresh(name, EstimateQuery(range=epoch_choice), range_, at)
             ranges.append(range_)
-        await self._kept.ranges(name, ranges)
+        await self._answer_store.ranges(name, ranges)
         return number
 
     def _questions(self, every: EpochSelection) -> Iterator[tuple[str, EpochRange]]:

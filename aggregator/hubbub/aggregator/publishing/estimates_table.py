@@ -57,18 +57,18 @@ class EstimatesTable:
     def __init__(self, place: Place, collected: TotalsByEpoch) -> None:
         self._place = place
         self._collected = collected
-        self._written: dict[str, set[str]] = {}
+        self._files_by_metric: dict[str, set[str]] = {}
 
     async def wants(self, metric: str, epoch: int, date: str) -> bool:
         """Whether the epoch has no file yet."""
         del epoch
-        if metric not in self._written:
+        if metric not in self._files_by_metric:
             try:
                 entries = await asyncio.to_thread(self._place.entries, f"estimates/{metric}")
             except StoreUnavailable:
                 return True  # take() raises the reason
-            self._written[metric] = {entry.name for entry in entries}
-        return f"{file_name(date)}.parquet" not in self._written[metric]
+            self._files_by_metric[metric] = {entry.name for entry in entries}
+        return f"{file_name(date)}.parquet" not in self._files_by_metric[metric]
 
     async def take(self, closed: Closed) -> None:
         """Writes the epoch's file. Raises ConnectionError if it cannot be written."""
@@ -80,7 +80,7 @@ class EstimatesTable:
             await asyncio.to_thread(self._place.write, path, content)
         except StoreUnavailable as error:
             raise ConnectionError(str(error)) from error
-        self._written.setdefault(closed.metric, set()).add(name)
+        self._files_by_metric.setdefault(closed.metric, set()).add(name)
 
 
 def table_of(document: dict[str, Any], definition: str) -> bytes:

@@ -56,7 +56,7 @@ class TotalsWriter:
         self._store = store
         self._files = files
         self._redis_days = redis_days
-        self._written: dict[Window, Counted] = {}
+        self._counts_by_window: dict[Window, Counted] = {}
         self._written_bundle = b""
         self._dropped: set[Window] = set()
 
@@ -78,7 +78,7 @@ class TotalsWriter:
             try:
                 # Somebody may have deleted the file of a window whose cells Redis still has.
                 is_missing = window not in listed and window not in self._dropped
-                if is_missing or self._written.get(window) != count:
+                if is_missing or self._counts_by_window.get(window) != count:
                     number += await self._write(window, count)
                 if window not in self._dropped and self._is_over(window):
                     await self._drop(window)
@@ -109,7 +109,7 @@ class TotalsWriter:
             return "Redis has no closed epoch yet, and no report"
         closes, first = min(moments)
         return (
-            f"Redis has no closed epoch yet; the first, {self._shown(first)}, closes at "
+            f"Redis has no closed epoch yet; the first, {self._name_of(first)}, closes at "
             f"{minute(closes)}"
         )
 
@@ -136,7 +136,7 @@ class TotalsWriter:
                     else "hubbub totals write creates it again"
                 )
                 sentences.append(
-                    f"{self._files.place.name}: the file of {self._shown(window)} has another "
+                    f"{self._files.place.name}: the file of {self._name_of(window)} has another "
                     f"state ({filed.counted:,} reports) than Redis ({own.counted:,}); {remedy}"
                 )
         for (stream, remedy), epochs in absent.items():
@@ -147,7 +147,7 @@ class TotalsWriter:
             )
         return Comparison(len(counted), whole, sentences)
 
-    def _shown(self, window: Window) -> str:
+    def _name_of(self, window: Window) -> str:
         return f"{window.stream} of {self._collected.date_of(window)}"
 
     async def _write(self, window: Window, count: Counted) -> bool:
@@ -161,7 +161,7 @@ class TotalsWriter:
             is_new = await self._files.write(window, totals)
         else:
             self._dropped.add(window)
-        self._written[window] = count
+        self._counts_by_window[window] = count
         return is_new
 
     def _is_over(self, window: Window) -> bool:
@@ -177,7 +177,7 @@ class TotalsWriter:
             return
         [totals], [filed] = await self._store.read([window]), await self._files.content([window])
         if not _agree(totals, filed):
-            self._written.pop(window, None)  # the next look writes it again
+            self._counts_by_window.pop(window, None)  # the next look writes it again
             return
         await self._store.drop_cells(window)
         self._dropped.add(window)

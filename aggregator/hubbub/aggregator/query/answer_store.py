@@ -135,14 +135,14 @@ def _answer(hash_fields: Mapping[bytes, bytes], version: str) -> Estimated | Non
         likely=[LikelyString(**row) for row in document["likely"]],
         percentiles=[Percentile(**row) for row in document["percentiles"]],
         below=[ShareBelow(**row) for row in document["below"]],
-        mean=_one(Mean, document["mean"]),
-        others=_one(Mean, document["others"]),
-        shuffled=_one(Shuffled, document["shuffled"]),
+        mean=_from_table(Mean, document["mean"]),
+        others=_from_table(Mean, document["others"]),
+        shuffled=_from_table(Shuffled, document["shuffled"]),
         promised=Shuffled(**document["promised"]),
     )
 
 
-def _one(kind: type[Any], table: Mapping[str, Any] | None) -> Any:
+def _from_table(kind: type[Any], table: Mapping[str, Any] | None) -> Any:
     return None if table is None else kind(**table)
 
 

@@ -53,31 +53,31 @@ class LruCache(Generic[Key, Value]):
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._kept: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
+        self._entries: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
         self.size = 0
 
     def get(self, key: Key) -> Value | None:
         """The entry of a key, which becomes the most recent; None if absent."""
-        if key not in self._kept:
+        if key not in self._entries:
             return None
-        self._kept.move_to_end(key)
-        return self._kept[key][0]
+        self._entries.move_to_end(key)
+        return self._entries[key][0]
 
     def keep(self, key: Key, value: Value, size: int) -> None:
         """Stores an entry, evicting the least recent ones; does nothing if it is too large."""
-        _, old = self._kept.pop(key, (None, 0))
+        _, old = self._entries.pop(key, (None, 0))
         self.size -= old
         if size > self._most:
             return
-        self._kept[key] = (value, size)
+        self._entries[key] = (value, size)
         self.size += size
         while self.size > self._most:
-            _, (_, gone) = self._kept.popitem(last=False)
+            _, (_, gone) = self._entries.popitem(last=False)
             self.size -= gone
 
 
 @dataclass(frozen=True, slots=True)
-class _Made(Generic[Value]):
+class _Result(Generic[Value]):
     """A result, the version of its inputs, and its number in the order of starts."""
 
     begun: int
@@ -94,7 +94,7 @@ class SingleFlightCache(Generic[Value]):
     """
 
     def __init__(self, most: int, size_of: Callable[[Value], int]) -> None:
-        self._recent: LruCache[Hashable, _Made[Value]] = LruCache(most)
+        self._recent: LruCache[Hashable, _Result[Value]] = LruCache(most)
         self._size_of = size_of
         self._working: dict[Hashable, asyncio.Task[Value]] = {}
         self._begun = 0
@@ -130,7 +130,7 @@ class SingleFlightCache(Generic[Value]):
             entry = self._recent.get(question)
             if entry is None or entry.begun < begun:
                 size = self._size_of(value) + _OWN_SIZE + _SIZE_OF_PART * len(version)
-                self._recent.keep(question, _Made(begun, version, value), size)
+                self._recent.keep(question, _Result(begun, version, value), size)
             return value
         finally:
             del self._working[key]

@@ -33,7 +33,7 @@ from hubbub.runtime import Hashes
 CATALOG: Final = "catalog"
 """What the catalog's own list of a metric is called."""
 
-GIVEN: Final = "given"
+TYPED_LIST: Final = "given"
 """What the strings of a question itself are called."""
 
 DISCOVERED: Final = "discovered"
@@ -124,7 +124,7 @@ async def with_candidates(
             "pass the strings to look for, as candidates or a saved list "
             f"({saved or 'none is saved yet'})"
         )
-    from_where = (*names, *([GIVEN] if query.candidates else []))
+    from_where = (*names, *([TYPED_LIST] if query.candidates else []))
     return replace(query, candidates=tuple(dict.fromkeys(strings)), lists=from_where)
 
 
@@ -245,10 +245,10 @@ def _saved(name: bytes, text: bytes) -> SavedList | None:
 
 def _checked(name: str, strings: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
     """The strings without repetition, if they may be saved under this name."""
-    if not NAME.fullmatch(name) or name in {CATALOG, GIVEN, DISCOVERED}:
+    if not NAME.fullmatch(name) or name in {CATALOG, TYPED_LIST, DISCOVERED}:
         raise BadParameter(
             f"a list's name must match {NAME.pattern}, and not be "
-            f'"{CATALOG}", "{GIVEN}" or "{DISCOVERED}"'
+            f'"{CATALOG}", "{TYPED_LIST}" or "{DISCOVERED}"'
         )
     if name not in names and len(names) >= _MAX_LISTS:
         raise BadParameter(f"{_MAX_LISTS} lists are saved, which is the limit; remove one")

@@ -134,7 +134,7 @@ class QueryEngine:
         self.marks = marks or Marks(memory)
         self.rounds = rounds or Rounds(memory)
         self._arrivals = arrivals
-        self._kept = answer_store or AnswerStore(memory)
+        self._answer_store = answer_store or AnswerStore(memory)
         self._turns = Turns()
         self.use(bundle)
         self._law = CoalescedRead(lambda: status(store, upstream, self.collected.date_of))
@@ -183,8 +183,10 @@ class QueryEngine:
         query = await self._resolved(name, query)
         selection = await self.collected.find(name, query.range)
         version = self._version(selection, query)
-        kept = await self._kept.find(selection.metric.name, range_name(selection, query), version)
-        whole = kept or await self._made(selection, query)
+        kept = await self._answer_store.find(
+            selection.metric.name, range_name(selection, query), version
+        )
+        whole = kept or await self._whole_estimate(selection, query)
         terms = await self._beyond.terms() if self._beyond else None
         waiting, withheld = upstream_reports(selection, terms) if terms else (None, None)
         values, total = page.of(whole.values, lambda value: value.rank or 0)
@@ -195,11 +197,11 @@ class QueryEngine:
         query = await self._resolved(name, query)
         selection = await self.collected.find(name, query.range)
         record = Written(self._version(selection, query), at)
-        old_record = await self._kept.written(name, range_)
+        old_record = await self._answer_store.written(name, range_)
         if old_record and old_record.version == record.version:
-            await self._kept.confirm(name, range_, record)
+            await self._answer_store.confirm(name, range_, record)
             return False
-        await self._kept.keep(await self._made(selection, query), range_, record)
+        await self._answer_store.keep(await self._whole_estimate(selection, query), range_, record)
         return True
 
     def _version(self, selection: EpochSelection, query: EstimateQuery) -> str:
@@ -232,7 +234,7 @@ class QueryEngine:
             "notice": notice_of(*selections),
         }
 
-    async def _made(self, selection: EpochSelection, query: EstimateQuery) -> Estimated:
+    async def _whole_estimate(self, selection: EpochSelection, query: EstimateQuery) -> Estimated:
         """The whole answer, without the shuffler's terms."""
         estimate = await self.work(selection, query)
         envelope = self._envelope(query, estimate.answer.kind, selection)
@@ -509,11 +511,11 @@ class QueryEngine:
 def arrived(bundle: Bundle, arrivals: Sequence[Arrival]) -> list[Arrived]:
     """Arrivals of this bundle's streams, in its words."""
     return [
-        _told(bundle, arrival) for arrival in arrivals if arrival.window.stream in bundle.streams
+        _arrived(bundle, arrival) for arrival in arrivals if arrival.window.stream in bundle.streams
     ]
 
 
-def _told(bundle: Bundle, arrival: Arrival) -> Arrived:
+def _arrived(bundle: Bundle, arrival: Arrival) -> Arrived:
     stream = bundle.streams[arrival.window.stream]
     meant = meanings_of(stream, arrival.payload, stream.candidates)
     return Arrived(

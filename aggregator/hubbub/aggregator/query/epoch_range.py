@@ -70,7 +70,7 @@ def _last(text: str, all_epochs: Iterable[int], length: str, now: float) -> list
     match = _LAST.fullmatch(text.strip())
     if not match or not int(match[1]):
         raise BadParameter(
-            f'last "{_shown(text)}" is not a number of epochs, nor of hours, days or weeks: '
+            f'last "{_short(text)}" is not a number of epochs, nor of hours, days or weeks: '
             "write 7, 12h, 7d or 4w"
         )
     number, unit = int(match[1]), match[2]
@@ -89,7 +89,7 @@ def _range(text: str, length: str, now: float) -> tuple[int, int]:
     if dots:
         last = _ends(end, length, now)[1]
     if first > last:
-        raise BadParameter(f'epochs "{_shown(text)}" end before they begin')
+        raise BadParameter(f'epochs "{_short(text)}" end before they begin')
     return first, last
 
 
@@ -108,7 +108,7 @@ def _ends(text: str, length: str, now: float) -> tuple[int, int]:
         first = begin.timestamp()
     except (ValueError, OverflowError):
         raise BadParameter(
-            f'epochs "{_shown(text)}": write newest, closed, all, today, yesterday, 2026-11-22, '
+            f'epochs "{_short(text)}": write newest, closed, all, today, yesterday, 2026-11-22, '
             "2026-11, 2026-11-22T14:00, a number, or a range such as 2026-11-01..2026-11-07"
         ) from None
     last = first
@@ -119,5 +119,5 @@ def _ends(text: str, length: str, now: float) -> tuple[int, int]:
     return epoch_at(max(first, 0), length), epoch_at(max(last, 0), length)
 
 
-def _shown(text: str) -> str:
+def _short(text: str) -> str:
     return text if len(text) <= 60 else text[:60] + "..."  # noqa: PLR2004 a line's worth

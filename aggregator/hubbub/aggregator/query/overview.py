@@ -312,10 +312,10 @@ def until_first_batch(metric: Metric, terms: Terms | None, reserve: float | None
     if not terms or not waiting:
         return ""
     newest = max(waiting, key=lambda window: window.epoch)
-    return _said(metric, newest, terms[newest]["pooled"], reserve)
+    return _waiting_sentence(metric, newest, terms[newest]["pooled"], reserve)
 
 
-def _said(metric: Metric, window: Window, pooled: int, reserve: float | None) -> str:
+def _waiting_sentence(metric: Metric, window: Window, pooled: int, reserve: float | None) -> str:
     ends = epoch_start(window.epoch + 1, metric.epoch) + grace_seconds(metric.epoch)
     latest = minute(ends)
     if metric.mix == "epoch":

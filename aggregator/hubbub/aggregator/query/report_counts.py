@@ -53,19 +53,19 @@ class Shuffler:
     def __init__(self, address: str, tls: TlsFolder | None) -> None:
         self._address, self._tls = address, tls
         self._channel = channel(address, "shuffler", tls=tls)
-        self._told: tuple[float, Terms | None] | None = None
+        self._cached_terms: tuple[float, Terms | None] | None = None
         self.reserve: float | None = None
         self.total: Mapping[str, int] = {}
         self._asking = asyncio.Lock()
 
     async def terms(self, *, fresh: bool = False) -> Terms | None:
         """Terms per window; None if the shuffler does not answer."""
-        if not fresh and self._told and self._asking.locked():
-            return self._told[1]
+        if not fresh and self._cached_terms and self._asking.locked():
+            return self._cached_terms[1]
         async with self._asking:
             now = asyncio.get_running_loop().time()
-            if not fresh and self._told and now - self._told[0] < _FRESH_SECONDS:
-                return self._told[1]
+            if not fresh and self._cached_terms and now - self._cached_terms[0] < _FRESH_SECONDS:
+                return self._cached_terms[1]
             try:
                 status = await stub("Operator", self._channel).Status(
                     StatusRequest(), timeout=_CALL_SECONDS
@@ -78,7 +78,7 @@ class Shuffler:
                     Window(window.stream, window.epoch): dict(window.terms)
                     for window in status.windows
                 }
-            self._told = (asyncio.get_running_loop().time(), terms)
+            self._cached_terms = (asyncio.get_running_loop().time(), terms)
             return terms
 
     def renew(self) -> None:

@@ -89,7 +89,7 @@ class RedisReleaseLog:
 
     def __init__(self, server: RedisServer) -> None:
         self._server = server
-        self._said = 0
+        self._reported_unreadable = 0
 
     async def spend(self, entry: Entry, allowance: tuple[float, float]) -> tuple[Entry, bool]:
         """Enters a release; returns the valid entry, and whether it already existed."""
@@ -121,8 +121,8 @@ class RedisReleaseLog:
             [item for item, _ in every if isinstance(item, Unreadable)],
             sum(mended for _, mended in every),
         )
-        if entries.unreadable > self._said:
-            self._said = entries.unreadable
+        if entries.unreadable > self._reported_unreadable:
+            self._reported_unreadable = entries.unreadable
             _log.warning(
                 "%d entries of the record of releases are unreadable; their largest possible cost "
                 "is counted (docs/operate/restore.md)",

@@ -232,7 +232,7 @@ class RedisStore:
         """Totals of these windows, in their order."""
         if not windows:
             return []
-        shard_counts = await self._known()
+        shard_counts = await self._shard_counts()
         shards = [shard_counts.get(window, 0) for window in windows]
         answers = await self._server.each(
             [
@@ -243,22 +243,22 @@ class RedisStore:
         )
         parts = iter(answers)
         return [
-            self._held(window, [next(parts) for _ in range(number)])
+            self._window_totals(window, [next(parts) for _ in range(number)])
             for window, number in zip(windows, shards, strict=True)
         ]
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
         """Counts of all windows of these streams that have a report."""
-        shard_counts = await self._known()
+        shard_counts = await self._shard_counts()
         laws = await self._changed({w: n for w, n in shard_counts.items() if w.stream in streams})
         every = {window: Counted.of(*law) for window, law in laws.items()}
         return {window: count for window, count in every.items() if count.reports}
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
         """Per window, the aggregator's terms of the conservation law."""
-        return await self._laws(await self._known())
+        return await self._laws(await self._shard_counts())
 
-    async def _known(self) -> dict[Window, int]:
+    async def _shard_counts(self) -> dict[Window, int]:
         """All windows, and the numbers of their shards."""
         reply = await self._server.ask("HGETALL", "aggregator:windows")
         return self._numbers(reply, 1, _MAX_SHARDS)
@@ -295,9 +295,11 @@ class RedisStore:
             if window not in broken
         }
 
-    def _held(self, window: Window, shards: Sequence[Mapping[bytes, bytes]]) -> WindowTotals:
+    def _window_totals(
+        self, window: Window, shards: Sequence[Mapping[bytes, bytes]]
+    ) -> WindowTotals:
         try:
-            return _held(shards)
+            return _window_totals(shards)
         except _NOT_READ as error:
             raise self._unreadable(window) from error
 
@@ -324,7 +326,7 @@ class RedisStore:
             _log.warning("%s cannot be read in Redis and is left out of every answer", what)
 
 
-def _held(shards: Sequence[Mapping[bytes, bytes]]) -> WindowTotals:
+def _window_totals(shards: Sequence[Mapping[bytes, bytes]]) -> WindowTotals:
     """A window's totals from those of its shards."""
     laws = [_law(shard.get(b"law")) for shard in shards]
     counts = [Counted.of(law).tags for law in laws]

@@ -128,7 +128,7 @@ def saved_lists() -> APIRouter:
         return ListPage(await query.lists.all())
 
     @router.get("/{name}")
-    async def one(query: Questions, name: ListName) -> CandidateList:
+    async def one_list(query: Questions, name: ListName) -> CandidateList:
         """Returns the strings of one list."""
         strings = await query.lists.find(name)
         return CandidateList(name, len(strings), list(strings))

@@ -136,7 +136,7 @@ class _Estimates(Collector):
         verdicts: list[AlertVerdict],
         requests: Counter[int],
     ) -> None:
-        self._found = lines
+        self._lines = lines
         self._verdicts = verdicts
         self._requests = requests
 
@@ -151,7 +151,7 @@ class _Estimates(Collector):
         info = METRIC_INFO.family()
         odd = HONEST_P_VALUE.family()
         columns = {field: declared.family() for field, declared in estimate_columns().items()}
-        for line, estimate in self._found:
+        for line, estimate in self._lines:
             info.add_metric([line.name, line.kind, line.unit], 1)
             report_counts.add_metric([line.name], line.reports)
             if line.waiting is not None:
@@ -181,7 +181,7 @@ class _Estimates(Collector):
     def _percentiles(self) -> Iterator[Series]:
         """Returns series of the standard percentiles, for numbers in ranges."""
         families = {field: declared.family() for field, declared in PERCENTILES.items()}
-        for line, estimate in self._found:
+        for line, estimate in self._lines:
             for row in estimate.percentiles if estimate else ():
                 for field, family in families.items():
                     labels = [line.name, f"{row.percentile:g}"]

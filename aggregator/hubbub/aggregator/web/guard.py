@@ -123,7 +123,7 @@ class Guard:
         # Before the token is checked, which may request keys from a provider.
         if busy := self._too_many(asking):
             return busy
-        caller, refusal = await self._known(headers)
+        caller, refusal = await self._identified(headers)
         if caller and caller.way != "machine":
             asking = f"{caller.way} {caller.subject or caller.name}"
             if busy := self._too_many(asking):
@@ -146,7 +146,7 @@ class Guard:
         after = {"retry-after": str(int(wait_seconds) + 1)}
         return problem(429, "TooManyRequests", f"wait {wait_seconds:.1f} seconds", after)
 
-    async def _known(self, headers: Headers) -> tuple[Caller | None, App | None]:
+    async def _identified(self, headers: Headers) -> tuple[Caller | None, App | None]:
         """Returns the caller, or the refusal if the route requires a caller."""
         login = self._access.login
         way = {"login": login.oidc.title} if login else {}

@@ -198,12 +198,12 @@ def _caller(request: Request) -> Caller:
     return caller
 
 
-def _seen(request: Request) -> QueryEngine:
+def _engine_of_caller(request: Request) -> QueryEngine:
     query: QueryEngine = request.app.state.query
     return query.seen_by(_caller(request))
 
 
 Who = Annotated[Caller, Depends(_caller)]
 """Who asks."""
-Questions = Annotated[QueryEngine, Depends(_seen)]
+Questions = Annotated[QueryEngine, Depends(_engine_of_caller)]
 """What answers them, of the metrics that they see."""

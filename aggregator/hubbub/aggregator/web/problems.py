@@ -34,7 +34,7 @@ class Problem(BaseModel):
     login: str | None = None
 
 
-_SAID: Final = {
+_TEXT_BY_STATUS: Final = {
     400: "An unknown or invalid parameter, such as a malformed range of epochs.",
     401: "No token or session, or one that is not known, not for this service, or has expired.",
     403: "The role has no permission; or a foreign page used a session.",
@@ -64,7 +64,7 @@ PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
         "description": meaning,
         "content": {_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
     }
-    for status, meaning in _SAID.items()
+    for status, meaning in _TEXT_BY_STATUS.items()
 }
 """For the OpenAPI document: every question may end in one of them."""
 

@@ -122,7 +122,7 @@ def publishing(releases: Releases, access: Access) -> APIRouter:
         return Record(lines, list(purposes), entries.unreadable)
 
     @router.get("/tokens", dependencies=[needs("admin")])
-    async def known() -> list[TokenLine]:
+    async def token_lines() -> list[TokenLine]:
         """Returns all tokens with their names and expiry."""
         tokens = access.tokens.all() if access.tokens else []
         return [TokenLine(token.name, token.role, token.expires, token.groups) for token in tokens]

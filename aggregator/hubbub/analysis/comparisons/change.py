@@ -67,12 +67,12 @@ def _beyond(scores: Floats, first: Floats, second: Floats) -> Floats:
     smaller = np.maximum(2 * both - larger, _NO_PART / 10)
     coins = np.sqrt(np.maximum(1 - larger - smaller, 1e-6))
     weight = larger / (larger - smaller)
-    chances: Floats = weight * _one(scores, np.sqrt(larger / 2), coins)
-    chances -= (weight - 1) * _one(scores, np.sqrt(smaller / 2), coins)
+    chances: Floats = weight * _secret_tail(scores, np.sqrt(larger / 2), coins)
+    chances -= (weight - 1) * _secret_tail(scores, np.sqrt(smaller / 2), coins)
     return chances
 
 
-def _one(scores: Floats, scale: Floats, coins: Floats) -> Floats:
+def _secret_tail(scores: Floats, scale: Floats, coins: Floats) -> Floats:
     """Tail probability of one secret number with this scale, plus a normal error."""
     normal, ratio = scores / coins, coins / scale
     down = ratio**2 / 2 - scores / scale + log_ndtr(normal - ratio)

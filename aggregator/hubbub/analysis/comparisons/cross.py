@@ -103,7 +103,7 @@ class Cross:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class _Request:
     """The requested table: its parts (slices, rows, columns), their places, and their values."""
 
     parts: tuple[str, ...]
@@ -151,7 +151,7 @@ def crossed(
     part_names = tuple(part for part in (by, rows, columns) if part)
     places = tuple(map(list(own).index, part_names))
     names = tuple(own[part] for part in part_names)
-    request = _Asked(
+    request = _Request(
         parts=part_names,
         places=places,
         names=names,
@@ -164,7 +164,7 @@ def crossed(
     def covariance(sum_tables: Sequence[Summed], times: int = repeats) -> Floats:
         return table_covariance(used, weighed, sum_tables, times) / request.reports**2
 
-    sum_tables = _told(mechanism, request, answer)
+    sum_tables = _covering_tables(mechanism, request, answer)
     cells = _cells(mechanism, request, answer, sum_tables, covariance)
     whole = _whole(request, cells, sum_tables, covariance)
     split = [_slice(whole, number) for number in range(request.shape[0])]
@@ -222,7 +222,7 @@ class _Slice:
     sure: bool
 
 
-def _told(mechanism: PairedParts, request: _Asked, answer: Answer) -> list[Summed]:
+def _covering_tables(mechanism: PairedParts, request: _Request, answer: Answer) -> list[Summed]:
     """The reported tables that contain the requested cells, with their likely shares."""
     picture = np.array([value.consistent for value in answer.values])
     every = tables(mechanism.sizes, picture, mechanism.ways)
@@ -242,7 +242,7 @@ def _told(mechanism: PairedParts, request: _Asked, answer: Answer) -> list[Summe
 
 def _cells(
     mechanism: PairedParts,
-    request: _Asked,
+    request: _Request,
     answer: Answer,
     sum_tables: Sequence[Summed],
     covariance: Callable[..., Floats],
@@ -275,7 +275,7 @@ def _cells(
 
 
 def _whole(
-    request: _Asked,
+    request: _Request,
     cells: Sequence[ValueAnswer],
     sum_tables: Sequence[Summed],
     covariance: Callable[[Sequence[Summed]], Floats],
@@ -346,7 +346,7 @@ def _turn(within: Floats, size: float) -> Floats:
 
 
 def _by_slice(
-    request: _Asked, whole: _Whole, split: Sequence[_Slice]
+    request: _Request, whole: _Whole, split: Sequence[_Slice]
 ) -> tuple[Association, tuple[Slice, ...]]:
     """The test over all slices, and each slice's own association."""
     sure = [number for number, part in enumerate(split) if part.sure]
@@ -374,7 +374,7 @@ def _by_slice(
 
 
 def _rows(
-    request: _Asked, cells: Sequence[ValueAnswer], whole: _Whole, split: Sequence[_Slice]
+    request: _Request, cells: Sequence[ValueAnswer], whole: _Whole, split: Sequence[_Slice]
 ) -> Iterator[Cell]:
     """All cells, slice by slice."""
     estimates = np.array([cell.estimate for cell in cells]).reshape(request.shape) / request.reports

@@ -34,14 +34,14 @@ def unbiased(mechanism: SquareWave, totals: Totals) -> tuple[Floats, Floats]:
         BatchTooSmall: not a single report.
         ShapeMismatch: totals of another shape than the mechanism's.
     """
-    observations = _seen(mechanism, totals)
+    observations = _cells_of(mechanism, totals)
     estimates: Floats = _inverse(mechanism) @ observations
     return estimates, np.sqrt(spread(mechanism, observations, totals.reports))
 
 
 def min_stderrs(mechanism: SquareWave, totals: Totals) -> Floats:
     """Standard errors per bucket, if no place had fewer reports than lies alone put there."""
-    least = np.maximum(_seen(mechanism, totals), totals.reports * float(mechanism.window.far))
+    least = np.maximum(_cells_of(mechanism, totals), totals.reports * float(mechanism.window.far))
     answer: Floats = np.sqrt(spread(mechanism, least, totals.reports))
     return answer
 
@@ -63,7 +63,7 @@ def placed(mechanism: SquareWave, totals: Totals) -> tuple[float, float, float]:
 
     A number's place is its bucket's middle. Linear in the totals; raises as `unbiased`.
     """
-    observations, inverse = _seen(mechanism, totals), _inverse(mechanism)
+    observations, inverse = _cells_of(mechanism, totals), _inverse(mechanism)
     middles = (np.arange(mechanism.buckets) + 0.5) / mechanism.buckets
     worth = middles @ inverse  # mean contribution of a report at each place of the line
     # For a report in bucket i: its place's contribution squared, less the square of the mean.
@@ -82,7 +82,7 @@ def smooth(mechanism: SquareWave, totals: Totals) -> Floats:
         BatchTooSmall: not a single report.
         ShapeMismatch: totals of another shape than the mechanism's.
     """
-    observations = _seen(mechanism, totals) / totals.reports
+    observations = _cells_of(mechanism, totals) / totals.reports
     near, far = float(mechanism.window.near), float(mechanism.window.far)
     buckets, width = mechanism.buckets, mechanism.window.width
     give = 0.25 * min(1.0, (buckets / MAX_WAVE_BUCKETS) ** 2)
@@ -110,7 +110,7 @@ def smooth(mechanism: SquareWave, totals: Totals) -> Floats:
     return shares * totals.reports
 
 
-def _seen(mechanism: SquareWave, totals: Totals) -> Floats:
+def _cells_of(mechanism: SquareWave, totals: Totals) -> Floats:
     totals.check(mechanism.layout)
     if not totals.reports:
         raise BatchTooSmall("no reports: there is nothing to estimate")

@@ -44,7 +44,7 @@ def consistent_tables(
     own = tables(sizes, agreed)
     shares = [_share_of(part, own, len(sizes), reports) for part in range(len(sizes))]
     noisy_tables = [
-        _Told(table + (reports - table.sum()) / table.size, float(noise.mean()))
+        _TableEstimate(table + (reports - table.sum()) / table.size, float(noise.mean()))
         for table, noise in zip(tables(sizes, estimates), tables(sizes, errors**2), strict=True)
     ]
     for _ in range(_TURNS):
@@ -58,7 +58,7 @@ def consistent_tables(
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _TableEstimate:
     """A table's estimates, shifted to sum to the reports, and the variance of a cell's noise."""
 
     cells: Floats
@@ -73,7 +73,7 @@ def _share_of(part: int, own: Sequence[Floats], parts: int, reports: float) -> F
 
 
 def _likely_share(
-    part: int, noisy_tables: Sequence[_Told], shares: Sequence[Floats], reports: float
+    part: int, noisy_tables: Sequence[_TableEstimate], shares: Sequence[Floats], reports: float
 ) -> Floats:
     """A part's shares from all tables that contain it, by generalized least squares.
 

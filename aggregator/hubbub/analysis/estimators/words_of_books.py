@@ -27,7 +27,7 @@ def words_of(mechanism: VectorCodes, number: int) -> Floats:
 
 def words_of_each(mechanism: VectorCodes, numbers: Sequence[int]) -> Floats:
     """Words of several books, in whole steps; shape (books, words, dimensions)."""
-    steps, size = _known(), (mechanism.words, mechanism.dimensions)
+    steps, size = _step_means(), (mechanism.words, mechanism.dimensions)
     raw = b"".join(book_bytes(mechanism.seed, number, *size) for number in numbers)
     drawn = np.frombuffer(raw, dtype="<u2")
     words: Floats = steps[drawn % len(steps)].reshape(len(numbers), *size)
@@ -57,5 +57,5 @@ def expected_of_books(mechanism: VectorCodes, numbers: Sequence[int], vector: Fl
 
 
 @cache
-def _known() -> Floats:
+def _step_means() -> Floats:
     return np.array(steps(), dtype=np.float64)

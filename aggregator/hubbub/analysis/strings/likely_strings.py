@@ -28,9 +28,9 @@ _Scores = npt.NDArray[np.float32]
 # Number of the clearest beginnings that are followed to the next level, and of continuations that
 # are read there. Twice as many find hardly more strings.
 _FOLLOWED: Final = 3000
-_READ: Final = 20_000
+_MAX_READ: Final = 20_000
 # This many continuations, spread evenly, are checked to estimate how many end a string.
-_ASKED: Final = 4096
+_SAMPLES: Final = 4096
 # Limit of chance in that estimate, and in the excess of one group, in standard errors.
 _CHANCE: Final = 3.0
 # A string below this many standard errors is not called likely, even if chance makes few: if
@@ -151,15 +151,17 @@ class _Wide:
     def __init__(self, places: Places, discoveries: Sequence[Found]) -> None:
         self._places = places
         self._tree = tree = places.tree
-        self._held = places.held.copy()
+        self._cell_counts = places.held.copy()
         self._every = np.arange(tree.groups)
         self._others = places.reports / tree.jobs / tree.cells
-        self._known = {discovery.bits for discovery in discoveries}
+        self._discovered_bits = {discovery.bits for discovery in discoveries}
         self.levels: list[_Level] = []
         for discovery in discoveries:
             own = self._every, places.own(discovery.bits, self._every)
-            own_sums = self._held[own]
-            self._held[own] -= places.taken(own_sums, float(own_sums.mean()), self._every)
+            own_sums = self._cell_counts[own]
+            self._cell_counts[own] -= places.contribution(
+                own_sums, float(own_sums.mean()), self._every
+            )
 
     def ended(self) -> Iterator[tuple[float, int, int, str]]:
         """Yields each string that ends at a searched level: score, bits, last level, text."""
@@ -168,7 +170,7 @@ class _Wide:
         for level, end in enumerate(tree.ends):
             width = end - (tree.ends[level - 1] if level else 0)
             sums = paths[:, None].astype(np.float32) + self._scores(live, level, width)
-            top_places = _largest(sums.reshape(-1), _READ)
+            top_places = _largest(sums.reshape(-1), _MAX_READ)
             least = float(sums.flat[top_places[-1]]) if len(top_places) < sums.size else -inf
             groups = self._every[places.groups_of(level, tree.jobs - 1)]
             stderr = places.stderr(groups) or inf
@@ -176,9 +178,11 @@ class _Wide:
                 _Level(
                     strings=self._ending(live, width, end),
                     needed=least - paths,
-                    own=_law(self._held[groups[: tree.hashes]], self._others / tree.hashes, stderr),
+                    own=_law(
+                        self._cell_counts[groups[: tree.hashes]], self._others / tree.hashes, stderr
+                    ),
                     later=_law(
-                        self._held[groups[tree.hashes :]], self._others / tree.hashes, stderr
+                        self._cell_counts[groups[tree.hashes :]], self._others / tree.hashes, stderr
                     ),
                     part=places.stderr(groups[: tree.hashes]) / stderr,
                 )
@@ -191,19 +195,19 @@ class _Wide:
                     continue
                 if spelled.used is None:
                     followed.append((bits, float(sums.flat[place])))
-                elif (whole := bits << tree.size - end) not in self._known:
-                    yield self._seen(whole, groups) / stderr, whole, level, spelled.text
+                elif (whole := bits << tree.size - end) not in self._discovered_bits:
+                    yield self._clipped_sum(whole, groups) / stderr, whole, level, spelled.text
             live = [bits for bits, _ in followed[:_FOLLOWED]]
             paths = np.array([path for _, path in followed[:_FOLLOWED]])
             if not live:
                 return
 
-    def _seen(self, bits: int, groups: Indices) -> float:
+    def _clipped_sum(self, bits: int, groups: Indices) -> float:
         """Sum of a string over these groups, with the largest clipped to what fits the others.
 
         A string that nobody holds may share a single place with a frequent one.
         """
-        supports = np.sort(self._held[groups, self._places.own(bits, groups)])
+        supports = np.sort(self._cell_counts[groups, self._places.own(bits, groups)])
         fitting = supports[:-1].mean() + _CHANCE * self._places.stderr(groups[-1:])
         return self._places.less_others(
             float(supports[:-1].sum() + min(supports[-1], fitting)), groups
@@ -217,7 +221,7 @@ class _Wide:
         scores: _Scores = np.empty((len(live), len(own)), dtype=np.float32)
         for row, before in enumerate(live):
             sums = np.full(len(own), -self._others)
-            for function, there in enumerate(self._held[groups]):
+            for function, there in enumerate(self._cell_counts[groups]):
                 first, turned = self._tree.row_of(level, function, before)
                 sums += there[first + (own ^ turned)]
             scores[row] = sums / stderr
@@ -226,7 +230,7 @@ class _Wide:
     def _ending(self, live: Sequence[int], width: int, end: int) -> float:
         """Upper bound on the number of continuations of a beginning that end a string."""
         ways = len(live) << width
-        samples = range(0, ways, max(1, ways // _ASKED) | 1)  # odd: it meets all ways alike
+        samples = range(0, ways, max(1, ways // _SAMPLES) | 1)  # odd: it meets all ways alike
         ending = 0
         for place in samples:
             spelled = self._tree.read(_way(live, place, width), end)

@@ -176,7 +176,7 @@ class Places:
         """Place of a string in each of these groups."""
         return np.array([self.tree.place(bits, group) for group in groups.tolist()])
 
-    def taken(self, sums: Floats, mean: float, groups: "slice | Indices") -> Floats:
+    def contribution(self, sums: Floats, mean: float, groups: "slice | Indices") -> Floats:
         """Contribution of a string to its place in each group, given its mean contribution.
 
         The whole sum of a place, as far as it fits the mean: the number of reports that fell to a
@@ -254,10 +254,10 @@ class _Beginnings:
 
     def __init__(self, ends: Sequence[int], nodes: Sequence[_Node]) -> None:
         self._ends = ends
-        self._left: dict[tuple[int, int], float] = {}
-        self._taken: Counter[tuple[int, int]] = Counter()
+        self._scores_by_beginning: dict[tuple[int, int], float] = {}
+        self._subtractions: Counter[tuple[int, int]] = Counter()
         for node in nodes:
-            self._left |= zip(self._above(node.bits), node.scores, strict=True)
+            self._scores_by_beginning |= zip(self._above(node.bits), node.scores, strict=True)
 
     def _above(self, before: int) -> Iterator[tuple[int, int]]:
         """Keys, (level, bits), of a beginning and of all its own beginnings."""
@@ -271,18 +271,22 @@ class _Beginnings:
         """
         most = score + _ABOVE
         remainders = (
-            self._left.get(beginning, 0.0) + sqrt(self._taken[beginning])
+            self._scores_by_beginning.get(beginning, 0.0) + sqrt(self._subtractions[beginning])
             for beginning in self._above(before)
         )
         return score + sum(min(remainder, most) for remainder in remainders)
 
     def take(self, before: int, score: float) -> None:
         """Subtracts an accepted string: its score, or the mean over all levels if it is less."""
-        above = [beginning for beginning in self._above(before) if beginning in self._left]
-        mean = (score + sum(self._left[beginning] for beginning in above)) / (len(above) + 1)
+        above = [
+            beginning for beginning in self._above(before) if beginning in self._scores_by_beginning
+        ]
+        mean = (score + sum(self._scores_by_beginning[beginning] for beginning in above)) / (
+            len(above) + 1
+        )
         for beginning in above:
-            self._left[beginning] -= min(score, max(mean, 0.0))
-            self._taken[beginning] += 1
+            self._scores_by_beginning[beginning] -= min(score, max(mean, 0.0))
+            self._subtractions[beginning] += 1
 
 
 def discover(places: Places) -> list[Found]:
@@ -309,7 +313,7 @@ class _Search:
         self._level = level
         self._all = places
         self._groups = own = places.groups_of(level, level)
-        self._held = places.held[own].copy()
+        self._own_counts = places.held[own].copy()
         begin = tree.ends[level - 1] if level else 0
         self._end, self._width = tree.ends[level], tree.ends[level] - begin
         self._stderr = places.stderr(own) or inf  # of no report at all nothing is sure
@@ -375,7 +379,7 @@ class _Search:
         own = np.arange(1 << self._width)
         sums = np.full(len(own), -self._others)
         for function, (first, turned) in enumerate(self._rows_of(before)):
-            sums += self._held[function, first + (own ^ turned)]
+            sums += self._own_counts[function, first + (own ^ turned)]
         cut = float(self._chance.scores(np.array(least)))
         for child in np.nonzero(sums > cut * self._stderr)[0].tolist():
             yield before << self._width | child, self._chance.sure(sums[child] / self._stderr)
@@ -393,7 +397,9 @@ class _Search:
         return [first + (own ^ turned) for first, turned in self._rows_of(bits >> self._width)]
 
     def _sum(self, places: Sequence[int]) -> float:
-        return sum(float(self._held[function, place]) for function, place in enumerate(places))
+        return sum(
+            float(self._own_counts[function, place]) for function, place in enumerate(places)
+        )
 
     def _score(self, bits: int) -> float:
         score = (self._sum(self._places(bits)) - self._others) / self._stderr
@@ -402,9 +408,9 @@ class _Search:
     def _accept(self, bits: int, score: float) -> None:
         places = self._places(bits)
         own = np.arange(len(places)), np.array(places)
-        own_sums = self._held[own]
-        deduction = self._all.taken(own_sums, float(own_sums.mean()), self._groups)
-        self._held[own] -= self._all.alone(deduction, self._groups)
+        own_sums = self._own_counts[own]
+        deduction = self._all.contribution(own_sums, float(own_sums.mean()), self._groups)
+        self._own_counts[own] -= self._all.alone(deduction, self._groups)
         self._beginnings.take(bits >> self._width, score)
 
 
@@ -436,7 +442,9 @@ def _confirmed(places: Places, nodes: Sequence[tuple[int, _Node]]) -> Iterator[F
         rest = np.delete(groups, np.argmax(own_sums))
         if len(rest) and not residual[rest, own[rest]].sum() > _WITHOUT_BEST * places.stderr(rest):
             continue
-        residual[every, own] -= places.taken(residual[every, own], float(own_sums.mean()), every)
+        residual[every, own] -= places.contribution(
+            residual[every, own], float(own_sums.mean()), every
+        )
         whole = spelled.used is not None
         yield Found(
             bits=bits,

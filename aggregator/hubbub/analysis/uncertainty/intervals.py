@@ -34,7 +34,7 @@ _HALVINGS: Final = 30
 _ROUNDS: Final = 4
 # Of an upper end's doubt, what is left to a marked value's however few are marked. Measured: with a
 # quarter 95% of marked strings' intervals hold (tests/statistics/test_decode.py); less is wider.
-_LEFT: Final = 1 / 4
+_MIN_DETECTED_SHARE: Final = 1 / 4
 # Of a low's doubt over a list, what values may spend that are too far below to be picked among.
 _APART: Final = 1 / 10
 
@@ -132,7 +132,7 @@ def ranked(
         cut = float(-ndtri(level)) if tail is None else tail.reach(-ndtri(np.array([level])))
         gaps = np.maximum(scores[detected] - cut, 0.0) / spread[detected]
         surely[detected] = np.maximum(surely[detected], _picked(gaps, plain))
-        upwards[detected] = pushed_up(max(float(detected.mean()), _LEFT), confidence)
+        upwards[detected] = pushed_up(max(float(detected.mean()), _MIN_DETECTED_SHARE), confidence)
     low = np.clip(_low(inside, (absent, growth, bend), surely, tail), 0.0, reports)
     high = np.clip(_high(inside, (absent, growth, bend), upwards, tail) + step / 2, 0.0, reports)
     # An interval of 95% cannot leave out 0 for a mark of which 20% may be false.

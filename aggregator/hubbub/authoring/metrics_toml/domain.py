@@ -34,8 +34,8 @@ def spelled(table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
 
 def has_number(mechanism: Any, field: str) -> bool:
     """Whether a mechanism has a number of this name: `steps` is one, and a list of a funnel."""
-    known = isinstance(mechanism, str) and mechanism in REGISTRY
-    return known and field in parameters(mechanism)
+    is_registered = isinstance(mechanism, str) and mechanism in REGISTRY
+    return is_registered and field in parameters(mechanism)
 
 
 def ranges_of(table: Any) -> dict[str, PartRange]:

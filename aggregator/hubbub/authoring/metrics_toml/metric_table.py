@@ -106,7 +106,7 @@ def read_metric(
     for parameter in own:
         if problem := _problem_with_own(mechanism, parameter, table):
             wrong(parameter.name, problem)
-    settings = _found(table, wrong)
+    settings = _independent_fields(table, wrong)
     if complained & {*_DECISIVE, *(item.name for item in own)}:
         return None  # of which the mechanism is built
     if complained:
@@ -160,7 +160,7 @@ def _built(name: str, around: Around, fields: Mapping[str, Any]) -> Metric:
     return metric
 
 
-def _found(table: Mapping[str, Any], wrong: Complain) -> dict[str, Any]:
+def _independent_fields(table: Mapping[str, Any], wrong: Complain) -> dict[str, Any]:
     """Values of the independent fields; complains of those that conflict."""
     fields = read_fields(Metric, table, wrong)
     if {"epsilon", "limits"} <= fields.keys():
@@ -189,7 +189,7 @@ def _look_without_mechanism(
             wrong(name, problems[0])
     if _makes_promise(table):
         table = {**_UNKNOWN, **table}
-    _found(table, wrong)
+    _independent_fields(table, wrong)
 
 
 def _with_crowd(

@@ -62,7 +62,8 @@ def _metric() -> Schema:
         for name, schema in parameters.items():
             meanings.setdefault(name, {}).setdefault(schema["description"], []).append(mechanism)
     numbers: Schema = {
-        name: {"type": "number", "description": _told(lines)} for name, lines in meanings.items()
+        name: {"type": "number", "description": _number_description(lines)}
+        for name, lines in meanings.items()
     }
     return {
         "type": "object",
@@ -167,7 +168,7 @@ def _only(way: str, ways: Iterable[str]) -> Schema:
     return {"required": [way], "not": {"anyOf": [{"required": [w]} for w in ways if w != way]}}
 
 
-def _told(meanings: Mapping[str, list[str]]) -> str:
+def _number_description(meanings: Mapping[str, list[str]]) -> str:
     """Description of a number: once if all mechanisms agree, otherwise per mechanism."""
     if len(meanings) == 1:
         return next(iter(meanings))

@@ -139,7 +139,7 @@ def read_catalog(path: Path, accountant: Accountant | None = None) -> Catalog:
     of_experiment = partial(complain, kind="experiment")
     experiments = _experiments(document, of_experiment)
     around = Around(path.parent, caps, accountant, document.get("cover") is True, experiments)
-    metrics = _asked(tables, defaults, around, complain)
+    metrics = _metrics_of(tables, defaults, around, complain)
     metrics |= _learned(_models(document, tables, wrong), defaults, around, complain)
     caps, metrics = with_gaussians(caps, metrics, accountant)
     if not problems:  # of metrics that are wrong themselves this would be no news
@@ -169,7 +169,7 @@ def read_catalog(path: Path, accountant: Accountant | None = None) -> Catalog:
     )
 
 
-def _asked(
+def _metrics_of(
     tables: Mapping[str, Any],
     defaults: Mapping[str, Any],
     around: Around,

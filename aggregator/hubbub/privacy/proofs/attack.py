@@ -83,16 +83,16 @@ class _Score:
 
     def __init__(self, mechanism: AnyMechanism, values: tuple[Any, Any]) -> None:
         self._mechanism, self._values = mechanism, values
-        self._known: dict[bytes, float] = {}
+        self._ratio_by_payload: dict[bytes, float] = {}
 
     def __call__(self, payload: bytes) -> float:
-        ratio = self._known.get(payload)
+        ratio = self._ratio_by_payload.get(payload)
         if ratio is None:
             cells = self._mechanism.layout.cells(payload)
             first, other = (self._mechanism.likelihood(value, cells) for value in self._values)
             ratio = log(first / other) if first and other else inf if first else -inf
-            if len(self._known) < _REMEMBERED:
-                self._known[payload] = ratio
+            if len(self._ratio_by_payload) < _REMEMBERED:
+                self._ratio_by_payload[payload] = ratio
         return ratio
 
 

@@ -253,10 +253,10 @@ def _under_attack(
         if result is None:
             yield None
             continue
-        yield _shown(metric, plan.kind, result, plan.claim)
+        yield _attack_check(metric, plan.kind, result, plan.claim)
 
 
-def _shown(metric: Metric, kind: str, result: Attacked, claim: float) -> Check:
+def _attack_check(metric: Metric, kind: str, result: Attacked, claim: float) -> Check:
     lower = max(result.lower, 0.0)
     text = (
         f"shows at least {lower:.3f} of {claim:.3f} claimed "
@@ -286,7 +286,7 @@ def _whole_epochs(metric: Metric, source: BitSource, alarm: float) -> Iterator[S
             (_NEAR, central_epsilon(crowd, _NEAR)),
         ):
             result = attack_epochs(drawn, delta=delta, claim=claim, alarm=alarm / 4)
-            yield _shown(metric, f"a whole epoch, {others}, delta {delta:g}", result, claim)
+            yield _attack_check(metric, f"a whole epoch, {others}, delta {delta:g}", result, claim)
 
 
 def _neighbours(metric: Metric) -> tuple[Any, Any, Any]:

@@ -214,7 +214,7 @@ def _moments(mechanism: AnyMechanism) -> list[list[tuple[float, float]]]:
     return moments
 
 
-class _One:
+class _SingleSourceMemo:
     """A memory that takes all permanent coins from one source."""
 
     def __init__(self, source: BitSource) -> None:
@@ -237,11 +237,11 @@ class _Truthful:
         return (1 << width) - 1 if probability.exact > Fraction(1, 2) else 0
 
 
-def _fixed() -> _One:
+def _fixed() -> _SingleSourceMemo:
     """A memory that is the same in every report: its coins come from one key."""
-    return _One(KeyedBits(bytes(32)))
+    return _SingleSourceMemo(KeyedBits(bytes(32)))
 
 
 def _permanent(mechanism: Memoized, value: object, coins: Replay) -> bytes:
     """The report if the second step is truthful: only the permanent bits."""
-    return mechanism.randomize_again(value, _One(coins), _Truthful())
+    return mechanism.randomize_again(value, _SingleSourceMemo(coins), _Truthful())

@@ -12,7 +12,7 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import exp_at_most
 from hubbub.sealing import CountNoise
 
-_ONE: Final = 1 << 32
+_UNIT: Final = 1 << 32
 MIN_SCALE: Final = 1 / 16
 """Of a law whose largest ratio is that of the largest epsilon."""
 MAX_SEALED: Final = 500_000
@@ -45,7 +45,7 @@ def noise_of(scale: float, shift: int) -> CountNoise | None:
     """
     if scale and not scale >= MIN_SCALE:
         raise BadParameter(f"dummies_scale {scale:g} is below {MIN_SCALE:g}; write a larger one")
-    return CountNoise(int(exp_at_most(1 / scale) * _ONE), shift) if scale and shift else None
+    return CountNoise(int(exp_at_most(1 / scale) * _UNIT), shift) if scale and shift else None
 
 
 def noise_conflicts(metric: Any) -> dict[str, str]:

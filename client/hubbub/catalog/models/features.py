@@ -10,7 +10,7 @@ from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms import is_number
 
 _PAIR: Final = 2
-_SHOWN: Final = 10
+_MAX_NAMES: Final = 10
 _WRITE: Final = "write its range [low, high], the ends of its bands, or its values as texts"
 
 
@@ -70,8 +70,8 @@ class Feature:
         value = as_python(value)
         if self.is_listed:
             if not (isinstance(value, str) and value in self.says):
-                listing = ", ".join(f'"{say}"' for say in self.says[:_SHOWN])
-                more = len(self.says) - _SHOWN
+                listing = ", ".join(f'"{say}"' for say in self.says[:_MAX_NAMES])
+                more = len(self.says) - _MAX_NAMES
                 raise ValueOutOfDomain(
                     f'feature "{self.name}": the value is not one of the {len(self.says)} listed '
                     "values: " + listing + (f" and {more} more" if more > 0 else "")

@@ -14,7 +14,7 @@ from hubbub.bundles import Bundle, OpeningKeyPublic, key_at
 from hubbub.catalog import Metric, epoch_start, filler_info, grace_seconds, seal, seal_info
 from hubbub.catalog.crowds.device_dummies import dummy_payloads
 from hubbub.client.clock import Clock
-from hubbub.client.cover import FILLER, Held, beside, fills, held_back, seconds_to_next
+from hubbub.client.cover import FILLER, WaitingReport, beside, fills, held_back, seconds_to_next
 from hubbub.client.delivery.token_store import TOKEN_REFUSED, TOKEN_SPENT, Purse, with_token
 from hubbub.client.delivery.waits import longest_soon, soon
 from hubbub.client.diagnostics import Diagnostics
@@ -87,7 +87,7 @@ class Sender:
         self._held = False
         self._failures = 0
         self._waiting = 0
-        self._heard = b""
+        self._last_notice = b""
         self._stopped = threading.Event()
 
     def of_person(self, reporter: Reporter, state: State) -> "Sender":
@@ -165,7 +165,7 @@ class Sender:
         """Returns seconds until the next epoch ends that may need a default; None for never."""
         return seconds_to_next(self._bundle, self._clock.now())
 
-    def _held_back(self) -> Held:
+    def _held_back(self) -> WaitingReport:
         exclusions = held_back(self._bundle, self._clock.now())
         return [*exclusions, *self._purse.held] if self._purse else exclusions
 
@@ -456,14 +456,14 @@ class Sender:
 
     def _hear(self, notice: bytes) -> None:
         """Stores the operator's notice; if that fails, the next answer brings it again."""
-        if not notice or notice == self._heard:
+        if not notice or notice == self._last_notice:
             return
         try:
             hear(notice, self._bundle.operator, self._state)
             self._reporter.refresh()
-            self._heard = notice
+            self._last_notice = notice
         except NoticeRefused as error:
-            self._heard = notice
+            self._last_notice = notice
             self._diagnostics.warn_once("notice", "a notice is refused: %s", error)
         except StateUnusable as error:
             self._diagnostics.warn_once("notice", "a notice cannot be kept: %s", error)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from hubbub.catalog import Metric
-from hubbub.client.cover import FILLER, NOTHING, Held
+from hubbub.client.cover import FILLER, NOTHING, WaitingReport
 from hubbub.client.ledger import charge
 from hubbub.client.outcome import Outcome
 from hubbub.client.state.device_state import DeviceState, Event
@@ -173,7 +173,7 @@ class State(Protocol):
         ...
 
     def take(
-        self, most: int, max_bytes: int, now: float, exclusions: Held = NOTHING
+        self, most: int, max_bytes: int, now: float, exclusions: WaitingReport = NOTHING
     ) -> tuple[list[OutboxReport], list[Dropped]]:
         """Returns reports to send now, in random order, claimed for a while; and reports too late.
 
@@ -194,7 +194,7 @@ class State(Protocol):
         """Returns the number of purged reports that a process may be sending now."""
         ...
 
-    def waiting(self, exclusions: Held = NOTHING) -> int:
+    def waiting(self, exclusions: WaitingReport = NOTHING) -> int:
         """Returns the number of reports that wait, without those held back."""
         ...
 

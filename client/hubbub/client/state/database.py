@@ -102,7 +102,7 @@ class Database:
         self._lock = NoReentryLock()
         self._connection: sqlite3.Connection | None = None
         self._inode = self._index_bytes = 0
-        self._held = self._closed = False
+        self._is_locked = self._closed = False
         self.damaged = 0
 
     @contextlib.contextmanager
@@ -147,13 +147,13 @@ class Database:
 
     def before_fork(self, seconds: float) -> None:
         """Keeps other threads out of SQLite during a fork; waits at most `seconds` for them."""
-        self._held = False
+        self._is_locked = False
         with contextlib.suppress(StateBusy):  # this thread's own call forks
-            self._held = self._lock.acquire(timeout=seconds)
+            self._is_locked = self._lock.acquire(timeout=seconds)
 
     def after_fork_in_parent(self) -> None:
         """Lets other threads in again."""
-        if self._held:
+        if self._is_locked:
             self._lock.release()
 
     def after_fork_in_child(self) -> None:

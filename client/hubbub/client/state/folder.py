@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.catalog import Metric
-from hubbub.client.cover import NOTHING, Held
+from hubbub.client.cover import NOTHING, WaitingReport
 from hubbub.client.paths import settled
 from hubbub.client.state import queries, sealed_tables
 from hubbub.client.state.consent import is_on, turned
@@ -172,7 +172,7 @@ class FolderState:
             sealed_tables.save(rows, {m.base_name: standing.account(m) for m, _ in running})
 
     def take(
-        self, most: int, max_bytes: int, now: float, exclusions: Held = NOTHING
+        self, most: int, max_bytes: int, now: float, exclusions: WaitingReport = NOTHING
     ) -> tuple[list[OutboxReport], list[Dropped]]:
         """As the State protocol defines."""
         with self._transaction() as rows:
@@ -209,7 +209,7 @@ class FolderState:
         with self._transaction() as rows:
             return queries.purged_in_flight(rows, now, _CLAIM_SECONDS)
 
-    def waiting(self, exclusions: Held = NOTHING) -> int:
+    def waiting(self, exclusions: WaitingReport = NOTHING) -> int:
         """As the State protocol defines."""
         with self._transaction() as rows:
             return queries.waiting(rows, exclusions)

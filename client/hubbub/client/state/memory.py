@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Final
 
 from hubbub.catalog import Metric
-from hubbub.client.cover import NOTHING, Held
+from hubbub.client.cover import NOTHING, WaitingReport
 from hubbub.client.ledger import forgotten
 from hubbub.client.state.consent import turned
 from hubbub.client.state.contract import (
@@ -134,7 +134,7 @@ class MemoryState:
     def entries(self) -> list[OutboxEntry]:
         """The reports that wait to be sent."""
         with self._lock:
-            return list(self._left().values())
+            return list(self._remaining().values())
 
     def orphans(self) -> Iterator[tuple[str, list[tuple[int, PendingPayload]]]]:
         """Yields nothing: notes end with their process."""
@@ -151,15 +151,15 @@ class MemoryState:
             self._standing.accounts = standing.accounts
 
     def take(
-        self, most: int, max_bytes: int, now: float, exclusions: Held = NOTHING
+        self, most: int, max_bytes: int, now: float, exclusions: WaitingReport = NOTHING
     ) -> tuple[list[OutboxReport], list[Dropped]]:
         """As the State protocol defines."""
         with self._lock, self._shared.alone():
             self._heed()
-            late = [id_ for id_, entry in self._left().items() if entry.late <= now]
+            late = [id_ for id_, entry in self._remaining().items() if entry.late <= now]
             self.record_results(dict.fromkeys(late, "expired"))
             dropped = [Dropped(self._reports[id_][0].drawn.stream, "expired") for id_ in late]
-            entries = self._left(exclusions)
+            entries = self._remaining(exclusions)
             if entries:
                 self._shared.confirm(self._standing)
             drawn = secrets.SystemRandom().sample(sorted(entries), min(most, len(entries)))
@@ -174,7 +174,7 @@ class MemoryState:
                     self._reports[id_] = entry, fate
                     self._standing.counts.update([fate] if fate != SENT else [])
                     self._standing.counts.subtract([before] if before else [])
-            return len(self._left())
+            return len(self._remaining())
 
     def release(self, ids: Iterable[int]) -> None:
         """Does nothing: no other process could send them."""
@@ -183,10 +183,10 @@ class MemoryState:
         """Returns 0: there is no other process."""
         return 0
 
-    def waiting(self, exclusions: Held = NOTHING) -> int:
+    def waiting(self, exclusions: WaitingReport = NOTHING) -> int:
         """As the State protocol defines."""
         with self._lock:
-            return len(self._left(exclusions))
+            return len(self._remaining(exclusions))
 
     def payload_records(self) -> list[PayloadRecord]:
         """As the State protocol defines, for all payloads of this process."""
@@ -208,15 +208,15 @@ class MemoryState:
             try:
                 with self._shared.alone():
                     self._heed()
-                    standing = self._said(on=on, forget=forget, now=now)
+                    standing = self._state_after_consent(on=on, forget=forget, now=now)
                     self._shared.tell(standing)
                     if forget:
                         self._shared.forget()
             except StateUnusable:
                 if not on:  # the decision holds for this process all the same
-                    self._take_over(self._said(on=on, forget=forget, now=now))
+                    self._take_over(self._state_after_consent(on=on, forget=forget, now=now))
                 raise
-            entries = [] if on else self._left().values()
+            entries = [] if on else self._remaining().values()
             purged = [Dropped(entry.drawn.stream, DISABLED) for entry in entries]
             self._take_over(standing)
             return purged
@@ -272,7 +272,7 @@ class MemoryState:
     def close(self) -> None:
         """Does nothing."""
 
-    def _said(self, *, on: bool, forget: bool, now: float) -> DeviceState:
+    def _state_after_consent(self, *, on: bool, forget: bool, now: float) -> DeviceState:
         generation = turned(self._standing.generation, on=on)
         if not forget:
             return replace(self._standing, generation=generation)
@@ -293,14 +293,14 @@ class MemoryState:
             self._wallet = Wallet()
         if standing.generation != before.generation:
             standing.events.clear()
-            self.record_results(dict.fromkeys(self._left(), DISABLED))
+            self.record_results(dict.fromkeys(self._remaining(), DISABLED))
 
     def _heed(self) -> None:
         standing = self._shared.heed(self._standing)
         if standing:
             self._take_over(standing)
 
-    def _left(self, exclusions: Held = NOTHING) -> dict[int, OutboxEntry]:
+    def _remaining(self, exclusions: WaitingReport = NOTHING) -> dict[int, OutboxEntry]:
         return {
             id_: entry
             for id_, (entry, fate) in self._reports.items()
@@ -312,7 +312,7 @@ class MemoryState:
         }
 
     def _overflow(self) -> list[Dropped]:
-        entries = self._left()
+        entries = self._remaining()
         sizes = [len(entry.sealed) for entry in entries.values()]
         over = excess(sizes, self._bounds)
         gone = list(entries)[:over]
@@ -343,7 +343,7 @@ class SharedLedger:
         self, witnesses: Witnesses | None, standing: DeviceState, clock: Callable[[], float]
     ) -> None:
         self._witnesses = witnesses
-        self._known = StateMoment(
+        self._last_moment = StateMoment(
             state="", commits=0, head="", accounts={}, consent=standing.consent
         )
         self._heeded: list[StateMoment] | None = None
@@ -367,7 +367,7 @@ class SharedLedger:
         first = self._heeded is None
         if not first and moments == self._heeded:
             return None
-        mine = replace(self._known, accounts=standing.accounts, consent=standing.consent)
+        mine = replace(self._last_moment, accounts=standing.accounts, consent=standing.consent)
         if not mine.state and moments:
             mine = replace(mine, state=moments[-1].state)
         for moment in moments:
@@ -382,7 +382,7 @@ class SharedLedger:
                 "off until enable()",
                 self._witnesses.folder,
             )
-        self._heeded, self._known = moments, mine
+        self._heeded, self._last_moment = moments, mine
         return replace(
             standing,
             generation=consent.generation,
@@ -398,15 +398,15 @@ class SharedLedger:
         if self._witnesses is None:
             return
         moment = replace(
-            self._known,
-            state=self._known.state or secrets.token_hex(8),
-            commits=self._known.commits + 1,
+            self._last_moment,
+            state=self._last_moment.state or secrets.token_hex(8),
+            commits=self._last_moment.commits + 1,
             head=secrets.token_hex(8),
             accounts=standing.accounts,
             consent=standing.consent,
         )
         self._witnesses.elsewhere.write(moment)
-        self._known = moment
+        self._last_moment = moment
 
     def confirm(self, standing: DeviceState) -> None:
         """Stores it again if the witness was deleted, for example by a cleaning program."""

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from hubbub.client.cover import NOTHING, Held
+from hubbub.client.cover import NOTHING, WaitingReport
 from hubbub.client.state.contract import (
     DAMAGED,
     DISABLED,
@@ -150,7 +150,7 @@ def record_results(rows: Rows, fates: Mapping[int, str]) -> None:
     _change(rows, changes)
 
 
-def waiting(rows: Rows, exclusions: Held = NOTHING) -> int:
+def waiting(rows: Rows, exclusions: WaitingReport = NOTHING) -> int:
     """Returns the number of reports that wait, without those held back."""
     free, arguments = _free(exclusions)
     row = rows.execute(
@@ -178,7 +178,7 @@ def give_up_late(rows: Rows, now: float) -> list[Dropped]:
 
 
 def draw(
-    rows: Rows, most: int, now: float, claim_seconds: float, exclusions: Held = NOTHING
+    rows: Rows, most: int, now: float, claim_seconds: float, exclusions: WaitingReport = NOTHING
 ) -> tuple[list[OutboxReport], list[Dropped]]:
     """Returns unclaimed waiting reports, in random order; and damaged ones, which are discarded."""
     # abs(): the clock may have been set back since the claim.
@@ -268,7 +268,7 @@ def _waiting(rows: Rows, id_: int) -> OutboxReport | Dropped:
     return Dropped(_text(stream), DAMAGED)
 
 
-def _free(exclusions: Held) -> tuple[str, list[Any]]:
+def _free(exclusions: WaitingReport) -> tuple[str, list[Any]]:
     """Returns a condition that leaves out what is held back, and its arguments."""
     return (
         " AND NOT (stream = ? AND epoch BETWEEN ? AND ?)" * len(exclusions),

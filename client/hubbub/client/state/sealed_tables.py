@@ -54,7 +54,7 @@ def bring_up(rows: Rows) -> bool:
         seal(rows)
         facts = read_facts(rows)
     now, before = _consent(facts), facts.get("said")
-    if before == _said(facts):
+    if before == _consent_json(facts):
         return False
     # PRIVACY: it may also be damaged, so the stricter of both holds.
     generation, preference, *local = json.loads(str(before))
@@ -87,7 +87,7 @@ def check(rows: Rows) -> StateMoment:
 def seal(rows: Rows) -> None:
     """Updates the checksum after a transaction's changes."""
     facts = read_facts(rows)
-    facts["said"] = _said(facts)
+    facts["said"] = _consent_json(facts)
     summed = f"{facts['commits']}:{_sum(facts, _ledger(rows))}"
     set_meta(rows, said=facts["said"], sum=summed)
 
@@ -235,7 +235,7 @@ def _facts(consent: Consent) -> dict[str, Any]:
     }
 
 
-def _said(facts: Mapping[str, Any]) -> str:
+def _consent_json(facts: Mapping[str, Any]) -> str:
     """Returns the person's decision, as the checksum covers it."""
     consent = _consent(facts)
     fields = [consent.generation, consent.preference]

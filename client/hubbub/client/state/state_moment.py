@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 from hubbub.client.ledger import Account, load_accounts, merge
 from hubbub.client.state.consent import Consent, agreed
 
-_HEARD: Final = 8
+_MAX_MERGED: Final = 8
 _MAX_COMMITS: Final = 1 << 62
 _LONGEST_NAME: Final = 64
 
@@ -107,7 +107,7 @@ def agree(moment: StateMoment, other: StateMoment) -> StateMoment:
         accounts=merged(moment.accounts, other.accounts),
         consent=consent,
         merged=tuple(dict.fromkeys([*moment.merged, *([other.head] if other.head else [])]))[
-            -_HEARD:
+            -_MAX_MERGED:
         ],
     )
 

@@ -42,8 +42,8 @@ class Witness:
     def __init__(self, path: Path, *, shared: bool = False) -> None:
         self._path = path
         self._shared = shared
-        self._seen: tuple[int, ...] | None = None
-        self._known: StateMoment | None = None
+        self._file_stamp: tuple[int, ...] | None = None
+        self._last_moment: StateMoment | None = None
         self.is_damaged = False
 
     def read(self) -> StateMoment | None:
@@ -53,7 +53,7 @@ class Witness:
         except (OSError, ValueError):
             file_stat = None
         if file_stat is None:
-            self._seen, self._known, self.is_damaged = None, None, False
+            self._file_stamp, self._last_moment, self.is_damaged = None, None, False
             return None
         identity = (
             file_stat.st_ino,
@@ -61,11 +61,11 @@ class Witness:
             file_stat.st_mtime_ns,
             file_stat.st_ctime_ns,
         )
-        if identity != self._seen:
-            self._known = self._load() if stat.S_ISREG(file_stat.st_mode) else None
-            self.is_damaged = self._known is None
-            self._seen = identity
-        return self._known
+        if identity != self._file_stamp:
+            self._last_moment = self._load() if stat.S_ISREG(file_stat.st_mode) else None
+            self.is_damaged = self._last_moment is None
+            self._file_stamp = identity
+        return self._last_moment
 
     def usable(self) -> bool:
         """Returns whether it can be written, by one process at a time; creates its folder."""
@@ -125,8 +125,8 @@ class Witness:
                         0, "its folder is missing, or other users may write to it"
                     )
                 # A queue: otherwise the process that releases the lock would often retake it.
-                with _held(self._path.with_suffix(".turn"), deadline):
-                    stack.enter_context(_held(path, deadline))
+                with _locked_file(self._path.with_suffix(".turn"), deadline):
+                    stack.enter_context(_locked_file(path, deadline))
             yield
 
     def _load(self) -> StateMoment | None:
@@ -217,7 +217,7 @@ class Witnesses:
 
 
 @contextlib.contextmanager
-def _held(path: Path, deadline: float) -> Iterator[None]:
+def _locked_file(path: Path, deadline: float) -> Iterator[None]:
     """Opens and locks a file, waiting while another process has it. Raises OSError.
 
     An exception from a signal handler meanwhile leaves it unlocked.

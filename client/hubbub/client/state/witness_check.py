@@ -30,7 +30,7 @@ class Watch:
         self._clock = clock
         self._salvaged: Consent | None = None
         self._first = True
-        self._heard: StateMoment | None = None
+        self._last_moment: StateMoment | None = None
         self._purged: list[Dropped] = []
         self._given_up: list[Dropped] = []
 
@@ -52,7 +52,7 @@ class Watch:
             if self._first:
                 self._mark()
             self._salvaged, self._first = None, False
-            if self._heard and elsewhere.read() is self._heard:
+            if self._last_moment and elsewhere.read() is self._last_moment:
                 with contextlib.suppress(OSError):
                     elsewhere.remove()
 
@@ -61,7 +61,7 @@ class Watch:
 
         `damaged` is the number of files that were renamed since the last look.
         """
-        self._purged, self._heard = [], self._witnesses.elsewhere.read()
+        self._purged, self._last_moment = [], self._witnesses.elsewhere.read()
         queries.count(rows, ["state_damaged"] * damaged)
         chosen = self._witnesses.chosen
         witness = chosen.read()
@@ -114,11 +114,11 @@ class Watch:
         for moment in moments:
             mine = agree(mine, moment)
         if self._salvaged:
-            mine = replace(mine, consent=agreed(_said(mine), self._salvaged, ordered=False))
+            mine = replace(mine, consent=agreed(_consent_of(mine), self._salvaged, ordered=False))
         lost = damaged or self._witnesses.damaged() or self._witnesses.traces()
         names = ["state_lost"] * bool(moments)
         if (moments or lost) and not any(moment.consent for moment in moments):
-            mine = replace(mine, consent=unknown(_said(mine), self._clock()))
+            mine = replace(mine, consent=unknown(_consent_of(mine), self._clock()))
             names.append(CONSENT_UNKNOWN)
             _log.warning(
                 "%s: a state was lost, and with it the person's opt-in or opt-out: reporting is "
@@ -141,11 +141,11 @@ class Watch:
             put_back = True
             names = ["state_rolled_back" if newest.state == mine.state else "state_lost"]
             now = agree(now, newest)
-        if self._heard:
+        if self._last_moment:
             names.append("state_lost")
-            now = agree(now, self._heard)
+            now = agree(now, self._last_moment)
         if self._salvaged:
-            now = replace(now, consent=agreed(_said(now), self._salvaged, ordered=False))
+            now = replace(now, consent=agreed(_consent_of(now), self._salvaged, ordered=False))
         if now != mine:
             sealed_tables.heed(rows, now)
             queries.count(rows, names)
@@ -171,5 +171,5 @@ def unknown(consent: Consent, now: float) -> Consent:
     return replace(consent, generation=generation, since=max(consent.since, now))
 
 
-def _said(moment: StateMoment) -> Consent:
+def _consent_of(moment: StateMoment) -> Consent:
     return moment.consent or Consent()

@@ -70,11 +70,11 @@ def not_sent(answer: HttpAnswer) -> TryAgain | GivenUp:
         return GivenUp(reason)
     if answer.status not in _LATER:
         return TryAgain(reason)
-    body = _told(answer.body)
+    body = _problem_members(answer.body)
     return TryAgain(reason, _hint_seconds(answer.headers, body), _notice(body))
 
 
-def _told(answer: bytes) -> dict[str, Any]:
+def _problem_members(answer: bytes) -> dict[str, Any]:
     """Returns the members of a problem document, whoever sent it; empty if it is none."""
     try:
         body = json.loads(answer)

@@ -63,7 +63,7 @@ class _Timed(http.client.HTTPConnection):
 
     def connect(self) -> None:
         """Connects, through a proxy if the system names one."""
-        self.timeout = _left(self.deadline)
+        self.timeout = _seconds_left(self.deadline)
         super().connect()
 
     def _dialled(self, place: tuple[str, int], *_options: Any) -> socket.socket:
@@ -73,7 +73,7 @@ class _Timed(http.client.HTTPConnection):
             family, kind, protocol, _, address = addresses[-1 - others]
             self.sock = dialling = socket.socket(family, kind, protocol)
             try:
-                dialling.settimeout(_left(self.deadline) / (1 + others))
+                dialling.settimeout(_seconds_left(self.deadline) / (1 + others))
                 dialling.connect(address)
             except OSError:
                 dialling.close()
@@ -97,7 +97,7 @@ class _Timed(http.client.HTTPConnection):
             self.connect()
         rest = memoryview(data)
         while rest:
-            self.sock.settimeout(_left(self.deadline))
+            self.sock.settimeout(_seconds_left(self.deadline))
             rest = rest[self.sock.send(rest) :]
 
     def _response(self, sock: socket.socket, **options: Any) -> http.client.HTTPResponse:
@@ -120,7 +120,7 @@ class _Steps(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Reads what has arrived. Raises TimeoutError."""
-        self._sock.settimeout(_left(self._deadline))
+        self._sock.settimeout(_seconds_left(self._deadline))
         return self._sock.recv_into(buffer)
 
 
@@ -145,7 +145,7 @@ def _addresses(place: tuple[str, int], deadline: float, named: threading.Event) 
     except RuntimeError:
         ask()
     else:
-        named.wait(_left(deadline))
+        named.wait(_seconds_left(deadline))
     if not answers:
         raise TimeoutError
     answer = answers[0]
@@ -154,7 +154,7 @@ def _addresses(place: tuple[str, int], deadline: float, named: threading.Event) 
     return answer
 
 
-def _left(deadline: float) -> float:
+def _seconds_left(deadline: float) -> float:
     """Seconds until the deadline. Raises TimeoutError once it is over."""
     seconds = deadline - time.monotonic()
     if seconds <= 0:
@@ -176,7 +176,7 @@ class _Tls(_Timed):
             self.sock, server_hostname=self._name, do_handshake_on_connect=False
         )
         self.sock = shaking
-        shaking.settimeout(_left(self.deadline))
+        shaking.settimeout(_seconds_left(self.deadline))
         shaking.do_handshake()
 
 
@@ -205,7 +205,7 @@ class HttpExchange:
         """Returns the answer to a body, sent with `headers`. Raises TryAgain without an answer."""
         deadline = time.monotonic() + timeout_seconds
         try:
-            status, answered, answer = self._asked(body, headers, deadline)
+            status, answered, answer = self._sent_request(body, headers, deadline)
         except NotSent:
             raise
         except Exception as error:  # an app, or its tests, may have replaced sockets
@@ -226,7 +226,7 @@ class HttpExchange:
         for connection in busy:
             connection.end()
 
-    def _asked(
+    def _sent_request(
         self, body: bytes, headers: Mapping[str, str], deadline: float
     ) -> tuple[int, http.client.HTTPMessage, bytes]:
         """Sends a request over an open connection, or else over a new one.
@@ -234,7 +234,7 @@ class HttpExchange:
         The server may have closed an idle connection meanwhile: then the request is sent once more.
         The shuffler counts a resent report once.
         """
-        connection = self._taken()
+        connection = self._idle_connection()
         if connection:
             with suppress(OSError, http.client.HTTPException):
                 return self._exchange(connection, body, headers, deadline)
@@ -268,7 +268,7 @@ class HttpExchange:
             if not reusable:
                 connection.close()
 
-    def _taken(self) -> _Timed | None:
+    def _idle_connection(self) -> _Timed | None:
         with self._lock:
             return self._idle.pop() if self._idle else None
 

@@ -154,13 +154,13 @@ class Trust:
                 f"{bundle.serial}, not from {newest} on); ship the newer one, or build this "
                 "one again: hubbub catalog build"
             )
-        log = _seen(app, bundle, pin.log)
+        log = _current_log(app, bundle, pin.log)
         own_promises = dict(self.promises.get(pin.folder, {}))
         if not own_promises:
             own_promises = {
                 n: p for v in vouched if v.folder == pin.folder for n, p in v.promises.items()
             }
-        self.promises[pin.folder] = _kept(own_promises, bundle.promises())
+        self.promises[pin.folder] = _merged_promises(own_promises, bundle.promises())
         self.pins[app] = Pin(
             operator=pin.operator,
             folder=pin.folder,
@@ -248,7 +248,7 @@ def _both(first: Pin, other: Pin) -> Pin:
     )
 
 
-def _seen(app: str, bundle: Bundle, before: SeenLog | None) -> SeenLog | None:
+def _current_log(app: str, bundle: Bundle, before: SeenLog | None) -> SeenLog | None:
     """Returns the bundle's log as it is now; `before`: as the app saw it last.
 
     PRIVACY: a bundle for one person would have to be in the log that everybody sees.
@@ -291,7 +291,9 @@ def is_one(folder: str) -> bool:
     return bool(_FOLDER.fullmatch(folder))
 
 
-def _kept(before: Mapping[str, Promise], later: Mapping[str, Promise]) -> dict[str, Promise]:
+def _merged_promises(
+    before: Mapping[str, Promise], later: Mapping[str, Promise]
+) -> dict[str, Promise]:
     """Returns old and new promises. Raises BundleRefused if a new one allows more than the old."""
     promises, broken = promised_in_all(before, later)
     if broken:

@@ -117,9 +117,11 @@ def _document(checks: list[Check], options: AuditOptions, path: Path | None) -> 
     coins = "" if options.no_proofs else " The first proof tests the coin source."
     document.blocks.append(f"{sound} of {len(tried)} proofs passed, on {identity()}.{coins}")
     names = {check.what for check in attacks}
-    shown = [check for check in proofs if not check.passed or check.what in names]
-    if shown:
-        document.blocks.append(_table("Proofs of the catalog's metrics, and failed proofs", shown))
+    checks_shown = [check for check in proofs if not check.passed or check.what in names]
+    if checks_shown:
+        document.blocks.append(
+            _table("Proofs of the catalog's metrics, and failed proofs", checks_shown)
+        )
     if attacks:
         document.blocks += [
             _table(f"Attacks on {path}, nats", attacks),
@@ -134,11 +136,11 @@ def _document(checks: list[Check], options: AuditOptions, path: Path | None) -> 
 
 
 def _table(title: str, checks: list[Check]) -> Table:
-    rows = [(check.what, check.kind, _found(check), check.detail) for check in checks]
+    rows = [(check.what, check.kind, _verdict_text(check), check.detail) for check in checks]
     return Table(title, ("what", "checked", "", "found"), rows, text_columns=4)
 
 
-def _found(check: Check) -> str:
+def _verdict_text(check: Check) -> str:
     if check.kind == NOT_WALKED:
         return "not tried"
     return "passed" if check.passed else "FAILED"

@@ -260,8 +260,8 @@ def _fields(options: NewOptions) -> dict[str, str]:
     """Each field in TOML: from an option, an answer, or the default."""
     description, owner = options.description, options.owner
     try:
-        description = _asked(description, "What does the metric ask, in one line?")
-        owner = _asked(owner, "Who is responsible for it (an address)?")
+        description = _given_or_prompted(description, "What does the metric ask, in one line?")
+        owner = _given_or_prompted(owner, "Who is responsible for it (an address)?")
         reported = _reported(options)
     except EOFError:
         raise BadParameter(_missing(options)) from None
@@ -310,7 +310,7 @@ def _is_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def _asked(text: str, question: str) -> str:
+def _given_or_prompted(text: str, question: str) -> str:
     """The text, or the answer to a question. Raises EOFError if nobody answers."""
     while not text.strip():
         if not _is_terminal():
@@ -362,7 +362,7 @@ def _reported(options: NewOptions) -> dict[str, str]:
         number = {"edges": options.edges}
     else:
         question = "Which values can be reported (separated by commas)?"
-        values = _asked(options.values, question)
+        values = _given_or_prompted(options.values, question)
         return {"values": _values(values)} | ({"other": "true"} if options.other else {})
     unit = options.unit
     if unit is None and _is_terminal():

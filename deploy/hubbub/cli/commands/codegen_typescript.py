@@ -72,7 +72,7 @@ def _lines(catalog: Catalog) -> Iterator[str]:
             yield f"  {_text(experiment.name)}: {_texts([*experiment.arms, ''])};"
         yield "}"
         yield _ARM
-    models = [(metric, _told(metric.model)) for metric in every if metric.model]
+    models = [(metric, _learn_arguments(metric.model)) for metric in every if metric.model]
     if not models:
         return
     yield "/** What each model takes of a person: features, and the label. */"
@@ -89,7 +89,7 @@ def _fields(models: Iterable[tuple[Metric, str]]) -> Iterator[str]:
         yield f"  {_text(metric.name)}: {kind};"
 
 
-def _told(model: Learning) -> str:
+def _learn_arguments(model: Learning) -> str:
     """The types of the arguments of learn()."""
     features = [
         (feature.name, _texts(map(str, feature.says)) if feature.is_listed else "number | boolean")

@@ -40,7 +40,7 @@ _BOTH: Final = ("shuffler", "aggregator")
 _CATALOG: Final = Path("metrics.toml")
 _CA: Final = "/etc/hubbub/tls/ca.pem"
 _WATCHING: Final = ("data/prometheus", "data/alertmanager", "data/grafana")
-_MADE: Final = (
+_CREATED_FILES: Final = (
     ("app.hubbub", "for the apps"),
     ("operator.hubbub", "for the aggregator: app.hubbub, candidates and alerts"),
     ("keys/operator.key", "signs bundles: keep it offline, with a copy"),
@@ -134,7 +134,7 @@ def _run(options: InitOptions) -> None:
     if options.dev:
         say(f"{PROTECTS_NOBODY} HUBBUB_DEV=1 in the .env files of its services marks it.")
     say(f"{folder}: ready to run")
-    for name, meaning in _MADE:
+    for name, meaning in _CREATED_FILES:
         if (folder / name).exists():
             say(f"  {folder}/{name:<23} {meaning}")
     if party == "issuer":

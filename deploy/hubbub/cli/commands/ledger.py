@@ -114,7 +114,7 @@ def _show(folder: str, view: LedgerView, candidates: Sequence[str]) -> None:
             "metric": _metric_and_public,
             "sent, in hex": lambda payload: sent(payload.payload.hex()),
             "what became of it": lambda payload: payload.fate.replace("_", " "),
-            "what it could have meant": lambda payload: _meant(payload, candidates),
+            "what it could have meant": lambda payload: _likeliest_text(payload, candidates),
         },
         text_columns=5,
     )
@@ -236,7 +236,7 @@ def _when(seconds: float) -> datetime | None:
         return None
 
 
-def _meant(payload: PayloadView, candidates: Sequence[str]) -> str:
+def _likeliest_text(payload: PayloadView, candidates: Sequence[str]) -> str:
     meanings = payload.meanings(candidates)
     if not meanings:
         if payload.is_filler:

@@ -35,7 +35,7 @@ from hubbub.signing.log.witnesses import (
 _SECONDS: Final = 30.0
 _MAX_BYTES: Final = 64 << 20
 _TILE_BYTES: Final = 64 << 10  # 256 entries of less than 100 bytes; hashes are shorter
-_SHOWN: Final = 12
+_HASH_LETTERS: Final = 12
 _ORIGIN: Final = Exclusive(required=True)
 
 
@@ -221,7 +221,7 @@ def _problems(log: ReadLog) -> Iterator[str]:
     former: Bundle | None = None
     promises: dict[str, Promise] = {}
     for number, entry in enumerate(log.entries):
-        name = f"entry {number}, {entry.kind} {entry.digest[:_SHOWN]}"
+        name = f"entry {number}, {entry.kind} {entry.digest[:_HASH_LETTERS]}"
         try:
             content = log.content(entry)
             if entry.kind == "notice":

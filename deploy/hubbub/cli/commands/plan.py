@@ -360,7 +360,7 @@ def people_a_report(metric: Metric) -> float:
     return days / counting(metric)
 
 
-def _asked(question: MetricDraft) -> str:
+def _domain_text(question: MetricDraft) -> str:
     return {
         "values": f"{question.size:,} listed values",
         "strings": f"any string, with {question.size:,} candidates",
@@ -394,7 +394,7 @@ def show(
     header += ["for life", "std. error", "of population"]
     header += ["95% interval" if mean else "detects", "bytes", "cells"]
     table(
-        _asked(question) if not metric else f"{metric.name}: {_asked(question)}",
+        _domain_text(question) if not metric else f"{metric.name}: {_domain_text(question)}",
         [*header, ""] if sys.stdout.isatty() else header,
         [
             (

@@ -162,9 +162,9 @@ def _show_budgets(purposes: Sequence[Document]) -> None:
                 (
                     purpose["purpose"],
                     f"{purpose['epsilon']:g}",
-                    _left(purpose["epsilon_left"]),
+                    _budget_text(purpose["epsilon_left"]),
                     f"{purpose['delta']:g}",
-                    _left(purpose["delta_left"]),
+                    _budget_text(purpose["delta_left"]),
                 )
                 for purpose in purposes
             ],
@@ -173,7 +173,7 @@ def _show_budgets(purposes: Sequence[Document]) -> None:
         explain("the catalog has no [budget]: only answers of crowds are released, as they are")
 
 
-def _left(budget: float | None) -> str:
+def _budget_text(budget: float | None) -> str:
     return "hidden" if budget is None else f"{budget:g}"
 
 

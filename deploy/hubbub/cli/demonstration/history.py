@@ -54,7 +54,7 @@ class Day:
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _EncodedValues:
     """One metric's values among today's people, encoded; `places` is each person's index."""
 
     metric: Metric
@@ -100,7 +100,7 @@ def days_before(
     numbers repeatable; None takes the system's.
     """
     chance = np.random.default_rng(seed)
-    metrics = [_Held.among(everyone, metric) for metric in bundle.metrics.values()]
+    metrics = [_EncodedValues.among(everyone, metric) for metric in bundle.metrics.values()]
     degrees = np.array([person["education"] == _DEGREE for person in everyone])
     days = []
     for ago in range(DAYS, 0, -1):

@@ -16,7 +16,7 @@ from hubbub.runtime import connect_redis
 from hubbub.simulation.devices import Person
 
 _FLUSH_SECONDS: Final = 60.0
-_SHOWN: Final = 3
+_MAX_MEANINGS: Final = 3
 _HEX: Final = 16  # bytes of a sealed report to print
 
 
@@ -74,7 +74,7 @@ def story(device: OneDevice, people: int, alone: str, crowd: str) -> list[str]:
         return []
     odds = meant[0][1] / meant[-1][1]
     at_most = exp(payload.stream.report_loss)
-    likely = ", ".join(f"{value} {chance:.0%}" for value, chance in meant[:_SHOWN])
+    likely = ", ".join(f"{value} {chance:.0%}" for value, chance in meant[:_MAX_MEANINGS])
     value, sure = meant_other[0]
     return [
         f"One of {people:,} devices, and its answer to {alone}:",

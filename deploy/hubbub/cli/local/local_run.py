@@ -304,7 +304,7 @@ class LocalRun:
         key = {"token-key": (self.home / "keys" / TOKEN_KEY).absolute()}
         self._service(
             "issuer",
-            *_written(
+            *_command_line(
                 {
                     "streams": self.home / "streams.json",
                     "accounts": self.home / ACCOUNTS,
@@ -327,7 +327,7 @@ class LocalRun:
         local, home = "127.0.0.1:{}".format, self.home.absolute()
         self._service(
             "aggregator",
-            *_written(
+            *_command_line(
                 {
                     "bundle": self.bundle_path.with_name(OPERATORS),
                     "keys": self.home / "keys" / "opening.keys.json",
@@ -335,7 +335,7 @@ class LocalRun:
                     "metrics-listen": local(self._ports.aggregator_metrics),
                     "http-listen": local(self._ports.page),
                     "http-command": f"{program()} {{}} --home {shlex.quote(str(home))}",
-                    "http-notice": self._said(),
+                    "http-notice": self._notice_text(),
                     "shuffler-status": self.shuffler_status,
                     **outlets,
                     **tls,
@@ -347,7 +347,7 @@ class LocalRun:
         token_key = self._start_issuer()
         self._service(
             "shuffler",
-            *_written(
+            *_command_line(
                 {
                     "streams": self.home / "streams.json",
                     "listen": local(self._ports.shuffler),
@@ -371,7 +371,7 @@ class LocalRun:
         self._wait("aggregator", self._children[0], lambda: self.endpoints.service.ask("/ready"))
         self._wait("shuffler", self._children[-1], self._shuffler_answers)
 
-    def _said(self) -> str:
+    def _notice_text(self) -> str:
         """The notice, which stays in the folder."""
         path = self.home / "notice.txt"
         if self._notice:
@@ -409,7 +409,7 @@ class LocalRun:
                 raise ServiceUnavailable(f"{self.shuffler_status}: {error.details()}") from error
 
 
-def _written(options: Mapping[str, object]) -> list[str]:
+def _command_line(options: Mapping[str, object]) -> list[str]:
     """Options by name, in the form of a command line."""
     return [word for name, value in options.items() for word in (f"--{name}", str(value))]
 

@@ -19,7 +19,7 @@ from hubbub.privacy.planner import plan, row
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 
-_SAID: Final = {
+_DESCRIPTIONS: Final = {
     "mean": ("the mean", "of the range, where it is largest"),
     "ranges": ("a part that nobody holds", "of all reports"),
     "vector": ("each number", "of its range, of people who are all alike"),
@@ -137,7 +137,7 @@ def _crowd(promise: CentralPromise, question: MetricDraft, dummies: str) -> _Way
 
 
 def _show(promise: CentralPromise, question: MetricDraft, ways: Sequence[_Way]) -> None:
-    what, of_what = _SAID[question.kind]
+    what, of_what = _DESCRIPTIONS[question.kind]
     number = {
         "mean": "a mean",
         "ranges": f"{question.size:,} parts of a range",

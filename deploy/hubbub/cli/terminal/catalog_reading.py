@@ -19,7 +19,7 @@ _CROWD: Final = b"central_epsilon"
 
 def read_aloud(path: Path) -> Catalog:
     """Reads a catalog; says so on standard error if its crowds take over two seconds."""
-    with announced_if_long(lambda: _said(path)):
+    with announced_if_long(lambda: _long_reading_text(path)):
         return read_with_promises(path)
 
 
@@ -35,7 +35,7 @@ def chosen_metrics(catalog: Catalog, path: Path, names: Collection[str]) -> list
     return [m for m in catalog.metrics.values() if not names or m.name in names]
 
 
-def _said(path: Path) -> str:
+def _long_reading_text(path: Path) -> str:
     with suppress(OSError):  # the caller reports it
         if _CROWD in path.read_bytes():
             return (

@@ -78,7 +78,7 @@ def table(
     columns = [
         Sized(
             head=visible(name),
-            cells=[_shown(row[place]) for row in rows],
+            cells=[_shortened(row[place]) for row in rows],
             shortest=0 if place >= text_columns else _SHORTEST_TEXT if place else _SHORTEST_NAME,
             spare=spare[place] if spare else 0,
             picture=pictures and place == len(header) - 1,
@@ -164,7 +164,7 @@ def live(look: Callable[[], tuple[object, Callable[[], None]]], every_seconds: f
         time.sleep(every_seconds)
 
 
-def _shown(text: str) -> str:
+def _shortened(text: str) -> str:
     """A cell's text, shortened so that it does not fill pages."""
     return visible(text if len(text) <= _LONGEST else text[:_LONGEST] + "...")
 

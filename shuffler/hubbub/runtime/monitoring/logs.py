@@ -15,7 +15,7 @@ from hubbub.errors.printable import visible_lines
 
 FORMATS: Final = ("text", "json")
 # gRPC logs this, with a traceback, for every caller that disconnected before its answer.
-_GONE: Final = "ExecuteBatchError"
+_BATCH_ERROR: Final = "ExecuteBatchError"
 _FACTS: Final = "hubbub_facts"
 _STDERR = 2
 # How long to wait for a slow reader, once until it has read again.
@@ -89,8 +89,8 @@ class _StandardError(logging.Handler):
         try:
             # A pipe that is ready takes so many bytes at once.
             while rest and ready.poll(0 if self._unsaid else _PATIENCE_MS):
-                written = os.write(_STDERR, rest[: select.PIPE_BUF])
-                rest, self._is_cut = rest[written:], len(rest) > written
+                text_line = os.write(_STDERR, rest[: select.PIPE_BUF])
+                rest, self._is_cut = rest[text_line:], len(rest) > text_line
         except OSError:
             return False
         return not rest
@@ -119,4 +119,4 @@ def _text(fact: Any) -> str:
 
 def _is_ours(record: logging.LogRecord) -> bool:
     """Whether a record is worth logging: strangers must not be able to fill the log."""
-    return not (record.name.startswith("grpc.") and _GONE in record.getMessage())
+    return not (record.name.startswith("grpc.") and _BATCH_ERROR in record.getMessage())

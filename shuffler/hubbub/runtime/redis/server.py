@@ -95,7 +95,7 @@ class RedisServer:
 
     def __init__(self, client: Redis | RedisCluster, url: str, replicas: int = 0) -> None:
         self.client = client
-        self._shown = shown(url)
+        self._hosts = shown(url)
         self._replicas = replicas
         self._under_way = 0
         self._closed = False
@@ -160,7 +160,7 @@ class RedisServer:
             nodes = await self.info("memory")
         reasons = [why for node in nodes if (why := eviction(node))]
         if reasons and not self._evicts:
-            _log.error("Redis at %s%s", self._shown, reasons[0])
+            _log.error("Redis at %s%s", self._hosts, reasons[0])
         self._evicts = bool(reasons)
         if reasons:
             return 1.0, 0.0
@@ -194,13 +194,13 @@ class RedisServer:
                 pipe.execute_command(*command)
             if replicas:
                 pipe.wait(replicas, _REPLICA_MS)
-            answers = _told(await pipe.execute(raise_on_error=not each))
+            answers = _checked_answers(await pipe.execute(raise_on_error=not each))
         else:
             answers = await self._execute_on_nodes(self.client, commands, replicas, each=each)
         reached = answers[len(commands) :]
         if any(int(number) < replicas for number in reached):
             raise StoreUnavailable(
-                f"Redis at {self._shown}: {min(map(int, reached))} of {replicas} replicas have the "
+                f"Redis at {self._hosts}: {min(map(int, reached))} of {replicas} replicas have the "
                 "write; start the others, or require fewer with --redis-replicas"
             )
         return answers[: len(commands)]
@@ -226,7 +226,9 @@ class RedisServer:
                     nodes[node.name] = node
                 for node in nodes.values() if replicas else ():
                     pipe.execute_command("WAIT", replicas, _REPLICA_MS, target_nodes=node)
-                return _told(await pipe.execute(raise_on_error=not each, allow_redirections=False))
+                return _checked_answers(
+                    await pipe.execute(raise_on_error=not each, allow_redirections=False)
+                )
             except _MOVING:
                 with suppress(RedisError, RedisClusterException, OSError):
                     await cluster.nodes_manager.initialize()
@@ -244,14 +246,14 @@ class RedisServer:
             # Scripts of an older Redis return both as text.
             if isinstance(error, OutOfMemoryError) or "OOM command not allowed" in str(error):
                 raise StoreFull(
-                    f"Redis at {self._shown} is full; raise its maxmemory, or let it drain"
+                    f"Redis at {self._hosts} is full; raise its maxmemory, or let it drain"
                 ) from error
             read_only = isinstance(error, ReadOnlyError) or "READONLY" in str(error)
             if read_only and not isinstance(self.client, RedisCluster):
                 # It is a replica now: look for the primary again.
                 await self.client.connection_pool.disconnect(inuse_connections=False)
             raise StoreUnavailable(
-                f"Redis at {self._shown}: {_said(error)}; "
+                f"Redis at {self._hosts}: {_error_text(error)}; "
                 "start it, or name another with HUBBUB_REDIS_URL"
             ) from error
         finally:
@@ -337,7 +339,7 @@ def _bytes(word: Any) -> bytes:
     return word if isinstance(word, bytes) else str(word).encode()
 
 
-def _told(answers: Sequence[Any]) -> list[Any]:
+def _checked_answers(answers: Sequence[Any]) -> list[Any]:
     """The answers; raises the first error other than a wrong type of key."""
     for answer in answers:
         if isinstance(answer, Exception) and "WRONGTYPE" not in str(answer):
@@ -351,7 +353,7 @@ def _key(command: Command) -> str:
     return key
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     """An error's text without the command: redis-py quotes its arguments, which are reports."""
     text = str(error.args[0]) if error.args else ""
     if isinstance(error, RedisError) and text.startswith("Command # "):

@@ -50,7 +50,7 @@ class Limiter:
         """How long a caller must wait before its next request; 0 if it need not."""
         if not self._rate:
             return 0.0
-        return max(0.0, (self._gone(*self._bucket(caller)) - self._burst) / self._rate)
+        return max(0.0, (self._tokens_used(*self._bucket(caller)) - self._burst) / self._rate)
 
     def charge(self, caller: str, cost: int) -> None:
         """Charges a caller for a request that was let in."""
@@ -61,10 +61,12 @@ class Limiter:
         if now - self._swept > (_SWEEP_FULL_SECONDS if full else _SWEEP_SECONDS):
             self._swept = now
             for buckets in self._levels:
-                for bucket in [bucket for bucket in buckets if not self._gone(buckets, bucket)]:
+                for bucket in [
+                    bucket for bucket in buckets if not self._tokens_used(buckets, bucket)
+                ]:
                     del buckets[bucket]
         buckets, bucket = self._bucket(caller)
-        buckets[bucket] = (self._gone(buckets, bucket) + cost, now)
+        buckets[bucket] = (self._tokens_used(buckets, bucket) + cost, now)
 
     def _bucket(self, caller: str) -> tuple[_Buckets, str]:
         """The caller's own bucket if there is or can be one, else the narrowest shared one."""
@@ -76,7 +78,7 @@ class Limiter:
                 return buckets, network_key
         return self._levels[-1], _OTHERS
 
-    def _gone(self, buckets: _Buckets, network_key: str) -> float:
+    def _tokens_used(self, buckets: _Buckets, network_key: str) -> float:
         gone, then = buckets.get(network_key, (0.0, 0.0))
         return max(0.0, gone - (self._clock() - then) * self._rate)
 

@@ -642,7 +642,7 @@ SAID_OF_VECTORS: list[Any] = [
 ]
 GROWN = {"grown": (2, 3), "both": (2,)}
 PUBLIC = {"os": "macos", "version": "two b"}
-ASKED = ("seldom", "monthly", "apart", "grown", "both", "silence", "count")
+METRIC_NAMES = ("seldom", "monthly", "apart", "grown", "both", "silence", "count")
 MOMENTS = (0, 3599.999, 3600, 86_399, 86_400, 604_799.5, 604_800, 1_700_000_000, 4_294_967_296)
 
 
@@ -703,7 +703,11 @@ def asking() -> dict[str, Any]:
         for step in (
             ("clock", day * DAY + 60),
             ("flush", None),
-            *(("report", [name, _said(name, day)]) for name in ASKED if (day + len(name)) % 3),
+            *(
+                ("report", [name, _value_on(name, day)])
+                for name in METRIC_NAMES
+                if (day + len(name)) % 3
+            ),
             *([("prefer", [0.6, None])] if day == 4 else []),
             *([("prefer", [None, None])] if day == 6 else []),
             *([("flush", None), ("disable", False)] if day == 8 else []),
@@ -878,7 +882,7 @@ def _of_models() -> Bundle:
     return replace(plain, metrics=metrics, history=digests)
 
 
-def _said(name: str, day: int) -> str | int:
+def _value_on(name: str, day: int) -> str | int:
     return day % 9 if name == "count" else "ab"[day % 2]
 
 

@@ -32,13 +32,13 @@ HERE = Path(__file__).parent
 SEALS = ("sealing", "sealing_x_wing")
 
 
-def _known(name: str) -> dict[str, Any]:
+def _answers_in(name: str) -> dict[str, Any]:
     answers: dict[str, Any] = json.loads((HERE / f"{name}.json").read_text("utf-8"))
     return answers
 
 
 def test_the_bundle_says_what_it_said() -> None:
-    vector = _known("bundle")
+    vector = _answers_in("bundle")
     bundle = open_bundle(
         vector["signed"].encode(), "known", operator=bytes.fromhex(vector["operator"])
     )
@@ -52,9 +52,9 @@ def test_the_bundle_says_what_it_said() -> None:
     assert open_bundle(vector["development"].encode(), "known").development
 
 
-@pytest.mark.parametrize("why", _known("bundle")["refused"])
+@pytest.mark.parametrize("why", _answers_in("bundle")["refused"])
 def test_another_bundle_is_refused(why: str) -> None:
-    vector = _known("bundle")
+    vector = _answers_in("bundle")
     with pytest.raises(BundleRefused):
         open_bundle(
             vector["refused"][why].encode(), "known", operator=bytes.fromhex(vector["operator"])
@@ -62,27 +62,27 @@ def test_another_bundle_is_refused(why: str) -> None:
 
 
 def test_a_device_lives_as_it_did() -> None:
-    assert make.ledger() == _known("ledger")
+    assert make.ledger() == _answers_in("ledger")
 
 
 def test_devices_that_are_asked_seldom_apart_or_of_nothing_live_as_they_did() -> None:
-    assert make.asking() == _known("asking")
+    assert make.asking() == _answers_in("asking")
 
 
 def test_devices_have_the_same_arms() -> None:
-    assert make.experiments() == _known("experiments")
+    assert make.experiments() == _answers_in("experiments")
 
 
 def test_devices_of_a_crowd_make_the_same_dummies() -> None:
-    assert make.dummies() == _known("dummies")
+    assert make.dummies() == _answers_in("dummies")
 
 
 def test_tokens_are_what_they_were() -> None:
-    assert make.tokens() == _known("tokens")
+    assert make.tokens() == _answers_in("tokens")
 
 
 def test_a_moment_is_in_the_same_epoch() -> None:
-    for epoch in _known("epochs")["epochs"]:
+    for epoch in _answers_in("epochs")["epochs"]:
         assert epoch_at(epoch["seconds"], epoch["length"]) == epoch["epoch"]
         assert epoch_start(epoch["epoch"], epoch["length"]) == epoch["start"]
 
@@ -99,7 +99,7 @@ def _keys(name: str, vector: dict[str, Any]) -> tuple[PrivateKey, PublicKey]:
 
 @pytest.mark.parametrize("name", SEALS)
 def test_the_sealed_report_opens_where_it_is_bound_alone(name: str) -> None:
-    vector = _known(name)
+    vector = _answers_in(name)
     key, _ = _keys(name, vector)
     sealed, stream, epoch = bytes.fromhex(vector["sealed"]), vector["stream"], vector["epoch"]
     assert seal_info(stream, epoch).hex() == vector["info"]
@@ -111,7 +111,7 @@ def test_the_sealed_report_opens_where_it_is_bound_alone(name: str) -> None:
 
 @pytest.mark.parametrize("name", SEALS)
 def test_a_new_seal_has_the_same_length_and_opens(name: str) -> None:
-    vector = _known(name)
+    vector = _answers_in(name)
     key, public = _keys(name, vector)
     payload, info = bytes.fromhex(vector["payload"]), bytes.fromhex(vector["info"])
     sealed = seal(payload, public, info)
@@ -121,7 +121,7 @@ def test_a_new_seal_has_the_same_length_and_opens(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "vector", _known("x_wing")["vectors"], ids=lambda vector: vector["seed"][:8]
+    "vector", _answers_in("x_wing")["vectors"], ids=lambda vector: vector["seed"][:8]
 )
 def test_the_drafts_own_answers_open(vector: dict[str, str]) -> None:
     """Keys from seeds as the draft prints them, and what its shared secret sealed opens.
@@ -153,7 +153,7 @@ def _expand(suite: bytes, secret: bytes, label: bytes, info: bytes, size: int) -
 
 
 def test_a_submission_has_the_same_bytes() -> None:
-    vector = _known("submission")
+    vector = _answers_in("submission")
     reports = [
         SealedReport(
             stream=r["stream"],
@@ -168,7 +168,7 @@ def test_a_submission_has_the_same_bytes() -> None:
 
 
 def test_an_answer_means_the_same() -> None:
-    vector = _known("submission")
+    vector = _answers_in("submission")
     for answer in vector["answers"]:
         response = SubmitResponse.FromString(bytes.fromhex(answer["response"]))
         outcome = answer_of(response, len(vector["reports"]))
@@ -176,12 +176,12 @@ def test_an_answer_means_the_same() -> None:
 
 
 def test_a_notice_says_the_same_and_others_are_refused() -> None:
-    vector = _known("notice")
+    vector = _answers_in("notice")
     assert make.notice() == vector
     operator = bytes.fromhex(vector["operator"])
     notice = open_notice(vector["notice"].encode(), operator=operator)
     assert (notice.number, notice.until) == (vector["number"], vector["until"])
-    theme = open_bundle(_known("bundle")["signed"].encode(), "known").metrics["theme"]
+    theme = open_bundle(_answers_in("bundle")["signed"].encode(), "known").metrics["theme"]
     assert [[e, notice.sampling(theme, e)] for e, _ in vector["sampling"]] == vector["sampling"]
     for refused in vector["refused"].values():
         with pytest.raises(NoticeRefused):
@@ -189,11 +189,11 @@ def test_a_notice_says_the_same_and_others_are_refused() -> None:
 
 
 def test_a_submission_through_a_relay_has_the_same_bytes() -> None:
-    assert make.oblivious() == _known("oblivious")
+    assert make.oblivious() == _answers_in("oblivious")
 
 
 def test_a_log_grows_as_it_did_and_devices_refuse_the_same() -> None:
-    vector = _known("log")
+    vector = _answers_in("log")
     assert make.log() == vector
     for why, signed in vector["refused"].items():
         with pytest.raises(BundleRefused):
