@@ -11,8 +11,10 @@ from playwright.sync_api import expect
 import hubbub.notebook
 from hubbub.analysis.figures import UNFINISHED
 from hubbub.cli.main import main
+from hubbub.epochs import epoch_date
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web
+from tests.support.bundles import DAY
 from tests.support.pages import EPOCH, page_of
 from tests.support.pasted_code import in_notebook
 
@@ -202,6 +204,7 @@ def test_a_week_that_accepts_reports_is_left_out_or_has_a_note(address: str) -> 
         (["theme"], 'metric "theme" has no figures'),
         (["checkout", "--cohorts"], 'metric "checkout" is of kind funnel and has no cohorts'),
         (["checkout", "--by", "os"], "a funnel can have none: leave by out"),
+        (["use", "--by", "oss"], 'it has os; did you mean "os"?'),
         (["comeback", "--epochs", str(WEEK - 3)], "no device can have come back yet"),
     ],
 )
@@ -353,7 +356,8 @@ def test_funnels_and_rates_are_compared_by_the_arms_of_an_experiment(tmp_path: P
         ("signup", "visit to paid"): {"control": 500 / 5000, "new": 1500 / 5000},
         ("errors", "failed per tried"): {"control": 0.2, "new": 0.8},
     }
-    with page_of(tmp_path, catalog, people, seed=3) as page_url:
+    earlier = {"signup@menu=control": 3, "signup@menu=new": 3}
+    with page_of(tmp_path, catalog, people, seed=3, earlier=earlier) as page_url:
         for (metric, figure), by_arm in truths.items():
             answer = web.get(f"{page_url}/v1/metrics/{metric}/figures", params={"by": "menu"})
             own = [row for row in answer.json()["values"] if row["figure"] == figure]
@@ -367,3 +371,5 @@ def test_funnels_and_rates_are_compared_by_the_arms_of_an_experiment(tmp_path: P
     (rate,) = effects["unanswered"]
     assert rate["metric"] == "errors"
     assert "no intervals valid at every look" in rate["why"]
+    assert "of single looks: hubbub figures errors --by menu" in rate["why"]
+    assert effects["dates"] == "..".join(epoch_date(day, DAY) for day in (EPOCH - 3, EPOCH))

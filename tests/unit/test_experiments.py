@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hubbub.authoring import read_catalog
 from hubbub.bundles import Bundle, Notice
 from hubbub.catalog.experiments import Experiment
+from hubbub.cli.main import main
 from hubbub.client import Client, Outcome
 from hubbub.client.state.memory import MemoryState
 from hubbub.client.state.secret import DeviceMemo
@@ -55,7 +56,8 @@ def _catalog_file(folder: Path, text: str) -> Path:
         ("new = 1", "new = 0.5", "not a whole number in"),
         ("new = 1", "New = 1", "names an arm that does not match"),
         ("arms =", "arm =", 'did you mean "arms"'),
-        ('"new_menu"', '"new_men"', 'did you mean "new_menu"'),
+        ('"new_menu"', '"new_men"', r'did you mean "new_menu"\? or add an'),
+        ('= "new_menu"', '= "new_menu, other"', "must match .* write the name of one"),
         ('= "new_menu"', '= ["new_menu", "other"]', "must name one experiment"),
         ('experiment = "new_menu"', "", "no metric names it"),
         ("experiment =", 'breakdown = { new_menu = ["a"] }\nexperiment =', "leave it out"),
@@ -69,6 +71,15 @@ def test_what_is_no_experiment_is_refused_with_its_remedy(
     with pytest.raises(CatalogInvalid, match=problem) as refused:
         read_catalog(_catalog_file(tmp_path, CATALOG.replace(before, after)))
     assert len(str(refused.value).splitlines()) <= 2
+
+
+def test_the_check_says_which_metrics_an_ended_experiment_has(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = _written(tmp_path, CATALOG.replace("new = 1", "new = 0"))
+    assert main(["catalog", "check", str(path)]) == 0
+    sentence = 'saved: the experiment "new_menu" has ended, since an arm has weight 0: devices get'
+    assert f"{sentence} control, and report in no arm" in capsys.readouterr().out
 
 
 def test_an_experiment_has_one_definition_in_all_metrics_of_a_bundle(tmp_path: Path) -> None:

@@ -140,7 +140,9 @@ def _problem(thing: Any) -> str:
     if isinstance(thing, list | tuple):
         return "must name one experiment: reports of one metric cannot serve two; name one"
     is_name = isinstance(thing, str) and FIELD.fullmatch(thing) is not None
-    return "" if is_name or isinstance(thing, Experiment) else f"must match {FIELD.pattern}"
+    if is_name or isinstance(thing, Experiment):
+        return ""
+    return f"must match {FIELD.pattern}; write the name of one [experiments.NAME] table"
 
 
 EXPERIMENT: Final = entry(

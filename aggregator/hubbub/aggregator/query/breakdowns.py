@@ -24,6 +24,7 @@ from hubbub.analysis import (
 from hubbub.bundles import Bundle
 from hubbub.catalog import UNLISTED, Metric, told_by
 from hubbub.errors import BadParameter
+from hubbub.errors.grammar import did_you_mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +113,7 @@ def field_of(metric: Metric, by: str) -> str:
     has = ", ".join(metric.breakdown)
     raise BadParameter(
         f'metric "{metric.name}": by "{by[:60]}" is not a public field; it has {has}'
+        f"{did_you_mean(by, metric.breakdown)}"
     )
 
 

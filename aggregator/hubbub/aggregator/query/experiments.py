@@ -12,6 +12,7 @@ from typing import Final
 from hubbub.aggregator.query.breakdowns import parts_by
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery, one_look
+from hubbub.aggregator.query.figures import has_figures
 from hubbub.aggregator.query.totals import EpochRange, EpochSelection
 from hubbub.analysis import (
     CONFIDENCE,
@@ -127,7 +128,9 @@ class Arms:
     def why_not(self, arm: str) -> str:
         """Why the arm's effect has no answer yet; "" if it has."""
         if why := one_look(self.metric):
-            return f"there are no intervals valid at every look: {why}"
+            own = f"hubbub figures {self.metric.name} --by {self.experiment.name}"
+            remedy = f"; of single looks: {own}" if has_figures(self.metric) else ""
+            return f"there are no intervals valid at every look: {why}{remedy}"
         fewest = self.metric.fewest
         for name in (self.experiment.control, arm):
             if (reports := self.selections[name].reports) < fewest:
@@ -206,7 +209,7 @@ async def experimented(
         over=own.is_over(()),
         confidence=confidence,
         final=all(map(query.collected.is_final, selections)),
-        dates=max((selection.dates for selection in selections), key=len),
+        dates=_span(selections),
         reports=sum(selection.reports for selection in selections),
         ratio_p_value=p_value,
         ratio_fits=fits,
@@ -217,6 +220,12 @@ async def experimented(
         values=values,
         unanswered=unanswered,
     )
+
+
+def _span(selections: Sequence[EpochSelection]) -> str:
+    """First and last date of all compared epochs, which may have different lengths."""
+    dates = [own.date(epoch) for own in selections for epoch in own.epochs]
+    return "..".join(sorted({min(dates), max(dates)})) if dates else ""
 
 
 async def _arm_estimates(

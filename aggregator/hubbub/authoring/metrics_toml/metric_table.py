@@ -139,7 +139,9 @@ def _in_arms(settings: Mapping[str, Any], experiments: Mapping[str, Experiment])
     try:
         experiment = experiment_named(experiments, settings["experiment"])
     except UnknownMetric as error:
-        raise BadParameter(f"experiment: {error}; or add an [experiments.NAME] table") from None
+        separator = "" if str(error).endswith("?") else ";"
+        remedy = f"{separator} or add an [experiments.NAME] table"
+        raise BadParameter(f"experiment: {error}{remedy}") from None
     rules = settings.get("breakdown", {})
     if experiment.name in rules:
         raise BadParameter(

@@ -46,7 +46,7 @@ def _long_reading_text(path: Path) -> str:
 
 
 def say_expired(catalog: Catalog) -> None:
-    """Names metrics that no device reports any more, and models that cannot finish.
+    """Names metrics that no device reports any more, or in no arm, and models that cannot finish.
 
     They stay in the catalog for the data that is still held.
     """
@@ -54,6 +54,12 @@ def say_expired(catalog: Catalog) -> None:
     for metric in catalog.metrics.values():
         if metric.expires < now.date():
             explain(f"{metric.name}: expired on {metric.expires}, so devices do not report it")
+        elif (experiment := metric.experiment) and experiment.is_over(()):
+            explain(
+                f'{metric.name}: the experiment "{experiment.name}" has ended, since an arm has '
+                f"weight 0: devices get {' or '.join(experiment.live_arms(()))}, and report in no "
+                "arm"
+            )
         elif sentence := _unfinished(metric, now):
             explain(f"{metric.name}: {sentence}")
 
