@@ -23,22 +23,19 @@ from hubbub.privacy.proofs.audit import NOT_WALKED, Check, audit_coins, audit_me
 from hubbub.privacy.proofs.coins import prove_coins
 from hubbub.privacy.proofs.enumeration import SMALL
 from tests.conftest import CATALOG
+from tests.support.catalogs import metric_toml
 
 pytestmark = pytest.mark.slow
 
-MORE = """
-[metrics.daily]
-description = "asked daily"
-owner = "o"
-expires = 2099-06-30
-epoch = "day"
-mechanism = "long.grr"
-epsilon = 1.0
-permanent_epsilon = 2.0
-values = ["a", "b", "c"]
-min_batch = 50
-limits = { reports_per_epoch = 1, lifetime_epsilon = 40.0 }
-"""
+MORE = metric_toml(
+    "daily",
+    mechanism="long.grr",
+    epsilon=1.0,
+    permanent_epsilon=2.0,
+    values=["a", "b", "c"],
+    min_batch=50,
+    lifetime_epsilon=40.0,
+)
 
 
 @pytest.fixture

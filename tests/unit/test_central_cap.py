@@ -29,33 +29,19 @@ from hubbub.privacy.shuffled_histogram import delta_of, largest_local
 from hubbub.signing import sign_bundle
 from hubbub.signing.testing import make_bundle
 from tests.support.bundles import DAY
+from tests.support.catalogs import metric_toml
 from tests.support.moment import now
 from tests.support.waiting import HANG_SECONDS
 
-ENTRY = """
-[metrics.NAME]
-description = "Asked in a crowd"
-owner = "owner@example.org"
-expires = 2099-01-01
-epoch = "day"
-mechanism = "auto"
-values = ["light", "dark", "system", "contrast"]
-central_epsilon = 1.0
-crowd = 30000
-limits = { reports_per_epoch = 1, lifetime_epsilon = 5000.0 }
-"""
-ALONE = """
-[metrics.alone]
-description = "Asked of everybody alone"
-owner = "owner@example.org"
-expires = 2099-01-01
-epoch = "day"
-mechanism = "grr"
-epsilon = 0.5
-values = ["no", "yes", "maybe"]
-min_batch = 100
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
-"""
+ENTRY = metric_toml(
+    "NAME",
+    mechanism="auto",
+    values=["light", "dark", "system", "contrast"],
+    central_epsilon=1.0,
+    crowd=30000,
+    lifetime_epsilon=5000.0,
+)
+ALONE = metric_toml("alone", mechanism="grr", epsilon=0.5, values=["no", "yes", "maybe"])
 OPERATOR = Ed25519PrivateKey.from_private_bytes(bytes(32))
 TODAY = int(now()) // DAY
 

@@ -23,34 +23,22 @@ from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.crowd import smallest_crowd
 from hubbub.privacy.many_epochs import composed_epsilon
 from tests.support.bundles import DAY
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.moment import now
 from tests.support.waiting import HANG_SECONDS
 
-CATALOG = """
-shuffler = "127.0.0.1:1"
-
-[metrics.crowded]
-description = "Asked in a crowd"
-owner = "owner@example.org"
-expires = 2099-01-01
-epoch = "day"
-mechanism = "auto"
-values = ["light", "dark", "system", "contrast"]
-central_epsilon = 1.0
-crowd = 30000
-limits = { reports_per_epoch = 1, lifetime_epsilon = 500.0, lifetime_central_epsilon = 3.5 }
-
-[metrics.alone]
-description = "Asked of everybody alone"
-owner = "owner@example.org"
-expires = 2099-01-01
-epoch = "day"
-mechanism = "grr"
-epsilon = 0.5
-values = ["no", "yes", "maybe"]
-min_batch = 100
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
-"""
+CATALOG = catalog_toml(
+    metric_toml(
+        "crowded",
+        mechanism="auto",
+        values=["light", "dark", "system", "contrast"],
+        central_epsilon=1.0,
+        crowd=30000,
+        lifetime_epsilon=500.0,
+        lifetime_central_epsilon=3.5,
+    ),
+    metric_toml("alone", mechanism="grr", epsilon=0.5, values=["no", "yes", "maybe"]),
+)
 TODAY = int(now()) // DAY
 
 

@@ -16,27 +16,24 @@ from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.keys import read_opening_keys
 from tests.support.bundles import DAY, Signed, make_signed
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.moment import now
 from tests.support.waiting import HANG_SECONDS
 from tests.support.watching_shuffler import accuracy
 
 HOUR = 3600
 # So large that a lie comes once in five million reports: what arrives is what was said.
-COVERED = """
-shuffler = "127.0.0.1:1"
-
-[metrics.crash]
-description = "How the app last crashed today, if it did"
-owner = "desktop@example.org"
-expires = 2099-06-30
-epoch = "day"
-mechanism = "grr"
-epsilon = 16.0
-values = ["gpu", "disk"]
-default = "none"
-min_batch = 20
-limits = { reports_per_epoch = 1, lifetime_epsilon = 5000.0 }
-"""
+COVERED = catalog_toml(
+    metric_toml(
+        "crash",
+        mechanism="grr",
+        epsilon=16.0,
+        values=["gpu", "disk"],
+        default="none",
+        min_batch=20,
+        lifetime_epsilon=5000.0,
+    )
+)
 
 
 @pytest.fixture(scope="module")

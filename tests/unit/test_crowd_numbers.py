@@ -13,21 +13,19 @@ from hubbub.mechanisms import build
 from hubbub.mechanisms.even_noise import lies_evenly
 from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.crowd import central_of
+from tests.support.catalogs import catalog_toml, metric_toml
 
-TEXT = """
-shuffler = "127.0.0.1:1"
-[metrics.start]
-description = "How long the app takes to start"
-owner = "owner@example.org"
-expires = 2099-01-01
-epoch = "day"
-domain = "number"
-low = 0
-high = 10
-central_epsilon = 1.0
-crowd = 30000
-limits = { reports_per_epoch = 1, lifetime_epsilon = 500 }
-"""
+TEXT = catalog_toml(
+    metric_toml(
+        "start",
+        domain="number",
+        low=0,
+        high=10,
+        central_epsilon=1.0,
+        crowd=30000,
+        lifetime_epsilon=500.0,
+    )
+)
 WAVE = 'mechanism = "wave"\nbuckets = '
 
 

@@ -25,19 +25,13 @@ from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.signing import sign_bundle
 from tests.support.bundles import DAY, make_signed
+from tests.support.catalogs import catalog_toml, metric_toml
 
-TEXT = """
-shuffler = "127.0.0.1:1"
-[metrics.homepage]
-description = "The page that the browser starts with"
-owner = "owner@example.org"
-expires = 2099-01-01
-epoch = "day"
-domain = "string"
-central_epsilon = 1.0
-crowd = 30000
-limits = { reports_per_epoch = 1, lifetime_epsilon = 500 }
-"""
+TEXT = catalog_toml(
+    metric_toml(
+        "homepage", domain="string", central_epsilon=1.0, crowd=30000, lifetime_epsilon=500.0
+    )
+)
 AUTO = 'mechanism = "auto"\n'
 HASHED = 'mechanism = "local_hash"\nhashes = 2\n'
 

@@ -42,22 +42,13 @@ from hubbub.query_results import QueryName, whole_rows
 from hubbub.shuffler.streams import StreamTable, read_stream_table
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Reason
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.fakes import MemoryReleaseLog, MemoryStore
 
-CATALOG = """
-shuffler = "shuffler.example.org:443"
-
-[metrics.theme]
-description = "Colour theme"
-owner = "you@example.org"
-expires = 2099-12-31
-epoch = "day"
-mechanism = "grr"
-epsilon = 2.0
-values = ["light", "dark", "system"]
-min_batch = 100
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
-"""
+CATALOG = catalog_toml(
+    metric_toml("theme", mechanism="grr", epsilon=2.0, values=["light", "dark", "system"]),
+    shuffler="shuffler.example.org:443",
+)
 
 DAY, FIRST = 86_400, 20_000
 VIEWS: Mapping[QueryName, Callable[[dict[str, Any]], None]] = {
@@ -69,19 +60,14 @@ VIEWS: Mapping[QueryName, Callable[[dict[str, Any]], None]] = {
     "status": show_pipeline,
 }
 
-CROWD = """
-[metrics.font]
-description = "Font in use"
-owner = "you@example.org"
-expires = 2099-12-31
-epoch = "day"
-mechanism = "auto"
-central_epsilon = 1.0
-crowd = 30000
-dummies = 4000
-values = ["serif", "sans", "mono"]
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
-"""
+CROWD = metric_toml(
+    "font",
+    mechanism="auto",
+    central_epsilon=1.0,
+    crowd=30000,
+    dummies=4000,
+    values=["serif", "sans", "mono"],
+)
 
 
 def _signed_files(folder: Path, *, development: bool) -> tuple[Bundle, StreamTable]:

@@ -18,22 +18,19 @@ from hubbub.privacy.leaflet import leaflet
 from hubbub.signing import grown, refuse_changes, stream_table
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
+from tests.support.catalogs import metric_toml
 
 FIRST = 20_010  # a day on which a period of 30 begins
-PLUGIN = """
-[metrics.plugin]
-description = "A plugin that is in use"
-owner = "desktop@example.org"
-expires = 2099-06-30
-epoch = "day"
-mechanism = "grr"
-epsilon = 2.0
-values = ["git", "vim"]
-other = true
-discover = 0.25
-min_batch = 20
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
-"""
+PLUGIN = metric_toml(
+    "plugin",
+    description="A plugin that is in use",
+    mechanism="grr",
+    epsilon=2.0,
+    values=["git", "vim"],
+    other=True,
+    discover=0.25,
+    min_batch=20,
+)
 
 
 def _metric(folder: Path, text: str = PLUGIN) -> Metric:

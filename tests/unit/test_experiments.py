@@ -20,25 +20,22 @@ from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid, UnknownMe
 from hubbub.signing import refuse_changes, sign_notice
 from hubbub.signing.testing import make_bundle
 from tests.support.bundles import DAY
+from tests.support.catalogs import catalog_toml, metric_toml
 
 SIGNING = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 
-CATALOG = """
-shuffler = "localhost:7000"
-[experiments.new_menu]
-arms = { control = 1, new = 1 }
-[metrics.saved]
-description = "Whether a file was saved"
-owner = "you@example.org"
-expires = 2099-12-31
-epoch = "day"
-kind = "boolean"
-mechanism = "rr"
-epsilon = 1.0
-min_batch = 100
-experiment = "new_menu"
-limits = { reports_per_epoch = 9, lifetime_epsilon = 50.0 }
-"""
+CATALOG = catalog_toml(
+    "[experiments.new_menu]\narms = { control = 1, new = 1 }\n",
+    metric_toml(
+        "saved",
+        kind="boolean",
+        mechanism="rr",
+        epsilon=1.0,
+        experiment="new_menu",
+        reports_per_epoch=9,
+    ),
+    shuffler="localhost:7000",
+)
 TWO = CATALOG + CATALOG.partition("[metrics.saved]")[2].join(("[metrics.liked]", ""))
 
 

@@ -24,6 +24,7 @@ from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import row
 from hubbub.privacy.releases import release
 from hubbub.signing.testing import make_bundle
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.recipe import example
 from tests.support.waiting import HANG_SECONDS
 
@@ -54,19 +55,15 @@ def test_the_recipe_s_mechanism_is_answered_as_its_family_is() -> None:
     assert [estimate.value for estimate in released] == names
 
 
-CATALOG = """
-shuffler = "127.0.0.1:1"
-[metrics.theme]
-description = "a metric"
-owner = "owner@example.org"
-expires = 2099-01-01
-epoch = "day"
-mechanism = "forced"
-epsilon = 2.0
-values = ["a", "b", "c", "d"]
-min_batch = 100
-limits = { reports_per_epoch = 1, lifetime_epsilon = 500.0 }
-"""
+CATALOG = catalog_toml(
+    metric_toml(
+        "theme",
+        mechanism="forced",
+        epsilon=2.0,
+        values=["a", "b", "c", "d"],
+        lifetime_epsilon=500.0,
+    )
+)
 
 
 class Doubled(Listed):

@@ -11,30 +11,19 @@ from hubbub.aggregator.store.contract import Counted
 from hubbub.catalog import Metric, epoch_at
 from hubbub.conservation import Window
 from hubbub.privacy.catalog_reader import read_with_promises
+from tests.support.catalogs import catalog_toml, metric_toml
 
-CATALOG = """
-shuffler = "127.0.0.1:1"
-[metrics.theme]
-description = "Colour theme"
-owner = "tests@example.org"
-expires = 2099-12-31
-epoch = "day"
-mechanism = "grr"
-epsilon = 2.0
-values = ["light", "dark"]
-min_batch = 100
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
-[metrics.crowded]
-description = "Colour theme"
-owner = "tests@example.org"
-expires = 2099-12-31
-epoch = "day"
-mechanism = "grr"
-central_epsilon = 1.0
-crowd = 5000
-values = ["light", "dark"]
-limits = { reports_per_epoch = 1, lifetime_epsilon = 500.0 }
-"""
+CATALOG = catalog_toml(
+    metric_toml("theme", mechanism="grr", epsilon=2.0, values=["light", "dark"]),
+    metric_toml(
+        "crowded",
+        mechanism="grr",
+        central_epsilon=1.0,
+        crowd=5000,
+        values=["light", "dark"],
+        lifetime_epsilon=500.0,
+    ),
+)
 
 
 @pytest.fixture(scope="module")

@@ -28,22 +28,20 @@ from hubbub.mechanisms import Totals, build
 from hubbub.mechanisms.pure import Pure
 from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.fakes import MemoryStore
 
-CATALOG = """
-shuffler = "127.0.0.1:1"
-[metrics.theme]
-description = "What theme"
-owner = "owner@example.org"
-expires = 2099-01-01
-epoch = "day"
-mechanism = "auto"
-values = ["a", "b", "c"]
-central_epsilon = 1.0
-crowd = 100
-dummies = 500
-limits = { reports_per_epoch = 1, lifetime_epsilon = 500 }
-"""
+CATALOG = catalog_toml(
+    metric_toml(
+        "theme",
+        mechanism="auto",
+        values=["a", "b", "c"],
+        central_epsilon=1.0,
+        crowd=100,
+        dummies=500,
+        lifetime_epsilon=500.0,
+    )
+)
 TRUE_COUNTS = (0, 1)
 """What the two people hold."""
 DUMMIES = 2

@@ -10,21 +10,12 @@ from hubbub.catalog import Metric, Release
 from hubbub.errors import MissingDependency
 from hubbub.mechanisms import Totals, build
 from hubbub.privacy.releases import check_noise, release
+from tests.support.catalogs import catalog_toml, metric_toml
 
-_CATALOG = """
-shuffler = "shuffler.example.org:443"
-
-[metrics.theme]
-description = "Colour theme"
-owner = "us@example.org"
-expires = 2099-01-01
-epoch = "day"
-mechanism = "rr"
-epsilon = 1.0
-values = ["light", "dark"]
-min_batch = 10
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
-"""
+_CATALOG = catalog_toml(
+    metric_toml("theme", mechanism="rr", epsilon=1.0, values=["light", "dark"], min_batch=10),
+    shuffler="shuffler.example.org:443",
+)
 
 _BUDGET = """
 [budget]

@@ -16,19 +16,11 @@ from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain
 from hubbub.mechanisms import KeyedBits, build
 from hubbub.mechanisms.privset import PrivSet
 from hubbub.simulation.truth import above_most
+from tests.support.catalogs import catalog_toml, metric_toml
 
-TABLE = """
-shuffler = "shuffler.example.org:443"
-[metrics.plugins]
-description = "Installed plugins"
-owner = "you@example.org"
-expires = 2099-12-31
-epoch = "day"
-mechanism = "auto"
-epsilon = 2.0
-min_batch = 100
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
-"""
+TABLE = catalog_toml(
+    metric_toml("plugins", mechanism="auto", epsilon=2.0), shuffler="shuffler.example.org:443"
+)
 SETS = 'kind = "set"\nvalues = ["git", "spell", "vim", "lint"]\nmost = 2\n'
 
 

@@ -36,20 +36,12 @@ from hubbub.privacy.crowd import central_of
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.signing.testing import make_bundle
+from tests.support.catalogs import catalog_toml, metric_toml
 
-TABLE = """
-shuffler = "shuffler.example.org:443"
-[metrics.scores]
-description = "How people rate us"
-owner = "you@example.org"
-expires = 2099-12-31
-epoch = "day"
-mechanism = "auto"
-epsilon = 4.0
-min_batch = 100
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
-kind = "vector"
-"""
+TABLE = catalog_toml(
+    metric_toml("scores", mechanism="auto", kind="vector", epsilon=4.0),
+    shuffler="shuffler.example.org:443",
+)
 VECTOR = 'coordinates = ["speed", "ease", "looks"]\nmax_length = 2.0\nunit = "points"\n'
 SMALL = VECTOR + "words = 128\nbooks = 128\n"
 

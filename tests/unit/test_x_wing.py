@@ -28,28 +28,24 @@ from hubbub.shuffler.crowd_release import sealed_dummies
 from hubbub.shuffler.streams import read_stream_table
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, Signed, make_signed
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.moment import now
 from tests.support.waiting import HANG_SECONDS
 
 SEALED = CATALOG.replace("[metrics.theme]", '[metrics.theme]\nkem = "x-wing"')
-CROWDED = """
-shuffler = "127.0.0.1:1"
-
-[metrics.theme]
-description = "Colour theme"
-owner = "desktop@example.org"
-expires = 2099-06-30
-epoch = "day"
-mechanism = "grr"
-epsilon = 2.0
-central_epsilon = 1.0
-crowd = 30000
-dummies = 100
-kem = "x-wing"
-values = ["light", "dark", "system"]
-min_batch = 30000
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
-"""
+CROWDED = catalog_toml(
+    metric_toml(
+        "theme",
+        mechanism="grr",
+        epsilon=2.0,
+        central_epsilon=1.0,
+        crowd=30000,
+        dummies=100,
+        kem="x-wing",
+        values=["light", "dark", "system"],
+        min_batch=30000,
+    )
+)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,45 @@
+"""Builds the TOML text of a catalog from the fields that matter to a test."""
+
+from datetime import date
+from json import dumps
+from typing import Any
+
+METRIC: dict[str, Any] = {
+    "description": "A metric of a test",
+    "owner": "you@example.org",
+    "expires": date(2099, 12, 31),
+    "epoch": "day",
+}
+LIMITS = {"reports_per_epoch": 1, "lifetime_epsilon": 50.0, "lifetime_central_epsilon": None}
+
+
+def catalog_toml(*tables: str, **settings: Any) -> str:
+    """A catalog of `tables`, which `metric_toml` returns or which are TOML text.
+
+    Args:
+        settings: fields before the first table. Nothing listens at the default shuffler.
+    """
+    return _lines({"shuffler": "127.0.0.1:1", **settings}) + "".join(tables)
+
+
+def metric_toml(name: str, more: str = "", /, **fields: Any) -> str:
+    """The table of a metric; one with a crowd needs no min_batch.
+
+    Args:
+        more: TOML lines that end the table.
+        fields: fields and limits in place of the defaults. None leaves a default out.
+    """
+    limits = {limit: fields.pop(limit, default) for limit, default in LIMITS.items()}
+    fields.setdefault("min_batch", None if "crowd" in fields else 100)
+    return f"\n[metrics.{name}]\n{_lines({**METRIC, **fields, 'limits': limits})}{more}\n"
+
+
+def _lines(table: dict[str, Any]) -> str:
+    return "".join(f"{key} = {_toml(own)}\n" for key, own in table.items() if own is not None)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        pairs = (f"{key} = {_toml(own)}" for key, own in value.items() if own is not None)
+        return f"{{ {', '.join(pairs)} }}"
+    return value.isoformat() if isinstance(value, date) else dumps(value)
