@@ -15,6 +15,7 @@ import yaml
 from hubbub.cli.local.child_process import Child
 from hubbub.cli.local.ports import free_port
 from hubbub.client import Client, Outcome
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.compose_services import COMPOSE, check_schema
 from tests.support.development_server import developing
 from tests.support.waiting import HANG_SECONDS, eventually
@@ -23,20 +24,11 @@ from tests.system.typescript.pages import counted, door_of
 pytestmark = pytest.mark.thorough
 
 FILE = COMPOSE / "relay.yaml"
-CATALOG = """
-shuffler = "127.0.0.1:1"
-
-[metrics.theme]
-description = "Colour theme"
-owner = "you@example.org"
-expires = 2099-12-31
-epoch = "day"
-mechanism = "grr"
-epsilon = 4.0
-values = ["light", "dark", "system"]
-min_batch = 1000
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
-"""
+CATALOG = catalog_toml(
+    metric_toml(
+        "theme", mechanism="grr", epsilon=4.0, values=["light", "dark", "system"], min_batch=1000
+    )
+)
 
 
 @pytest.fixture(scope="module")

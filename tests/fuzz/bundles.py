@@ -26,31 +26,31 @@ from tests.conftest import CATALOG
 from tests.fuzz.documents import varied
 from tests.fuzz.target import Target, scratch
 from tests.support.bundles import DAY, make_signed
+from tests.support.catalogs import metric_toml
 from tests.support.waiting import HANG_SECONDS
 
 START = 20_000 * DAY
 NOW = START + 4000.0
-MORE = """
-[metrics.launches]
-description = "Hours in use"
-owner = "desktop@example.org"
-expires = 2099-06-30
-epoch = "day"
-mechanism = "wave"
-epsilon = 2.0
-domain = "number"
-low = 0
-high = 24
-buckets = 12
-min_batch = 20
-sampling = 0.5
-release = { mechanism = "gaussian", epsilon = 0.5, delta = 1e-7 }
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
+MORE = (
+    metric_toml(
+        "launches",
+        mechanism="wave",
+        epsilon=2.0,
+        domain="number",
+        low=0,
+        high=24,
+        buckets=12,
+        min_batch=20,
+        sampling=0.5,
+        release={"mechanism": "gaussian", "epsilon": 0.5, "delta": 1e-07},
+    )
+    + """\
 [budget]
 epsilon_per_year = 10.0
 delta_per_year = 1e-6
 purposes = { "annual report" = 0.6, research = 0.4 }
 """
+)
 OPERATOR = Ed25519PrivateKey.from_private_bytes(bytes(32))
 LOG = Ed25519PrivateKey.from_private_bytes(bytes([2]) * 32)
 FORMER = Ed25519PrivateKey.from_private_bytes(bytes([1]) * 32)

@@ -22,24 +22,22 @@ from hubbub.errors import BadParameter, CatalogInvalid, StoreFull, StoreUnavaila
 from hubbub.runtime import MemoryServer, connect_redis
 from tests.interfaces.house import STRINGS, House
 from tests.support import web
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.pages import page_of
 
-CATALOG = """
-shuffler = "127.0.0.1:1"
-[metrics.page]
-description = "The page opened first"
-owner = "owner@example.org"
-expires = 2099-01-01
-epoch = "day"
-mechanism = "cms"
-epsilon = 4.0
-domain = "string"
-hashes = 16
-width = 64
-min_batch = 100
-limits = { reports_per_epoch = 1, lifetime_epsilon = 500.0 }
-candidates = "pages.txt.gz"
-"""
+CATALOG = catalog_toml(
+    metric_toml(
+        "page",
+        owner="owner@example.org",
+        mechanism="cms",
+        epsilon=4.0,
+        domain="string",
+        hashes=16,
+        width=64,
+        candidates="pages.txt.gz",
+        lifetime_epsilon=500.0,
+    )
+)
 TRUE_COUNTS: Any = {"often.example": 9000, "seldom.example": 3000}
 LISTED = ["often.example", "seldom.example", "never.example"]
 

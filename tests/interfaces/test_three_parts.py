@@ -16,24 +16,18 @@ from hubbub.privacy.catalog_reader import read_with_promises
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.interfaces.house import HEAD, House, house
 from tests.support import web
+from tests.support.catalogs import metric_toml
 
 pytestmark = pytest.mark.thorough
 
-CATALOG = (
-    HEAD
-    + """
-[metrics.profile]
-description = "Who has what"
-owner = "desktop@example.org"
-expires = 2099-06-30
-epoch = "day"
-mechanism = "auto"
-ways = 3
-parts = { theme = ["light", "dark"], country = ["de", "fr", "it"], new = ["y", "n"] }
-central_epsilon = 4.0
-crowd = 4000
-limits = { reports_per_epoch = 1, lifetime_epsilon = 500.0 }
-"""
+CATALOG = HEAD + metric_toml(
+    "profile",
+    mechanism="auto",
+    ways=3,
+    parts={"theme": ["light", "dark"], "country": ["de", "fr", "it"], "new": ["y", "n"]},
+    central_epsilon=4.0,
+    crowd=4000,
+    lifetime_epsilon=500.0,
 )
 # Of who is new theme and country go together, of others they have nothing to do with each other.
 NEW, OLD = [2000, 800, 200, 200, 800, 2000], [400, 800, 1200, 400, 800, 1200]

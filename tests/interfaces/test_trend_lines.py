@@ -12,26 +12,23 @@ from hubbub.notebook import connect
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web
 from tests.support.bundles import DAY
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.pages import EPOCH, page_of
 
 pytestmark = pytest.mark.thorough
 
 mpl.use("Agg")
-CATALOG = """
-shuffler = "shuffler.example.org:443"
-[metrics.theme]
-description = "Colour theme"
-owner = "you@example.org"
-expires = 2099-12-31
-epoch = "day"
-period = "30d"
-report_on = "one day"
-mechanism = "rr"
-epsilon = 4.0
-values = ["light", "dark"]
-min_batch = 100
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
-"""
+CATALOG = catalog_toml(
+    metric_toml(
+        "theme",
+        period="30d",
+        report_on="one day",
+        mechanism="rr",
+        epsilon=4.0,
+        values=["light", "dark"],
+    ),
+    shuffler="shuffler.example.org:443",
+)
 DAYS, STEP = 42, 20
 WEEK = (0, 0, 0, 0, 0, 200, 200)
 

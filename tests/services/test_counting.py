@@ -25,6 +25,7 @@ from hubbub.mechanisms import Totals
 from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.runtime import Clocks, RedisServer, Stages, connect_redis
 from tests.conftest import CatalogFiles
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.servers import redis_server
 from tests.support.stores import totals
 
@@ -107,21 +108,17 @@ def _altered(report: bytes, place: int) -> bytes:
     return report[:place] + bytes([report[place] ^ 1]) + report[place + 1 :]
 
 
-PADDED = """
-shuffler = "127.0.0.1:1"
-[metrics.padded]
-description = "Asked in a crowd with dummies"
-owner = "tests@example.org"
-expires = 2099-12-31
-epoch = "day"
-mechanism = "grr"
-epsilon = 1.0
-values = ["red", "green", "blue", "grey"]
-central_epsilon = 1.0
-crowd = 50
-dummies = 40
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
-"""
+PADDED = catalog_toml(
+    metric_toml(
+        "padded",
+        mechanism="grr",
+        epsilon=1.0,
+        values=["red", "green", "blue", "grey"],
+        central_epsilon=1.0,
+        crowd=50,
+        dummies=40,
+    )
+)
 
 
 @pytest.mark.parametrize("shards", [1, 4])

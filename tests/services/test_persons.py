@@ -32,6 +32,7 @@ from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.client.testing.clients import MemoryStore
 from hubbub.errors import BadParameter, StateUnusable, UnknownMetric
 from tests.support.bundles import DAY, Signed, make_signed, metric_text
+from tests.support.catalogs import metric_toml
 from tests.support.servers import redis_server
 
 KEY = b"k" * 32
@@ -41,19 +42,9 @@ CATALOG = (
     'shuffler = "127.0.0.1:1"\n'
     + metric_text("theme")
     + metric_text("asked", more='default = "light"')
-    + """
-[metrics.days]
-description = "Days of use"
-owner = "you@example.org"
-expires = 2099-12-31
-epoch = "day"
-kind = "activity"
-mechanism = "auto"
-reports = 1000
-epsilon = 2.0
-min_batch = 100
-limits = { reports_per_epoch = 1, lifetime_epsilon = 90.0 }
-"""
+    + metric_toml(
+        "days", kind="activity", mechanism="auto", reports=1000, epsilon=2.0, lifetime_epsilon=90.0
+    )
 )
 MOST = float(norm.isf(1e-7))
 

@@ -19,22 +19,14 @@ from hubbub.privacy.proofs.audit import Check
 from hubbub.privacy.proofs.whole_epochs import Neighbours, attack_epochs, draw_neighbours
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
+from tests.support.catalogs import catalog_toml, metric_toml
 
 pytestmark = pytest.mark.thorough
 
 ALARM, DELTA, EPOCHS = 1e-7, 0.01, 600_000
-CATALOG = """
-shuffler = "127.0.0.1:1"
-
-[metrics.crowded]
-description = "Asked in a crowd"
-owner = "owner@example.org"
-expires = 2099-01-01
-epoch = "day"
-central_epsilon = 1.0
-crowd = 3000
-limits = { reports_per_epoch = 1, lifetime_epsilon = 500.0 }
-"""
+CATALOG = catalog_toml(
+    metric_toml("crowded", central_epsilon=1.0, crowd=3000, lifetime_epsilon=500.0)
+)
 LISTED = 'mechanism = "auto"\nvalues = ["light", "dark", "system", "contrast"]'
 STRING = 'mechanism = "auto"\ndomain = "string"'
 NUMBER = 'mechanism = "wave"\nbuckets = 5\ndomain = "number"\nlow = 0\nhigh = 10'

@@ -12,28 +12,25 @@ from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.terminal.service_client import total_counts
 from hubbub.client import Client, MemoryState, Outcome, transport_to
 from hubbub.conservation import balances
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.waiting import HANG_SECONDS, eventually
 
 pytestmark = pytest.mark.thorough
 
-CATALOG = """
-shuffler = "127.0.0.1:1"
-[experiments.new_menu]
-arms = { control = 1, new = 1 }
-[metrics.time_to_save]
-description = "How long a person looks for the menu's entry to save"
-owner = "editor@example.org"
-expires = 2099-12-31
-epoch = "day"
-kind = "duration"
-unit = "s"
-edges = [0, 1, 2, 3, 4, 5, 6, 8, 12, 20, 60]
-mechanism = "grr"
-epsilon = 6.0
-min_batch = 20
-experiment = "new_menu"
-limits = { reports_per_epoch = 1, lifetime_epsilon = 60.0 }
-"""
+CATALOG = catalog_toml(
+    "[experiments.new_menu]\narms = { control = 1, new = 1 }\n",
+    metric_toml(
+        "time_to_save",
+        kind="duration",
+        unit="s",
+        edges=[0, 1, 2, 3, 4, 5, 6, 8, 12, 20, 60],
+        mechanism="grr",
+        epsilon=6.0,
+        min_batch=20,
+        experiment="new_menu",
+        lifetime_epsilon=60.0,
+    ),
+)
 DEVICES = 300
 MEDIANS = {"control": 7.0, "new": 2.5}
 SPREAD = 0.5

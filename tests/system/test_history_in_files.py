@@ -29,36 +29,29 @@ from hubbub.notebook import Connection
 from hubbub.runtime import Clocks, Stages, connect_redis
 from tests.interfaces.house import Held, house
 from tests.support.bundles import DAY, Signed
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.waiting import HANG_SECONDS, eventually
 
 pytestmark = pytest.mark.thorough
 
-CATALOG = """
-shuffler = "127.0.0.1:1"
-[metrics.theme]
-description = "Colour theme"
-owner = "you@example.org"
-expires = 2099-12-31
-epoch = "day"
-mechanism = "unary.oue"
-epsilon = 2.0
-values = ["light", "dark", "system"]
-min_batch = 10
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
-
-[metrics.seconds]
-description = "Seconds until the window is there"
-owner = "you@example.org"
-expires = 2099-12-31
-epoch = "day"
-mechanism = "mean.piecewise"
-domain = "number"
-low = 0
-high = 60
-epsilon = 2.0
-min_batch = 10
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
-"""
+CATALOG = catalog_toml(
+    metric_toml(
+        "theme",
+        mechanism="unary.oue",
+        epsilon=2.0,
+        values=["light", "dark", "system"],
+        min_batch=10,
+    ),
+    metric_toml(
+        "seconds",
+        mechanism="mean.piecewise",
+        domain="number",
+        low=0,
+        high=60,
+        epsilon=2.0,
+        min_batch=10,
+    ),
+)
 DAYS, DEVICES, AGO = 3, 40, 9
 
 

@@ -14,6 +14,7 @@ from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import total_counts
 from tests.conftest import CATALOG, CatalogFiles
 from tests.support.bundles import DAY, make_signed
+from tests.support.catalogs import metric_toml
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.thorough
@@ -91,20 +92,8 @@ def test_another_machine_is_loaded_only_when_that_is_said(
 def test_metrics_that_are_not_reported_at_each_call_are_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    use = (
-        CATALOG.partition("[metrics.theme]")[0]
-        + """
-[metrics.use]
-description = "Active devices"
-owner = "owner@example.org"
-expires = 2099-01-01
-epoch = "day"
-kind = "activity"
-mechanism = "grr"
-epsilon = 1.0
-min_batch = 20
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
-"""
+    use = CATALOG.partition("[metrics.theme]")[0] + metric_toml(
+        "use", kind="activity", mechanism="grr", epsilon=1.0, min_batch=20
     )
     load = ["load", "--bundle", str(make_signed(tmp_path, use, start=20_000 * DAY).path)]
     assert main([*load, "--metric", "use"]) == 2

@@ -18,27 +18,25 @@ from hubbub.runtime import Clocks, Stages
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web
 from tests.support.bundles import DAY, Signed, make_signed
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.fakes import MemoryStore
 from tests.support.pages import page_over
 from tests.support.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.thorough
 
-CATALOG = """
-shuffler = "shuffler.example.org:443"
-[metrics.theme]
-description = "Colour theme"
-owner = "you@example.org"
-expires = 2099-12-31
-epoch = "day"
-period = "10d"
-report_on = "one day"
-mechanism = "rr"
-epsilon = 4.0
-values = ["light", "dark"]
-min_batch = 10
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
-"""
+CATALOG = catalog_toml(
+    metric_toml(
+        "theme",
+        period="10d",
+        report_on="one day",
+        mechanism="rr",
+        epsilon=4.0,
+        values=["light", "dark"],
+        min_batch=10,
+    ),
+    shuffler="shuffler.example.org:443",
+)
 FIRST, DAYS, DEVICES = 20_000, 10, 400
 
 

@@ -8,23 +8,13 @@ import pytest
 
 from hubbub.cli.main import main
 from tests.conftest import CATALOG
+from tests.support.catalogs import metric_toml
 
 pytestmark = pytest.mark.thorough
 
-MORE = """
-[metrics.hours]
-description = "Hours of use"
-owner = "desktop@example.org"
-expires = 2099-06-30
-epoch = "day"
-mechanism = "mean.piecewise"
-epsilon = 1.0
-domain = "number"
-low = 0
-high = 24
-min_batch = 20
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
-"""
+MORE = metric_toml(
+    "hours", mechanism="mean.piecewise", epsilon=1.0, domain="number", low=0, high=24, min_batch=20
+)
 
 
 @pytest.fixture
@@ -264,33 +254,23 @@ def test_strings_that_nobody_lists_are_planned_beside_candidates(
     assert "tree finds" not in capsys.readouterr().out
 
 
-MORE_KINDS = """
-[metrics.plugins]
-description = "Plugins in use"
-owner = "desktop@example.org"
-expires = 2099-06-30
-epoch = "day"
-period = "30d"
-report_on = "one day"
-kind = "set"
-mechanism = "auto"
-most = 2
-epsilon = 2.0
-values = ["spell", "git", "vim", "tabs"]
-min_batch = 20
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
-
-[metrics.profile]
-description = "Theme and country"
-owner = "desktop@example.org"
-expires = 2099-06-30
-epoch = "day"
-mechanism = "auto"
-epsilon = 2.0
-parts = { theme = ["light", "dark"], country = ["de", "fr", "it"], new = ["true", "false"] }
-min_batch = 20
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
-"""
+MORE_KINDS = metric_toml(
+    "plugins",
+    period="30d",
+    report_on="one day",
+    kind="set",
+    mechanism="auto",
+    most=2,
+    epsilon=2.0,
+    values=["spell", "git", "vim", "tabs"],
+    min_batch=20,
+) + metric_toml(
+    "profile",
+    mechanism="auto",
+    epsilon=2.0,
+    parts={"theme": ["light", "dark"], "country": ["de", "fr", "it"], "new": ["true", "false"]},
+    min_batch=20,
+)
 
 
 def test_sets_and_parts_are_planned_and_a_period_says_how_many_people_it_takes(

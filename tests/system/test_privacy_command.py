@@ -13,22 +13,22 @@ from hubbub.privacy.amplification import amplified
 from hubbub.privacy.card import max_belief_change, max_posterior, meaning
 from hubbub.privacy.verdict import verdict
 from tests.conftest import CATALOG
+from tests.support.catalogs import metric_toml
 
-MORE = """
-[metrics.weekly]
-description = "<b>What</b> | asked weekly"
-owner = "o"
-expires = 2099-06-30
-epoch = "week"
-mechanism = "long.grr"
-epsilon = 1.0
-permanent_epsilon = 2.5
-values = ["a", "b", "c"]
-min_batch = 5000
-limits = { reports_per_epoch = 2, lifetime_epsilon = 40.0 }
-tiers = [0.25, 0.5]
-sampling = 0.5
-"""
+MORE = metric_toml(
+    "weekly",
+    description="<b>What</b> | asked weekly",
+    epoch="week",
+    mechanism="long.grr",
+    epsilon=1.0,
+    permanent_epsilon=2.5,
+    values=["a", "b", "c"],
+    min_batch=5000,
+    tiers=[0.25, 0.5],
+    sampling=0.5,
+    reports_per_epoch=2,
+    lifetime_epsilon=40.0,
+)
 
 
 @pytest.fixture

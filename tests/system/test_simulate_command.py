@@ -18,6 +18,7 @@ from hubbub.authoring import read_catalog
 from hubbub.cli.main import main
 from hubbub.mechanisms.ranges import Range
 from hubbub.simulation.people_file import coder
+from tests.support.catalogs import metric_toml
 
 pytestmark = pytest.mark.thorough
 
@@ -138,19 +139,15 @@ def test_a_run_tells_what_is_true_of_those_who_reported(folder: Path) -> None:
     assert document["people"] == 800
 
 
-CROWDED = """
-[metrics.zoom]
-description = "a metric"
-owner = "owner@example.org"
-expires = 2099-01-01
-epoch = "day"
-mechanism = "auto"
-values = ["a", "b", "c", "d"]
-central_epsilon = 1.0
-crowd = 5000
-sampling = 0.5
-limits = { reports_per_epoch = 1, lifetime_epsilon = 500.0 }
-"""
+CROWDED = metric_toml(
+    "zoom",
+    mechanism="auto",
+    values=["a", "b", "c", "d"],
+    central_epsilon=1.0,
+    crowd=5000,
+    sampling=0.5,
+    lifetime_epsilon=500.0,
+)
 
 
 def test_a_rehearsal_in_crowds_tells_the_promise_and_withholds_what_has_none(

@@ -26,6 +26,7 @@ from hubbub.cli.terminal.service_client import report_counts, total_counts
 from hubbub.client import Client, FolderState, SystemClock, transport_to
 from hubbub.client.state.contract import SENT
 from hubbub.conservation import balances
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.waiting import HANG_SECONDS, eventually
 from tests.system import torture_app as app
 from tests.system.chaos.faulty_connection import Line
@@ -47,20 +48,18 @@ min_batch = 10
 limits = {{ reports_per_epoch = 1000, lifetime_epsilon = 1e9 }}
 
 """
-LIMITED = """
-shuffler = "127.0.0.1:1"
-
-[metrics.limited]
-description = "May be reported three times an hour, whatever happens"
-owner = "tests@example.org"
-expires = 2099-06-30
-epoch = "hour"
-mechanism = "unary.oue"
-epsilon = 1.0
-values = ["zero", "one"]
-min_batch = 10
-limits = { reports_per_epoch = 3, lifetime_epsilon = 1e9 }
-"""
+LIMITED = catalog_toml(
+    metric_toml(
+        "limited",
+        epoch="hour",
+        mechanism="unary.oue",
+        epsilon=1.0,
+        values=["zero", "one"],
+        min_batch=10,
+        reports_per_epoch=3,
+        lifetime_epsilon=1e9,
+    )
+)
 
 
 @pytest.fixture

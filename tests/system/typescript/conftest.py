@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext
 
 from tests.interfaces.browser import HANG_MS, chromium
+from tests.support.catalogs import metric_toml
 from tests.support.development_server import Developing, developing
 from tests.support.node import install, run
 from tests.system.typescript.pages import door_of, served
@@ -67,22 +68,18 @@ METRICS = {
     },
 }
 
-VECTOR = """
-[metrics.scores]
-description = "Scores that belong together"
-owner = "you@example.org"
-expires = 2099-12-31
-epoch = "day"
-kind = "vector"
-coordinates = ["speed", "ease", "looks"]
-max_length = 2.0
-words = 128
-books = 512
-mechanism = "vector.codes"
-epsilon = 6.0
-min_batch = 1000
-limits = { reports_per_epoch = 1, lifetime_epsilon = 1000.0 }
-"""
+VECTOR = metric_toml(
+    "scores",
+    kind="vector",
+    coordinates=["speed", "ease", "looks"],
+    max_length=2.0,
+    words=128,
+    books=512,
+    mechanism="vector.codes",
+    epsilon=6.0,
+    min_batch=1000,
+    lifetime_epsilon=1000.0,
+)
 
 
 @pytest.fixture(scope="package")

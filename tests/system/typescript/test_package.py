@@ -16,52 +16,37 @@ from hubbub.errors import HubbubError
 from hubbub.mechanisms import REGISTRY
 from tests.proofs.vectors.judge import judge, requests
 from tests.support import asking
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.development_server import Developing, developing
 from tests.support.node import PACKAGE, ROOT, needs_node, run
 from tests.support.relay_process import Relay
 from tests.support.waiting import eventually
 
 # So large that a lie comes once in five million reports: what is counted is what was said.
-CATALOG = """
-shuffler = "127.0.0.1:1"
-
-[metrics.theme]
-description = "Colour theme"
-owner = "you@example.org"
-expires = 2099-12-31
-epoch = "day"
-mechanism = "grr"
-epsilon = 16.0
-values = ["light", "dark", "system"]
-min_batch = 1000
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
-"""
-SETS = """
-[metrics.plugins]
-description = "Installed plugins"
-owner = "you@example.org"
-expires = 2099-12-31
-epoch = "day"
-mechanism = "auto"
-epsilon = 16.0
-kind = "set"
-values = ["git", "vim", "lint"]
-most = 2
-min_batch = 1000
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
-
-[metrics.scores]
-description = "Scores that belong together"
-owner = "you@example.org"
-expires = 2099-12-31
-epoch = "day"
-kind = "vector"
-coordinates = 3
-mechanism = "vector.codes"
-epsilon = 6.0
-min_batch = 1000
-limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
-
+CATALOG = catalog_toml(
+    metric_toml(
+        "theme", mechanism="grr", epsilon=16.0, values=["light", "dark", "system"], min_batch=1000
+    )
+)
+SETS = (
+    metric_toml(
+        "plugins",
+        mechanism="auto",
+        epsilon=16.0,
+        kind="set",
+        values=["git", "vim", "lint"],
+        most=2,
+        min_batch=1000,
+    )
+    + metric_toml(
+        "scores",
+        kind="vector",
+        coordinates=3,
+        mechanism="vector.codes",
+        epsilon=6.0,
+        min_batch=1000,
+    )
+    + """\
 [models.churn]
 description = "Who leaves"
 owner = "you@example.org"
@@ -73,11 +58,13 @@ kind = "logistic"
 begins = 2026-12-01
 positive = "left"
 negative = "stayed"
-
+"""
+    + """\
 [models.churn.features]
 hours = [0, 40]
 plan = ["free", "paid"]
 """
+)
 
 IMPORT = """
 const before = Object.getOwnPropertyNames(globalThis).length;
