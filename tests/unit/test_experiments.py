@@ -73,7 +73,7 @@ def test_what_is_no_experiment_is_refused_with_its_remedy(
 def test_the_check_says_which_metrics_an_ended_experiment_has(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = _written(tmp_path, CATALOG.replace("new = 1", "new = 0"))
+    path = _catalog_file(tmp_path, CATALOG.replace("new = 1", "new = 0"))
     assert main(["catalog", "check", str(path)]) == 0
     sentence = 'saved: the experiment "new_menu" has ended, since an arm has weight 0: devices get'
     assert f"{sentence} control, and report in no arm" in capsys.readouterr().out
