@@ -1,7 +1,8 @@
 """Attacks on tokens, and accidents: none is spent twice, and no report is lost that could go."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,12 @@ from hubbub.shuffler.redeeming import Redeemer
 from hubbub.tokens import Minted, new_nonce, poprf, token_info
 from hubbub.wire.v1.services_pb2 import Reason, SubmitRequest, SubmitResponse, TokenResponse
 from tests.conftest import CatalogFiles
-from tests.services.test_guards import serving_front
+from tests.services.test_guards import Front, serving_front
 from tests.services.test_http_door import open_door
 from tests.support.issuer_server import DAY, Issuance, IssuerHouse
 from tests.support.moment import now
 from tests.support.relay_process import Relay
+from tests.support.servers import redis_server
 from tests.support.waiting import HANG_SECONDS
 
 _SPENT, _NO_TOKEN = Reason.REASON_TOKEN_SPENT, Reason.REASON_NO_TOKEN
@@ -92,6 +94,48 @@ def test_the_same_tokens_at_both_doors_at_once_take_one_report_each(
 
     key = house.account("one")
     asyncio.run(body())
+
+
+def test_a_token_in_fifty_requests_at_once_takes_one_report_for_each_redis(
+    catalog_files: CatalogFiles, redis_url: str, tmp_path: Path
+) -> None:
+    """Of two shufflers that share a Redis; also after the Redis was killed and is back."""
+    house, epoch = IssuerHouse(catalog_files, tmp_path), _today()
+    redeemer = Redeemer(house.key)
+
+    async def taken(token: Minted, *fronts: Front) -> int:
+        requests = [_paid(house, [token], epoch) for _ in range(50)]
+        doors = [fronts[number % len(fronts)] for number in range(50)]
+        answers = await asyncio.gather(*map(Front.send, doors, requests))
+        reasons = [refusal.reason for answer in answers for refusal in answer.refused]
+        assert set(reasons) == {_SPENT}
+        return 50 - len(reasons)
+
+    async def body(port: int, restarted: Callable[[], None]) -> None:
+        url = f"redis://127.0.0.1:{port}"
+        async with (
+            serving_front(house.made, url, redeemer=redeemer) as first,
+            serving_front(house.made, url, redeemer=redeemer) as second,
+            serving_front(house.made, redis_url, redeemer=redeemer) as apart,
+        ):
+            token = _issued_for(house, epoch)
+            assert await taken(token, first, second) == 1
+            assert await taken(token, apart) == 1, "what is spent is known to one Redis alone"
+            await asyncio.to_thread(restarted)
+            assert await taken(token, first, second) == 0
+            assert await taken(_issued_for(house, epoch), second, first) == 1
+            [terms] = (await first.pool.report_counts()).values()
+            assert (terms["acknowledged"], terms["pooled"]) == (2, 2)
+
+    with ExitStack() as servers:
+        kept = {"appendonly": "yes", "appendfsync": "always"}
+        port = servers.enter_context(redis_server(tmp_path / "redis", **kept))
+
+        def restarted() -> None:
+            servers.close()
+            servers.enter_context(redis_server(tmp_path / "redis", port, **kept))
+
+        asyncio.run(body(port, restarted))
 
 
 def test_a_token_that_was_spent_directly_is_spent_through_a_relay_too(
