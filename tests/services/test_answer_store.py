@@ -18,6 +18,7 @@ from hubbub.aggregator.query import EpochRange, EstimateQuery, Page, QueryEngine
 from hubbub.aggregator.query.answer_store import (
     AnswerStore,
 )
+from hubbub.aggregator.retention import delete_totals
 from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import epoch_at
@@ -142,6 +143,55 @@ def test_another_definition_of_a_metric_has_other_answers(
             other = QueryEngine(changed, setup.store, clock=lambda: NOW, answer_store=setup.kept)
             answer = await other.estimate("theme", EstimateQuery())
             assert answer.description == "something else"
+
+    asyncio.run(body())
+
+
+def test_no_answer_from_deleted_totals_stays_whenever_they_are_deleted(
+    catalog_files: CatalogFiles, redis_url: str
+) -> None:
+    """Also while the answer is being worked out, and where the process ended after that."""
+
+    async def body() -> None:
+        async with _store_view(catalog_files, redis_url) as home:
+            await home.client.flushdb()
+            name, former = "theme", home.query._whole_estimate
+
+            async def stored() -> set[bytes]:
+                keys = await home.client.keys("aggregator:estimates:*")
+                return {key.rpartition(b":")[2] for key in keys}
+
+            await home.count(name, back=40)
+            await home.count(name)
+            assert await home.keeper.look() > 0
+            before = await stored()
+            old = home.query.collected
+            every = await old.find(name, EpochRange(epochs="all"))
+            date = every.date(every.epochs[0]).encode()
+            assert date in before
+
+            async def deleted_meanwhile(*arguments: Any) -> Any:
+                answer = await former(*arguments)
+                await delete_totals([Window(name, every.epochs[0])], home.store, home.kept)
+                return answer
+
+            await home.count(name, back=40)  # so that its answer is worked out anew
+            home.query._whole_estimate = deleted_meanwhile  # type: ignore[assignment]
+            home.keeper._not_before.clear()
+            await home.keeper.look()
+            assert await stored() == set()
+            home.query._whole_estimate = former  # type: ignore[method-assign]
+            home.keeper._not_before.clear()
+            await home.keeper.look()
+            assert await stored() == before - {date}
+            # Of a process that ended before it looked again.
+            await home.client.hset(f"aggregator:estimates:{name}:{date.decode()}", "version", "1")
+            listed = json.dumps([date.decode()])
+            await home.client.hset("aggregator:estimates", name, listed)
+            home.changed.add(name)
+            home.keeper._not_before.clear()
+            await home.keeper.look()
+            assert await stored() == before - {date}
 
     asyncio.run(body())
 

@@ -128,7 +128,7 @@ def test_a_token_in_fifty_requests_at_once_takes_one_report_for_each_redis(
             assert (terms["acknowledged"], terms["pooled"]) == (2, 2)
 
     with ExitStack() as servers:
-        kept = {"appendonly": "yes", "appendfsync": "always"}
+        kept: Any = {"appendonly": "yes", "appendfsync": "always"}
         port = servers.enter_context(redis_server(tmp_path / "redis", **kept))
 
         def restarted() -> None:

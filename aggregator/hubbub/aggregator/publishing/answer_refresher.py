@@ -94,15 +94,25 @@ class EstimateKeeper:
             return 0  # its rounds are kept
         if metric.randomizer.VALUES == "strings" and not metric.candidates:
             return 0  # unlisted strings are only queried with candidates
-        ranges, number = [], 0
+        choices: dict[str, EpochRange] = {}
         for range_, epoch_choice in self._questions(every):
             selection = await self._query.collected.find(name, epoch_choice)
-            if sum(reports[epoch] for epoch in selection.epochs) < metric.fewest:
-                continue
-            at = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="seconds")
-            number += await self._query.refresh(name, EstimateQuery(range=epoch_choice), range_, at)
-            ranges.append(range_)
-        await self._answer_store.ranges(name, ranges)
+            if sum(reports[epoch] for epoch in selection.epochs) >= metric.fewest:
+                choices[range_] = epoch_choice
+        # First: `hubbub forget` deletes the answers of the listed ranges.
+        await self._answer_store.ranges(name, list(choices))
+        number = 0
+        try:
+            for range_, epoch_choice in choices.items():
+                at = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="seconds")
+                question = EstimateQuery(range=epoch_choice)
+                number += await self._query.refresh(name, question, range_, at)
+        finally:
+            now = (await self._query.collected.find(name, EpochRange(epochs="all"))).by_epoch()
+            if any(now.get(epoch, 0) < count for epoch, count in reports.items()):
+                # Totals were deleted meanwhile, maybe before an answer from them was stored.
+                await self._answer_store.drop(name, list(choices))
+                self._changed.add(name)
         return number
 
     def _questions(self, every: EpochSelection) -> Iterator[tuple[str, EpochRange]]:

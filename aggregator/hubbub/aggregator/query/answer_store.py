@@ -12,7 +12,7 @@ so that none is a mixture of two.
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final
 
@@ -84,16 +84,22 @@ class AnswerStore:
         await self._server.execute([when, ("EXPIRE", key, _SECONDS)])
 
     async def ranges(self, metric: str, ranges: Sequence[str]) -> None:
-        """Stores the list of a metric's ranges."""
+        """Stores the list of a metric's ranges; deletes the answers that it no longer contains."""
+        await self._delete(metric, set(await self._listed(metric)) - set(ranges))
         await self._server.ask("HSET", _INDEX, metric, _json(list(ranges)))
 
-    async def drop(self, metric: str) -> None:
-        """Deletes all answers of a metric."""
+    async def drop(self, metric: str, ranges: Sequence[str] = ()) -> None:
+        """Deletes the answers of a metric's listed ranges, and of `ranges`."""
+        await self._delete(metric, {*await self._listed(metric), *ranges})
+        await self._server.ask("HDEL", _INDEX, metric)
+
+    async def _listed(self, metric: str) -> list[str]:
         listed = await self._server.ask("HGET", _INDEX, metric)
-        ranges = json.loads(listed) if listed else []
+        return json.loads(listed) if listed else []
+
+    async def _delete(self, metric: str, ranges: Iterable[str]) -> None:
         for name in ranges:
             await self._server.ask("UNLINK", _key(metric, name))
-        await self._server.ask("HDEL", _INDEX, metric)
 
 
 def range_name(selection: EpochSelection, query: EstimateQuery) -> str:
