@@ -31,6 +31,7 @@ from hubbub.conservation import Window
 from hubbub.runtime import connect_redis
 from tests.support import web
 from tests.support.bundles import DAY, Signed, make_signed
+from tests.support.catalogs import metric_toml
 from tests.support.moment import far_from_midnight
 from tests.support.servers import redis_server
 from tests.support.waiting import eventually
@@ -52,18 +53,21 @@ shuffler = "127.0.0.1:1"
 epsilon_per_year = 1000
 purposes = { tests = 1.0 }
 """
-METRIC = """
-[metrics.{name}]
-description = "What {name} is asked for"
-owner = "desktop@example.org"
-expires = 2099-06-30
-epoch = "day"
-mechanism = "{mechanism}"
-epsilon = {epsilon}
-min_batch = 1000
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
-{more}
-"""
+
+
+def house_metric(name: str, mechanism: str, epsilon: float, more: str) -> str:
+    """A metric that is reported by all devices of a house."""
+    return metric_toml(
+        name,
+        more,
+        description=f"What {name} is asked for",
+        owner="desktop@example.org",
+        mechanism=mechanism,
+        epsilon=epsilon,
+        min_batch=1000,
+    )
+
+
 BREAKDOWN = """
 [metrics.crashed.breakdown]
 os = ["linux", "macos", "haiku"]
@@ -154,7 +158,7 @@ CLASSES_JUDGED = replace(
     reports=240,
 )
 CATALOG = HEAD + "".join(
-    METRIC.format(name=name, mechanism=mechanism, epsilon=epsilon, more=more)
+    house_metric(name, mechanism, epsilon, more)
     for name, mechanism, epsilon, more in (
         (
             "theme",

@@ -13,32 +13,24 @@ from hubbub.cli.main import main
 from hubbub.errors import BadParameter
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.pages import page_of
 
 pytestmark = needs_browser
 
-METRIC = """
-[metrics.{name}]
-description = "A plugin that is in use"
-owner = "owner@example.org"
-expires = 2099-01-01
-epoch = "day"
-epsilon = 4.0
-min_batch = 1000
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}
-{more}
-"""
 LISTED = 'mechanism = "projective"\nvalues = ["git", "vim"]\nother = true'
 SKETCH = 'mechanism = "hcms"\ndomain = "string"\nhashes = 16\nwidth = 64'
-CATALOG = 'shuffler = "127.0.0.1:1"\n' + "".join(
-    METRIC.format(name=name, more=f"{more}\n{share and f'discover = {share}'}")
-    for name, share, more in (
-        ("plugin", "0.5", LISTED),
-        ("young", "0.05", LISTED),
-        ("early", "0.9", LISTED),
-        ("sketch", "0.5", SKETCH),
-        ("plain", "", LISTED),
-        ("words", "", 'mechanism = "tree"\ndomain = "string"\nbits = 34'),
+CATALOG = catalog_toml(
+    *(
+        metric_toml(name, more, discover=share, epsilon=4.0, min_batch=1000, lifetime_epsilon=500.0)
+        for name, share, more in (
+            ("plugin", 0.5, LISTED),
+            ("young", 0.05, LISTED),
+            ("early", 0.9, LISTED),
+            ("sketch", 0.5, SKETCH),
+            ("plain", None, LISTED),
+            ("words", None, 'mechanism = "tree"\ndomain = "string"\nbits = 34'),
+        )
     )
 )
 COUNTED = {0: 3000, 1: 1000, 2: 2000}

@@ -12,17 +12,8 @@ from hubbub.errors import HubbubError
 from hubbub.mechanisms import REGISTRY
 from tests.interfaces.house import HEAD, MODEL, House, house
 from tests.support import web
+from tests.support.catalogs import metric_toml
 
-METRIC = """
-[metrics.{name}]
-description = "What {name} is asked for"
-owner = "desktop@example.org"
-expires = 2099-06-30
-epoch = "day"
-min_batch = 1000
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
-{more}
-"""
 LISTED = 'values = ["light", "dark", "system"]'
 STRINGS = 'domain = "string"\ncandidates = ["often.example", "never.example"]'
 SKETCH = f"epsilon = 3.0\n{STRINGS}\nhashes = 16\nwidth = 64"
@@ -80,7 +71,8 @@ def kinds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     texts = {
         name.replace(".", "_"): f'mechanism = "{name}"\n{more}' for name, (more, _) in KINDS.items()
     } | {name: more for name, (more, _) in MORE.items()}
-    catalog = HEAD + "".join(METRIC.format(name=n, more=more) for n, more in texts.items()) + MODEL
+    metrics = [metric_toml(name, more, min_batch=1000) for name, more in texts.items()]
+    catalog = HEAD + "".join(metrics) + MODEL
     truths = {
         name.replace(".", "_"): {0: 2500, 1: 1500} if of == "bits" else HOLDS[of]
         for name, (_, of) in KINDS.items()

@@ -12,27 +12,16 @@ import hubbub.notebook
 from hubbub.cli.main import main
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.pages import page_of
 
-METRIC = """
-[metrics.{name}]
-description = "What is asked"
-owner = "owner@example.org"
-expires = 2099-01-01
-epoch = "day"
-epsilon = 2.0
-min_batch = 100
-experiment = "new_menu"
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}
-{more}
-"""
-CATALOG = (
-    'shuffler = "127.0.0.1:1"\n[experiments.new_menu]\narms = { control = 1, new = 1 }\n'
-    + METRIC.format(name="saved", more='mechanism = "rr"\nvalues = ["no", "yes"]')
-    + METRIC.format(
-        name="took",
-        more='mechanism = "wave"\ndomain = "number"\nlow = 0\nhigh = 60\nbuckets = 12\nunit = "s"',
-    )
+FIELDS: dict[str, Any] = {"epsilon": 2.0, "experiment": "new_menu", "lifetime_epsilon": 500.0}
+CATALOG = catalog_toml(
+    "[experiments.new_menu]\narms = { control = 1, new = 1 }\n",
+    metric_toml("saved", mechanism="rr", values=["no", "yes"], **FIELDS),
+    metric_toml(
+        "took", mechanism="wave", domain="number", low=0, high=60, buckets=12, unit="s", **FIELDS
+    ),
 )
 TOOK = {"control": {22.0: 6_000, 52.0: 4_000}, "new": {12.0: 6_000, 52.0: 4_000}}
 SAVED = {"control": {0: 5_000, 1: 5_000}, "new": {0: 5_000, 1: 5_000}}

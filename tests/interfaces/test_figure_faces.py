@@ -15,35 +15,28 @@ from hubbub.epochs import epoch_date
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web
 from tests.support.bundles import DAY
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.pages import EPOCH, page_of
 from tests.support.pasted_code import in_notebook
 
-METRIC = """
-[metrics.{name}]
-description = "What is asked"
-owner = "owner@example.org"
-expires = 2099-01-01
-epoch = "{epoch}"
-mechanism = "{mechanism}"
-epsilon = 4.0
-min_batch = 100
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 5000.0 }}
-{more}
-"""
-CATALOG = 'shuffler = "127.0.0.1:1"\n' + "".join(
-    METRIC.format(
-        name=name,
-        epoch=epoch,
-        more=more,
-        mechanism="auto" if "rate =" in more else "grr",
+
+def _metric(name: str, mechanism: str, more: str, epoch: str = "day") -> str:
+    return metric_toml(
+        name, more, mechanism=mechanism, epoch=epoch, epsilon=4.0, lifetime_epsilon=5000.0
     )
-    for name, epoch, more in (
-        ("checkout", "day", 'kind = "funnel"\nsteps = ["visit", "cart", "paid"]'),
-        ("crashes", "day", 'rate = { of = "crashed", per = "started", most = 20 }'),
-        ("use", "day", 'kind = "activity"\nbreakdown = { os = ["linux", "macos", "haiku"] }'),
-        ("comeback", "week", 'kind = "retention"\nweeks = 2'),
-        ("lately", "week", 'kind = "retention"\nweeks = 2'),
-        ("theme", "day", 'values = ["light", "dark"]'),
+
+
+CATALOG = catalog_toml(
+    *(
+        _metric(name, "auto" if "rate =" in more else "grr", more, epoch)
+        for name, epoch, more in (
+            ("checkout", "day", 'kind = "funnel"\nsteps = ["visit", "cart", "paid"]'),
+            ("crashes", "day", 'rate = { of = "crashed", per = "started", most = 20 }'),
+            ("use", "day", 'kind = "activity"\nbreakdown = { os = ["linux", "macos", "haiku"] }'),
+            ("comeback", "week", 'kind = "retention"\nweeks = 2'),
+            ("lately", "week", 'kind = "retention"\nweeks = 2'),
+            ("theme", "day", 'values = ["light", "dark"]'),
+        )
     )
 )
 WEEK = EPOCH // 7
@@ -166,7 +159,7 @@ def test_an_estimate_above_all_reports_is_the_same_in_the_list_and_in_figures(
 def test_arms_that_ended_are_not_judged_by_the_weights_that_end_them(tmp_path: Path) -> None:
     text = 'shuffler = "127.0.0.1:1"\n[experiments.menu]\narms = { control = 0, new = 1 }\n'
     more = 'kind = "boolean"\nexperiment = "menu"'
-    text += METRIC.format(name="saved", epoch="day", mechanism="rr", more=more)
+    text += _metric("saved", "rr", more)
     people: dict[str, dict[Any, int]] = {
         "saved@menu=control": {0: 2500, 1: 2500},
         "saved@menu=new": {0: 2000, 1: 3000},
@@ -334,17 +327,15 @@ def test_a_page_offers_the_commands_of_figures(address: str) -> None:
 
 def test_funnels_and_rates_are_compared_by_the_arms_of_an_experiment(tmp_path: Path) -> None:
     catalog = 'shuffler = "127.0.0.1:1"\n[experiments.menu]\narms = { control = 1, new = 1 }\n'
-    catalog += METRIC.format(
-        name="signup",
-        epoch="day",
-        mechanism="grr",
-        more='kind = "funnel"\nsteps = ["visit", "cart", "paid"]\nexperiment = "menu"',
+    catalog += _metric(
+        "signup",
+        "grr",
+        'kind = "funnel"\nsteps = ["visit", "cart", "paid"]\nexperiment = "menu"',
     )
-    catalog += METRIC.format(
-        name="errors",
-        epoch="day",
-        mechanism="auto",
-        more='rate = { of = "failed", per = "tried", most = 20 }\nexperiment = "menu"',
+    catalog += _metric(
+        "errors",
+        "auto",
+        'rate = { of = "failed", per = "tried", most = 20 }\nexperiment = "menu"',
     )
     people: dict[str, dict[Any, int]] = {
         "signup@menu=control": {0: 3000, 1: 1500, 2: 500},

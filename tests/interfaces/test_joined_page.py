@@ -1,6 +1,7 @@
 """A trend over a renamed metric on the page: both names' points, and what was not asked."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import expect
@@ -8,27 +9,16 @@ from playwright.sync_api import expect
 from hubbub.epochs import epoch_date
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support.bundles import DAY
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.pages import EPOCH, page_of
 
 pytestmark = pytest.mark.thorough
 
-METRIC = """
-[metrics.{name}]
-description = "Colour theme"
-owner = "you@example.org"
-expires = 2099-12-31
-epoch = "day"
-mechanism = "grr"
-epsilon = 4.0
-values = [{values}]
-min_batch = 100
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
-"""
-CATALOG = (
-    'shuffler = "shuffler.example.org:443"\n'
-    + METRIC.format(name="theme", values='"light", "dark"')
-    + METRIC.format(name="theme_2", values='"light", "dark", "sepia"')
-    + 'supersedes = "theme"\n'
+FIELDS: dict[str, Any] = {"description": "Colour theme", "mechanism": "grr", "epsilon": 4.0}
+CATALOG = catalog_toml(
+    metric_toml("theme", values=["light", "dark"], **FIELDS),
+    metric_toml("theme_2", values=["light", "dark", "sepia"], supersedes="theme", **FIELDS),
+    shuffler="shuffler.example.org:443",
 )
 
 

@@ -29,6 +29,7 @@ from hubbub.query_results import COLUMNS, Column
 from hubbub.signing.testing import make_bundle
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.grades import Grade
 from tests.support.ordinal import AtMost, OrderedUnary
 from tests.support.pages import page_of
@@ -36,19 +37,13 @@ from tests.support.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.thorough
 
-CATALOG = """
-shuffler = "127.0.0.1:1"
-[metrics.size]
-description = "The size that people choose"
-owner = "owner@example.org"
-expires = 2099-01-01
-epoch = "day"
-mechanism = "{mechanism}"
-epsilon = 2.0
-values = ["small", "medium", "large"]
-min_batch = 100
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}
-"""
+
+def _catalog(mechanism: str) -> str:
+    values = ["small", "medium", "large"]
+    fields = {"epsilon": 2.0, "values": values, "lifetime_epsilon": 500.0}
+    return catalog_toml(metric_toml("size", mechanism=mechanism, **fields))
+
+
 TRUE_COUNTS = {0: 3000, 1: 5000, 2: 2000}
 Command = Callable[..., str]
 
@@ -88,7 +83,7 @@ def test_a_new_column_is_in_every_face_that_shows_tables(
         gauge=True,
     )
     monkeypatch.setitem(cast("Any", COLUMNS), "estimates", (*COLUMNS["estimates"], new))
-    with page_of(tmp_path, CATALOG.format(mechanism="grr"), {"size": TRUE_COUNTS}) as page:
+    with page_of(tmp_path, _catalog("grr"), {"size": TRUE_COUNTS}) as page:
         notebook: Any = hubbub.notebook.connect(page).estimates("size", epochs="all")
         stderrs = {f"{row['stderr']:,.0f}" for row in notebook}
         assert "<th>throwaway</th>" in notebook._repr_html_()
@@ -115,7 +110,7 @@ def test_a_new_family_is_its_file_and_a_line(
     """From the SDK to the page; each estimate within six standard errors of the truth."""
     monkeypatch.setitem(cast("Any", FAMILIES), "at_most", AtMost())
     monkeypatch.setitem(REGISTRY, "ordered", OrderedUnary)
-    text = CATALOG.format(mechanism="ordered")
+    text = _catalog("ordered")
     catalog = tmp_path / "own.toml"
     catalog.write_text(text)
     _report(catalog, "medium")
@@ -140,7 +135,7 @@ def test_a_new_kind_of_value_is_its_file_and_a_line(
     """From the SDK to the page; each estimate within six standard errors of the truth."""
     monkeypatch.setitem(KINDS, "grade", Grade())
     listed = 'values = ["small", "medium", "large"]'
-    text = CATALOG.format(mechanism="grr").replace(listed, 'kind = "grade"')
+    text = _catalog("grr").replace(listed, 'kind = "grade"')
     catalog, module = tmp_path / "own.toml", tmp_path / "own.py"
     catalog.write_text(text)
     _report(catalog, "B+")

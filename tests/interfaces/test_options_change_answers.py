@@ -15,8 +15,9 @@ import pytest
 
 from hubbub.cli.main import main, whole_parser
 from hubbub.privacy.catalog_reader import read_with_promises
-from tests.interfaces.house import DAYS, HEAD, METRIC, MODEL, STRINGS, House, house
+from tests.interfaces.house import DAYS, HEAD, MODEL, STRINGS, House, house, house_metric
 from tests.support import web
+from tests.support.catalogs import metric_toml
 
 SHAPE = 'parts = { theme = ["light", "dark"], country = ["de", "fr", "it"], new = ["y", "n"] }'
 FIELDS = """
@@ -28,7 +29,7 @@ EXPERIMENT = "[experiments.menu]\narms = { control = 1, new = 1 }\n"
 CATALOG = (
     HEAD
     + "".join(
-        METRIC.format(name=name, mechanism=mechanism, epsilon=epsilon, more=more)
+        house_metric(name, mechanism, epsilon, more)
         for name, mechanism, epsilon, more in (
             ("theme", "unary.oue", 1.0, 'values = ["light", "dark", "system"]\ntiers = [0.5]'),
             ("words", "tree", 4.0, 'domain = "string"\nbits = 34'),
@@ -51,24 +52,26 @@ CATALOG = (
             ("used", "grr", 3.0, 'kind = "activity"\nbreakdown = { os = ["linux", "macos"] }'),
         )
     )
-    + METRIC.format(
-        name="comeback", mechanism="grr", epsilon=3.0, more='kind = "retention"\nweeks = 2'
-    ).replace('epoch = "day"', 'epoch = "week"')
+    + metric_toml(
+        "comeback",
+        mechanism="grr",
+        epsilon=3.0,
+        epoch="week",
+        kind="retention",
+        weeks=2,
+        min_batch=1000,
+    )
     + EXPERIMENT
 )
-CROWD = f"""
-[metrics.triples]
-description = "Who has what"
-owner = "desktop@example.org"
-expires = 2099-06-30
-epoch = "day"
-mechanism = "auto"
-ways = 3
-{SHAPE}
-central_epsilon = 4.0
-crowd = 4000
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}
-"""
+CROWD = metric_toml(
+    "triples",
+    SHAPE,
+    mechanism="auto",
+    ways=3,
+    central_epsilon=4.0,
+    crowd=4000,
+    lifetime_epsilon=500.0,
+)
 """Three parts that are told together."""
 TOKENS = 'tokens = { issuer = "https://issuer.example.org" }\n'
 SIMULATED = """

@@ -13,6 +13,7 @@ from hubbub.cli.terminal.answer_tables import show_estimates
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.interfaces.house import House
 from tests.support import web
+from tests.support.catalogs import metric_toml
 from tests.support.pages import page_of
 
 pytestmark = needs_browser
@@ -20,19 +21,8 @@ pytestmark = needs_browser
 FENCES = [f"The quick brown fox jumps over the lazy dog and the {n} fence" for n in ("1st", "2nd")]
 HEAD = 'shuffler = "127.0.0.1:1"\n'
 ALIKE = [f"org.example.browser.extension.{letter}.with-a-name-of-its-own.pane" for letter in "abc"]
-METRIC = """
-[metrics.{name}]
-description = "What is asked"
-owner = "owner@example.org"
-expires = 2099-01-01
-epoch = "day"
-epsilon = 2.0
-min_batch = 100
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}
-{more}
-"""
 CATALOG = HEAD + "".join(
-    METRIC.format(name=name, more=more)
+    metric_toml(name, more, epsilon=2.0, lifetime_epsilon=500.0)
     for name, more in {
         "rare": 'mechanism = "grr"\nvalues = ["no", "yes", "perhaps"]',
         "long": f'mechanism = "grr"\nvalues = {json.dumps(FENCES)}',

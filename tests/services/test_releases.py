@@ -40,6 +40,7 @@ from hubbub.privacy.releases import Released
 from hubbub.runtime import VERSION, connect_redis
 from tests.support import web
 from tests.support.bundles import DAY, Signed, make_signed
+from tests.support.catalogs import metric_toml
 from tests.support.fakes import MemoryReleaseLog, MemoryStore
 from tests.support.moment import far_from_midnight
 from tests.support.servers import redis_server
@@ -52,18 +53,6 @@ shuffler = "127.0.0.1:1"
 epsilon_per_year = 50
 delta_per_year = 1e-6
 purposes = { report = 0.9, "tiny one" = 0.002 }
-"""
-METRIC = """
-[metrics.{name}]
-description = "What is asked"
-owner = "o"
-expires = 2099-12-31
-epoch = "day"
-mechanism = "{mechanism}"
-epsilon = 2.0
-min_batch = 100
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
-{more}
 """
 EDUCATION = [
     "Preschool",
@@ -83,23 +72,25 @@ EDUCATION = [
     "Prof-school",
     "Doctorate",
 ]
-CATALOG = HEAD + "".join(
-    METRIC.format(
-        name=f"education_{number}",
+CATALOG = HEAD
+for _number, _epsilon in enumerate(EPSILONS):
+    CATALOG += metric_toml(
+        f"education_{_number}",
         mechanism="grr",
-        more=f"values = {json.dumps(EDUCATION)}\n"
-        f'release = {{ mechanism = "laplace", epsilon = {epsilon} }}',
+        epsilon=2.0,
+        values=EDUCATION,
+        release={"mechanism": "laplace", "epsilon": _epsilon},
     )
-    + METRIC.format(
-        name=f"age_{number}",
+    CATALOG += metric_toml(
+        f"age_{_number}",
         mechanism="mean.piecewise",
-        more=f"low = 17\nhigh = 90\n"
-        f'release = {{ mechanism = "gaussian", epsilon = {epsilon}, delta = 1e-8 }}',
+        epsilon=2.0,
+        domain="number",
+        low=17,
+        high=90,
+        release={"mechanism": "gaussian", "epsilon": _epsilon, "delta": 1e-8},
     )
-    for number, epsilon in enumerate(EPSILONS)
-)
-CATALOG += METRIC.format(name="kept", mechanism="rr", more='values = ["no", "yes"]')
-CATALOG = CATALOG.replace("low = 17", 'domain = "number"\nlow = 17')
+CATALOG += metric_toml("kept", mechanism="rr", epsilon=2.0, values=["no", "yes"])
 
 
 @pytest.fixture(scope="module")

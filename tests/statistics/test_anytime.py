@@ -16,19 +16,8 @@ from hubbub.conservation import Window
 from hubbub.errors import BadParameter
 from hubbub.simulation.rehearsal import DrawnStore
 from tests.support.bundles import DAY, Signed, make_signed
+from tests.support.catalogs import metric_toml
 
-METRIC = """
-[metrics.{name}]
-description = "a metric"
-owner = "owner@example.org"
-expires = 2099-01-01
-epoch = "day"
-mechanism = "{mechanism}"
-epsilon = {epsilon}
-{more}
-min_batch = 100
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}
-"""
 EPOCH = 20_000
 LOOKS = [int(100 * 1.45**look) for look in range(14)]  # up to 12,500 reports
 RUNS = 80
@@ -38,7 +27,7 @@ RUNS = 80
 def signed(tmp_path_factory: pytest.TempPathFactory) -> Signed:
     listed = 'values = ["a", "b", "c", "d"]'
     catalog = 'shuffler = "shuffler.example.org:443"\n' + "".join(
-        METRIC.format(name=name, mechanism=mechanism, epsilon=epsilon, more=more)
+        metric_toml(name, more, mechanism=mechanism, epsilon=epsilon, lifetime_epsilon=500.0)
         for name, mechanism, epsilon, more in (
             ("theme", "grr", 1.0, listed),
             ("often", "unary.oue", 4.0, listed),

@@ -15,29 +15,21 @@ from hubbub.errors import HubbubError
 from hubbub.errors.development_messages import PROTECTS_NOBODY
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import asking, web
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.development_server import Developing, developing
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.thorough
 
-CATALOG = """
-[metrics.{name}]
-description = "Colour theme"
-owner = "you@example.org"
-expires = 2099-12-31
-epoch = "day"
-mechanism = "grr"
-epsilon = 2.0
-values = ["light", "dark", "system"]
-min_batch = 1000
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
-"""
+
+def _metric(name: str) -> str:
+    values = ["light", "dark", "system"]
+    return metric_toml(name, mechanism="grr", epsilon=2.0, values=values, min_batch=1000)
 
 
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Developing]:
-    catalog = 'shuffler = "127.0.0.1:1"\n' + CATALOG.format(name="theme")
-    with developing(tmp_path_factory.mktemp("up"), catalog) as own:
+    with developing(tmp_path_factory.mktemp("up"), catalog_toml(_metric("theme"))) as own:
         yield own
 
 
@@ -107,7 +99,7 @@ def test_the_page_shows_reports_as_they_come(up: Developing) -> None:
 
 def test_a_changed_catalog_is_taken_while_it_runs_or_the_former_goes_on(up: Developing) -> None:
     path = up.folder / "metrics.toml"
-    text = path.read_text() + CATALOG.format(name="font")
+    text = path.read_text() + _metric("font")
     path.write_text(text)
     eventually(lambda: "metrics.toml: loaded, 2 metrics" in up.said)
     up.report("font", "dark", "second device")

@@ -18,21 +18,8 @@ from hubbub.conservation import Window
 from hubbub.mechanisms import Totals
 from hubbub.signing.testing import make_bundle
 from tests.statistics.calibration.statement import Counted, Setting, Statement, mistake
+from tests.support.catalogs import catalog_toml, metric_toml
 
-CATALOG = """
-shuffler = "shuffler.example.org:443"
-[metrics.theme]
-description = "Colour theme"
-owner = "you@example.org"
-expires = 2099-12-31
-epoch = "day"
-mechanism = "{mechanism}"
-epsilon = {epsilon}
-values = {values}
-min_batch = 1000
-breakdown = {{ os = {parts} }}
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
-"""
 SHARE = Statement(
     "95% interval of a part's own share",
     0.95,
@@ -53,15 +40,17 @@ EPOCH = 20_000
 
 @cache
 def _bundle(mechanism: str, epsilon: float, values: int, parts: int) -> Bundle:
-    text = CATALOG.format(
+    metric = metric_toml(
+        "theme",
         mechanism=mechanism,
         epsilon=epsilon,
         values=[f"v{n}" for n in range(values)],
-        parts=[f"p{n}" for n in range(parts)],
+        breakdown={"os": [f"p{n}" for n in range(parts)]},
+        min_batch=1000,
     )
     with TemporaryDirectory() as folder:
         path = Path(folder) / "metrics.toml"
-        path.write_text(text.replace("'", '"'))
+        path.write_text(catalog_toml(metric))
         return make_bundle(path).bundle
 
 

@@ -17,24 +17,30 @@ from hubbub.client.state.contract import SENT as TAKEN
 from hubbub.issuer.accounts import add_account
 from hubbub.keys.issuer import make_token_key
 from hubbub.tokens import TOKEN_KEY
+from tests.support.catalogs import metric_toml
 from tests.support.waiting import eventually
 from tests.system.chaos import robbed_device, thief
-from tests.system.chaos.house import DEVICES, METRIC, ROLLING, WHOLE, House
+from tests.system.chaos.house import DEVICES, ROLLING, WHOLE, House
 from tests.system.chaos.robbed_device import lines_of
 
 _ROOT = Path(__file__).parents[3]
-_KINDS = {"flag": '"no", "yes"', "theme": '"light", "dark", "system"'}
+_KINDS = {"flag": ["no", "yes"], "theme": ["light", "dark", "system"]}
 
 
 class GuardedHouse(House):
     """A house of four streams whose reports need tokens, an account to each device."""
 
     CATALOG = 'shuffler = "127.0.0.1:1"\n' + "".join(
-        METRIC.format(
-            name=f"{name}{copy}",
+        metric_toml(
+            f"{name}{copy}",
             epoch="week",
-            rest=f'mechanism = "grr"\nepsilon = 1.0\nvalues = [{values}]',
-        ).replace("= 1000", f"= {robbed_device.TOKENS}")
+            mechanism="grr",
+            epsilon=1.0,
+            values=values,
+            min_batch=10,
+            reports_per_epoch=robbed_device.TOKENS,
+            lifetime_epsilon=1e9,
+        )
         for name, values in _KINDS.items()
         for copy in ((0, WHOLE) if name == "theme" else (0, ROLLING))
     )

@@ -26,6 +26,7 @@ from hubbub.cli.terminal.service_client import Endpoints, total_counts
 from hubbub.client import Client
 from hubbub.errors import HubbubError
 from hubbub.privacy.catalog_reader import read_with_promises
+from tests.support.catalogs import metric_toml
 from tests.support.waiting import eventually
 from tests.system.chaos import device, stepped_clock
 from tests.system.chaos.faulty_connection import Line
@@ -35,24 +36,15 @@ DEVICES = 4
 COPIES = 4  # of every metric, since a device reports one a thousand times at most
 # How the names end of copies that leave in crowds: whenever one has gathered, or at the end.
 ROLLING, WHOLE = "2", "3"
-METRIC = """
-[metrics.{name}]
-description = "What the chaos reports"
-owner = "tests@example.org"
-expires = 2099-06-30
-epoch = "{epoch}"
-min_batch = 10
-limits = {{ reports_per_epoch = 1000, lifetime_epsilon = 1e9 }}
-{rest}
-"""
-MANY = ", ".join(f'"value {number}"' for number in range(40))
+ENDLESS = {"reports_per_epoch": 1000, "lifetime_epsilon": 1e9}
+MANY = [f"value {number}" for number in range(40)]
 CATALOG = 'shuffler = "127.0.0.1:1"\n' + "".join(
-    METRIC.format(name=f"{name}{copy}", epoch=epoch, rest=rest)
+    metric_toml(f"{name}{copy}", rest, epoch=epoch, min_batch=10, **ENDLESS)
     for copy in range(COPIES)
     for name, epoch, rest in (
         ("flag", "week", 'mechanism = "rr"\nepsilon = 1.0\nvalues = ["no", "yes"]'),
-        ("theme", "week", f'mechanism = "unary.oue"\nepsilon = 1.0\nvalues = [{MANY}]'),
-        ("page", "week", f'mechanism = "hadamard"\nepsilon = 2.0\nvalues = [{MANY}]'),
+        ("theme", "week", f'mechanism = "unary.oue"\nepsilon = 1.0\nvalues = {json.dumps(MANY)}'),
+        ("page", "week", f'mechanism = "hadamard"\nepsilon = 2.0\nvalues = {json.dumps(MANY)}'),
         (
             "word",
             "week",
@@ -68,19 +60,8 @@ CATALOG = 'shuffler = "127.0.0.1:1"\n' + "".join(
 
 def _with_dummies(name: str, more: str) -> str:
     """A metric with a central promise, whose crowds have dummies."""
-    return f"""
-[metrics.{name}]
-description = "What leaves with dummies"
-owner = "tests@example.org"
-expires = 2099-06-30
-epoch = "week"
-mechanism = "grr"
-values = [{MANY}]
-central_epsilon = 1.0
-crowd = 10
-{more}
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 1e9 }}
-"""
+    fields = {"epoch": "week", "mechanism": "grr", "central_epsilon": 1.0, "crowd": 10}
+    return metric_toml(name, more, values=MANY, lifetime_epsilon=1e9, **fields)
 
 
 PADDED = "padded"

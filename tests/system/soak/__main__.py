@@ -18,6 +18,7 @@ from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.conservation import Window
 from hubbub.errors import HubbubError
 from hubbub.shuffler.streams import read_stream_table
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.waiting import HANG_SECONDS
 from tests.system.soak import devices, strangers
 from tests.system.soak.verdict import counted, percentile, refusals, told_refusals
@@ -29,21 +30,22 @@ MB = 1 << 20
 # Over its second half nothing may be larger than over the first, but for so much.
 MAX_GROWTH = 1.25
 MAX_GROWTH_MB = 48
-METRIC = """
-[metrics.{name}]
-description = "What the soak reports"
-owner = "tests@example.org"
-expires = 2099-06-30
-epoch = "week"
-min_batch = 10
-limits = {{ reports_per_epoch = 1000, lifetime_epsilon = 1e9 }}
-{rest}
-"""
-CATALOG = 'shuffler = "127.0.0.1:1"\n' + "".join(
-    METRIC.format(name=name, rest=rest)
-    for name, rest in (
-        ("theme", 'mechanism = "unary.oue"\nepsilon = 1.0\nvalues = ["light", "dark", "system"]'),
-        ("flag", 'mechanism = "rr"\nepsilon = 1.0\nvalues = ["no", "yes"]'),
+CATALOG = catalog_toml(
+    *(
+        metric_toml(
+            name,
+            mechanism=mechanism,
+            values=values,
+            epsilon=1.0,
+            epoch="week",
+            min_batch=10,
+            reports_per_epoch=1000,
+            lifetime_epsilon=1e9,
+        )
+        for name, mechanism, values in (
+            ("theme", "unary.oue", ["light", "dark", "system"]),
+            ("flag", "rr", ["no", "yes"]),
+        )
     )
 )
 FLOODED = "theme"
