@@ -82,7 +82,8 @@ def test_limits_of_auto_are_kept_to_where_there_is_one_mechanism(tmp_path: Path)
             "a: unit: of a duration it must be one of us, ms",
         ),
         (f"{PARTS}\nways = 3", '"ways": 3 needs a crowd: at epsilon 2 a cell'),
-        (f"{PARTS}\nways = 4", '"ways": must be a whole number in [2, 3]'),
+        (f"{PARTS}\nways = 4", "ways 4 must be 2, 3 or the number of parts, 3"),
+        (f"{PARTS}\nways = 9", '"ways": must be a whole number in [2, 8]'),
         (
             'parts = { a = ["x", "y"], b = ["x", "y"] }\nways = 3',
             "sizes must be those of 3 to 8 parts",

@@ -2,7 +2,8 @@
 
 Idea: a value has several parts, as theme, country and version. A coin that does not look at it
     draws two of the parts; what the value holds in both together is one cell of their table, and
-    that is told as a value of a list would be. With `ways` = 3 it draws three.
+    that is told as a value of a list would be. With `ways` = 3 it draws three; with `ways` = the
+    number of parts it draws nothing, and every report is one cell of the table of all parts.
 Guarantee: that of `projective`, which answers for every table: <= epsilon, whatever the parts hold.
     Which parts they were says nothing.
 Sends: an index of table and point: 2 bytes for a table of some hundred cells.
@@ -30,14 +31,15 @@ from hubbub.mechanisms.projective import ProjectiveResponse
 # The limit of sketches, whose totals are read from the store at every query; and of a table.
 _MAX_CELLS: Final = 1 << 20
 _MAX_TABLE: Final = 1 << 16
+# Of so many parts tables are drawn; of more, only all parts together are reported.
+_MAX_DRAWN: Final = 3
 # Up to this number all values are probed, else some that cover each part's values.
 _MAX_PROBES: Final = 1 << 10
-_WORDS: Final = {2: "two", 3: "three"}
 
 
 @dataclass(frozen=True, slots=True)
 class PairedParts:
-    """Reports one random pair of parts, or triple, each with so many values; a group per pair.
+    """Reports one random pair of parts, or triple, or all; a group per table.
 
     A value is a number: the indexes of its parts' values, the last part counting fastest.
     """
@@ -47,9 +49,10 @@ class PairedParts:
     ways: int = field(
         default=2,
         metadata=whole(
-            "Number of parts that a device reports together, as a table; three only in a crowd.",
+            "Number of parts that a device reports together, as a table: 2, 3 or all of them; more "
+            "than 2 only in a crowd.",
             2,
-            3,
+            MAX_PARTS,
             example=3,
         ),
     )
@@ -65,6 +68,7 @@ class PairedParts:
         {"epsilon": 3.0, "sizes": (3, 2, 2)},
         {"epsilon": 1.0, "sizes": (2, 3, 2), "ways": 3},
         {"epsilon": 3.0, "sizes": (2, 2, 2, 2), "ways": 3},
+        {"epsilon": 4.0, "sizes": (2, 2, 3, 2), "ways": 4},
     )
 
     total_variation = pure.total_variation
@@ -77,6 +81,10 @@ class PairedParts:
         )  # which JSON makes of it
         object.__setattr__(self, "sizes", sizes)
         check_whole(self, "ways")
+        if isinstance(sizes, tuple) and _MAX_DRAWN < self.ways != len(sizes):
+            raise BadParameter(
+                f"ways {self.ways} must be 2, 3 or the number of parts, {len(sizes)}"
+            )
         if not (isinstance(sizes, tuple) and self.ways <= len(sizes) <= MAX_PARTS):
             raise BadParameter(f"sizes must be those of {self.ways} to {MAX_PARTS} parts")
         for size in sizes:
@@ -84,7 +92,7 @@ class PairedParts:
         largest = prod(sorted(sizes)[-self.ways :])
         if not largest <= _MAX_TABLE:
             raise BadParameter(
-                f"the largest {_WORDS[self.ways]} parts make a table of {largest:,} cells, above "
+                f"the largest {self.ways} parts make a table of {largest:,} cells, above "
                 f"{_MAX_TABLE:,}; list fewer values, or put the rare ones under one name"
             )
         object.__setattr__(self, "response", ProjectiveResponse(self.epsilon, largest))
@@ -112,6 +120,11 @@ class PairedParts:
     @property
     def channel(self) -> pure.Pure:
         return self.response.channel
+
+    @property
+    def names_one_cell(self) -> bool:
+        """Whether each report is one cell of the table of all parts, as a report of `grr` is."""
+        return self.groups == self.response.transform.on_one == 1
 
     @property
     def layout(self) -> OneHot:
@@ -183,6 +196,9 @@ class PairedParts:
     def estimate(self, totals: Totals) -> Estimates:
         """Per table and cell: the number of the table's reports that hold it."""
         totals.check(self.layout)
+        if self.groups == 1:
+            supports = self.response.transform.sums(totals.cells, self.cells[0])
+            return self.channel.estimates_among(supports, totals)
         values: list[float] = []
         variances: list[float] = []
         for group, size in enumerate(self.cells):

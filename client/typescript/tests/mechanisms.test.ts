@@ -56,6 +56,7 @@ const MORE = [
   { name: "mean.table", version: 1, file: "more/mean.table.fine" },
   { name: "mean.table", version: 1, file: "more/mean.table.small" },
   { name: "pairs", version: 1, file: "more/pairs.three" },
+  { name: "pairs", version: 1, file: "more/pairs.all" },
   { name: "vector.codes", version: 1, file: "more/vector.codes.seed" },
 ];
 for (const { name, version, file } of [...EVERY, ...MORE]) {

@@ -44,6 +44,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 # Of mechanisms that are built in more ways than one, beside those above: named in folder `more`.
 MORE: dict[str, tuple[str, dict[str, Any]]] = {
     "more/pairs.three": ("pairs", {"epsilon": 1.0, "sizes": (3, 4, 2, 2), "ways": 3}),
+    "more/pairs.all": ("pairs", {"epsilon": 6.0, "sizes": (3, 4, 2, 2), "ways": 4}),
     "more/mean.table.fine": ("mean.table", {"epsilon": 5.37, "low": -5, "high": 20}),
     "more/mean.table.small": ("mean.table", {"epsilon": 0.1, "low": -5, "high": 20}),
     "more/tree.beginnings": (

@@ -2,7 +2,8 @@
 
 Cells have the estimates' own numbers. Everything else describes the population, from the cells'
 exact covariance: shares within rows, each cell's distance from independence, the test, Cramer's V.
-If devices report three parts together, two are crossed within each value of the third, or overall.
+If devices report three parts or more together, two are crossed within each value of a third, or
+overall.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -171,7 +172,7 @@ def crossed(
     if by:
         association, slices = _by_slice(request, whole, split)
     else:
-        first, other = (_margin_error(mechanism, place, whole.spread) for place in places)
+        first, other = (_margin_error(mechanism, place, places, whole.spread) for place in places)
         split = [replace(split[0], table=replace(split[0].table, margin_errors=(first, other)))]
         association, slices = associated(split[0].table, request.crossed, request.confidence), ()
     return Cross(
@@ -229,7 +230,7 @@ def _covering_tables(mechanism: PairedParts, request: _Request, answer: Answer) 
     own = tuple(sorted(request.places))
     weights = {mechanism.tables.index(own): 1.0} if own in mechanism.tables else {}
     result = []
-    for group, weight in (weights or weights_for(mechanism.sizes, own)).items():
+    for group, weight in (weights or weights_for(mechanism.sizes, own, mechanism.ways)).items():
         table = mechanism.tables[group]
         axes = [table.index(place) for place in request.places]
         axes += [axis for axis in range(len(table)) if axis not in axes]
@@ -247,14 +248,14 @@ def _cells(
     sum_tables: Sequence[Summed],
     covariance: Callable[..., Floats],
 ) -> Sequence[ValueAnswer]:
-    """The requested cells' rows of the answer, or their sums over a third part of its tables."""
+    """The requested cells' rows of the answer, or their sums over other parts of its tables."""
     own = tuple(sorted(request.places))
     if own in mechanism.tables:
         first = sum(mechanism.cells[: mechanism.tables.index(own)])
         return [answer.values[first + number] for number in sum_tables[0].lines[:, 0].tolist()]
     estimates = np.array([value.estimate for value in answer.values])
-    table = added_up(mechanism.sizes, estimates, own)
-    line = (table if request.places == own else table.T).reshape(-1)
+    table = added_up(mechanism.sizes, estimates, own, mechanism.ways)
+    line = table.transpose([own.index(place) for place in request.places]).reshape(-1)
     errors = request.reports * np.sqrt(np.diag(covariance(sum_tables, 0)))
     order = np.argsort(request.places)
     names = [
@@ -436,9 +437,12 @@ def _variance(tier: Tier) -> float:
     return float((figures.absent**2).mean())
 
 
-def _margin_error(mechanism: PairedParts, place: int, spread: Floats) -> float:
+def _margin_error(
+    mechanism: PairedParts, place: int, places: Sequence[int], spread: Floats
+) -> float:
     """Approximate standard error of a part's shares, from all tables that contain the part."""
-    many = [size for other, size in enumerate(mechanism.sizes) if other != place]
+    others = range(len(mechanism.sizes)) if mechanism.groups > 1 else places
+    many = [mechanism.sizes[other] for other in others if other != place]
     return float(np.sqrt(np.trace(spread) / len(spread) / sum(1 / size for size in many)))
 
 

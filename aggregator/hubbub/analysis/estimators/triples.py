@@ -1,6 +1,7 @@
-"""Tables of every three parts: their sums over one part, and how to make them consistent."""
+"""Tables of three parts or more: their sums over parts, and how to make triples consistent."""
 
 from collections.abc import Sequence
+from math import prod
 from typing import Final
 
 import numpy as np
@@ -14,29 +15,29 @@ from hubbub.mechanisms.parts import tables_of
 _ROUNDS: Final = 10
 
 
-def weights_for(sizes: Sequence[int], pair: tuple[int, ...]) -> dict[int, float]:
-    """Weight, for the table of `pair`, of each table of three that contains both parts.
+def weights_for(sizes: Sequence[int], parts: tuple[int, ...], ways: int = 3) -> dict[int, float]:
+    """Weight, for the table of these parts, of each table of `ways` parts that contains them all.
 
     A sum over more cells is less precise, so its weight is lower; the weights have sum 1.
     """
     weights = {
-        place: 1 / next(sizes[part] for part in table if part not in pair)
-        for place, table in enumerate(tables_of(len(sizes), 3))
-        if set(pair) <= set(table)
+        place: 1 / prod(sizes[part] for part in table if part not in parts)
+        for place, table in enumerate(tables_of(len(sizes), ways))
+        if set(parts) <= set(table)
     }
     whole = sum(weights.values())
     return {place: weight / whole for place, weight in weights.items()}
 
 
-def added_up(sizes: Sequence[int], cells: Floats, pair: tuple[int, ...]) -> Floats:
-    """The table of two parts, averaged over all tables of three that contain both."""
-    own, every = tables(sizes, cells, 3), tables_of(len(sizes), 3)
+def added_up(sizes: Sequence[int], cells: Floats, parts: tuple[int, ...], ways: int = 3) -> Floats:
+    """The table of these parts, averaged over all tables of `ways` parts that contain them."""
+    own, every = tables(sizes, cells, ways), tables_of(len(sizes), ways)
     return sum(
         (
-            weight * own[place].sum(axis=_third(every[place], pair))
-            for place, weight in weights_for(sizes, pair).items()
+            weight * own[place].sum(axis=_others(every[place], parts))
+            for place, weight in weights_for(sizes, parts, ways).items()
         ),
-        np.zeros([sizes[part] for part in pair]),
+        np.zeros([sizes[part] for part in parts]),
     )
 
 
@@ -58,7 +59,7 @@ def consistent_triples(
     squares = tables(sizes, errors**2, 3)
     result = []
     for own, table, square in zip(every, tables(sizes, estimates, 3), squares, strict=True):
-        fixed = [(two[pair], _third(own, pair)) for pair in pairs if set(pair) <= set(own)]
+        fixed = [(two[pair], _others(own, pair)[0]) for pair in pairs if set(pair) <= set(own)]
         whole = table + (reports - table.sum()) / table.size
         likely = kept(whole, float(square.mean()), _fitted(table.shape, fixed), reports)
         for _ in range(_ROUNDS):
@@ -70,16 +71,16 @@ def consistent_triples(
     return np.concatenate(result)
 
 
-def _third(table: tuple[int, ...], pair: tuple[int, ...]) -> int:
-    """The axis of the part that is not in the pair."""
-    return next(axis for axis, part in enumerate(table) if part not in pair)
+def _others(table: tuple[int, ...], parts: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes of the table's parts that are not among these."""
+    return tuple(axis for axis, part in enumerate(table) if part not in parts)
 
 
 def _errors(sizes: Sequence[int], errors: Floats, pair: tuple[int, ...]) -> Floats:
     """Standard errors of a table of two, taking errors of cells as independent."""
     own, every = tables(sizes, errors**2, 3), tables_of(len(sizes), 3)
     squares = sum(
-        weight**2 * own[place].sum(axis=_third(every[place], pair))
+        weight**2 * own[place].sum(axis=_others(every[place], pair))
         for place, weight in weights_for(sizes, pair).items()
     )
     roots: Floats = np.sqrt(np.asarray(squares)).reshape(-1)

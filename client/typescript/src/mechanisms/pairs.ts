@@ -1,6 +1,6 @@
 /**
- * Pairs of parts: tell two of several answers together, or three, with all of epsilon, to count
- * tables.
+ * Pairs of parts: tell two of several answers together, or three, or all, with all of epsilon, to
+ * count tables.
  *
  * A value is a number: the places in its parts, the last counting fastest. Source and estimator:
  * client/hubbub/mechanisms/pairs.py.
@@ -13,16 +13,24 @@ import { responseOver } from "./projective.js";
 import { indexIn, wholeOf, type Arguments, type Randomizer } from "./randomizer.js";
 
 const MAX_PARTS = 8;
+const MAX_DRAWN = 3;
 const MAX_TABLE = 2 ** 16;
 
-/** `pairs`: one random pair of parts of so many values each, or triple. */
+/** `pairs`: one random pair of parts of so many values each, or triple, or all parts. */
 export function pairedParts(settings: Arguments): Randomizer {
   const { epsilon, sizes } = settings;
-  const width = wholeOf(settings, "ways", 2, 3, 2);
+  const width = wholeOf(settings, "ways", 2, MAX_PARTS, 2);
   const descending = [...sizes].sort((first, second) => second - first);
   const largest = descending.slice(0, width).reduce((product, size) => product * size, 1);
   const areWhole = sizes.every((size) => Number.isInteger(size) && size >= 2);
-  if (!(areWhole && sizes.length >= width && sizes.length <= MAX_PARTS && largest <= MAX_TABLE)) {
+  const fits = width <= MAX_DRAWN || width === sizes.length;
+  if (!(
+    areWhole &&
+    fits &&
+    sizes.length >= width &&
+    sizes.length <= MAX_PARTS &&
+    largest <= MAX_TABLE
+  )) {
     throw new BadParameter("parts are too few, too many, or too large");
   }
   const tables = tablesOf(sizes.length, width);
@@ -33,6 +41,7 @@ export function pairedParts(settings: Arguments): Randomizer {
     payloadBytes: indexBytes(cells),
     privacyLoss: response.privacyLoss,
     permanentLoss: Infinity,
+    namedCells: tables.length === 1 && response.namesOne ? response.points : 0,
     check: (value) => void indexIn(total, value),
     randomize(value, source) {
       const places = placesOf(indexIn(total, value), sizes);

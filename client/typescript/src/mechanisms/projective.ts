@@ -22,6 +22,8 @@ const MAX_PRIME = 4099;
 export interface Response {
   /** The number of possible responses. */
   readonly points: number;
+  /** Whether each number stands for one of the values. */
+  readonly namesOne: boolean;
   readonly privacyLoss: number;
   readonly respond: (value: number, source: BitSource) => number;
 }
@@ -48,6 +50,7 @@ export function responseOver(epsilon: number, categories: number): Response {
   const off = BigInt(points - onOne);
   return {
     points,
+    namesOne: onOne === 1,
     privacyLoss: logAtLeast(fraction(keep * off, (ONE - keep) * BigInt(onOne))),
     respond(value, source) {
       const plane = space.vector(value);

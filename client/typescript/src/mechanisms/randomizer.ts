@@ -25,6 +25,8 @@ export interface Randomizer {
   readonly permanentLoss: number;
   /** Whether its noise is spread unevenly; then nothing is proven about a crowd of its reports. */
   readonly isUneven?: boolean;
+  /** Of parts: how many cells there are if each report names one of them; otherwise 0. */
+  readonly namedCells?: number;
   /**
    * Checks that a value belongs to the mechanism.
    *
