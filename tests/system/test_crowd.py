@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from itertools import product
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from numpy.random import default_rng
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis.families import draw
 from hubbub.catalog import epoch_at
+from hubbub.catalog.crowds.noise_dummies import named_dummies, value_noise
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.demonstration.history import Day, write_history
 from hubbub.cli.local.local_run import LocalRun, Ports
@@ -67,9 +69,13 @@ OTHERS = {
     "profile": (
         'mechanism = "auto"\nways = 3\nparts = { a = ["x", "y"], b = ["x", "y"], c = ["n", "o"] }'
     ),
+    "whole": (
+        'mechanism = "auto"\ndummies = "noise"\n'
+        'parts = { a = ["x", "y"], b = ["x", "y"], c = ["n", "o"], d = ["p", "q"] }'
+    ),
     "scores": 'mechanism = "auto"\nkind = "vector"\ncoordinates = ["speed", "ease"]\nbooks = 64',
 }
-"""Other kinds: yes or no, a mean, parts of a range, any string, three parts, and a vector."""
+"""Other kinds: yes or no, a mean, parts of a range, any string, three parts, four, and a vector."""
 
 
 @pytest.fixture(scope="module")
@@ -99,14 +105,16 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
                 "spread": n % 7,
                 "word": f"once {n}" if n % 4 else "often",
                 "profile": {"a": "xy"[n % 4 > 0], "b": "xy"[n % 4 > 0], "c": "no"[n % 2]},
+                "whole": {"a": "xy"[n % 4 > 0], "b": "xy"[n % 4 > 0], "c": "no"[n % 2], "d": "p"},
                 "scores": [0.6, -0.8] if n % 4 else [0.0, 0.5],
             }
             for n in range(PEOPLE)
         ]
         sent = send_everyone(everyone, running.bundle_path, lambda _: None)
-        assert sent.acknowledged == 11 * PEOPLE
+        assert sent.acknowledged == 12 * PEOPLE
         pooled = pool_counts(running.shuffler_redis)
-        total = sum(t["pooled"] for w, t in pooled.items() if w.stream != "hidden") - 10 * PEOPLE
+        secret = ("hidden", "whole")
+        total = sum(t["pooled"] for w, t in pooled.items() if w.stream not in secret) - 10 * PEOPLE
         assert abs(total - EACH * PEOPLE) <= 5.5 * sqrt(PEOPLE) / 2, "by each device's own coin"
         close_epochs(running.shuffler_redis)
 
@@ -147,8 +155,8 @@ def test_dummies_leave_with_the_crowd_and_are_nobodys_in_every_answer(
     assert 0.5 < estimates.shuffled.epsilon <= 1.0
     assert f"adds {DUMMIES} dummies to it" in estimates.shuffled.assumption
     assert main(["status", "--home", str(run.home)]) == 0
-    both = 2 * DUMMIES + HIDDEN.reach
-    assert f"acknowledged + {both} dummies = 0 pooled" in capsys.readouterr().out
+    both = 2 * DUMMIES + HIDDEN.reach + named_dummies(run.bundle.metrics["whole"])
+    assert f"acknowledged + {both:,} dummies = 0 pooled" in capsys.readouterr().out
     assert main(["status", "--all", "--home", str(run.home)]) == 0
     assert "acknowledged + dummies = pooled" in capsys.readouterr().out
 
@@ -237,6 +245,27 @@ def test_three_parts_arrive_by_the_real_path(run: LocalRun) -> None:
     assert (table.document["columns"], slices) == ("b", ["n", "o"])
     by_value = {value.value: value.estimate for value in estimates.values}
     assert {cell["value"]: cell["estimate"] for cell in table} == by_value
+
+
+def test_all_parts_in_one_value_arrive_by_the_real_path(run: LocalRun) -> None:
+    metric = run.bundle.metrics["whole"]
+    law = value_noise(metric)
+    assert law is not None
+    [terms] = [t for (stream, _), t in report_counts(run.endpoints).items() if stream == "whole"]
+    assert balances(terms)
+    assert terms["dummies"] == law.reach * metric.randomizer.layout.size
+    estimates = estimate(run.endpoints, "whole")
+    assert len(estimates.values) == 16
+    table = run.endpoints.connection.cross("whole", rows="c", columns="b", by="a")
+    cells = {(cell["slice"], cell["row"], cell["column"]): cell for cell in table}
+    for n, (a, b, c) in enumerate(product("xy", "xy", "no")):
+        true = sum(("xy"[n % 4 > 0],) * 2 + ("no"[n % 2],) == (a, b, c) for n in range(PEOPLE))
+        cell = cells[a, c, b]
+        assert abs(cell["estimate"] - true) <= SIGMAS * cell["stderr"]
+        parts = [value.estimate for value in estimates.values[2 * n : 2 * n + 2]]
+        assert cell["estimate"] == pytest.approx(sum(parts))
+        assert cell["stderr"] ** 2 == pytest.approx(2 * law.variance, rel=0.6)
+    assert 0.5 < estimates.shuffled.epsilon <= 1.0
 
 
 def test_the_mean_of_a_vector_is_answered_in_a_crowd(run: LocalRun) -> None:

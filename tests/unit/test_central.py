@@ -272,6 +272,58 @@ def test_noise_dummies_of_a_mean_name_each_of_its_steps(tmp_path: Path, word: st
         _read(tmp_path, many + "dummies_scale = 1000\ndummies_shift = 20000\n")
 
 
+PARTS = 'parts = { a = ["r", "s", "t"], b = ["u", "v", "w"], c = ["x", "y"], d = [true, false] }'
+VALUES = 'values = ["light", "dark", "system", "contrast"]'
+
+
+@pytest.mark.parametrize("more", ['dummies = "noise"', 'dummies = "auto"', "dummies_scale"])
+def test_noise_dummies_of_parts_name_each_cell_of_all_parts(tmp_path: Path, more: str) -> None:
+    """With "auto" since the exact errors of tables of two are smaller."""
+    text = THEME.replace(VALUES, PARTS)
+    dummy_lines = "dummies_scale = 2.02\ndummies_shift = 61" if more == "dummies_scale" else more
+    noisy = _read(tmp_path, f"{text}{dummy_lines}\n")
+    assert (noisy.mechanism, noisy.parameters, noisy.epsilon) == ("pairs", {"ways": 4}, 8)
+    assert noisy.dummies_shift > 50
+    assert named_dummies(noisy) == noisy.dummies_shift * noisy.randomizer.layout.size
+    promise = central_of(noisy, 30_000)
+    assert promise is not None
+    assert 0.9 <= promise.epsilon <= 1.0
+    assert "adds a secret number of dummies to each value" in promise.assumption
+    named = _read(tmp_path, f"{text}ways = 4\n{dummy_lines}\n")
+    assert named.digest() == noisy.digest()
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ('ways = 2\ndummies = "noise"', "one cell of the table of all parts; write ways = 4"),
+        ("ways = 3\ndummies_scale = 2.02\ndummies_shift = 61", "all parts; write ways = 4"),
+        ("dummies = 200", "noise dummies also for means and parts; leave them out"),
+        ('dummies = "devices"', "noise dummies also for means and parts; leave them out"),
+        ('dummies = "noise"\nrolling = true', "cannot be combined with rolling"),
+        (
+            "dummies_scale = 2.02\ndummies_shift = 61\nepsilon = 2.5",
+            "with 36 cells and a local epsilon of 2.5 a report names several; raise max_local",
+        ),
+        ("dummies_scale = 99\ndummies_shift = 9000", "more than 500,000 of them an epoch"),
+    ],
+)
+def test_noise_dummies_that_do_not_go_with_parts_are_refused(
+    tmp_path: Path, more: str, message: str
+) -> None:
+    with pytest.raises(CatalogInvalid) as refused:
+        _read(tmp_path, f"{THEME.replace(VALUES, PARTS)}{more}\n")
+    assert message in str(refused.value)
+
+
+def test_the_dummies_of_parts_are_left_out_where_reports_of_two_are_better(tmp_path: Path) -> None:
+    """Of many parts a table of two is a sum of so many cells that their noise is larger."""
+    parts = ", ".join(f'{name} = ["y", "n"]' for name in "abcdefgh")
+    text = THEME.replace(VALUES, f"parts = {{ {parts} }}").replace("30000", "10")
+    metric = _read(tmp_path, text + 'dummies = "auto"\n')
+    assert (metric.parameters, metric.dummies_shift) == ({}, 0)
+
+
 def test_a_rehearsed_epoch_with_secret_numbers_leaves_when_the_shuffler_lets_it(
     tmp_path: Path,
 ) -> None:

@@ -48,8 +48,8 @@ class Pure:
 
     def estimates_among(self, supports: Sequence[int], totals: Totals) -> Estimates:
         """Like `estimates`, with dummies among the supporting reports."""
-        reports, values_number = totals.reports, max(len(supports), 1)
-        floor, gap = float(reports * self.q) + totals.dummies / values_number, self.gap
+        reports, cells = totals.reports, max(len(totals.cells), 1)
+        floor, gap = float(reports * self.q) + totals.dummies / cells, self.gap
         values = tuple((support - floor) / gap for support in supports)
         true_spread, other = self._spreads()
         clipped = [min(max(value, 0.0), reports) for value in values]

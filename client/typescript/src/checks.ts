@@ -11,6 +11,7 @@ export {
   refuseExperiments,
   refuseLargeBatch,
   refuseMetric,
+  refuseNoise,
   refuseRest,
 } from "./catalog/bundle_checks.js";
 export { admitted } from "./client/admission.js";

@@ -1,4 +1,4 @@
-"""Exact covariance of a table's estimates: randomization, the draw of a table, and who reported."""
+"""Exact covariance of a table's estimates: randomization, dummies, drawn tables, who reported."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.contract import Tier
 from hubbub.analysis.families.tiers import tier_scales
 from hubbub.errors import BadParameter
+from hubbub.mechanisms import Totals
 from hubbub.mechanisms.geometry import Incidence
 from hubbub.mechanisms.pairs import PairedParts
 
@@ -58,20 +59,26 @@ def table_covariance(
     shares = tables[0].sums
     for tier_mechanism, _ in tiers:
         for table in tables:
-            _refuse_large(tier_mechanism, table.shares.size)
+            _refuse_large(tier_mechanism, table)
     reports = [totals.reports for _, totals in tiers]
     scales = tier_scales(variances, reports) if len(tiers) > 1 else np.ones(1)
     total, drawn = np.zeros((len(shares), len(shares))), 0.0
-    for (tier_mechanism, _), number, scale in zip(tiers, reports, scales.tolist(), strict=True):
+    for (tier_mechanism, totals), number, scale in zip(
+        tiers, reports, scales.tolist(), strict=True
+    ):
         mechanism: Any = tier_mechanism
         total += scale**2 * number * _of_a_report(mechanism, tables)
+        if totals.dummies:
+            total += _of_dummies(mechanism, totals, tables[0], of_shares=repeats > 0)
         drawn += number * repeats * scale**2
     total += drawn * (np.diag(shares) - np.outer(shares, shares))
     return total
 
 
-def _refuse_large(mechanism: Any, cells: int) -> None:
-    space = mechanism.response.transform
+def _refuse_large(mechanism: Any, table: Summed) -> None:
+    space, cells = mechanism.response.transform, table.shares.size
+    if space.dimensions < _PLANE:  # no report supports two cells
+        cells = len(table.lines)
     times = cells if space.dimensions <= _PLANE else space.points
     if times * cells * cells > _MAX_WORK:
         raise BadParameter(
@@ -100,6 +107,11 @@ def _of_coins(mechanism: PairedParts, table: Summed) -> Floats:
     """Covariance of a report's contribution from randomization alone, for the requested cells."""
     own, lines = table.shares, table.lines.reshape(-1)
     p, q = float(mechanism.channel.p), float(mechanism.channel.q)
+    if mechanism.response.transform.dimensions < _PLANE:
+        a, gap = table.lines.shape[1] * q, p - q
+        once = np.diag((a + gap * table.sums) / gap**2 - table.sums)
+        alone: Floats = once - (a * a + a * gap * np.add.outer(table.sums, table.sums)) / gap**2
+        return alone
     both = _supported_together(mechanism, own)
     coins = (both - q * q - q * (p - q) * np.add.outer(own, own)) / (p - q) ** 2 - np.diag(own)
     cells = coins[np.ix_(lines, lines)].reshape(*table.lines.shape, *table.lines.shape)
@@ -107,12 +119,34 @@ def _of_coins(mechanism: PairedParts, table: Summed) -> Floats:
     return added
 
 
+def _of_dummies(
+    mechanism: PairedParts, totals: Totals, table: Summed, *, of_shares: bool
+) -> Floats:
+    """Covariance that noise dummies add to the requested cells, in reports squared.
+
+    A dummy is on one cell, and counts as a report that is not there. `of_shares`: the cells' shares
+    are of a number of reports with the same error. Of a crowd of which a part has arrived, a
+    further dummy means one report fewer.
+    """
+    summed, points, sums = table.lines.shape[1], mechanism.points, table.sums
+    each, q = 1 / mechanism.channel.gap, float(mechanism.channel.q)
+    variance = totals.weighted_variance([1.0, *[0.0] * (points - 1)])
+    everywhere = np.full_like(sums, -summed * q * each) - of_shares * sums
+    traded = summed * (1 / points - q) * each - sums
+    answer: Floats = totals.dummies_variance * np.outer(traded, traded) + variance * (
+        summed * each**2 * np.eye(len(sums))
+        + summed * each * np.add.outer(everywhere, everywhere)
+        + points * np.outer(everywhere, everywhere)
+    )
+    return answer
+
+
 def _supported_together(mechanism: PairedParts, shares: Floats) -> Floats:
     """Probability that a report of the table supports two cells at once, for every two."""
     space, cells = mechanism.response.transform, len(shares)
     keep = float(mechanism.response.keep.exact)
     on, off = keep / space.on_one, (1 - keep) / (space.points - space.on_one)
-    if space.dimensions <= _PLANE:
+    if space.dimensions == _PLANE:
         matrix = off * space.on_two + (on - off) * _held_where_two_meet(space, shares)
         own = space.on_one * shares + space.on_two * (1 - shares)
         np.fill_diagonal(matrix, off * space.on_one + (on - off) * own)
@@ -132,11 +166,9 @@ def _held_where_two_meet(space: Incidence, shares: Floats) -> Floats:
     """For every two lines of a plane, the total share of the lines through their common point.
 
     If k lines meet in a point, they meet in k (k - 1) / 2 pairs, which gives k, and each line's
-    share is counted k - 1 times. Zero in spaces of fewer dimensions.
+    share is counted k - 1 times.
     """
     matrix = np.zeros((len(shares), len(shares)))
-    if space.dimensions < _PLANE:
-        return matrix
     s, lines = space.prime, _vectors(space, range(len(shares))).astype(np.int64)
     one, other = np.triu_indices(len(shares), 1)
     met = np.cross(lines[one], lines[other]) % s

@@ -36,7 +36,7 @@ def estimate(mechanism: AnyMechanism, totals: Totals) -> Estimates:
     if transform is not None:  # one index per report is read
         supports = supports_of(mechanism, supports)
     p, q, reports = mechanism.channel.p, mechanism.channel.q, totals.reports
-    without_truth = float(reports * q) + totals.dummies / len(supports)
+    without_truth = float(reports * q) + totals.dummies / len(totals.cells)
     values = (supports - without_truth) / float(p - q)
     clipped = np.clip(values, 0, reports)
     true_variance, other = mechanism.channel.variance(1, 1), mechanism.channel.variance(0, 1)

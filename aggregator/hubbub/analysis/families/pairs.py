@@ -1,7 +1,7 @@
-"""Parts: tables of every two or three parts, with cells estimated linearly in the totals."""
+"""Parts: tables of every two or three parts, or of all, with cells estimated linearly."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 
 import numpy as np
 
@@ -20,8 +20,9 @@ from hubbub.analysis.families.contract import (
     between,
 )
 from hubbub.analysis.families.laws import LARGEST, QUICK, Counts, check_size, one_hot_chances
+from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.families.projective_points import draw_points
-from hubbub.analysis.families.rows import values_answer
+from hubbub.analysis.families.rows import Columns, nearest, values_answer
 from hubbub.analysis.families.tiers import figures_of
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
@@ -29,9 +30,14 @@ from hubbub.mechanisms import Totals
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.parts import cell_names
 
+_LISTED: Final = Listed()
+_AGREEING: Final = {2: consistent_tables, 3: consistent_triples}
+
 
 class Pairs(Family):
     """Mechanisms that report one random pair of parts, or triple; "pair" means both below.
+
+    Where all parts are reported together there is one table, whose cells are listed values.
 
     A cell is estimated from its pair's own reports, times the number of pairs. Reports of other
     pairs count as `even`, the cell's share in a uniform table: this makes the estimate depend
@@ -53,6 +59,8 @@ class Pairs(Family):
     ) -> ValueEstimates:
         """Estimates of every cell of every table, by the exact variance of one report."""
         totals.check(mechanism.layout)
+        if mechanism.groups == 1:
+            return _LISTED.figures(mechanism.response, totals, candidates, shape=shape)
         n, even = totals.reports, _even(mechanism)
         own = np.array(totals.cells).reshape(mechanism.groups, -1)
         support_counts = np.concatenate(
@@ -77,18 +85,26 @@ class Pairs(Family):
     def answer(
         self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
     ) -> Answer:
-        """A row for each cell of each table; `consistent` agrees over all tables."""
+        """A row for each cell of each table; `consistent` agrees over all tables.
+
+        Of a table of four parts or more it is the histogram nearest to the estimates.
+        """
         reports = sum(totals.reports for _, totals in tiers)
         figures = figures_of(self, tiers, (), repeats)
         mechanism: Any = tiers[0][0]
-        agreeing = consistent_tables if mechanism.ways == 2 else consistent_triples  # noqa: PLR2004 a pair
-        picture = agreeing(mechanism.sizes, figures.estimates, figures.absent, reports)
-        return values_answer(
-            figures, names, reports, confidence, repeats, picture=lambda _: picture
-        )
+
+        def picture(judged: Columns) -> Floats:
+            if agreeing := _AGREEING.get(mechanism.ways):
+                return agreeing(mechanism.sizes, figures.estimates, figures.absent, reports)
+            return nearest(judged, figures.absent, reports)
+
+        return values_answer(figures, names, reports, confidence, repeats, picture=picture)
 
     def sums(self, mechanism: PairedParts, cells: Floats, totals: Totals) -> Iterator[BitSum]:
         """Supports of each cell, between q and p of its table's reports."""
+        if mechanism.groups == 1:
+            yield from _LISTED.sums(mechanism.response, cells, totals)
+            return
         own = cells.astype(np.int64).reshape(mechanism.groups, -1)
         tables = zip(own, mechanism.cells, strict=True)
         support_counts = np.concatenate(
@@ -174,7 +190,7 @@ class Pairs(Family):
         return 0, mechanism.value_of([size - 1 for size in mechanism.sizes])
 
     def ways(self, mechanism: PairedParts) -> int:
-        """2 or 3."""
+        """2, 3 or the number of parts."""
         return mechanism.ways
 
 

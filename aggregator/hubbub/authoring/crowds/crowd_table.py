@@ -6,21 +6,27 @@ from typing import Any, Final
 
 from hubbub.authoring.crowds.accountant import Accountant, Planned
 from hubbub.authoring.crowds.crowd_codes import planned_vectors
-from hubbub.authoring.crowds.crowd_geometry import planned_geometry
+from hubbub.authoring.crowds.crowd_geometry import noisy_parts, planned_geometry
 from hubbub.authoring.crowds.crowd_numbers import noisy_mean, planned_number
 from hubbub.authoring.crowds.crowd_strings import planned_strings
 from hubbub.catalog.crowds.central import (
     CENTRAL_FIELDS,
     CROWD_NUMBERS,
-    CROWD_PARTS,
     CROWD_STRINGS,
     CROWD_TREE,
     DUMMIES_OF_EPOCHS,
     DUMMIES_OF_LISTED,
     DUMMIES_OF_ONE,
 )
-from hubbub.catalog.crowds.central_fields import CROWD_LISTED, CROWD_MEANS, DEVICES, NOISE
+from hubbub.catalog.crowds.central_fields import (
+    CROWD_LISTED,
+    CROWD_MEANS,
+    CROWD_PARTS,
+    DEVICES,
+    NOISE,
+)
 from hubbub.catalog.crowds.central_promise import CentralPromise
+from hubbub.catalog.crowds.noise_dummies import needs_all_parts
 from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.catalog.values.value_kind import Complain
 from hubbub.catalog.values.value_kinds import kind_named
@@ -69,13 +75,12 @@ def crowd_table(
     """A metric's table with what its central promise implies: mechanism, epsilon, min_batch.
 
     A written local epsilon stays if it keeps the promise. `shape` has `categories` for listed
-    values, `sizes` and `ways` for parts, `dimensions` for vectors; it is empty for numbers and
-    strings.
+    values, `sizes` and, if written, `ways` for parts, `dimensions` for vectors; it is empty for
+    numbers and strings.
 
     Raises:
         BadParameter: the parameters of a range, or of hash functions, are out of range.
     """
-    categories = shape.get("categories")
     settings = {**table, "min_batch": promise.crowd, "epsilon": promise.epsilon}
     settings.pop("reports", None)
     if table.get("min_batch", promise.crowd) != promise.crowd:
@@ -83,7 +88,9 @@ def crowd_table(
     if accountant is None:
         wrong("central_epsilon", NEEDS_NUMPY)
         return {**settings, "mechanism": crowd_mechanisms(table)[0], "dummies": 0}
-    promise = _padded(table, promise, categories, accountant, wrong)
+    promise = _padded(table, promise, shape, accountant, wrong)
+    if "sizes" in shape:
+        promise = _padded_parts(table, promise, shape, accountant, wrong)
     if "dummies" in table:
         settings |= {name: getattr(promise, name) for name in _DUMMIES}
     planned = _planned(table, promise, shape, accountant)
@@ -120,7 +127,11 @@ def _planned(
     accountant: Accountant,
 ) -> Planned:
     if "sizes" in shape:
-        return planned_geometry(CROWD_PARTS, shape, table, promise, accountant)
+        noisy = promise.noise or table.get("dummies") == NOISE
+        ways = shape.get("ways", len(shape["sizes"]) if noisy else 2)
+        own = {**shape, "ways": ways}
+        planned = planned_geometry(CROWD_PARTS, own, table, promise, accountant)
+        return replace(planned, parameters={"ways": ways} if noisy and "ways" not in shape else {})
     if "dimensions" in shape:
         return planned_vectors(shape["dimensions"], table, promise, accountant)
     if "categories" in shape:
@@ -133,19 +144,19 @@ def _planned(
 def _padded(
     table: Mapping[str, Any],
     promise: CentralPromise,
-    categories: int | None,
+    shape: Mapping[str, Any],
     accountant: Accountant,
     wrong: Complain,
 ) -> CentralPromise:
     """The promise with the written dummies, or with the best ones."""
-    word = table.get("dummies")
+    word, categories, sizes = table.get("dummies"), shape.get("categories"), shape.get("sizes", ())
     by_devices = word == DEVICES
     of_each_epoch = word in (AUTO, DEVICES) and promise.epochs > 1
     if of_each_epoch or (by_devices and table.get("rolling") is True):
         wrong("dummies", _OF_EACH if of_each_epoch else DUMMIES_OF_EPOCHS)
         return replace(promise, **NO_DUMMIES)
     of_mean = table.get("domain") == "number" and table["mechanism"] in (AUTO, *CROWD_MEANS)
-    noise_alone = of_mean and word in (None, AUTO, NOISE) and not promise.dummies_each
+    noise_alone = (of_mean or sizes) and word in (None, AUTO, NOISE) and not promise.dummies_each
     dummy_fields = [name for name in _DUMMIES if table.get(name)]
     if dummy_fields and categories is None and not noise_alone:
         for name in dummy_fields:
@@ -154,10 +165,29 @@ def _padded(
     if promise.dummies_each and word and not by_devices:
         wrong("dummies_each", DUMMIES_OF_ONE)
         return replace(promise, dummies_each=0.0)
+    noisy = word == NOISE or not (table.get("rolling") or table.get("breakdown"))
     own = promise.dummies_each if by_devices else promise.noise
-    if not isinstance(word, str) or own:
+    if not isinstance(word, str) or own or not (categories or noisy) or sizes:
         return promise
-    noisy = not (table.get("rolling") or table.get("breakdown"))
     if categories:
         return accountant.padded(promise, categories, word, noisy=noisy)
-    return noisy_mean(table, promise, accountant, word) if noisy or word == NOISE else promise
+    return noisy_mean(table, promise, accountant, word)
+
+
+def _padded_parts(
+    table: Mapping[str, Any],
+    promise: CentralPromise,
+    shape: Mapping[str, Any],
+    accountant: Accountant,
+    wrong: Complain,
+) -> CentralPromise:
+    """The promise of parts with the written noise dummies, or with the best ones."""
+    word, sizes = table.get("dummies"), shape["sizes"]
+    if shape.get("ways", len(sizes)) < len(sizes):
+        if word == NOISE or promise.noise:
+            wrong("dummies", needs_all_parts(len(sizes)))
+        return replace(promise, **NO_DUMMIES)
+    noisy = word == NOISE or not (table.get("rolling") or table.get("breakdown"))
+    if promise.noise or not noisy or word not in (AUTO, NOISE):
+        return promise
+    return noisy_parts(sizes, table, promise, accountant, word)

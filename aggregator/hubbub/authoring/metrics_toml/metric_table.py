@@ -217,7 +217,7 @@ def _with_crowd(
                 return {**unknown, **table}
             shape = size_of(mechanism, listed)
         if "parts" in table:
-            shape["ways"] = table.get("ways", 2)
+            shape |= {"ways": table["ways"]} if "ways" in table else {}
         try:
             return crowd_table(table, promise, shape, accountant, wrong)
         except BadParameter as error:

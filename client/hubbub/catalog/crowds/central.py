@@ -3,16 +3,13 @@
 from math import sqrt
 from typing import Any, Final
 
-from hubbub.catalog.crowds.central_fields import CROWD_LISTED, CROWD_MEANS
+from hubbub.catalog.crowds.central_fields import CROWD_LISTED, CROWD_MEANS, CROWD_PARTS
 from hubbub.catalog.crowds.hidden_counts import count_conflicts
 from hubbub.catalog.crowds.noise_dummies import noise_conflicts
 from hubbub.catalog.mechanism_choice import AUTO
-from hubbub.catalog.values.part_values import size_of
 from hubbub.fields.field import fields_of
 from hubbub.mechanisms import build
 
-CROWD_PARTS: Final = "pairs"
-"""The mechanism over parts whose whole epochs are accounted for."""
 CROWD_STRINGS: Final = "local_hash"
 """The mechanism over strings that somebody looks for whose whole epochs are accounted for."""
 CROWD_TREE: Final = "tree"
@@ -24,7 +21,7 @@ CROWD_NUMBERS: Final = ("wave", *CROWD_MEANS)
 # Number of reports for which messages quote the error of local randomization.
 _MANY: Final = 100_000
 DUMMIES_OF_LISTED: Final = (
-    "are only for listed values, noise dummies also for means; leave them out"
+    "are only for listed values, noise dummies also for means and parts; leave them out"
 )
 # A crowd that leaves when the pool is full reveals, by its time, the arrival of one more report.
 _IN_PARTS: Final = (
@@ -120,11 +117,10 @@ def _misfits(metric: Any) -> dict[str, str]:
 
 
 def _alone(metric: Any) -> str:
-    """Why three parts together need a crowd, and the remedy."""
-    sizes = size_of(metric.mechanism, metric.values)["sizes"]
-    alone = build(metric.mechanism, epsilon=metric.epsilon, sizes=sizes, ways=3)
+    """Why three or more parts together need a crowd, and the remedy."""
+    alone: Any = build(metric.mechanism, **metric.arguments)
     error = sqrt(alone.groups * alone.variance(0, _MANY)) / _MANY
     return (
-        f"3 needs a crowd: at epsilon {metric.epsilon:g} a cell of three parts is off by "
+        f"{alone.ways} needs a crowd: at epsilon {metric.epsilon:g} a cell is off by "
         f"{error:.2%} of {_MANY:,} reports; write central_epsilon and crowd, or leave ways out"
     )

@@ -62,6 +62,8 @@ ROLLING: Final = entry(
 CROWD_LISTED: Final = "grr"
 CROWD_MEANS: Final = ("mean.one_bit", "mean.piecewise")
 """The mechanisms of listed values, and of means, whose whole epochs are accounted for."""
+CROWD_PARTS: Final = "pairs"
+"""The mechanism over parts whose whole epochs are accounted for."""
 DEVICES: Final = "devices"
 """For `dummies`: devices make them, as many as serve best."""
 NOISE: Final = "noise"

@@ -7,8 +7,9 @@ trusted curator who adds the same noise. Source: Murakami, Sei, Eriguchi (IEEE S
 from functools import lru_cache
 from typing import Any, Final
 
-from hubbub.catalog.crowds.central_fields import CROWD_LISTED, CROWD_MEANS
+from hubbub.catalog.crowds.central_fields import CROWD_LISTED, CROWD_MEANS, CROWD_PARTS
 from hubbub.errors import BadParameter
+from hubbub.mechanisms import build
 from hubbub.mechanisms.probability import exp_at_most
 from hubbub.sealing import CountNoise
 
@@ -56,12 +57,8 @@ def noise_conflicts(metric: Any) -> dict[str, str]:
     if not (scale and shift):
         name, other = ("dummies_shift", "scale") if scale else ("dummies_scale", "shift")
         return {name: f"must be written beside dummies_{other}; write both, or neither"}
-    # PRIVACY: the proof requires that one person's report changes two counts by one. So a report
-    #     must name one value, or one step of a number.
-    if metric.mechanism not in (CROWD_LISTED, *CROWD_MEANS):
-        message = (
-            "are only for listed values and means, whose reports name one value; leave them out"
-        )
+    if problem := _several_named(metric):
+        message = problem
     elif metric.rolling:
         message = (
             "cannot be combined with rolling: the numbers are drawn once per epoch, and an "
@@ -84,6 +81,40 @@ def noise_conflicts(metric: Any) -> dict[str, str]:
     return {"dummies": message}
 
 
+def needs_all_parts(parts: int) -> str:
+    """Error text about noise dummies of a metric whose reports contain some of its parts."""
+    return (
+        "need reports that name one cell of the table of all parts; write ways = "
+        f"{parts}, or leave the dummies out"
+    )
+
+
+def _several_named(metric: Any) -> str:
+    """Error text where a report names no single value; "" where it does.
+
+    PRIVACY: the proof requires that one person's report changes two counts by one. So a report must
+        name one value, one step of a number, or one cell of the table of all parts.
+    """
+    if metric.mechanism in (CROWD_LISTED, *CROWD_MEANS):
+        return ""
+    if metric.mechanism != CROWD_PARTS:
+        return (
+            "are only for listed values, parts and means, whose reports name one value; leave "
+            "them out"
+        )
+    built: Any = build(CROWD_PARTS, **metric.arguments)
+    if built.groups > 1:
+        return needs_all_parts(len(built.sizes))
+    if built.names_one_cell:
+        return ""
+    return (
+        f"need reports that name one cell; with {built.cells[0]:,} cells and a local epsilon of "
+        f"{metric.epsilon:g} a report names several; raise max_local_epsilon, or list fewer values"
+    )
+
+
 def _named_values(metric: Any) -> int:
-    """How many values a report may name: those of the list, or a mean's steps and its end."""
+    """How many values a report may name: those listed, cells, or a mean's steps and its end."""
+    if metric.mechanism == CROWD_PARTS:
+        return int(build(CROWD_PARTS, **metric.arguments).layout.size)
     return len(metric.values) if metric.values else int(metric.parameters.get("steps", 1)) + 1

@@ -6,7 +6,7 @@ import { UnknownMetric } from "../errors.js";
 import { exact } from "../mechanisms/fraction.js";
 import { expAtMost } from "../mechanisms/probability.js";
 import { isWhole } from "./definition.js";
-import type { Mechanism } from "../mechanisms/randomizer.js";
+import type { Mechanism, Randomizer } from "../mechanisms/randomizer.js";
 import { CAPS, DEFINITION, METRIC, PARAMETERS, REAL_PARAMETERS } from "./fields.js";
 import type { Figures } from "./bundle.js";
 import { isOfVectors, NUMERIC, type Metric } from "./metric.js";
@@ -113,6 +113,19 @@ export function refuseMetric(name: string, entry: Table, pythonEntry: Table): vo
     (earlierSizes.at(-1) ?? -1) >= size
   )
     throw new TypeError("its tiers or lists are none of it");
+}
+
+/**
+ * Checks that noise dummies of parts name one cell each, and are not too many, as noise_conflicts()
+ * of client/hubbub/catalog/crowds/noise_dummies.py.
+ *
+ * @throws TypeError they do not, or they are.
+ */
+export function refuseNoise(entry: Table, { namedCells = 0 }: Randomizer): void {
+  const shift = Number(own(entry, "dummies_shift") ?? 0);
+  const isFit = namedCells && 2 * shift * namedCells <= MAX_SEALED;
+  if (shift && entry["mechanism"] === "pairs" && !isFit)
+    throw new TypeError("dummies of its parts name several cells, or are too many");
 }
 
 /**
@@ -490,7 +503,7 @@ function refuseConflicts(entry: Table): void {
     : CROWD_MECHANISMS.includes(mechanism) &&
       (isListed ||
         !(several || isCountNoised) ||
-        (kinds[2] && /^mean/.test(mechanism) && !isCountNoised)) &&
+        (kinds[2] && /^(mean|pairs$)/.test(mechanism) && !isCountNoised)) &&
       several <= 1 &&
       !(ofEpochs && isSet("rolling")) &&
       !((kinds[2] || isCountNoised) && own(entry, "breakdown")) &&

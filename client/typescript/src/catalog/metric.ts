@@ -233,13 +233,14 @@ export async function metricFrom(
     throw new UnknownMetric(
       `metric "${name}" has ${unknownField}: upgrade hubbub, or leave it out`,
     );
-  const { digestsOf, refuseLargeBatch, refuseMetric } = await load("checks");
+  const { digestsOf, refuseLargeBatch, refuseMetric, refuseNoise } = await load("checks");
   refuseMetric(name, entry, pythonEntry);
   await refuseKind(name, entry);
   const model = entry["model"] !== undefined ? (await load("vectors")).modelOf(name, entry) : null;
   const streams = await streamsOf(name, entry, model?.judgingLoss);
   const kem = kemOf(name, entry["kem"] === undefined ? "x25519" : entry["kem"]);
   refuseLargeBatch(entry, streams[0].randomizer.payloadBytes, kem);
+  refuseNoise(entry, streams[0].randomizer);
   if (entry["crowd"] !== undefined && streams[0].randomizer.isUneven)
     throw new UnknownMetric(`metric "${name}" has an unproven crowd`);
   if (entry["default"] !== undefined && Number.isFinite(streams[0].randomizer.permanentLoss))

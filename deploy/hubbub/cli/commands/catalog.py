@@ -7,7 +7,8 @@ from typing import Final
 
 from hubbub.authoring.crowds.dummy_counts import minimum
 from hubbub.catalog import Metric
-from hubbub.catalog.crowds.central import CROWD_PARTS, CROWD_TREE
+from hubbub.catalog.crowds.central import CROWD_TREE
+from hubbub.catalog.crowds.central_fields import CROWD_PARTS
 from hubbub.catalog.discovery import finder_of
 from hubbub.cli.command_table import load_module
 from hubbub.cli.commands.catalog_new import packaged_schema
