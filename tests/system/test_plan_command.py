@@ -1,6 +1,7 @@
 """`hubbub plan`, as a team types it before a launch."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -385,6 +386,13 @@ def test_a_plan_says_what_its_shares_are_of_and_what_to_write(
     crowd = ["plan", "central", "--reports", "9000", "--epsilon", "1"]
     assert main([*crowd, "--parts", "2", "3", "2"]) == 0
     assert "crowd = 9000; for tables of 3 also ways = 3" in capsys.readouterr().out
+    assert main([*crowd, "--parts", "2", "3", "2", "2", "--dummies", "noise"]) == 0
+    output = capsys.readouterr().out
+    assert 'crowd = 9000, max_local_epsilon = 16, dummies = "noise"' in output
+    rows = re.findall(r"^ +((?:\d+ x )+\d+) +\d+ +([\d.]+) +([\d.]+) ", output, re.MULTILINE)
+    assert [table for table, _, _ in rows][:3] == ["2 x 3", "2 x 2", "2 x 2"]
+    assert float(rows[0][2]) == pytest.approx(2.83 * 2, rel=0.01), "a sum of four cells"
+    assert len(rows) == 6 + 4
     assert main(["plan", catalog]) == 2
     error = capsys.readouterr().err
     assert "a catalog goes with --metric NAME, plan attack and plan capacity" in error

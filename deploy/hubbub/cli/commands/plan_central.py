@@ -9,18 +9,23 @@ import numpy as np
 
 from hubbub.analysis.families import family_for
 from hubbub.analysis.strings.tree_search import found_from
-from hubbub.authoring.crowds.crowd_geometry import planned_geometry
+from hubbub.authoring.crowds.crowd_geometry import noisy_parts
 from hubbub.authoring.crowds.crowd_strings import planned_strings, string_errors
 from hubbub.authoring.crowds.crowd_table import NO_DUMMIES
 from hubbub.catalog import CentralPromise
-from hubbub.catalog.crowds.central import CROWD_PARTS, CROWD_TREE
-from hubbub.catalog.crowds.central_fields import DEVICES, NOISE
+from hubbub.catalog.crowds.central import CROWD_TREE
+from hubbub.catalog.crowds.central_fields import CROWD_PARTS, DEVICES, NOISE
 from hubbub.catalog.mechanism_choice import AUTO
 from hubbub.cli.planning.central_numbers import (
     in_catalog,
     local_epsilon_text,
     plan_numbers,
     what_is_trusted,
+)
+from hubbub.cli.planning.central_tables import (
+    crowd_mechanisms_of,
+    errors_of_tables,
+    show_tables,
 )
 from hubbub.cli.planning.model_crowds import plan_rounds
 from hubbub.cli.planning.subject import SubjectOptions, draft_of
@@ -136,9 +141,11 @@ def _central(options: CentralOptions) -> None:
             "sets have no crowd: plan them without central; each report keeps its own epsilon"
         )
     noise = options.dummies if options.dummies in (AUTO, NOISE) else ""
-    if options.dummies and question.kind != "values" and not (noise and question.kind == "mean"):
+    noisy = noise and question.kind in ("mean", "parts")
+    if options.dummies and question.kind != "values" and not noisy:
         raise BadParameter(
-            "--dummies go only with listed values, noise also with a mean: leave them out"
+            "--dummies go only with listed values, noise also with a mean and with parts: leave "
+            "them out"
         )
     if question.kind in ("mean", "ranges", "vector"):
         floors = [floor for floor in _FLOORS if promise.epsilon < floor < promise.max_local_epsilon]
@@ -160,6 +167,9 @@ def _central(options: CentralOptions) -> None:
             **{name: getattr(promise, name) for name in NO_DUMMIES},
             "rows": [asdict(way) for way in ways],
         }
+        if question.kind == "parts":
+            rows = errors_of_tables(promise, crowd_mechanisms_of(promise, question.parts))
+            document["tables"] = [asdict(row) for row in rows]
         if question.kind == "strings":
             local, share = _found_unlisted(promise)
             document["tree"] = {"epsilon_local": local, "found_from": share}
@@ -172,9 +182,14 @@ def _padded(promise: CentralPromise, dummies: int | str, question: MetricDraft) 
     """The promise with this number of shuffler's dummies, or the worthwhile number."""
     if isinstance(dummies, int):
         return replace(promise, dummies=dummies)
-    padded = ExactAccountant().padded(promise, question.size, dummies)
+    if question.kind == "parts":
+        padded = noisy_parts(question.parts, {}, promise, ExactAccountant(), dummies)
+        reason = "a larger --max-local may change that"
+    else:
+        padded = ExactAccountant().padded(promise, question.size, dummies)
+        reason = "errors fall by 2.5% at most"
     if padded == promise:
-        explain("no number of dummies is worth it: errors fall by 2.5% at most")
+        explain(f"no number of dummies is worth it: {reason}")
     return padded
 
 
@@ -225,12 +240,13 @@ def _of_strings(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
 
 
 def _of_parts(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
-    """Rows of crowds with two or three parts per report, and of individual reports with two."""
+    """Rows of crowds with two, three or all parts per report, and of individual reports with two.
+
+    The errors are those of the first table of two, or of three, or, with all, of all parts.
+    """
     reports, central, ways = promise.crowd, promise.epsilon, list[_Way]()
-    for number in range(2, min(len(question.parts), 3) + 1):
-        own = {"sizes": question.parts, "ways": number}
-        planned = planned_geometry(CROWD_PARTS, own, {}, promise, ExactAccountant())
-        mechanism = build(CROWD_PARTS, epsilon=planned.epsilon, **own)
+    for number, mechanism in crowd_mechanisms_of(promise, question.parts).items():
+        whole = bool(promise.noise) and number == len(question.parts)
         lies = even_lies(mechanism, mechanism.privacy_loss())
         crowd = ShuffledEpoch(
             reports=reports,
@@ -238,9 +254,13 @@ def _of_parts(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
             epsilon_local=lies.epsilon,
             honest=promise.honest,
             groups=lies.groups,
+            noise_dummies=promise.noise if whole else None,
         )
         errors = _cell_errors(mechanism, reports)
-        ways.append(_way(f"crowd, tables of {number}", crowd, promise, errors))
+        name = f"crowd, tables of {number}"
+        if whole:
+            name, errors = f"crowd, all {number} parts", (crowd.stderr(0.0), crowd.stderr(0.1))
+        ways.append(_way(name, crowd, promise, errors))
     alone = build(CROWD_PARTS, epsilon=central, sizes=question.parts)
     errors = _cell_errors(alone, reports)
     return [*ways, _row("alone, tables of 2", central, central, errors)]
@@ -304,7 +324,8 @@ def _show(promise: CentralPromise, question: MetricDraft, ways: Sequence[_Way]) 
     dummies = f" and {promise.dummies:,} dummies" if promise.dummies else ""
     dummies = f" with {promise.dummies_each:g} dummies each" if promise.dummies_each else dummies
     if promise.noise:
-        dummies = f" and {promise.dummies_shift} dummies of each value on average"
+        named = "cell" if question.kind == "parts" else "value"
+        dummies = f" and {promise.dummies_shift} dummies of each {named} on average"
     listing(
         f"central epsilon {promise.epsilon:g} at delta {promise.delta:g}: "
         f"{several(promise.crowd, 'report')}{dummies} of " + _whose(question),
@@ -322,7 +343,7 @@ def _show(promise: CentralPromise, question: MetricDraft, ways: Sequence[_Way]) 
     more = f", dummies = {promise.dummies}" if promise.dummies else ""
     more = f", dummies_each = {promise.dummies_each:g}" if promise.dummies_each else more
     more = f', dummies = "{NOISE}"' if promise.noise else more
-    if len(question.parts) > 2:  # noqa: PLR2004 tables of three need as many
+    if len(question.parts) > 2 and not promise.noise:  # noqa: PLR2004 tables of three need as many
         more += "; for tables of 3 also ways = 3"
     if question.kind == "strings":
         say("for a thousand strings whose frequencies follow Zipf's law; errors include collisions")
@@ -335,7 +356,10 @@ def _show(promise: CentralPromise, question: MetricDraft, ways: Sequence[_Way]) 
         )
         more = ', domain = "string", mechanism = "auto"'
     say(in_catalog(promise, best) + more)
-    if promise.dummies or promise.dummies_each or promise.noise:
+    if question.kind == "parts":
+        if rows := errors_of_tables(promise, crowd_mechanisms_of(promise, question.parts)):
+            show_tables(rows)
+    elif promise.dummies or promise.dummies_each or promise.noise:
         say(_worth(promise, question, ways))
     lowest = min(way.epsilon_central for way in ways if way.epsilon_local == best)
     listed = question.size if question.kind == "values" else None
