@@ -154,6 +154,7 @@ def test_an_estimate_above_all_reports_is_the_same_in_the_list_and_in_figures(
     unit = 1 if metric == "use" else 40
     assert own["estimate"] * unit == pytest.approx(row["estimate"])
     assert own["high"] * unit == row["high"] == 40
+    assert figures["notes"][0].startswith("An estimate outside its interval is no mistake: the")
 
 
 def test_arms_that_ended_are_not_judged_by_the_weights_that_end_them(tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ from hubbub.aggregator.query.overview import (
     detail,
     iso_time,
     line,
+    note_of_figures,
     notice_of,
     shifts_between,
     shown_epochs,
@@ -363,17 +364,20 @@ class QueryEngine:
         running = self.collected.now() // EPOCH_SECONDS[metric.epoch]
         closed = sum(self.collected.is_closed(metric, epoch) for epoch in whole.epochs)
         question = (self._definition(metric), query, by, by_cohort, running, closed)
+        values = await self._figures.get(question, whole.version, make)
+        note = note_of_figures(values, whole.reports)
+        unanswered = [
+            f"{part.name}: {several(part.own.reports, 'report')}, below the minimum batch of "
+            f"{metric.fewest:,}"
+            for part in parts
+            if part not in answered
+        ]
         return Figured(
             **self._envelope(query, metric.kind, whole),
             whose=whose_figures(metric),
             by=by,
-            values=await self._figures.get(question, whole.version, make),
-            notes=[
-                f"{part.name}: {several(part.own.reports, 'report')}, below the minimum batch of "
-                f"{metric.fewest:,}"
-                for part in parts
-                if part not in answered
-            ],
+            values=values,
+            notes=[*([note] if note else []), *unanswered],
         )
 
     async def compare(

@@ -47,7 +47,7 @@ class Figured(Envelope):
     Args:
         kind: funnel, rate, activity or retention.
         by: public field of the parts; "" for all devices together.
-        notes: parts without an answer.
+        notes: why an estimate may be outside its interval; parts without an answer.
     """
 
     by: str

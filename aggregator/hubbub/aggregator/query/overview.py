@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from math import sqrt
+from math import inf, sqrt
 from typing import Any, Final
 
 from hubbub.aggregator.query.answers import Epoch, Estimated, MetricDetail, MetricLine, Shuffled
@@ -22,6 +22,7 @@ from hubbub.analysis import (
     shares_below,
 )
 from hubbub.analysis.families import family_for
+from hubbub.analysis.figures import Figure
 from hubbub.authoring.crowds.dummy_counts import hides_number, number_variance, reports_variance
 from hubbub.catalog import Metric, epoch_start, metric_name_of
 from hubbub.catalog.epochs import grace_seconds
@@ -165,12 +166,27 @@ def notes(metric: Metric, answer: Answer) -> list[str]:
         what, (low, high) = "A mean outside its range", answer.span
     room = _ABSURD * (high - low)
     if any(not low - room <= value.estimate <= high + room for value in answer.values):
-        sentences.append(
-            f"{what} is no mistake: the estimate subtracts the average noise, and in "
-            f"{several(answer.reports, 'report')} it was larger or "
-            "smaller. The interval contains the plausible values; more reports narrow it."
-        )
+        sentences.append(f"{_no_mistake(what, answer.reports)}.")
     return sentences
+
+
+def note_of_figures(figures: Sequence[Figure], reports: int) -> str:
+    """The note of the list, without its full stop, for a figure outside its own interval."""
+    for figure in figures:
+        high = inf if figure.high is None else figure.high
+        low, room = figure.low, _ABSURD * max(figure.high or 0.0, 1.0)
+        if figure.estimate is not None and not low - room <= figure.estimate <= high + room:
+            return _no_mistake("An estimate outside its interval", reports)
+    return ""
+
+
+def _no_mistake(what: str, reports: int) -> str:
+    """Why there is an impossible estimate."""
+    return (
+        f"{what} is no mistake: the estimate subtracts the average noise, and in "
+        f"{several(reports, 'report')} it was larger or smaller. The interval contains the "
+        "plausible values; more reports narrow it"
+    )
 
 
 def _of_its_kind(metric: Metric, answer: Answer) -> list[str]:
