@@ -14,7 +14,8 @@ from hubbub.client.testing import capture
 from hubbub.errors import ValueOutOfDomain
 from tests.architecture.test_house import ROOT, ROOTS
 from tests.support.bundles import DAY, make_signed
-from tests.unit.test_value_kinds import CATALOG, HEAD, METRIC
+from tests.support.catalogs import catalog_toml
+from tests.unit.test_value_kinds import CATALOG, metric_of
 
 RIGHT = """
 from datetime import timedelta
@@ -42,7 +43,7 @@ metrics.colour.report("red")
 metrics.plain.report("vi", client=3)
 metrics.arm_menu("here")
 """
-TRIED = METRIC.format(name="tried", said='kind = "boolean"\nexperiment = "menu"')
+TRIED = metric_of("tried", 'kind = "boolean"\nexperiment = "menu"')
 ARMS = "[experiments.menu]\narms = { old = 1, new = 1 }\n"
 
 
@@ -124,8 +125,8 @@ def test_names_that_are_none_in_python_become_some(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     setting = 'kind = "boolean"'
-    texts = [METRIC.format(name=name, said=setting) for name in ('"on.time"', "class", "timedelta")]
-    (tmp_path / "metrics.toml").write_text(HEAD + "".join(texts))
+    texts = [metric_of(name, setting) for name in ('"on.time"', "class", "timedelta")]
+    (tmp_path / "metrics.toml").write_text(catalog_toml(*texts))
     assert _codegen(tmp_path) == 0
     namespace = runpy.run_path(str(tmp_path / "metrics.py"))
     assert [namespace[name].name for name in ("on_time", "class_", "timedelta")] == [
@@ -133,8 +134,8 @@ def test_names_that_are_none_in_python_become_some(
         "class",
         "timedelta",
     ]
-    twice = METRIC.format(name='"on-time"', said=setting)
-    (tmp_path / "metrics.toml").write_text(HEAD + "".join([*texts, twice]))
+    twice = metric_of('"on-time"', setting)
+    (tmp_path / "metrics.toml").write_text(catalog_toml(*texts, twice))
     assert _codegen(tmp_path) == 2
     assert 'metrics "on.time" and "on-time" would both be called on_time' in capsys.readouterr().err
 

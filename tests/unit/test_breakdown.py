@@ -14,27 +14,21 @@ from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid, UnknownMe
 from hubbub.privacy.card import metric_card
 from hubbub.signing import refuse_changes
 from hubbub.signing.testing import make_bundle
+from tests.support.catalogs import catalog_toml, metric_toml
 
-TABLE = """
-shuffler = "shuffler.example.org:443"
-[metrics.theme]
-description = "Colour theme"
-owner = "you@example.org"
-expires = 2099-12-31
-epoch = "day"
-epsilon = 2.0
-min_batch = 100
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
-{rest}
-"""
 GRR = 'mechanism = "grr"\nvalues = ["light", "dark", "system"]\n'
 LONG = 'mechanism = "long.grr"\nvalues = ["light", "dark"]\npermanent_epsilon = 3.0\n'
 BY = 'breakdown = {{ os = {os}, version = {{ "2" = ["2.*"], old = "*" }} }}\n'
 
 
+def _text(rest: str, os: str, reports: int = 1) -> str:
+    metric = metric_toml("theme", rest + BY.format(os=os), epsilon=2.0, reports_per_epoch=reports)
+    return catalog_toml(metric, shuffler="shuffler.example.org:443")
+
+
 def _bundle(folder: Path, os: str = '["linux", "macos"]', rest: str = GRR) -> Bundle:
     path = folder / "metrics.toml"
-    path.write_text(TABLE.format(rest=rest + BY.format(os=os)))
+    path.write_text(_text(rest, os))
     return make_bundle(path).bundle
 
 
@@ -82,10 +76,8 @@ def test_a_device_that_moves_on_reports_once_an_epoch_and_lies_as_it_did(tmp_pat
     assert client.report("theme", "dark") is Outcome.QUEUED
     version[0] = "2.0"
     assert client.report("theme", "dark") is Outcome.ALREADY_REPORTED
-    limits = "limits = {{ reports_per_epoch = 1,"
     path = tmp_path / "long.toml"
-    often = TABLE.replace(limits, "limits = {{ reports_per_epoch = 50,")
-    path.write_text(often.format(rest=LONG + BY.format(os='["linux"]')))
+    path.write_text(_text(LONG, '["linux"]', reports=50))
     client = memory_client(make_bundle(path).bundle, public=public_values)
     for version[0] in ("1.9", "2.0") * 10:
         assert client.report("theme", "dark") is Outcome.QUEUED
@@ -145,7 +137,7 @@ def test_a_card_says_who_sees_it(tmp_path: Path) -> None:
 )
 def test_a_breakdown_that_is_none_is_refused(tmp_path: Path, os: str, message: str) -> None:
     path = tmp_path / "metrics.toml"
-    path.write_text(TABLE.format(rest=GRR + BY.format(os=os)))
+    path.write_text(_text(GRR, os))
     with pytest.raises(CatalogInvalid) as error:
         read_catalog(path)
     assert 'field "breakdown"' in str(error.value)

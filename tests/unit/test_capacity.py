@@ -18,23 +18,12 @@ from hubbub.cli.planning.capacity_model import (
     needs,
 )
 from tests.conftest import CATALOG
+from tests.support.catalogs import catalog_toml, metric_toml
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 MACHINE = Machine(4, 16)
-METRIC = """
-shuffler = "127.0.0.1:1"
-
-[metrics.theme]
-description = "What theme"
-owner = "owner@example.org"
-expires = 2099-01-01
-epoch = "day"
-values = ["light", "dark", "system"]
-{crowd}
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500 }}
-"""
 DAILY = Traffic(a_day=1e8, epoch_seconds=86_400, sealed_bytes=50, cells=128)
 
 
@@ -111,8 +100,15 @@ def test_epochs_that_leave_whole_wait_in_the_pool() -> None:
 def test_the_command_says_what_the_largest_crowd_asks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    crowd = 'mechanism = "auto"\ncentral_epsilon = 1.0\ncrowd = 30000'
-    (tmp_path / "metrics.toml").write_text(METRIC.format(crowd=crowd))
+    metric = metric_toml(
+        "theme",
+        mechanism="auto",
+        values=["light", "dark", "system"],
+        central_epsilon=1.0,
+        crowd=30000,
+        lifetime_epsilon=500.0,
+    )
+    (tmp_path / "metrics.toml").write_text(catalog_toml(metric))
     arguments = ["plan", "capacity", str(tmp_path / "metrics.toml"), "--devices", "1e9"]
     assert main(arguments) == 0
     out = " ".join(capsys.readouterr().out.split())

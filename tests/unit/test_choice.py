@@ -15,25 +15,16 @@ from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.mechanisms import build
 from hubbub.signing.succession import grown_from
 from tests.support.bundles import make_signed
+from tests.support.catalogs import catalog_toml, metric_toml
 
-METRIC = """
-shuffler = "127.0.0.1:1"
-[metrics.asked]
-description = "What is asked"
-owner = "o"
-expires = 2099-12-31
-epoch = "day"
-mechanism = "auto"
-epsilon = {epsilon}
-min_batch = 100
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
-{more}
-"""
+
+def _text(more: str, epsilon: float = 1.0) -> str:
+    return catalog_toml(metric_toml("asked", more, mechanism="auto", epsilon=epsilon))
 
 
 def _catalog(folder: Path, more: str, epsilon: float = 1.0) -> Path:
     path = folder / "metrics.toml"
-    path.write_text(METRIC.format(epsilon=epsilon, more=more))
+    path.write_text(_text(more, epsilon))
     return path
 
 
@@ -97,7 +88,7 @@ def test_the_figures_are_the_mechanisms_own() -> None:
 
 def test_the_bundle_tells_the_choice_and_the_runner_up(tmp_path: Path) -> None:
     listed = 'reports = 5000\nvalues = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"]'
-    text = METRIC.format(epsilon=1.0, more=listed)
+    text = _text(listed)
     signed = make_signed(tmp_path, text, start=1_800_000_000)
     metric = read_catalog(signed.path.with_name("metrics.toml")).metrics["asked"]
     assert metric.choice is not None

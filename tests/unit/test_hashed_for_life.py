@@ -7,21 +7,7 @@ import pytest
 from hubbub.authoring import read_catalog
 from hubbub.mechanisms.long_hash import LongitudinalHash
 from hubbub.privacy.card import metric_card
-
-CATALOG = """
-shuffler = "127.0.0.1:1"
-[metrics.theme]
-description = "a metric"
-owner = "owner@example.org"
-expires = 2099-01-01
-epoch = "day"
-mechanism = "{mechanism}"
-epsilon = 1.0
-permanent_epsilon = 3.0
-values = ["light", "dark", "system", "sepia", "none"]
-min_batch = 1000
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
-"""
+from tests.support.catalogs import catalog_toml, metric_toml
 
 
 @pytest.mark.parametrize(
@@ -31,7 +17,9 @@ def test_a_card_says_what_all_answers_say_however_many_values_there_were(
     tmp_path: Path, mechanism: str, expected: bool
 ) -> None:
     path = tmp_path / "metrics.toml"
-    path.write_text(CATALOG.format(mechanism=mechanism))
+    values = ["light", "dark", "system", "sepia", "none"]
+    fields = {"epsilon": 1.0, "permanent_epsilon": 3.0, "values": values, "min_batch": 1000}
+    path.write_text(catalog_toml(metric_toml("theme", mechanism=mechanism, **fields)))
     metric = read_catalog(path).metrics["theme"]
     sentence = metric_card(metric).sentence
     assert ("however many values" in sentence) is expected

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import sqrt
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,24 +31,11 @@ from hubbub.privacy.catalog_reader import read_with_promises
 from hubbub.shuffler.streams import read_stream_table
 from hubbub.signing import stream_table
 from tests.support.bundles import DAY
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.fakes import MemoryStore
 from tests.support.moment import now
 from tests.support.waiting import HANG_SECONDS
 
-TABLE = """shuffler = "127.0.0.1:1"
-
-[metrics.theme]
-description = "Colour theme"
-owner = "you@example.org"
-expires = 2099-12-31
-epoch = "day"
-mechanism = "{mechanism}"
-epsilon = 2.0
-min_batch = 100
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
-values = {values}
-{rest}
-"""
 THREE, FOUR = ["light", "dark", "system"], ["light", "dark", "system", "sepia"]
 FIVE = [*FOUR, "blue"]
 
@@ -61,15 +49,12 @@ class Installation:
 
     def build(self, values: list[str], mechanism: str = "grr", rest: str = "") -> Bundle:
         source = self.folder / "metrics.toml"
-        text = TABLE.format(mechanism=mechanism, values=values, rest=rest)
+        fields: dict[str, Any] = {"mechanism": mechanism, "values": values, "epsilon": 2.0}
         if "crowd" in rest:  # which says what leaves together, and with auto what is told
-            text = text.replace("min_batch = 100\n", "")
-            text = (
-                text.replace("epsilon = 2.0\n", "")
-                if mechanism == "auto" or "\nepsilon" in rest
-                else text
-            )
-        source.write_text(text.replace("'", '"'))
+            fields["min_batch"] = None
+            if mechanism == "auto" or "\nepsilon" in rest:
+                fields["epsilon"] = None
+        source.write_text(catalog_toml(metric_toml("theme", rest, **fields)))
         out = self.folder / "app.hubbub"
         return build_bundle(
             read_with_promises(source),

@@ -10,6 +10,7 @@ from hubbub.catalog.posterior import label_of
 from hubbub.client import Client, FolderState, MemoryState, Outcome, State
 from hubbub.client.testing import FakeShuffler
 from tests.support.bundles import Signed
+from tests.support.catalogs import catalog_toml, metric_toml
 
 
 def counting(signed: Signed, state: State, shuffler: FakeShuffler | None = None) -> Client:
@@ -101,18 +102,7 @@ def test_a_value_is_counted_by_what_people_call_it(
     tmp_path: Path, definition: str, value: Any, label: str
 ) -> None:
     mechanism = "" if "mechanism" in definition else 'mechanism = "auto"\nreports = 1000\n'
-    text = f"""
-shuffler = "127.0.0.1:1"
-[metrics.m]
-description = "m"
-owner = "you@example.org"
-expires = 2099-12-31
-epoch = "day"
-{mechanism}min_batch = 100
-epsilon = 1.0
-{definition}
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
-"""
+    text = catalog_toml(metric_toml("m", mechanism + definition, epsilon=1.0))
     (tmp_path / "metrics.toml").write_text(text)
     metric = read_catalog(tmp_path / "metrics.toml").metrics["m"]
     assert label_of(metric, metric.code(value)) == label

@@ -28,6 +28,7 @@ from hubbub.signing import sign_bundle
 from hubbub.signing.log.log_writer import append, log_key, prove_bundle
 from hubbub.signing.log.tiles import entries_in, entry_tiles, hash_tiles, packed_entries
 from hubbub.signing.log.tree import consistency_proof, inclusion_proof, tree_root
+from tests.support.catalogs import catalog_toml, metric_toml
 
 # The leaves and roots of the reference implementation of RFC 6962.
 LEAVES = [
@@ -150,22 +151,6 @@ def test_tiles_are_where_the_specification_has_them() -> None:
         entries_in(packed["tile/entries/000"][:-1])
 
 
-CATALOG = """
-shuffler = "shuffler.example.org:443"
-log = "{log}"
-[metrics.theme]
-description = "Colour theme"
-owner = "ui@example.org"
-mechanism = "rr"
-epsilon = {epsilon}
-values = ["light", "dark"]
-epoch = "day"
-expires = 2099-12-31
-min_batch = 100
-limits = {{ reports_per_epoch = 3, lifetime_epsilon = {lifetime} }}
-"""
-
-
 class Operator:
     """An operator's folder: keys, catalog, log, and the bundles that were built."""
 
@@ -176,8 +161,17 @@ class Operator:
 
     def build(self, *, epsilon: float = 1.0, lifetime: float = 40.0, log: str = ORIGIN) -> int:
         source = self.folder / "metrics.toml"
-        text = CATALOG.format(epsilon=epsilon, lifetime=lifetime, log=log)
-        source.write_text(text if log else text.replace('log = ""\n', ""))
+        metric = metric_toml(
+            "theme",
+            mechanism="rr",
+            epsilon=epsilon,
+            values=["light", "dark"],
+            reports_per_epoch=3,
+            lifetime_epsilon=lifetime,
+        )
+        source.write_text(
+            catalog_toml(metric, shuffler="shuffler.example.org:443", log=log or None)
+        )
         build = ["catalog", "build", str(source), "--keys", str(self.keys), "--out", str(self.out)]
         return main([*build, "--streams", str(self.folder / "streams.json")])
 

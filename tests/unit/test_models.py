@@ -55,6 +55,7 @@ from hubbub.runtime import Clocks, MemoryServer
 from hubbub.signing.sign_bundle import sign_models
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, Signed, make_signed
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.fakes import MemoryStore
 
 START = 20_010
@@ -762,9 +763,7 @@ def test_the_card_advises_nothing_that_the_catalog_would_refuse(
 ) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(
-        'shuffler = "127.0.0.1:1"\n[metrics.asked]\ndescription = "One"\n'
-        'owner = "tests@example.org"\nexpires = 2099-12-31\nepoch = "day"\n'
-        f"limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}\n{more}\n"
+        catalog_toml(metric_toml("asked", more, min_batch=None, lifetime_epsilon=500.0))
     )
     [sentence] = advice(list(read_with_promises(path).metrics.values()))
     assert ("rappor" in sentence) == lasts

@@ -16,25 +16,9 @@ from hubbub.client.testing import FakeShuffler
 from hubbub.errors import ValueOutOfDomain
 from hubbub.signing.testing import make_bundle
 from hubbub.simulation.people_file import _MAX_NUMBERS
+from tests.support.catalogs import catalog_toml, metric_toml
 
-CATALOG = """
-shuffler = "127.0.0.1:1"
-"""
-METRIC = """
-[metrics.%(name)s]
-description = "How long the app takes to start"
-owner = "desktop@example.org"
-expires = 2099-06-30
-epoch = "hour"
-mechanism = "%(mechanism)s"
-epsilon = 1.0
-domain = "number"
-%(more)s
-low = 0.0
-high = 100.0
-min_batch = 20
-limits = { reports_per_epoch = 1000, lifetime_epsilon = 1000.0 }
-"""
+NUMBER = {"domain": "number", "low": 0.0, "high": 100.0}
 MECHANISMS = {
     "mean.one_bit": "",
     "mean.piecewise": "",
@@ -100,10 +84,21 @@ NONE: tuple[Any, ...] = (
 def client_of(tmp_path_factory: pytest.TempPathFactory) -> Any:
     path: Path = tmp_path_factory.mktemp("catalog") / "metrics.toml"
     path.write_text(
-        CATALOG
-        + "".join(
-            METRIC % {"name": mechanism.replace(".", "_"), "mechanism": mechanism, "more": more}
-            for mechanism, more in MECHANISMS.items()
+        catalog_toml(
+            *(
+                metric_toml(
+                    mechanism.replace(".", "_"),
+                    more,
+                    mechanism=mechanism,
+                    epsilon=1.0,
+                    epoch="hour",
+                    min_batch=20,
+                    reports_per_epoch=1000,
+                    lifetime_epsilon=1000.0,
+                    **NUMBER,
+                )
+                for mechanism, more in MECHANISMS.items()
+            )
         )
     )
     bundle = make_bundle(path).bundle

@@ -20,26 +20,15 @@ from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.parts import cell_names, listed_parts, parts_of
 from hubbub.signing.testing import make_bundle
 from hubbub.simulation.people_file import read_truth
+from tests.support.catalogs import catalog_toml, metric_toml
 
 PARTS = 'parts = { theme = ["light", "dark"], country = ["de", "fr", "it"], new = [true, false] }'
-CATALOG = """
-shuffler = "127.0.0.1:1"
-[metrics.profile]
-description = "a metric"
-owner = "owner@example.org"
-expires = 2099-01-01
-epoch = "day"
-mechanism = "MECHANISM"
-epsilon = 2.0
-PARTS
-min_batch = 10
-limits = { reports_per_epoch = 1, lifetime_epsilon = 500.0 }
-"""
 
 
 def _metric(folder: Path, parts: str = PARTS, mechanism: str = "pairs") -> Metric:
     path = folder / "metrics.toml"
-    path.write_text(CATALOG.replace("PARTS", parts).replace("MECHANISM", mechanism))
+    fields = {"epsilon": 2.0, "min_batch": 10, "lifetime_epsilon": 500.0}
+    path.write_text(catalog_toml(metric_toml("profile", parts, mechanism=mechanism, **fields)))
     return read_catalog(path).metrics["profile"]
 
 

@@ -21,23 +21,12 @@ from hubbub.client.testing import FakeClock, FakeShuffler, capture
 from hubbub.errors import CatalogInvalid, ValueOutOfDomain
 from hubbub.privacy.leaflet import leaflet
 from tests.support.bundles import DAY, Signed, make_signed
+from tests.support.catalogs import metric_toml
 from tests.support.moment import now
 
 HOUR = 3600
 CATALOG = """
 shuffler = "127.0.0.1:1"
-"""
-METRIC = """
-[metrics.{name}]
-description = "What devices do: {name}"
-owner = "desktop@example.org"
-expires = 2099-06-30
-epoch = "{epoch}"
-mechanism = "{mechanism}"
-epsilon = 4.0
-min_batch = 20
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 5000.0 }}
-{more}
 """
 FUNNEL = 'kind = "funnel"\nsteps = ["visit", "cart", "paid"]'
 RATE = 'rate = { of = "crashed", per = "started", most = 5 }'
@@ -46,7 +35,16 @@ SMALL_RATE = f"{RATE}\nwords = 8\nbooks = 2"
 
 
 def _table(name: str, more: str, epoch: str = "day", mechanism: str = "grr") -> str:
-    return METRIC.format(name=name, more=more, epoch=epoch, mechanism=mechanism)
+    return metric_toml(
+        name,
+        more,
+        description=f"What devices do: {name}",
+        epoch=epoch,
+        mechanism=mechanism,
+        epsilon=4.0,
+        min_batch=20,
+        lifetime_epsilon=5000.0,
+    )
 
 
 EVERY = CATALOG + "".join(

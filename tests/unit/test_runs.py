@@ -11,28 +11,16 @@ from hubbub.client import Client, FolderState
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BundleRefused
 from hubbub.signing.difference import OTHER, differences
+from tests.support.catalogs import catalog_toml, metric_toml
 
-CATALOG = """
-shuffler = "shuffler.example.org:443"
-{runs}
-[metrics.theme]
-description = "Colour theme"
-owner = "ui@example.org"
-mechanism = "rr"
-epsilon = 1.0
-values = ["light", "dark"]
-epoch = "day"
-expires = 2099-12-31
-min_batch = 100
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
-"""
+METRIC = metric_toml("theme", mechanism="rr", epsilon=1.0, values=["light", "dark"])
 TWO = 'runs = { shuffler = "Example Foundation", aggregator = "Example Ltd" }'
 ONE_PARTY = 'runs = { shuffler = "Example Ltd", aggregator = "example ltd" }'
 
 
 def build(folder: Path, runs: str) -> Path:
     source, out = folder / "metrics.toml", folder / "app.hubbub"
-    source.write_text(CATALOG.format(runs=runs))
+    source.write_text(runs + "\n" + catalog_toml(METRIC, shuffler="shuffler.example.org:443"))
     if not (folder / "keys").exists():
         assert main(["keys", "new", str(folder / "keys")]) == 0
     command = ["catalog", "build", str(source), "--keys", str(folder / "keys"), "--out", str(out)]

@@ -25,19 +25,9 @@ from hubbub.mechanisms import Totals, build
 from hubbub.notebook.answer import Answer
 from hubbub.signing import sign_bundle
 from tests.support.bundles import DAY, make_signed
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.fakes import MemoryStore
 
-TABLE = """
-[metrics.{name}]
-description = "Colour theme"
-owner = "you@example.org"
-expires = 2099-12-31
-epoch = "{epoch}"
-epsilon = 2.0
-min_batch = 100
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
-{rest}
-"""
 THREE = 'mechanism = "grr"\nvalues = ["light", "dark", "system"]'
 FOUR = 'mechanism = "unary.oue"\nvalues = ["sepia", "dark", "system", "light"]'
 NUMBER = 'mechanism = "mean.one_bit"\ndomain = "number"\nlow = 0\nhigh = {high}'
@@ -45,11 +35,11 @@ FIRST = 20_000
 
 
 def _table(name: str, rest: str, epoch: str = "day") -> str:
-    return TABLE.format(name=name, rest=rest, epoch=epoch)
+    return metric_toml(name, rest, epoch=epoch, epsilon=2.0)
 
 
 def _catalog(*tables: str) -> str:
-    return 'shuffler = "shuffler.example.org:443"\n' + "".join(tables)
+    return catalog_toml(*tables, shuffler="shuffler.example.org:443")
 
 
 def _on(rest: str, name: str = "theme") -> str:

@@ -24,21 +24,8 @@ from hubbub.conservation import Window
 from hubbub.errors import BadParameter
 from hubbub.runtime import MemoryServer
 from tests.support.bundles import DAY, make_signed
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.fakes import MemoryStore
-
-CATALOG = """
-shuffler = "shuffler.example.org:443"
-[metrics.theme]
-description = "Colour theme"
-owner = "you@example.org"
-expires = 2099-12-31
-epoch = "day"
-mechanism = "grr"
-epsilon = 2.0
-min_batch = 100
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
-values = {values}
-"""
 
 
 def test_what_was_used_longest_ago_goes_first_and_what_is_too_much_is_not_kept() -> None:
@@ -238,7 +225,8 @@ def test_who_asked_before_another_bundle_leaves_no_answer_of_the_former_one(tmp_
         for values in (["light", "dark"], ["sun", "moon"]):
             folder = tmp_path / values[0]
             folder.mkdir()
-            signed = make_signed(folder, CATALOG.format(values=values), start=day * DAY)
+            metric = metric_toml("theme", mechanism="grr", epsilon=2.0, values=values)
+            signed = make_signed(folder, catalog_toml(metric), start=day * DAY)
             bundles.append(signed.bundle)
         engine = QueryEngine(
             bundles[0], store, clock=lambda: (day + 2) * DAY, answer_store=answer_store

@@ -23,21 +23,8 @@ from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain
 from hubbub.fields.kinds import edges_of
 from tests.support.bundles import DAY, make_signed
+from tests.support.catalogs import catalog_toml, metric_toml
 
-HEAD = 'shuffler = "127.0.0.1:1"\n'
-METRIC = """
-[metrics.{name}]
-description = "Asked"
-owner = "desktop@example.org"
-expires = 2099-06-30
-epoch = "day"
-mechanism = "auto"
-reports = 10_000
-epsilon = 1.0
-min_batch = 20
-limits = {{ reports_per_epoch = 9, lifetime_epsilon = 50.0 }}
-{said}
-"""
 KINDS = {
     "seen": 'kind = "boolean"',
     "tabs": 'kind = "count"\nedges = [0, 1, 2, 5, 10]',
@@ -49,9 +36,14 @@ KINDS = {
     "editor": 'values = ["vi", "emacs"]\nother = true',
     "plain": 'values = ["vi", "emacs", "other"]',
 }
-CATALOG = HEAD + "".join(
-    METRIC.format(name=name, said=kind_lines) for name, kind_lines in KINDS.items()
-)
+
+
+def metric_of(name: str, kind_lines: str) -> str:
+    fields = {"reports": 10_000, "epsilon": 1.0, "min_batch": 20, "reports_per_epoch": 9}
+    return metric_toml(name, kind_lines, mechanism="auto", **fields)
+
+
+CATALOG = catalog_toml(*(metric_of(name, kind_lines) for name, kind_lines in KINDS.items()))
 
 
 class Editor(Enum):
@@ -254,7 +246,7 @@ def test_what_a_kind_does_not_go_with_is_told(
     tmp_path: Path, kind_lines: str, field: str, problem: str
 ) -> None:
     path = tmp_path / "metrics.toml"
-    path.write_text(HEAD + METRIC.format(name="asked", said=kind_lines))
+    path.write_text(catalog_toml(metric_of("asked", kind_lines)))
     with pytest.raises(CatalogInvalid) as caught:
         read_catalog(path)
     assert len(str(caught.value).splitlines()) == 1, caught.value
