@@ -1,6 +1,6 @@
 /** Loads the parts of the SDK that only some bundles need. */
 import { NotLoaded } from "./errors.js";
-import { after, within } from "./within.js";
+import { after, within } from "./time_limits.js";
 
 const LOAD_SECONDS = 20;
 

@@ -10,7 +10,13 @@ import { atLeast, atMost, expAtMost } from "../src/mechanisms/probability.js";
 import { gradient, place, toJudge, type LearnedExample } from "../src/mechanisms/gradient.js";
 import { indexIn, type Coded, type Randomizer } from "../src/mechanisms/randomizer.js";
 import { book, steps, topSums } from "../src/mechanisms/directions.js";
-import { survivalFunction, density, expNeg, length, sum } from "../src/mechanisms/alike.js";
+import {
+  survivalFunction,
+  density,
+  expNeg,
+  length,
+  sum,
+} from "../src/mechanisms/portable_floats.js";
 import { MECHANISMS } from "../src/vectors.js";
 import { bytesOf, hexOf, knownAnswer, knownMechanisms } from "./known_answers.js";
 

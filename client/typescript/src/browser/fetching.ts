@@ -7,7 +7,7 @@
 import type { Post, Transport } from "../client/transport.js";
 import { BadParameter, tooLate, TryAgain } from "../errors.js";
 import { concatenated, type Bytes } from "../mechanisms/packing.js";
-import { within } from "../within.js";
+import { within } from "../time_limits.js";
 import { PATH, TYPE, type Answer } from "../transport/submission.js";
 
 const LARGEST_ANSWER_BYTES = 1 << 20;

@@ -13,7 +13,7 @@ import {
   type StoredReport,
 } from "../client/storage.js";
 import { StateUnusable } from "../errors.js";
-import { after, within } from "../within.js";
+import { after, within } from "../time_limits.js";
 
 const STORES = ["device", "waiting", "past"];
 const VERSION = 1;

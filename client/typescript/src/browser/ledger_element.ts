@@ -147,7 +147,9 @@ export function defineLedger(name = "hubbub-ledger"): void {
 
       set client(client: Client | null | undefined) {
         if (client && !("ledger" in Object(client))) {
-          throw new BadParameter(`<${name}>: client is none; give what open() returned, or null`);
+          throw new BadParameter(
+            `<${name}>: client is not a Client; give what open() returned, or null`,
+          );
         }
         this.#client = client ?? null;
         this.#watch();

@@ -3,7 +3,7 @@ import { MAX_BYTES, openBundle } from "../catalog/bundle.js";
 import { Client, type Options } from "../client/client.js";
 import { BundleRefused } from "../errors.js";
 import { load } from "../loading.js";
-import { after, within } from "../within.js";
+import { after, within } from "../time_limits.js";
 import type { Bytes } from "../mechanisms/packing.js";
 import type { Account } from "../transport/issuer.js";
 import { BrowserStorage, isPrivate } from "./indexeddb.js";

@@ -5,7 +5,7 @@
  */
 import { pick, type BitSource } from "../mechanisms/bits.js";
 import { exact } from "../mechanisms/fraction.js";
-import { index } from "../mechanisms/listed.js";
+import { index } from "../mechanisms/randomized_response.js";
 import type { Bytes } from "../mechanisms/packing.js";
 import { atMost } from "../mechanisms/probability.js";
 import { listed, number, type Table } from "./json.js";

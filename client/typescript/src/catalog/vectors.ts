@@ -1,6 +1,6 @@
 /** Vectors, for the mechanism `vector.codes`. As client/hubbub/catalog/values/vectors.py. */
 import { ValueOutOfDomain } from "../errors.js";
-import { length } from "../mechanisms/alike.js";
+import { length } from "../mechanisms/portable_floats.js";
 import { scaleOut } from "../mechanisms/vector_codes.js";
 import { listed, number, table, text, type Table } from "./json.js";
 import type { Metric } from "./metric.js";

@@ -2,7 +2,7 @@
 import { HubbubError, StateUnusable } from "../errors.js";
 import type { Diagnostics } from "./diagnostics.js";
 import type { Sender } from "./sender.js";
-import { later } from "../within.js";
+import { later } from "../time_limits.js";
 import type { Waits } from "./waits.js";
 
 const STATE_RETRY_SECONDS = 5;

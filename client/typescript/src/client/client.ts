@@ -10,7 +10,7 @@ import {
   ValueOutOfDomain,
 } from "../errors.js";
 import { load } from "../loading.js";
-import { after, within } from "../within.js";
+import { after, within } from "../time_limits.js";
 import { SystemBits, type BitSource } from "../mechanisms/bits.js";
 import { Background, readable } from "./background.js";
 import { turned, type Consent } from "./consent.js";
@@ -18,14 +18,14 @@ import { newDevice, type Device } from "./device.js";
 import { Diagnostics, type OnDrop } from "./diagnostics.js";
 import type { Hinted } from "./value_hints.js";
 import type { Outcome } from "./outcome.js";
-import type { PurseOf } from "./purse.js";
+import type { PurseOf } from "./token_store.js";
 import { Reporter } from "./reporter.js";
 import { Sender } from "./sender.js";
 import { DISABLED, isClaimed, State } from "./state.js";
 import type { Storage } from "./storage.js";
 import type { AskIssuer } from "../transport/issuer.js";
 import type { Transport } from "./transport.js";
-import { turns } from "./turns.js";
+import { workQueue } from "./work_queue.js";
 import type { LedgerView } from "./ledger_view.js";
 import { soon, Waits } from "./waits.js";
 
@@ -82,7 +82,7 @@ export class Client {
   readonly #background: Background;
   readonly #strict: boolean;
   readonly #hinted: Hinted;
-  readonly #consents = turns();
+  readonly #consents = workQueue();
   #closing: Promise<boolean> | undefined;
 
   /** Use open() of hubbub or of hubbub/node, or Client.over(). */

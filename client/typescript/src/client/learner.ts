@@ -15,7 +15,7 @@ import type { Background } from "./background.js";
 import type { Diagnostics } from "./diagnostics.js";
 import type { Outcome } from "./outcome.js";
 import type { Reporter } from "./reporter.js";
-import { later } from "../within.js";
+import { later } from "../time_limits.js";
 import { uniform } from "./waits.js";
 
 const MODELS_SECONDS = 60; // before the next request for the state of models
@@ -129,7 +129,7 @@ export class Learner {
       const wrong = [...states].flatMap(([name, state]) => this.#wrong(name, state) ?? []);
       if (wrong.length) {
         throw new ModelsRefused(
-          `${wrong.join("; ")}: not taken; serve the newest of this bundle's`,
+          `${wrong.join("; ")}: refused; serve the newest state of this bundle's models`,
         );
       }
     } finally {

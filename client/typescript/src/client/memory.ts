@@ -1,6 +1,6 @@
 /** Storage in memory, which ends with the page or process: for tests, and for capturing reports. */
 import { HISTORY, type PastReport, type Rows, type Storage, type StoredReport } from "./storage.js";
-import { turns } from "./turns.js";
+import { workQueue } from "./work_queue.js";
 
 /** Rows in memory. */
 export interface Held {
@@ -52,7 +52,7 @@ export function rowsOf(contents: Held): Rows {
 export class MemoryStorage implements Storage {
   #contents = emptyRows();
   #witness: string | null = null;
-  readonly alone = turns();
+  readonly alone = workQueue();
 
   async transaction<T>(work: (rows: Rows) => Promise<T>): Promise<T> {
     const draft = { ...this.#contents };

@@ -10,18 +10,18 @@ import { epochStart } from "../catalog/epochs.js";
 import type { Stream } from "../catalog/metric.js";
 import { GivenUp, NotLoaded, tooLate, TryAgain } from "../errors.js";
 import { load } from "../loading.js";
-import { later, within } from "../within.js";
+import { later, within } from "../time_limits.js";
 import { SystemBits } from "../mechanisms/bits.js";
 import { concatenated, type Bytes } from "../mechanisms/packing.js";
 import { seal, sealInfo } from "../transport/sealing.js";
 import { meaningOf, noticeIn, requestOf, type Answer } from "../transport/submission.js";
 import type { Diagnostics } from "./diagnostics.js";
-import type { Purse } from "./purse.js";
+import type { Purse } from "./token_store.js";
 import type { Payload, Reporter } from "./reporter.js";
 import { isFree, SENT, shuffled, STOPPED, type Drawn, type Dropped, type State } from "./state.js";
 import type { StoredReport } from "./storage.js";
 import { LAST_BYTES, type Transport } from "./transport.js";
-import { turns } from "./turns.js";
+import { workQueue } from "./work_queue.js";
 
 const BATCH = 500;
 const PROBE = 20; // after a failure: enough to see whether the shuffler is available again
@@ -43,8 +43,8 @@ export class Sender {
   /** Why the last request to the shuffler or issuer failed; "" if it succeeded. */
   reason = "";
   // Reports are stored at once, also while a submission is under way.
-  readonly #enters = turns();
-  readonly #sends = turns();
+  readonly #enters = workQueue();
+  readonly #sends = workQueue();
   #stopped = false;
   #call: AbortController | undefined;
   #lastNotice = ""; // the last notice that was checked

@@ -14,7 +14,7 @@ import { withCounts, loadDevice, newDevice, witnessed, type Device } from "./dev
 import type { Diagnostics } from "./diagnostics.js";
 import { opened } from "./account.js";
 import { charged } from "./ledger.js";
-import type { Purse } from "./purse.js";
+import type { Purse } from "./token_store.js";
 import { isTrusted } from "./trust.js";
 import type { PastReport, Rows, Storage, StoredReport } from "./storage.js";
 
@@ -62,7 +62,7 @@ type Work<T> = (rows: Rows, device: Device) => Promise<readonly [Device, T]>;
  */
 export class State {
   #isAdmitted = false;
-  #heeded: typeof import("./regaining.js").heeded | undefined;
+  #mergedWithWitness: typeof import("./witness_merge.js").mergedWithWitness | undefined;
 
   constructor(
     readonly storage: Storage,
@@ -230,7 +230,7 @@ export class State {
       const witness = await this.storage.readWitness();
       let result = await this.#changed(work, witness);
       if (!result) {
-        this.#heeded = (await load("more")).heeded;
+        this.#mergedWithWitness = (await load("more")).mergedWithWitness;
         result = await this.#changed(work, witness);
       }
       if (!result) throw new StateUnusable("the state of this device cannot be read");
@@ -256,8 +256,8 @@ export class State {
       const storedDevice = loaded(document);
       let currentDevice = storedDevice;
       if (isAhead(witness, storedDevice)) {
-        if (!this.#heeded) return null;
-        currentDevice = this.#heeded(storedDevice, witness);
+        if (!this.#mergedWithWitness) return null;
+        currentDevice = this.#mergedWithWitness(storedDevice, witness);
       }
       const [changed, result] = await work(rows, currentDevice);
       if (changed === storedDevice && document !== undefined && storedDevice.commits) {

@@ -44,9 +44,9 @@ function whyOf(isPrivate: boolean): string {
       "should be, and a program of Node imports hubbub/node"
     );
   }
-  if (!isSecureContext) return "without HTTPS there is no place to keep it in";
+  if (!isSecureContext) return "without HTTPS the spent budget cannot be stored";
   if (origin === "null") {
-    return "a sandboxed frame has no place to keep it in; allow it: allow-same-origin";
+    return "a sandboxed frame cannot store the spent budget; allow it: allow-same-origin";
   }
-  return "this browser has no place to keep it in (navigator.locks, caches); it is too old";
+  return "this browser cannot store the spent budget (navigator.locks, caches); it is too old";
 }

@@ -6,7 +6,7 @@
  */
 import { shake128 } from "@noble/hashes/sha3.js";
 
-import { survivalFunction, binomial, density } from "./alike.js";
+import { survivalFunction, binomial, density } from "./portable_floats.js";
 
 const UNIT = 4096; // the integer that represents one standard deviation
 const STEPS = 4096;

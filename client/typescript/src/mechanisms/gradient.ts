@@ -2,9 +2,9 @@
  * A person's contribution to a model, as a vector: the position of their columns, or the gradient
  * of their error.
  *
- * As client/hubbub/mechanisms/gradient.py, to the last digit of every number (./alike.ts).
+ * As client/hubbub/mechanisms/gradient.py, to the last digit of every number (./portable_floats.ts).
  */
-import { expNeg, length, product, sum } from "./alike.js";
+import { expNeg, length, product, sum } from "./portable_floats.js";
 
 /** The kinds of models. */
 export type ModelKind = "logistic" | "linear" | "ridge" | "softmax";

@@ -4,7 +4,7 @@
  * Source and estimator: client/hubbub/mechanisms/hadamard.py.
  */
 import { pick } from "./bits.js";
-import { index, keepChance, loss } from "./listed.js";
+import { index, keepChance, loss } from "./randomized_response.js";
 import { bitLength, indexBytes } from "./packing.js";
 import { expAtMost } from "./probability.js";
 import { categoriesOf, indexIn, type Arguments, type Randomizer } from "./randomizer.js";

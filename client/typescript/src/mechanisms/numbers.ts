@@ -6,7 +6,7 @@
  */
 import { pick, type BitSource } from "./bits.js";
 import { fraction, nearest, over, plus, rounded, times, toNumber } from "./fraction.js";
-import { index, keepChance, loss } from "./listed.js";
+import { index, keepChance, loss } from "./randomized_response.js";
 import { indexBytes, concatenated, packed } from "./packing.js";
 import { permanent, purpose, type Permanent } from "./permanent.js";
 import { atMost, DIGITS, expAtMost, logAtLeast, ONE } from "./probability.js";

@@ -7,7 +7,7 @@
  */
 import { BadParameter } from "../errors.js";
 import { pick } from "./bits.js";
-import { index } from "./listed.js";
+import { index } from "./randomized_response.js";
 import { indexBytes } from "./packing.js";
 import { responseOver } from "./projective.js";
 import { indexIn, wholeOf, type Arguments, type Randomizer } from "./randomizer.js";

@@ -1,5 +1,5 @@
 /** The mechanisms that most apps use. All others are loaded when a bundle names one. */
-import { grr, rr } from "./listed.js";
+import { grr, rr } from "./randomized_response.js";
 import type { Arguments, Mechanism, Randomizer } from "./randomizer.js";
 import { optimizedUnary, symmetricUnary } from "./unary.js";
 import { load } from "../loading.js";

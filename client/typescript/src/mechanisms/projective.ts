@@ -6,7 +6,7 @@
 import { pick, type BitSource } from "./bits.js";
 import { fraction, minus, over, plus, times, toNumber, type Fraction } from "./fraction.js";
 import { Geometry, primes } from "./geometry.js";
-import { index } from "./listed.js";
+import { index } from "./randomized_response.js";
 import { indexBytes } from "./packing.js";
 import { atMost, chanceOf, expAtMost, logAtLeast, ONE } from "./probability.js";
 import { categoriesOf, indexIn, type Arguments, type Randomizer } from "./randomizer.js";

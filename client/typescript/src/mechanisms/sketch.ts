@@ -9,7 +9,7 @@ import { pick } from "./bits.js";
 import { fraction } from "./fraction.js";
 import { isNegative } from "./hadamard.js";
 import { utf8Bytes, position } from "./hashing.js";
-import { index, keepChance, loss, respond } from "./listed.js";
+import { index, keepChance, loss, respond } from "./randomized_response.js";
 import { indexBytes, concatenated, packed, vectorBytes } from "./packing.js";
 import { expAtMost, logAtLeast, ONE } from "./probability.js";
 import { wholeOf, type Arguments, type Randomizer } from "./randomizer.js";

@@ -7,7 +7,7 @@
 import { BadParameter } from "../errors.js";
 import { pick } from "./bits.js";
 import { digest, utf8Bytes, word } from "./hashing.js";
-import { index } from "./listed.js";
+import { index } from "./randomized_response.js";
 import { bitLength, indexBytes, packed } from "./packing.js";
 import { responseOver } from "./projective.js";
 import { wholeOf, type Arguments, type Randomizer } from "./randomizer.js";

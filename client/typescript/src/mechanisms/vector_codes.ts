@@ -1,15 +1,15 @@
 /**
  * Codes of directions: a vector is told by one word of a public book that lies near it.
  *
- * What floats decide is worked out as in Python, to the last digit (./alike.ts). Source, guarantee and
+ * What floats decide is worked out as in Python, to the last digit (./portable_floats.ts). Source, guarantee and
  * estimator: client/hubbub/mechanisms/vector_codes.py.
  */
 import { BadParameter, ValueOutOfDomain } from "../errors.js";
-import { length, product } from "./alike.js";
+import { length, product } from "./portable_floats.js";
 import { pick, type BitSource } from "./bits.js";
 import { book, topSums } from "./directions.js";
 import { exact, fraction, over, plus, times, toNumber } from "./fraction.js";
-import { index } from "./listed.js";
+import { index } from "./randomized_response.js";
 import { indexBytes } from "./packing.js";
 import { atMost, expAtMost, logAtLeast, ONE } from "./probability.js";
 import { numberOf, wholeOf, type Arguments, type Randomizer } from "./randomizer.js";

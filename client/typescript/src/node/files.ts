@@ -13,9 +13,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { listed, number, table } from "../catalog/json.js";
 import { emptyRows, rowsOf, type Held } from "../client/memory.js";
 import type { PastReport, Rows, Storage, StoredReport } from "../client/storage.js";
-import { turns } from "../client/turns.js";
+import { workQueue } from "../client/work_queue.js";
 import { StateUnusable } from "../errors.js";
-import { after, within } from "../within.js";
+import { after, within } from "../time_limits.js";
 
 const STATE = "state.";
 const NUMBER = /^[0-9]{1,15}$/;
@@ -34,7 +34,7 @@ export class FolderStorage implements Storage {
   /**
    * Serializes work within this process; between processes, a step that came second is repeated.
    */
-  readonly alone = turns();
+  readonly alone = workQueue();
 
   constructor(readonly folder: string) {}
 
@@ -50,7 +50,7 @@ export class FolderStorage implements Storage {
         if (body === previousBody || (await this.#committed(last, steps, body))) return result;
         await sleep(randomInt(LONGEST_PAUSE_MS));
       }
-      throw new StateUnusable(`${this.folder}: others write all the time; try again`);
+      throw new StateUnusable(`${this.folder}: other processes write all the time; try again`);
     });
   }
 

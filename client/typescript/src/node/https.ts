@@ -10,7 +10,7 @@ import { Agent, request } from "node:https";
 
 import type { Post, Transport } from "../client/transport.js";
 import { BadParameter, tooLate, TryAgain, UNREACHABLE } from "../errors.js";
-import { later } from "../within.js";
+import { later } from "../time_limits.js";
 import { PATH, TYPE } from "../transport/submission.js";
 
 const LARGEST_ANSWER_BYTES = 1 << 20;

@@ -9,7 +9,7 @@ import { relayAndIssuer } from "../transport/relay_and_issuer.js";
 import { Client, type Options } from "../client/client.js";
 import { checked } from "../client/options.js";
 import { BadParameter, BundleRefused } from "../errors.js";
-import { after } from "../within.js";
+import { after } from "../time_limits.js";
 import { FolderStorage } from "./files.js";
 import { httpsPost, httpsTransport } from "./https.js";
 

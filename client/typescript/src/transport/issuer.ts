@@ -7,7 +7,7 @@ import { sha256 } from "@noble/hashes/sha2.js";
 
 import type { Post } from "../client/transport.js";
 import { BadParameter, tooLate, TryAgain } from "../errors.js";
-import { within } from "../within.js";
+import { within } from "../time_limits.js";
 import { concatenated, type Bytes } from "../mechanisms/packing.js";
 import { bytesField, fieldsOf, numberField } from "./protobuf.js";
 import { TYPE, typeOf } from "./submission.js";

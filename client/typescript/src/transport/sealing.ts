@@ -64,7 +64,7 @@ export async function seal(
     const { encapsulatedSecret, ciphertext } = await suite.Seal(key, payload, { info });
     return concatenated(encapsulatedSecret, ciphertext);
   } catch (error) {
-    throw new BadParameter("an opening key is none worth sealing to", { cause: error });
+    throw new BadParameter("an opening key is invalid; build the bundle again", { cause: error });
   }
 }
 

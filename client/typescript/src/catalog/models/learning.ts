@@ -6,7 +6,7 @@ import { UnknownMetric, ValueOutOfDomain } from "../../errors.js";
 import { pick, type BitSource } from "../../mechanisms/bits.js";
 import { exact, nearest } from "../../mechanisms/fraction.js";
 import { gradient, place, toJudge, type ModelKind } from "../../mechanisms/gradient.js";
-import { grr, index } from "../../mechanisms/listed.js";
+import { grr, index } from "../../mechanisms/randomized_response.js";
 import { unpacked } from "../../mechanisms/packing.js";
 import { purpose } from "../../mechanisms/permanent.js";
 import { atMost } from "../../mechanisms/probability.js";

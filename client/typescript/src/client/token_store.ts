@@ -13,7 +13,7 @@ import type { Metric } from "../catalog/metric.js";
 import { metricNameOf } from "../catalog/tiers.js";
 import { BadParameter, tooLate, TryAgain, UNREACHABLE } from "../errors.js";
 import { load } from "../loading.js";
-import { after, within } from "../within.js";
+import { after, within } from "../time_limits.js";
 import { pick } from "../mechanisms/bits.js";
 import { issuedIn, tokenInfo, tokenOf, tokenRequest } from "../transport/issuer.js";
 import type { AskIssuer, TokenIssuer } from "../transport/issuer.js";
@@ -25,7 +25,7 @@ import { memoOf } from "./memo.js";
 import { nextTask } from "./sender.js";
 import type { State } from "./state.js";
 import type { StoredReport } from "./storage.js";
-import { turns } from "./turns.js";
+import { workQueue } from "./work_queue.js";
 import { soon } from "./waits.js";
 import { EMPTY, type Token, type Wallet } from "./wallet.js";
 
@@ -47,7 +47,7 @@ export class Purse {
   readonly #answered = new Set<string>();
   readonly #lacking = new Map<string, Due>();
   // A concurrent caller may need tokens that were not due before.
-  readonly #fetches = turns();
+  readonly #fetches = workQueue();
   readonly #key: string;
   #failures = 0;
   #notBefore = 0;

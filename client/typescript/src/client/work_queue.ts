@@ -3,10 +3,10 @@
  */
 
 /** Adds a piece of work to a queue. Resolves, or rejects, as the work does. */
-export type Turns = <T>(work: () => Promise<T>) => Promise<T>;
+export type WorkQueue = <T>(work: () => Promise<T>) => Promise<T>;
 
 /** A new, empty queue. */
-export function turns(): Turns {
+export function workQueue(): WorkQueue {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {
     const turn = last.then(work);

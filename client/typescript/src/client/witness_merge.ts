@@ -17,15 +17,15 @@ import { loadTrust } from "./trust.js";
  *
  * If the witness cannot be read, the device stays as it is and counts the fault.
  */
-export function heeded(device: Device, witness: string): Device {
+export function mergedWithWitness(device: Device, witness: string): Device {
   try {
-    return withWhatIsKnown(device, witness);
+    return mergedUnchecked(device, witness);
   } catch {
     return { ...device, counts: withCounts(device.counts, ["witness_damaged"]) };
   }
 }
 
-function withWhatIsKnown(device: Device, witness: string): Device {
+function mergedUnchecked(device: Device, witness: string): Device {
   const document = table(JSON.parse(witness) as unknown);
   const [state, commits] = [text(document["state"]), number(document["commits"])];
   if (state === device.state && commits <= device.commits) return device;
