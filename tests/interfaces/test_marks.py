@@ -31,7 +31,7 @@ def test_marks_are_kept_by_name(home: House, backend: str) -> None:
         await marks.remove("late")
         assert [mark.metric for mark in await marks.all()] == ["", "launches"]
         await marks.remove("early")
-        with pytest.raises(UnknownMark, match='no mark is called "early"; set are: late'):
+        with pytest.raises(UnknownMark, match='no mark is called "early"; there are: late'):
             await marks.remove("early")
         await marks.save(late)
         with pytest.raises(BadParameter, match="name the metric: launches, theme"):

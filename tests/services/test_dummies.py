@@ -332,7 +332,7 @@ def test_dummies_without_a_key_are_refused_when_the_table_is_read(
     path = tmp_path / "streams.json"
     document["streams"]["theme"] = STREAM
     path.write_text(json.dumps(document))
-    with pytest.raises(BadParameter, match="'theme' has dummies, and key 1 no public half"):
+    with pytest.raises(BadParameter, match="'theme' has dummies, but key 1 has no public half"):
         read_stream_table(path)
     for key in document["keys"]:
         key["public"] = base64.b64encode(bytes(32)).decode()

@@ -414,7 +414,7 @@ def test_estimates_of_two_thousand_visitors_hold_whichever_of_four_workers_they_
 def test_what_is_no_store_or_no_persons_is_refused_at_once(signed: Signed) -> None:
     with pytest.raises(BadParameter, match="no read and replace; give SQLStore"):
         Persons(cast("Any", object()), bytes(32))
-    with pytest.raises(BadParameter, match="connect is no function"):
+    with pytest.raises(BadParameter, match="connect is not a function"):
         SQLStore(cast("Any", object()))
     store = cast("Any", RedisStore(None))
     with pytest.raises(BadParameter, match=r"give Persons\(store, key\)"):

@@ -179,7 +179,7 @@ def test_limits_of_a_file_are_checked_as_those_of_the_command_line(tmp_path: Pat
         "max_pool = 2.5": r"max_pool is not a whole number in \[1, 10\]",
         "max_pool = true": "max_pool is not a whole number",
         "peer_rate = nan": "peer_rate is not a number in",
-        "pool = 1": "'pool' is no limit; there are peer_rate, max_pool",
+        "pool = 1": "'pool' is not a limit; there are peer_rate, max_pool",
         "= 1": "cannot be read as TOML",
     }.items():
         path.write_text(wrong)

@@ -612,7 +612,7 @@ def _stream(**more: Any) -> Stream:
 
 def test_a_shuffler_without_the_key_does_not_start(house: IssuerHouse) -> None:
     table = read_stream_table(house.made.streams)
-    with pytest.raises(BadParameter, match="--token-key names no key"):
+    with pytest.raises(BadParameter, match="--token-key named no key"):
         refuse_untaken(table, None)
     refuse_untaken(table, Redeemer(house.key))
 

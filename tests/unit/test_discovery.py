@@ -69,7 +69,7 @@ def test_the_tree_is_a_stream_of_the_metric_at_its_epsilon(tmp_path: Path) -> No
         (('"grr"', '"long.grr"\npermanent_epsilon = 4.0'), "answers for life"),
         (
             ('values = ["git", "vim"]\nother = true', 'domain = "string"\nbits = 64'),
-            "tree is not of listed values",
+            "tree takes neither listed values",
         ),
     ],
 )

@@ -198,7 +198,7 @@ def test_a_path_that_is_none_is_refused(tmp_path: Path) -> None:
         with pytest.raises(BundleRefused) as caught:
             read_bundle(path)
         assert str(caught.value).isprintable()
-    with pytest.raises(CatalogInvalid, match="is no path"):
+    with pytest.raises(CatalogInvalid, match="is not a path"):
         read_catalog(tmp_path / "a\0b")
 
 

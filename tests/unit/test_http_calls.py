@@ -82,7 +82,7 @@ def test_a_body_that_is_too_large_is_refused(length: bytes) -> None:
 def test_a_body_that_is_cut_off_is_refused() -> None:
     with (
         _server(OK + b"Content-Length: 9\r\n\r\n", b"half") as url,
-        pytest.raises(OSError, match="ends before it is whole"),
+        pytest.raises(OSError, match="the answer is incomplete"),
     ):
         _answer(url)
 

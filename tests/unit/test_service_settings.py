@@ -46,7 +46,7 @@ def test_calls_of_an_address_are_limited_unless_addresses_tell_nobody_apart(
 def test_a_proxy_that_is_no_address_is_refused(monkeypatch: pytest.MonkeyPatch, proxy: str) -> None:
     monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://127.0.0.1/0")
     some = ["--bundle", "x", "--keys", "y", "--insecure"]
-    with pytest.raises(BadParameter, match=r"--http-proxy .* is no address"):
+    with pytest.raises(BadParameter, match=r"--http-proxy .* is not an address"):
         aggregator([*some, "--http-proxy", proxy])
     assert aggregator([*some, "--http-proxy", "10.0.0.0/24"]).http.proxies == ("10.0.0.0/24",)
 
@@ -57,7 +57,7 @@ def test_a_proxy_that_is_no_address_is_refused(monkeypatch: pytest.MonkeyPatch, 
         (["--http-shared"], "--http-shared is for the HTTP door; open it with --http HOST:PORT"),
         (["--http-bundle", "a"], "--http-bundle is for the HTTP door"),
         (["--http", "1"], "--http '1' is not an address; write HOST:PORT"),
-        (["--http", "a:1", "--http-proxy", "x"], "--http-proxy 'x' is no address"),
+        (["--http", "a:1", "--http-proxy", "x"], "--http-proxy 'x' is not an address"),
         (["--http-proxy-protocol"], "--http-proxy-protocol is for the HTTP door"),
         (["--http", "a:1", "--http-proxy-protocol"], "needs --http-proxy: the proxy whose header"),
     ],

@@ -102,7 +102,7 @@ def test_in_a_crowd_epsilon_and_the_pool_follow_from_the_promise(tmp_path: Path)
 def test_of_so_small_a_crowd_a_report_says_no_more_than_is_promised(tmp_path: Path) -> None:
     few = _metric(tmp_path, VECTOR + CROWD.replace("2000", "10"), UNSAID)
     assert few.epsilon == pytest.approx(1, abs=0.01)
-    with pytest.raises(CatalogInvalid, match="a lie is not spread evenly there, so nothing is"):
+    with pytest.raises(CatalogInvalid, match="its noise is not spread evenly, so nothing is"):
         _metric(tmp_path, VECTOR + CROWD + "epsilon = 0.1\n", UNSAID)
 
 
@@ -219,7 +219,7 @@ def test_the_coordinate_that_is_no_number_is_named(tmp_path: Path) -> None:
             'field "release": is not for a vector',
         ),
         (VECTOR + "crowd = 1000\n", 'field "central_epsilon": must be'),
-        (VECTOR + CROWD + "words = 2\n", "with two words half of them are near"),
+        (VECTOR + CROWD + "words = 2\n", "two words of which one is near prove nothing"),
         (VECTOR + 'alert = { when = "mean above 1" }\n', "a vector only supports"),
         (VECTOR + "dimensions = 3\n", 'field "dimensions": is not known'),
         (VECTOR + "max_cells = 1000\n", 'field "max_cells": vector.codes needs 1,048,576'),

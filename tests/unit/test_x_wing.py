@@ -239,7 +239,9 @@ def test_dummies_are_sealed_as_the_reports_they_hide_among(tmp_path: Path) -> No
     for entry in document["keys"]:
         del entry["x_wing"]
     path.write_text(json.dumps(document))
-    with pytest.raises(BadParameter, match="has dummies, and key 1 no public half to seal them"):
+    with pytest.raises(
+        BadParameter, match="has dummies, but key 1 has no public half to seal them"
+    ):
         read_stream_table(path)
     document["streams"]["theme"]["kem"] = "kyber"
     path.write_text(json.dumps(document))

@@ -59,7 +59,7 @@ def read_bundle(path: Path, *, operator: bytes | None = None) -> Bundle:
             "build, or of hubbub up (.hubbub/app.hubbub)"
         ) from error
     except ValueError as error:
-        raise BundleRefused(f"{path!r}: is no path: {error}") from error
+        raise BundleRefused(f"{path!r}: is not a path: {error}") from error
     return open_bundle(signed, str(path), operator=operator)
 
 

@@ -47,8 +47,8 @@ def check_discovery(metric: Any) -> None:
     mechanism: Any = REGISTRY[metric.mechanism]
     if hasattr(mechanism, "permanent_loss"):
         raise BadParameter(
-            f"discover: {metric.mechanism} answers for life, and a tree afresh; choose a mechanism "
-            "without a permanent answer"
+            f"discover: {metric.mechanism} answers for life, but a tree answers anew; choose a "
+            "mechanism without a permanent answer"
         )
     if is_list(metric):
         if not metric.other:
@@ -58,8 +58,8 @@ def check_discovery(metric: Any) -> None:
             )
     elif mechanism.VALUES != "strings" or mechanism.FAMILY == "tree":
         raise BadParameter(
-            f"discover: {metric.mechanism} is not of listed values or of strings that are looked "
-            "for; leave it out"
+            f"discover: {metric.mechanism} takes neither listed values nor strings to look for; "
+            "leave discover out"
         )
 
 

@@ -70,6 +70,6 @@ def refuse_uneven_lies(mechanism: str, randomizer: AnyMechanism) -> None:
 
     if not lies_evenly(randomizer):
         raise BadParameter(
-            f"{mechanism}: a lie is not spread evenly there, so nothing is proven of its "
-            "crowd; with fewer parts, or a larger epsilon, it is"
+            f"{mechanism}: its noise is not spread evenly, so nothing is proven of its "
+            "crowd; write fewer parts, or a larger epsilon"
         )

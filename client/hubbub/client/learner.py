@@ -97,7 +97,9 @@ class Learner:
             else:
                 self._states[name] = state
         if wrong:
-            raise ModelsRefused(f"{'; '.join(wrong)}: not taken; serve the newest of this bundle's")
+            raise ModelsRefused(
+                f"{'; '.join(wrong)}: refused; serve the newest state of this bundle's models"
+            )
 
 
 def _of_vector(metric: Metric, number: int, vector: list[float]) -> Teller:

@@ -82,8 +82,8 @@ class Persons:
             state = _loaded(record) if record is not None else DeviceState(secret=b"")
         except (*FOREIGN, zlib.error) as error:
             raise StateUnusable(
-                "a person's record is damaged, and nothing of them is sent; to delete it forgets "
-                "their limits and their no"
+                "a person's record is damaged, so none of their reports are sent; deleting it "
+                "forgets their limits and their opt-out"
             ) from error
         secret = self._digest(b"secret", person + repr(state.since).encode())
         return record, replace(state, secret=secret)
@@ -222,7 +222,7 @@ class Person:
             if is_same or office.persons.replace(self.person, record, after):
                 office.adopt([replace(e, person=self.person) for e in state.entries()])
                 return answer
-        raise StateBusy("others change this person's record all the time; try again")
+        raise StateBusy("other processes change this person's record all the time; try again")
 
 
 def _loaded(record: bytes) -> DeviceState:

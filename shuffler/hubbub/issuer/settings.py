@@ -89,8 +89,8 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         raise BadParameter("--oidc-audience and --oidc-roots need a provider: add --oidc URL")
     if settings.provider and not settings.audiences:
         raise BadParameter(
-            "--oidc without --oidc-audience would take tokens for whomever they are made; name "
-            "the app as the provider calls it"
+            "--oidc without --oidc-audience would accept tokens that the provider made for "
+            "other apps; name the app as the provider calls it"
         )
     return replace(settings, common=settings.common.of("issuer"))
 

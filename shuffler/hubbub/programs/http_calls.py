@@ -137,7 +137,7 @@ class HttpCalls:
             if time.monotonic() > until:
                 raise self._late()
         if response.length:
-            raise OSError("the answer ends before it is whole")
+            raise OSError("the answer is incomplete")
         return bytes(body)
 
 

@@ -107,7 +107,7 @@ def read_list(path: Path) -> list[str]:
 def _raw_lines(path: Path) -> Iterator[bytes]:
     """Yields lines as bytes, ended in any of three ways, the first without a byte order mark."""
     if "\0" in str(path):
-        raise ValueError(f"{str(path)!a}: is no path")
+        raise ValueError(f"{str(path)!a}: is not a path")
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         first = True
         while raw := file.readline(_MAX_BYTES + 1):

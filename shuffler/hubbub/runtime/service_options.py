@@ -141,7 +141,7 @@ def read_network(option: str, text: str) -> str:
         return str(ip_network(text))
     except ValueError:
         raise BadParameter(
-            f"{option} {text!a} is no address; write 10.0.0.5, or a network as 10.0.0.0/24"
+            f"{option} {text!a} is not an address; write 10.0.0.5, or a network as 10.0.0.0/24"
         ) from None
 
 
@@ -165,7 +165,7 @@ def read_limits(path: Path, names: Collection[str], *sections: type) -> dict[str
     for name, value in toml.items():
         if name not in names:
             listing = ", ".join(names)
-            raise BadParameter(f"--limits {path}: {name!a} is no limit; there are {listing}")
+            raise BadParameter(f"--limits {path}: {name!a} is not a limit; there are {listing}")
         number, interval = declared[name]
         if type(value) not in {int, number} or value not in interval:
             kind = "whole number" if number is int else "number"

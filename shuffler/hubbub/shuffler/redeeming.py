@@ -56,7 +56,7 @@ def refuse_untaken(table: "StreamTable", redeemer: Redeemer | None) -> None:
     needs = sorted(name for name, stream in table.streams.items() if stream.tokens)
     if needs and redeemer is None:
         raise BadParameter(
-            f"stream {needs[0]!a} accepts only reports with a token, and --token-key names no key "
-            "to check them by, or none that was there at the start; give that of hubbub keys "
-            "issuer, and restart"
+            f"stream {needs[0]!a} accepts only reports with a token, but --token-key "
+            "named no key to check tokens at the start; give that of hubbub keys issuer, and "
+            "restart"
         )

@@ -255,8 +255,8 @@ def read_stream_table(path: Path) -> StreamTable:
     for key in keys:
         for kem in padded.keys() - key.keys.keys():
             raise BadParameter(
-                f"{path}: stream {padded[kem]!a} has dummies, and key {key.id} no public half to "
-                "seal them with; make it with: hubbub catalog build"
+                f"{path}: stream {padded[kem]!a} has dummies, but key {key.id} has no public half "
+                "to seal them with; make it with: hubbub catalog build"
             )
     return StreamTable(streams, keys, development)
 

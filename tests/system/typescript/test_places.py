@@ -165,7 +165,7 @@ def test_a_sandboxed_frame_is_called_one_and_nothing_is_thrown(
     page.goto(origin)
     outcome, sent, console_lines = page.evaluate(FRAME, IN_FRAME.format(origin=origin))
     assert (outcome, sent) == ("no_state", True)
-    words = "a sandboxed frame has no place to keep it in; allow it: allow-same-origin"
+    words = "a sandboxed frame cannot store the spent budget; allow it: allow-same-origin"
     assert console_lines == [f"hubbub: nothing is reported: {words}"]
 
 

@@ -67,7 +67,7 @@ def _mark_named(candidates: Sequence[Mark], name: str, metric: str) -> Mark:
             return mark
     if metric or not named:
         there = ", ".join(sorted({mark.name for mark in candidates})[:20]) or "none"
-        raise UnknownMark(f'no mark is called "{name[:60]}"; set are: {there}')
+        raise UnknownMark(f'no mark is called "{name[:60]}"; there are: {there}')
     if len(named) > 1:
         metrics = ", ".join(sorted(mark.metric for mark in named)[:20])
         raise BadParameter(f'several marks are called "{name[:60]}"; name the metric: {metrics}')

@@ -64,7 +64,7 @@ class Entries:
                     f'purpose "{entry.purpose}" has epsilon {max(allowance[0] - used[0], 0):.6g} '
                     f"and delta {max(allowance[1] - used[1], 0):.3g} left in {entry.year}, and "
                     f"this release costs {entry.epsilon:g} and {entry.delta:g}; wait for the next "
-                    "year, ask another purpose, or have the budget changed in the catalog"
+                    "year, use another purpose, or have the budget changed in the catalog"
                 )
 
 

@@ -157,7 +157,7 @@ class Releases:
             # The amount that is left would show what releases of hidden metrics cost.
             raise BudgetExhausted(
                 f'purpose "{ask.purpose}" has too little budget left for this release in '
-                f"{entry.year}; wait for the next year, ask another purpose, or have the budget "
+                f"{entry.year}; wait for the next year, use another purpose, or have the budget "
                 "changed in the catalog"
             ) from None
         return ReleaseResult(

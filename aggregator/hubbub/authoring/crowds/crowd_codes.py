@@ -48,7 +48,7 @@ def planned_vectors(
     most = min(promise.max_local_epsilon, epsilon)
     if words == 2:  # noqa: PLR2004 half of them
         raise BadParameter(
-            "with two words half of them are near, and then no crowd is proven; write more words, "
+            "two words of which one is near prove nothing about a crowd; write more words, "
             "or leave them out"
         )
     if epsilon > most or not keeps_promise(promise, dimensions, accountant, epsilon, words=words):

@@ -33,14 +33,14 @@ def check_model(metric: Any) -> None:
     if learning is None:
         return
     if metric.mechanism != "vector.codes":
-        raise BadParameter(f"{metric.mechanism} is not of models")
+        raise BadParameter(f"{metric.mechanism} is not for models")
     limits = metric.limits
     if limits != limits_of(learning, metric.epsilon, metric.central_epsilon):
         raise BadParameter(
-            "limits of a model are one report a device, for life, or a round it is in"
+            "limits of a model must be one report for life, or in each of its rounds"
         )
     if bool(metric.crowd) != bool(learning.rounds_each):
-        raise BadParameter("rounds_each is of a model in a crowd, and such a one has it")
+        raise BadParameter("rounds_each goes with a model in a crowd, and only with it")
     if metric.parameters.get("dimensions") != learning.dimensions:
         raise BadParameter("the dimensions of a model are those of its columns, and one")
     if metric.tiers or metric.breakdown or metric.release or metric.report_on:

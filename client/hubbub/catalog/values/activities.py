@@ -29,7 +29,7 @@ class Activity(PastKind):
     def check(self, metric: Any, domain: str) -> None:
         """Raises BadParameter if the metric has other values than the three."""
         if metric.values != _VALUES:
-            raise BadParameter("kind: the values of an activity are others than its three")
+            raise BadParameter("kind: the values of an activity are not its three")
         super().check(metric, domain)
 
     def computed(

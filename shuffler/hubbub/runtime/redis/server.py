@@ -116,8 +116,8 @@ class RedisServer:
         except StoreUnavailable as error:
             if isinstance(error.__cause__, NoPermissionError):
                 raise StoreUnavailable(
-                    f"Redis: the {role}'s user may less than this version needs; as the user "
-                    f"operator: ACL SETUSER {role} {rights}, and the same in users.acl "
+                    f"Redis: the {role}'s user has fewer rights than this version needs; as the "
+                    f"user operator, run: ACL SETUSER {role} {rights}, and write it to users.acl "
                     "(docs/operate/upgrade.md)"
                 ) from error
             raise
