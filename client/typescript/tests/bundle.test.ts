@@ -301,3 +301,17 @@ test("a retired name comes back with no more than it promised", async () => {
   const raised = { ...(await asking(51)), history: {} };
   assert.throws(() => admitted(former, raised, false), /lifetime raised from 50 to 51/);
 });
+
+test("noise dummies of parts name one cell of the table of all parts", async () => {
+  const values = ["a", "b", "c"].flatMap((part) => [`${part}=x`, `${part}=y`]);
+  const crowd = { central_epsilon: 1, crowd: 30_000, min_batch: 30_000, lifetime_epsilon: 500 };
+  const law = { dummies_scale: 2.02, dummies_shift: 61 };
+  const parts = { mechanism: "pairs", epsilon: 8, parameters: { ways: 3 }, values };
+  const entry = { ...ENTRY, ...crowd, ...law, ...parts };
+  const { streams } = await metricFrom("met", entry, false);
+  assert.equal(streams[0].randomizer.namedCells, 8);
+  const wrong = [{ parameters: { ways: 2 } }, { epsilon: 0.5 }, { dummies_shift: 90_000 }];
+  for (const change of wrong) {
+    await assert.rejects(metricFrom("met", { ...entry, ...change }, false), TypeError);
+  }
+});
