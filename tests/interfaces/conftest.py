@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.interfaces.house import House, house
+from tests.interfaces.running_aggregator import House, house
 
 
 @pytest.fixture(scope="session")

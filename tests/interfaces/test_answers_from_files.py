@@ -20,7 +20,7 @@ from hubbub.epochs import epoch_date
 from hubbub.errors import BatchTooSmall, UnknownList, UnknownMetric
 from hubbub.history import open_totals
 from hubbub.notebook import Answer, Connection
-from tests.interfaces.house import DAYS, STRINGS, House
+from tests.interfaces.running_aggregator import DAYS, STRINGS, House
 from tests.support.bundles import DAY
 from tests.support.waiting import eventually
 

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 import hubbub.notebook
 from hubbub.cli.main import main
 from tests.interfaces.browser import Watched, chromium, needs_browser
-from tests.interfaces.house import House
+from tests.interfaces.running_aggregator import House
 from tests.support import web
 
 

@@ -20,7 +20,7 @@ from hubbub.bundles import read_bundle
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter, CatalogInvalid, StoreFull, StoreUnavailable, UnknownList
 from hubbub.runtime import MemoryServer, connect_redis
-from tests.interfaces.house import STRINGS, House
+from tests.interfaces.running_aggregator import STRINGS, House
 from tests.support import web
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.pages import page_of

@@ -16,7 +16,7 @@ from pyarrow import parquet
 from hubbub.cli.main import main
 from hubbub.cli.terminal.answer_tables import bars
 from hubbub.epochs import epoch_date
-from tests.interfaces.house import DAYS, LISTED, House
+from tests.interfaces.running_aggregator import DAYS, LISTED, House
 from tests.support.bundles import DAY
 from tests.support.waiting import HANG_SECONDS, eventually
 from tests.system.chaos.faulty_connection import Line

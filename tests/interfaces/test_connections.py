@@ -29,7 +29,7 @@ from hubbub.runtime import Limiter
 from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.server import HttpDoor
 from hubbub.runtime.http.timed_connection import TimedConnection
-from tests.interfaces.house import house
+from tests.interfaces.running_aggregator import house
 from tests.support import web
 from tests.support.clocks import pass_time, run_moved
 from tests.support.waiting import HANG_SECONDS, eventually_async

@@ -10,7 +10,7 @@ import hubbub.notebook
 from hubbub.cli.main import main
 from hubbub.errors import HubbubError
 from hubbub.mechanisms import REGISTRY
-from tests.interfaces.house import HEAD, MODEL, House, house
+from tests.interfaces.running_aggregator import HEAD, MODEL, House, house
 from tests.support import web
 from tests.support.catalogs import metric_toml
 

@@ -17,7 +17,7 @@ from hubbub.aggregator.access.tokens import Tokens, add_token, read_tokens, remo
 from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter, HubbubError, KeysUnusable, ServiceUnavailable
-from tests.interfaces.house import DAYS, LISTED, STRINGS, House, house
+from tests.interfaces.running_aggregator import DAYS, LISTED, STRINGS, House, house
 from tests.support import web
 from tests.support.pasted_code import in_notebook, in_shell
 from tests.support.waiting import HANG_SECONDS, eventually

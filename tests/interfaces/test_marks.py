@@ -9,7 +9,7 @@ import pytest
 from hubbub.aggregator.query.marks import Mark, Marks, check_mark
 from hubbub.errors import BadParameter, UnknownMark, UnknownMetric
 from hubbub.runtime import MemoryServer, connect_redis
-from tests.interfaces.house import House
+from tests.interfaces.running_aggregator import House
 from tests.support import web
 
 

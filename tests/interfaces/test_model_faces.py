@@ -20,7 +20,7 @@ from hubbub.cli.main import main
 from hubbub.errors import TotalsUnreadable
 from hubbub.runtime import MemoryServer, connect_redis
 from tests.interfaces.browser import Watched, chromium, needs_browser
-from tests.interfaces.house import TAUGHT, House
+from tests.interfaces.running_aggregator import TAUGHT, House
 from tests.support import web
 
 

@@ -20,7 +20,7 @@ from hubbub.errors import (
     UnknownMetric,
 )
 from hubbub.errors.printable import visible
-from tests.interfaces.house import DAYS, LISTED, STRINGS, THEMES, House
+from tests.interfaces.running_aggregator import DAYS, LISTED, STRINGS, THEMES, House
 
 mpl.use("Agg")
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.aggregator.access.tokens import add_token
-from tests.interfaces.house import house
+from tests.interfaces.running_aggregator import house
 from tests.support.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.thorough

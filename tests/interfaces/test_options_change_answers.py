@@ -15,7 +15,15 @@ import pytest
 
 from hubbub.cli.main import main, whole_parser
 from hubbub.privacy.catalog_reader import read_with_promises
-from tests.interfaces.house import DAYS, HEAD, MODEL, STRINGS, House, house, house_metric
+from tests.interfaces.running_aggregator import (
+    DAYS,
+    HEAD,
+    MODEL,
+    STRINGS,
+    House,
+    house,
+    house_metric,
+)
 from tests.support import web
 from tests.support.catalogs import metric_toml
 

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.interfaces.browser import Watched, chromium, needs_browser
-from tests.interfaces.house import House
+from tests.interfaces.running_aggregator import House
 from tests.support import web
 
 pytestmark = needs_browser

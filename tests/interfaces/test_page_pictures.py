@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from hubbub.cli.terminal.answer_tables import show_estimates
 from tests.interfaces.browser import Watched, chromium, needs_browser
-from tests.interfaces.house import House
+from tests.interfaces.running_aggregator import House
 from tests.support import web
 from tests.support.catalogs import metric_toml
 from tests.support.pages import page_of

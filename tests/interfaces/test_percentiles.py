@@ -9,7 +9,7 @@ import pytest
 
 import hubbub.notebook
 from hubbub.cli.main import main
-from tests.interfaces.house import DAYS, House
+from tests.interfaces.running_aggregator import DAYS, House
 from tests.support import web
 
 # Of 20,000 people every day: 1 h, 7 h and 20 h, in parts of two hours.

@@ -9,7 +9,7 @@ import pytest
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.web.query_commands import Reached, commands
-from tests.interfaces.house import STRINGS, House
+from tests.interfaces.running_aggregator import STRINGS, House
 from tests.support import web
 from tests.support.pasted_code import in_notebook, in_shell
 

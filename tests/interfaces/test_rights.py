@@ -71,8 +71,8 @@ class House:
     audit: Path
     query: QueryEngine
 
-    def ask(self, who: str, path: str, method: str = "get", **more: Any) -> Any:
-        headers = {"authorization": f"Bearer {self.tokens[who]}"}
+    def ask(self, token_name: str, path: str, method: str = "get", **more: Any) -> Any:
+        headers = {"authorization": f"Bearer {self.tokens[token_name]}"}
         return getattr(web, method)(f"{self.address}{path}", headers=headers, **more)
 
 
@@ -91,7 +91,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         ("less", "viewer", ["all"]),
     ]
     secrets = {
-        who: add_token(tokens, who, role, 1, now, groups=groups) for who, role, groups in people
+        token_name: add_token(tokens, token_name, role, 1, now, groups=groups)
+        for token_name, role, groups in people
     }
     houses: list[House] = []
 
@@ -185,11 +186,11 @@ def test_viewers_store_nothing_and_overwrite_nothing(home: House) -> None:
     try:
         before = [home.ask("all", path).json() for path in ("/v1/candidates/shared", "/v1/marks")]
         # "less" sees every metric, as a viewer.
-        for who, (path, body) in product(("some", "less"), stored.items()):
+        for token_name, (path, body) in product(("some", "less"), stored.items()):
             for refused in (
-                home.ask(who, path, "put", json=body),
-                home.ask(who, f"{path}new", "put", json=body),
-                home.ask(who, path, "delete"),
+                home.ask(token_name, path, "put", json=body),
+                home.ask(token_name, f"{path}new", "put", json=body),
+                home.ask(token_name, path, "delete"),
             ):
                 assert (refused.status_code, "role publisher" in refused.text) == (403, True), path
         after = [home.ask("less", path).json() for path in ("/v1/candidates/shared", "/v1/marks")]
@@ -250,9 +251,9 @@ def test_a_token_has_no_higher_role_than_its_own_or_its_groups(home: House) -> N
 
 def test_what_a_purpose_has_left_is_shown_to_callers_who_see_all_metrics(home: House) -> None:
     remaining = {}
-    for who in ("all", "part"):
-        [purpose] = home.ask(who, "/v1/releases").json()["purposes"]
-        remaining[who] = purpose["epsilon"], purpose["epsilon_left"]
+    for token_name in ("all", "part"):
+        [purpose] = home.ask(token_name, "/v1/releases").json()["purposes"]
+        remaining[token_name] = purpose["epsilon"], purpose["epsilon_left"]
     assert remaining == {"all": (5, 5), "part": (5, None)}
 
 

@@ -11,7 +11,7 @@ from pyarrow import parquet
 
 import hubbub.notebook
 from hubbub.cli.main import main
-from tests.interfaces.house import DAYS, STRINGS, House
+from tests.interfaces.running_aggregator import DAYS, STRINGS, House
 from tests.support import web
 
 QUESTIONS: list[tuple[str, dict[str, str], list[str]]] = [

@@ -14,7 +14,7 @@ import hubbub.notebook
 from hubbub.cli.main import main
 from hubbub.privacy.catalog_reader import read_with_promises
 from tests.interfaces.browser import Watched, chromium, needs_browser
-from tests.interfaces.house import HEAD, House, house
+from tests.interfaces.running_aggregator import HEAD, House, house
 from tests.support import web
 from tests.support.catalogs import metric_toml
 

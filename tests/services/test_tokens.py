@@ -127,17 +127,17 @@ def test_without_a_token_of_its_stream_and_epoch_no_report_is_taken(
 ) -> None:
     """At both doors, which have one admission."""
     epoch, key = _today(), house.account("one")
-    [own] = house.mint(key, "theme", epoch, 1)
+    [theme_token] = house.mint(key, "theme", epoch, 1)
     [next_day] = house.mint(key, "theme", epoch + 1, 1)
     homepage = house.mint(key, "homepage", epoch, 100)
     report = house.report("theme", epoch)
     tokens = [
         b"",
         bytes(32),
-        own.minted.token(report.sealed)[:-1],
+        theme_token.minted.token(report.sealed)[:-1],
         next_day.minted.token(report.sealed),
         homepage[0].minted.token(report.sealed),
-        own.minted.token(b"another report"),
+        theme_token.minted.token(b"another report"),
     ]
 
     async def body() -> None:
@@ -153,7 +153,7 @@ def test_without_a_token_of_its_stream_and_epoch_no_report_is_taken(
                 body=SubmitRequest(reports=[report], tokens=tokens).SerializeToString()
             )
             assert (answer.status, answer.headers["hubbub-refused"]) == (400, "for-good")
-            good = SubmitRequest(reports=[report], tokens=[own.minted.token(report.sealed)])
+            good = SubmitRequest(reports=[report], tokens=[theme_token.minted.token(report.sealed)])
             assert not (await front.send(good)).refused
             assert front.admission.counts == {"no_token": 14, "taken": 1}
 

@@ -67,8 +67,8 @@ def test_chance_makes_as_many_likely_strings_as_it_is_said_to() -> None:
         places = _drawn({"the": REPORTS}, seed)
         discoveries = discover(places)
         assert [discovery.text for discovery in discoveries] == ["the"]
-        every = likely_strings(places, discoveries, false_share=inf)
-        doubt_sum += every[surest - 1].doubt * surest
+        all_likely = likely_strings(places, discoveries, false_share=inf)
+        doubt_sum += all_likely[surest - 1].doubt * surest
     few, most = gamma.ppf([FAR, 1 - FAR], 2 * surest)
     assert few <= doubt_sum <= 1.3 * most  # no fewer: how many strings there are is rounded up
 

@@ -27,7 +27,7 @@ from hubbub.history import open_totals
 from hubbub.keys import read_opening_keys
 from hubbub.notebook import Connection
 from hubbub.runtime import Clocks, Stages, connect_redis
-from tests.interfaces.house import Held, house
+from tests.interfaces.running_aggregator import Held, house
 from tests.support.bundles import DAY, Signed
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.waiting import HANG_SECONDS, eventually

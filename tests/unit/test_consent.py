@@ -236,14 +236,16 @@ def test_a_preference_chooses_the_tier_and_stays(client_of: Make) -> None:
     assert client.report("crashed", "yes") is Outcome.QUEUED
     assert client.report("theme", "dark") is Outcome.DECLINED, "it has no tier that small"
     client.flush(HANG_SECONDS)
-    again = client_of(shuffler)
-    assert again.report("crashed", "yes") is Outcome.QUEUED
-    again.prefer(None)
-    assert again.report("crashed", "yes") is Outcome.QUEUED
-    again.flush(HANG_SECONDS)
+    next_client = client_of(shuffler)
+    assert next_client.report("crashed", "yes") is Outcome.QUEUED
+    next_client.prefer(None)
+    assert next_client.report("crashed", "yes") is Outcome.QUEUED
+    next_client.flush(HANG_SECONDS)
     assert sorted(r.stream for r in shuffler.reports()) == ["crashed", "crashed/0.5", "crashed/0.5"]
-    assert again.report("crashed", "yes") is Outcome.ALREADY_REPORTED, "tiers share the limits"
-    spent = {metric.name: metric.spent for metric in again.ledger().metrics}["crashed"]
+    assert next_client.report("crashed", "yes") is Outcome.ALREADY_REPORTED, (
+        "tiers share the limits"
+    )
+    spent = {metric.name: metric.spent for metric in next_client.ledger().metrics}["crashed"]
     assert 2.999 < spent <= 3.0
     with pytest.raises(BadParameter, match="max_epsilon -1 must be 0 or more, in nats"):
         client.prefer(-1)

@@ -205,10 +205,10 @@ def changed_arms(before: Experiment | None, after: Experiment | None) -> str:
             "report would belong to an arm: name a running experiment, or none"
         )
     ended = [arm for arm, weight in before.arms.items() if not weight]
-    if begun := [arm for arm in ended if after.arms.get(arm)]:
+    if revived := [arm for arm in ended if after.arms.get(arm)]:
         return (
-            f'the experiment "{after.name}" ended its arm {begun[0]}, and devices that had it were '
-            "given another: try it again in an experiment of another name"
+            f'the experiment "{after.name}" ended its arm {revived[0]}, and devices that had it '
+            "were given another: try it again in an experiment of another name"
         )
     if {arm: weight or before.arms.get(arm) for arm, weight in after.arms.items()} != before.arms:
         return (

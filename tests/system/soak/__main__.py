@@ -129,7 +129,7 @@ def _live(
     }
     spans = [str(house.bundle_path), str(home), str(ports.shuffler)]
     spans += [str(seconds + 2 * SHOULDER_SECONDS), str(seed)]
-    honest = _start(devices.__file__, spans, home / "devices.log")
+    device_process = _start(devices.__file__, spans, home / "devices.log")
     time.sleep(SHOULDER_SECONDS)
     others = [
         _start(strangers.__file__, [json.dumps({**settings, "part": part})], home / f"{part}.log")
@@ -140,7 +140,7 @@ def _live(
     try:
         began = time.monotonic()
         deadline = began + seconds + 2 * HANG_SECONDS
-        while any(process.poll() is None for process in (honest, *others)):
+        while any(process.poll() is None for process in (device_process, *others)):
             passed = time.monotonic() - began
             tell(f"{max(0.0, seconds - passed):.0f} s left")
             assert time.monotonic() < deadline, "devices or strangers do not end"
@@ -148,7 +148,7 @@ def _live(
             _look(f"{house.endpoints.page}health", page)
             time.sleep(1)
     finally:
-        for process in (honest, *others):
+        for process in (device_process, *others):
             if process.poll() is None:
                 process.kill()
             process.wait()

@@ -14,7 +14,7 @@ DEVICES, AT_ONCE = 400, 50
 QUESTIONS = [f"question_{number}" for number in range(5)]
 SCORED, SCORES = 400, (1.2, -0.6, 0.4)
 # Each from a device of its own, which first says what is no such vector.
-VECTORS = """
+VECTOR_SCRIPT = """
 async ([shuffler, devices, scores]) => {
   const { open } = await import("/hubbub.js");
   const bundle = new Uint8Array(await (await fetch("/app.hubbub")).arrayBuffer());
@@ -68,7 +68,7 @@ def test_vectors_are_loaded_where_a_bundle_asks_for_them_and_their_means_come_ba
 ) -> None:
     page = device.new_page()
     page.goto(origin)
-    value = page.evaluate(VECTORS, [door, SCORED, SCORES])
+    value = page.evaluate(VECTOR_SCRIPT, [door, SCORED, SCORES])
     assert value == {"queued": SCORED, "not_a_value": SCORED, "sent": SCORED}
     answer = counted(up, "scores", SCORED)
     for member, score in zip(answer.values, SCORES, strict=True):

@@ -48,10 +48,12 @@ def _points(
     )
     vector = np.zeros_like(plane)
     for coordinate in range(t):
-        own = pivots != coordinate
-        vector[own, coordinate] = free[own] % s
-        free[own] //= s
-        product[own] -= (plane[own, coordinate] * vector[own, coordinate]) % s
+        other_places = pivots != coordinate
+        vector[other_places, coordinate] = free[other_places] % s
+        free[other_places] //= s
+        product[other_places] -= (
+            plane[other_places, coordinate] * vector[other_places, coordinate]
+        ) % s
     vector[np.arange(len(planes)), pivots] = product % s
     return _numbers(space, vector)
 

@@ -139,10 +139,10 @@ def text_label(label: str, positive: str, negative: str) -> float:
     if label == positive:
         return 1.0
     if negative:
-        wrong = label != negative
+        is_unclear = label != negative
     else:
-        wrong = label.strip().casefold() == positive.strip().casefold()
-    if wrong:
+        is_unclear = label.strip().casefold() == positive.strip().casefold()
+    if is_unclear:
         other = f'"{negative}"' if negative else "every other text"
         raise ValueOutOfDomain(
             "label is a text, and neither positive nor negative as written: "

@@ -321,14 +321,16 @@ def _whose(question: MetricDraft) -> str:
 
 
 def _show(promise: CentralPromise, question: MetricDraft, ways: Sequence[_Way]) -> None:
-    dummies = f" and {promise.dummies:,} dummies" if promise.dummies else ""
-    dummies = f" with {promise.dummies_each:g} dummies each" if promise.dummies_each else dummies
+    dummies_text = f" and {promise.dummies:,} dummies" if promise.dummies else ""
+    dummies_text = (
+        f" with {promise.dummies_each:g} dummies each" if promise.dummies_each else dummies_text
+    )
     if promise.noise:
         named = "cell" if question.kind == "parts" else "value"
-        dummies = f" and {promise.dummies_shift} dummies of each {named} on average"
+        dummies_text = f" and {promise.dummies_shift} dummies of each {named} on average"
     listing(
         f"central epsilon {promise.epsilon:g} at delta {promise.delta:g}: "
-        f"{several(promise.crowd, 'report')}{dummies} of " + _whose(question),
+        f"{several(promise.crowd, 'report')}{dummies_text} of " + _whose(question),
         ways,
         {
             "way": "{way}",

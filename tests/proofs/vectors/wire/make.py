@@ -586,7 +586,7 @@ coordinates = 2
 mechanism = "vector.codes"
 epsilon = 3.0
 """
-IN_ARMS = """
+EXPERIMENT_CATALOG = """
 shuffler = "localhost:7000"
 
 [experiments.new_menu]
@@ -789,7 +789,9 @@ def asking() -> dict[str, Any]:
         ),
         "learning": _life(_of_models(), learning.taught(SIGNING, STRANGER)),
         "in_arms": _life(
-            _plain(IN_ARMS), [("report", ["saved", True]), ("report", ["liked", "b"])], PUBLIC
+            _plain(EXPERIMENT_CATALOG),
+            [("report", ["saved", True]), ("report", ["liked", "b"])],
+            PUBLIC,
         ),
     }
 
@@ -799,7 +801,7 @@ def experiments() -> dict[str, Any]:
 
     arms, after: by secret, of new_menu and of colours.
     """
-    signed = sign_bundle(_plain(IN_ARMS), SIGNING)
+    signed = sign_bundle(_plain(EXPERIMENT_CATALOG), SIGNING)
     stop = sign_notice(
         Notice(
             number=START,
