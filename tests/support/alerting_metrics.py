@@ -9,24 +9,14 @@ from hubbub.aggregator.query import QueryEngine
 from hubbub.analysis.families import draw
 from hubbub.conservation import Window
 from tests.support.bundles import DAY, Signed, make_signed
+from tests.support.catalogs import metric_toml
 from tests.support.fakes import MemoryStore
 
 FIRST = 20_000
 PEOPLE = 200
 BELOW = 'alert = { when = "mean below 5", confidence = 0.9 }'
 CATALOG = 'shuffler = "127.0.0.1:1"\n' + "".join(
-    f"""
-[metrics.{name}]
-description = "What is asked"
-owner = "owner@example.org"
-expires = 2099-01-01
-epoch = "day"
-mechanism = "{mechanism}"
-epsilon = 2.0
-min_batch = 100
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}
-{more}
-"""
+    metric_toml(name, more, mechanism=mechanism, epsilon=2.0, lifetime_epsilon=500.0)
     for name, mechanism, more in (
         ("colour", "grr", 'values = ["a", "b", "c", "d"]\nalert = { when = "change" }'),
         ("shape", "unary.oue", 'values = ["o", "x"]\nalert = { when = "share of x above .3" }'),

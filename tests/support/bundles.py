@@ -8,6 +8,7 @@ from hubbub.authoring import Catalog, read_catalog
 from hubbub.bundles import Bundle, read_bundle
 from hubbub.keys import read_operator_key, read_public_keys, write_new_keys
 from hubbub.signing import sign_bundle
+from tests.support.catalogs import metric_toml
 
 DAY = 86_400
 
@@ -51,19 +52,8 @@ def make_signed(
 
 def metric_text(name: str, description: str = "Colours", more: str = "") -> str:
     """A metric of three colours, as metrics.toml has it."""
-    return f"""
-[metrics.{name}]
-description = "{description}"
-owner = "you@example.org"
-expires = 2099-12-31
-epoch = "day"
-mechanism = "grr"
-epsilon = 4.0
-values = ["light", "dark", "system"]
-min_batch = 100
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
-{more}
-"""
+    fields = {"mechanism": "grr", "epsilon": 4.0, "values": ["light", "dark", "system"]}
+    return metric_toml(name, more, description=description, **fields)
 
 
 def crowd_text(crowd: int, more: str = "", limits: str = "") -> str:

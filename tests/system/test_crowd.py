@@ -32,6 +32,7 @@ from hubbub.simulation.devices import send_everyone
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web
 from tests.support.asking import estimate
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.mixing import pool_counts
 from tests.support.moment import now
 from tests.support.pasted_code import in_notebook, in_shell
@@ -39,19 +40,6 @@ from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.thorough
 
-METRIC = """
-[metrics.{name}]
-description = "Asked in a crowd"
-owner = "tests@example.org"
-expires = 2099-12-31
-epoch = "day"
-mechanism = "auto"
-values = ["red", "green", "blue"]
-central_epsilon = 1.0
-crowd = {crowd}
-honest = 1.0
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}
-"""
 PEOPLE = 700
 DUMMIES = 300
 EACH = 1.5
@@ -82,15 +70,23 @@ OTHERS = {
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
     folder = tmp_path_factory.mktemp("crowd")
     path = folder / "metrics.toml"
-    metrics = METRIC.format(name="met", crowd=600) + METRIC.format(name="missed", crowd=800)
-    metrics += METRIC.format(name="padded", crowd=600) + f"dummies = {DUMMIES}\n"
-    metrics += METRIC.format(name="own", crowd=600) + f"dummies_each = {EACH}\n"
-    metrics += (
-        METRIC.format(name="hidden", crowd=600) + f"dummies = {DUMMIES}\ncount_epsilon = 0.5\n"
+    metrics = {
+        "met": LISTED,
+        "missed": LISTED,
+        "padded": f"{LISTED}\ndummies = {DUMMIES}",
+        "own": f"{LISTED}\ndummies_each = {EACH}",
+        "hidden": f"{LISTED}\ndummies = {DUMMIES}\ncount_epsilon = 0.5",
+        **OTHERS,
+    }
+    fields = {"central_epsilon": 1.0, "honest": 1.0, "lifetime_epsilon": 500.0}
+    path.write_text(
+        catalog_toml(
+            *(
+                metric_toml(name, more, crowd=800 if name == "missed" else 600, **fields)
+                for name, more in metrics.items()
+            )
+        )
     )
-    for name, kind in OTHERS.items():
-        metrics += METRIC.format(name=name, crowd=600).replace(LISTED, kind)
-    path.write_text(f'shuffler = "127.0.0.1:1"\n{metrics}')
     with LocalRun(folder / "home", read_with_promises(path), Ports.free()) as running:
         value = ["red" if n % 4 else "blue" for n in range(PEOPLE)]
         everyone: list[dict[str, Any]] = [

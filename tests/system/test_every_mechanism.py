@@ -20,6 +20,7 @@ from hubbub.mechanisms import REGISTRY
 from hubbub.simulation.devices import Person, send_everyone
 from tests.support import web
 from tests.support.asking import estimate
+from tests.support.catalogs import metric_toml
 from tests.support.mixing import pool_counts
 from tests.support.moment import now
 from tests.support.waiting import eventually
@@ -62,18 +63,7 @@ DOMAINS = {
 
 
 DISCOVERING = "".join(
-    f"""
-[metrics.{name}]
-description = "Most devices look for what nobody listed"
-owner = "tests@example.org"
-expires = 2099-12-31
-epoch = "day"
-epsilon = 6.0
-discover = 0.9
-min_batch = {MIN_BATCH}
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
-{more}
-"""
+    metric_toml(name, more, epsilon=6.0, discover=0.9, min_batch=MIN_BATCH)
     for name, more in (
         ("listed", 'mechanism = "grr"\nvalues = ["seldom.example"]\nother = true'),
         ("looked_for", 'mechanism = "hcms"\nhashes = 8\nwidth = 32\ndomain = "string"'),
@@ -89,19 +79,14 @@ def metric_of(name: str) -> str:
     domain = 'values = ["no", "yes"]' if name == "rr" else DOMAINS[_kind(name)]
     if name == "pairs":
         domain = 'parts = { colour = ["red", "green"], seen = [true, false], size = ["s", "l"] }'
-    return f"""
-[metrics.{name.replace(".", "_")}]
-description = "Asked by {name}"
-owner = "tests@example.org"
-expires = 2099-12-31
-epoch = "{EPOCHS.get(name, "day")}"
-mechanism = "{name}"
-epsilon = {EPSILON.get(name, 3.0)}
-{domain}
-{OWN.get(name, "")}
-min_batch = {MIN_BATCH}
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
-"""
+    return metric_toml(
+        name.replace(".", "_"),
+        f"{domain}\n{OWN.get(name, '')}",
+        epoch=EPOCHS.get(name, "day"),
+        mechanism=name,
+        epsilon=EPSILON.get(name, 3.0),
+        min_batch=MIN_BATCH,
+    )
 
 
 def _value(name: str, person: int) -> Any:

@@ -18,23 +18,17 @@ from hubbub.authoring import read_catalog
 from hubbub.cli.main import main
 from hubbub.mechanisms.ranges import Range
 from hubbub.simulation.people_file import coder
-from tests.support.catalogs import metric_toml
+from tests.support.catalogs import catalog_toml, metric_toml
 
 pytestmark = pytest.mark.thorough
 
 Z = 4.9
 
-ENTRY = """
-[metrics.{name}]
-description = "a metric"
-owner = "owner@example.org"
-expires = 2099-01-01
-epoch = "day"
-mechanism = "{mechanism}"
-{more}
-min_batch = 100
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}
-"""
+
+def _metric(name: str, mechanism: str, more: str) -> str:
+    return metric_toml(name, more, mechanism=mechanism, lifetime_epsilon=500.0)
+
+
 LISTED = 'values = ["a", "b", "c", "d"]'
 METRICS = (
     ("theme", "unary.oue", f"epsilon = 1.0\n{LISTED}"),
@@ -45,9 +39,7 @@ METRICS = (
     ("size", "mean.one_bit", 'epsilon = 1.0\ndomain = "number"\nlow = 0\nhigh = 10'),
     ("ages", "wave", 'epsilon = 2.0\ndomain = "number"\nlow = 0\nhigh = 10\nbuckets = 5'),
 )
-CATALOG = 'shuffler = "127.0.0.1:1"\n' + "".join(
-    ENTRY.format(name=name, mechanism=mechanism, more=more) for name, mechanism, more in METRICS
-)
+CATALOG = catalog_toml(*(_metric(*fields) for fields in METRICS))
 
 
 @pytest.fixture
@@ -369,8 +361,7 @@ BESIDE = (
 
 @pytest.fixture
 def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    entries = "".join(ENTRY.format(name=n, mechanism=m, more=more) for n, m, more in BESIDE)
-    (tmp_path / "metrics.toml").write_text(f'shuffler = "127.0.0.1:1"\n{entries}')
+    (tmp_path / "metrics.toml").write_text(catalog_toml(*(_metric(*entry) for entry in BESIDE)))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -423,8 +414,8 @@ def test_means_by_public_field_are_beside_the_true_means(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fields = 'epsilon = 4.0\ndomain = "number"\nlow = 0\nhigh = 10\nbreakdown = { os = ["l", "m"] }'
-    entry = ENTRY.format(name="size", mechanism="mean.one_bit", more=fields)
-    (tmp_path / "metrics.toml").write_text(f'shuffler = "127.0.0.1:1"{entry}')
+    catalog = catalog_toml(_metric("size", "mean.one_bit", fields))
+    (tmp_path / "metrics.toml").write_text(catalog)
     monkeypatch.chdir(tmp_path)
     people = "value,os,count\n2,l,3000\n4,l,3000\n9,m,3000\n"
     document, output = _rehearsal_output(tmp_path, capsys, "size", people, "--runs", "10")
@@ -459,8 +450,8 @@ def test_figures_are_rehearsed_by_arm(
 ) -> None:
     fields, people, truths = IN_ARMS[metric]
     mechanism = "grr" if "steps" in fields else "auto"
-    entry = ENTRY.format(name=metric, mechanism=mechanism, more=f"epsilon = 4.0\n{fields}")
-    (tmp_path / "metrics.toml").write_text(f'shuffler = "127.0.0.1:1"{ARMS}{entry}')
+    entry = _metric(metric, mechanism, f"epsilon = 4.0\n{fields}")
+    (tmp_path / "metrics.toml").write_text(catalog_toml(ARMS, entry))
     monkeypatch.chdir(tmp_path)
     document, output = _rehearsal_output(tmp_path, capsys, metric, people, "--runs", "10")
     for run in document["runs"]:

@@ -8,21 +8,10 @@ from typing import Any
 import pytest
 
 from hubbub.cli.main import main
+from tests.support.catalogs import catalog_toml, metric_toml
 
 pytestmark = pytest.mark.thorough
 
-ENTRY = """
-[metrics.{name}]
-description = "a metric"
-owner = "owner@example.org"
-expires = 2099-01-01
-epoch = "day"
-mechanism = "{mechanism}"
-epsilon = {epsilon}
-{more}
-min_batch = 20
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}
-"""
 PERIOD = 'period = "30d"\nreport_on = "one day"'
 METRICS = (
     ("theme", "grr", 2.0, f'values = ["light", "dark"]\n{PERIOD}'),
@@ -48,11 +37,13 @@ DAYS = 30
 
 @pytest.fixture(autouse=True)
 def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "".join(
-        ENTRY.format(name=name, mechanism=mechanism, epsilon=epsilon, more=more)
+    metrics = (
+        metric_toml(
+            name, more, mechanism=mechanism, epsilon=epsilon, min_batch=20, lifetime_epsilon=500.0
+        )
         for name, mechanism, epsilon, more in METRICS
     )
-    (tmp_path / "metrics.toml").write_text(f'shuffler = "127.0.0.1:1"\n{text}')
+    (tmp_path / "metrics.toml").write_text(catalog_toml(*metrics))
     monkeypatch.chdir(tmp_path)
 
 

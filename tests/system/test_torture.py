@@ -35,19 +35,6 @@ pytestmark = pytest.mark.thorough
 
 KILLS = 200
 SEED = 20_261_121
-SERIAL = """
-[metrics.serial{number}]
-description = "Carries a serial number instead of an answer"
-owner = "tests@example.org"
-expires = 2099-06-30
-epoch = "day"
-mechanism = "unary.oue"
-epsilon = 1.0
-values = [{values}]
-min_batch = 10
-limits = {{ reports_per_epoch = 1000, lifetime_epsilon = 1e9 }}
-
-"""
 LIMITED = catalog_toml(
     metric_toml(
         "limited",
@@ -64,8 +51,19 @@ LIMITED = catalog_toml(
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[LocalRun]:
-    values = ", ".join(f'"{name}"' for name in ["zero", *map(str, range(app.SERIAL_BITS))])
-    metrics = [SERIAL.format(number=n, values=values) for n in range(app.METRICS)]
+    values = ["zero", *map(str, range(app.SERIAL_BITS))]
+    metrics = [
+        metric_toml(
+            f"serial{number}",
+            mechanism="unary.oue",
+            epsilon=1.0,
+            values=values,
+            min_batch=10,
+            reports_per_epoch=1000,
+            lifetime_epsilon=1e9,
+        )
+        for number in range(app.METRICS)
+    ]
     (tmp_path / "metrics.toml").write_text(LIMITED + "".join(metrics))
     catalog = Catalog(shuffler="", metrics=read_catalog(tmp_path / "metrics.toml").metrics)
     with LocalRun(tmp_path / "home", catalog, Ports.free()) as running:

@@ -20,23 +20,12 @@ shuffler = "127.0.0.1:1"
 shuffler = "Example Foundation, Oslo"
 aggregator = "Example Ltd, Dublin"
 """
-ONE_METRIC = """
-[metrics.{name}]
-description = "{description}"
-owner = "you@example.org"
-expires = 2099-12-31
-epoch = "day"
-values = [{values}]
-min_batch = 1000
-limits = {{ reports_per_epoch = {reports}, lifetime_epsilon = 1000.0 }}
-{more}
-"""
 LIE_SELDOM = 'mechanism = "grr"\nepsilon = 4.0'
 LIE_OFTEN = 'mechanism = "grr"\nepsilon = 1.0'
 STAYS = 'mechanism = "long.grr"\nepsilon = 1.0\npermanent_epsilon = 2.0'
 BITS = 'mechanism = "unary.oue"\nepsilon = 1.0'
-THEMES, LETTERS = '"light", "dark", "system"', '"a", "b", "dark"'
-QUESTION = ("One of many", '"a", "b", "c", "d"', 1, BITS)
+THEMES, LETTERS = ["light", "dark", "system"], ["a", "b", "dark"]
+QUESTION = ("One of many", ["a", "b", "c", "d"], 1, BITS)
 # One for each test that counts, so that none counts another's.
 METRICS = {
     "theme": ("Colour theme", THEMES, 1, LIE_SELDOM),
@@ -95,8 +84,15 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Developing]:
     catalog = RUNS + VECTOR
     for name, (description, values, reports, more) in METRICS.items():
-        fields = {"description": description, "values": values, "reports": reports, "more": more}
-        catalog += ONE_METRIC.format(name=name, **fields)
+        catalog += metric_toml(
+            name,
+            more,
+            description=description,
+            values=values,
+            min_batch=1000,
+            reports_per_epoch=reports,
+            lifetime_epsilon=1000.0,
+        )
     with developing(tmp_path_factory.mktemp("up"), catalog) as own:
         yield own
 

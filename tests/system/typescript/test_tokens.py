@@ -9,21 +9,23 @@ from playwright.sync_api import Browser, expect
 
 from hubbub.cli.local.local_run import ACCOUNT_KEY
 from tests.interfaces.browser import HANG_MS, needs_browser
+from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.development_server import developing
 from tests.support.node import PACKAGE, build, needs_node
-from tests.system.typescript.conftest import ONE_METRIC
 from tests.system.typescript.pages import counted, door_of, served
 
-CATALOG = (
-    'shuffler = "127.0.0.1:1"\n'
-    'tokens = { issuer = "http://127.0.0.1:1", devices = 2 }\n'
-    + ONE_METRIC.format(
-        name="theme",
+CATALOG = catalog_toml(
+    metric_toml(
+        "theme",
         description="Colour theme",
-        values='"light", "dark", "system"',
-        reports=2,
-        more='mechanism = "grr"\nepsilon = 4.0',
-    )
+        mechanism="grr",
+        epsilon=4.0,
+        values=["light", "dark", "system"],
+        min_batch=1000,
+        reports_per_epoch=2,
+        lifetime_epsilon=1000.0,
+    ),
+    tokens={"issuer": "http://127.0.0.1:1", "devices": 2},
 )
 # The issuer is of another origin: the page asks by the account's key, as whoever has one.
 PAGE = """
