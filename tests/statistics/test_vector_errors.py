@@ -67,12 +67,54 @@ def test_people_who_are_all_alike_are_told_no_worse_by_a_finite_pool() -> None:
     assert np.mean(worth) < 1 + 5.2 * math.sqrt(2 / 96)
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "words", "books", "reports", "directions"),
+    [
+        (8.0, 256, 512, 15_000, 1),
+        (8.0, 256, 512, 15_000, 6),
+        (4.0, 64, 256, 120_000, 1),
+        (4.0, 64, 256, 12_000, 30),
+        (2.0, 32, 256, 50_000, 1),
+    ],
+)
+def test_errors_of_shared_books_are_as_large_as_answers_and_the_planner_state(
+    epsilon: float, words: int, books: int, reports: int, directions: int
+) -> None:
+    """People are all alike, or in some directions; 80 pools, each with people of its own.
+
+    A pool's mean square over 16 coordinates varies by three fifths, the mean of 80 by a fifteenth:
+    a ratio outside [0.66, 1.5] has a chance of 1e-6.
+    """
+    codes = VectorCodes(epsilon=epsilon, dimensions=16, words=words, books=books)
+    chance, each = np.random.default_rng(11), reports // directions
+    squares, claimed, promised, hold = [], [], [], []
+    for run in range(80):
+        pool = replace(codes, seed=f"{run}")
+        people = chance.standard_normal((directions, 16))
+        people /= np.linalg.norm(people, axis=1, keepdims=True)
+        cells = sum(cells_of(pool, vector, each, chance) for vector in people)
+        totals = Totals(cells=np.asarray(cells).astype(int).tolist(), reports=each * directions)
+        figures = Vectors().figures(pool, totals, (), shape=False)
+        off = figures.estimates / totals.reports - (1 + people.mean(axis=0)) / 2
+        stderrs = figures.stderrs / totals.reports
+        squares.append((off**2).mean())
+        claimed.append((stderrs**2).mean())
+        hold.append((np.abs(off) < 1.96 * stderrs).mean())
+        shares = np.full(directions, 1 / directions)
+        values = [tuple(vector) for vector in people.tolist()]
+        expected = Vectors().expected(pool, values, shares, totals.reports)
+        promised.append((expected.stderrs**2).mean())
+    for stated in (claimed, promised):
+        assert 0.66 < np.mean(stated) / np.mean(squares) < 1.5
+    assert np.mean(hold) > 0.9
+
+
 @pytest.mark.parametrize("long", [1.0, 0.5])
 def test_intervals_hold_for_very_many_people_who_are_all_alike(long: float) -> None:
     """100,000 reports by 64 books at epsilon 8: the books' error exceeds that of coins 90 times.
 
     40 pools; intervals of 95% hold in .785 of the coordinates at least: 4.8 sigma, if those of one
-    pool hold together. The claimed variance is at most five times the squared error.
+    pool hold together.
     """
     chance, people = np.random.default_rng(5), 100_000
     hold, squares, claimed = [], [], []

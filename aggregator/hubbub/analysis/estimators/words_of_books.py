@@ -1,7 +1,10 @@
 """The words of the books of `vector.codes`: of one book, or of many books at once."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
+from math import ceil
+from statistics import NormalDist
 from typing import Final
 
 import numpy as np
@@ -12,6 +15,12 @@ from hubbub.mechanisms.vector_codes import VectorCodes
 
 # Number of coordinates processed together: 8 MB.
 _NUMBERS: Final = 1 << 20
+# Number of coordinates of the words about the boundary, on each side of it: 64 MB in all.
+_KEPT: Final = 1 << 21
+# Words keep their side if they are as many times further from the boundary than it may move.
+_FAR: Final = 4.0
+# The least number of words on each side of it that are ranked again.
+_MIN_HALF: Final = 2
 
 
 def books_at_once(mechanism: VectorCodes) -> int:
@@ -27,35 +36,97 @@ def words_of(mechanism: VectorCodes, number: int) -> Floats:
 
 def words_of_each(mechanism: VectorCodes, numbers: Sequence[int]) -> Floats:
     """Words of several books, in whole steps; shape (books, words, dimensions)."""
-    steps, size = _step_means(), (mechanism.words, mechanism.dimensions)
+    size = (mechanism.words, mechanism.dimensions)
     raw = b"".join(book_bytes(mechanism.seed, number, *size) for number in numbers)
     drawn = np.frombuffer(raw, dtype="<u2")
-    words: Floats = steps[drawn % len(steps)].reshape(len(numbers), *size)
+    words: Floats = _step_of_bytes()[drawn].reshape(len(numbers), *size)
     return words
 
 
-def expected_of_books(mechanism: VectorCodes, numbers: Sequence[int], vector: Floats) -> Floats:
-    """Mean contribution of a report of `vector` by each book, in whole steps: (books, dimensions).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NearWords:
+    """The words of every book that are near some vector, or nearly so.
 
-    `vector` has a length of at most 1. If it is shorter, a device sends its direction or, at
-    random, the opposite, so that the mean is right.
+    Directions at a small distance have nearly the same near words: only those about the boundary
+    differ, and only they are ranked again.
+
+    Args:
+        mechanism: the codes.
+        every: sum of all words of each book; shape (books, dimensions).
+        ends: of the direction and of its opposite: the sum of the words that are certainly near,
+            shape (books, dimensions), and the words about the boundary, (books, words, dimensions).
+        lacking: how many of the words about the boundary are near.
+        is_whole: whether they are all that may be near, as far as memory allows.
     """
-    long = float(np.linalg.norm(vector))
-    turned = (1 - min(long, 1.0)) / 2
-    direction = vector / long if long > 0 else np.eye(1, mechanism.dimensions)[0]
-    p, q, near = float(mechanism.channel.p), float(mechanism.channel.q), mechanism.near
-    answer = np.empty((len(numbers), mechanism.dimensions))
+
+    mechanism: VectorCodes
+    every: Floats
+    ends: tuple[tuple[Floats, Floats], tuple[Floats, Floats]]
+    lacking: int
+    is_whole: bool
+
+    def expected(self, vector: Floats) -> Floats:
+        """Mean contribution of a report of `vector`, in whole steps; shape (books, dimensions).
+
+        `vector` has a length of at most 1. If it is shorter, a device sends its direction or, at
+        random, the opposite, so that the mean is right.
+        """
+        long, direction = _long_and_direction(vector)
+        p, q = float(self.mechanism.channel.p), float(self.mechanism.channel.q)
+        answer = q * self.every
+        chances = ((1 + min(long, 1.0)) / 2, (1 - min(long, 1.0)) / 2)
+        for sign, chance, (sure, words) in zip((1, -1), chances, self.ends, strict=True):
+            if chance:
+                ranks = sign * (words @ direction)
+                first = ranks.shape[1] - self.lacking
+                least = np.partition(ranks, first, axis=1)[:, first, None]
+                near = sure + ((ranks >= least)[:, None, :] @ words)[:, 0]
+                answer += chance * (p - q) * near
+        return answer
+
+
+def near_words(
+    mechanism: VectorCodes, numbers: Sequence[int], vector: Floats, distance: float
+) -> NearWords:
+    """The words of these books that are near vectors at about this distance from `vector`."""
+    long, direction = _long_and_direction(vector)
+    near, size = mechanism.near, mechanism.dimensions
+    # Along a direction words are normal: so many lie between the boundary and where it may be.
+    boundary = NormalDist().inv_cdf(1 - near / mechanism.words)
+    angle = min(distance / max(long, distance), 1.0)
+    half = ceil(mechanism.words * NormalDist().pdf(boundary) * _FAR * angle) + _MIN_HALF
+    allowed = max(_MIN_HALF, _KEPT // (len(numbers) * size))
+    is_whole, half = half <= allowed, min(half, allowed)
+    first, last = max(near - half, 0), min(near + half, mechanism.words)
+    every = np.empty((len(numbers), size))
+    ends = [(np.empty_like(every), np.empty((len(numbers), last - first, size))) for _ in range(2)]
     many = books_at_once(mechanism)
-    for first in range(0, len(numbers), many):
-        words = words_of_each(mechanism, numbers[first : first + many])
-        order = np.argsort(words @ direction, axis=1)[:, :, None]
-        nearest = np.take_along_axis(words, order[:, -near:], axis=1).sum(axis=1)
-        furthest = np.take_along_axis(words, order[:, :near], axis=1).sum(axis=1)
-        sent = (1 - turned) * nearest + turned * furthest
-        answer[first : first + many] = q * words.sum(axis=1) + (p - q) * sent
-    return answer
+    for start in range(0, len(numbers), many):
+        own = slice(start, start + many)
+        words = words_of_each(mechanism, numbers[own])
+        every[own] = np.einsum("bwd->bd", words)
+        order = np.argsort(words @ direction, axis=1)
+        for (sure, about), places in zip(ends, (order[:, ::-1], order), strict=True):
+            is_sure = np.zeros(places.shape)
+            np.put_along_axis(is_sure, places[:, :first], 1.0, axis=1)
+            sure[own] = (is_sure[:, None, :] @ words)[:, 0]
+            about[own] = np.take_along_axis(words, places[:, first:last, None], axis=1)
+    return NearWords(
+        mechanism=mechanism,
+        every=every,
+        ends=(ends[0], ends[1]),
+        lacking=near - first,
+        is_whole=is_whole,
+    )
+
+
+def _long_and_direction(vector: Floats) -> tuple[float, Floats]:
+    """A vector's length and direction; of nothing that of the first axis."""
+    long = float(np.linalg.norm(vector))
+    return long, vector / long if long > 0 else np.eye(1, len(vector))[0]
 
 
 @cache
-def _step_means() -> Floats:
-    return np.array(steps(), dtype=np.float64)
+def _step_of_bytes() -> Floats:
+    """The step that two bytes choose, for each of their 65,536 values."""
+    return np.resize(np.array(steps(), dtype=np.float64), 1 << 16)

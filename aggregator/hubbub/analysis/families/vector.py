@@ -2,19 +2,21 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from math import pi, sqrt
+from math import sqrt
 from typing import Any, ClassVar, Final, NoReturn
 
 import numpy as np
 
 from hubbub.analysis.answer import Answer, ValueAnswer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.words_of_books import (
-    books_at_once,
-    expected_of_books,
-    words_of,
-    words_of_each,
+from hubbub.analysis.estimators.errors_of_books import (
+    FEWER_ROUNDS,
+    ROUNDS,
+    BooksErrors,
+    variance_by_books,
+    variance_less_known,
 )
+from hubbub.analysis.estimators.words_of_books import books_at_once, words_of, words_of_each
 from hubbub.analysis.families.contract import BitSum, Expected, Family, MetricKind, Tier, between
 from hubbub.analysis.families.laws import Counts
 from hubbub.analysis.families.tiers import figures_of, tier_scales
@@ -27,15 +29,10 @@ from hubbub.mechanisms.vector_codes import VectorCodes
 
 # With this many books, the variance is known within a fifth.
 _BOOKS: Final = 64
-# Each round removes most of the books' remaining error, since its mean is more precise.
-_FIRST_ROUNDS: Final = 2
-# Where more remains than `_WORTH` of the coins' variance, the mean of this many further rounds.
-_FURTHER_ROUNDS: Final = 6
-_WORTH: Final = 0.25
-# Remaining variance as a multiple of the law of `_remaining`; measured: 0.7 to 1.5.
-_CHOSEN: Final = 1.25
 # Share of the coins' variance below which the books' part is not worth estimating.
 _LITTLE: Final = 0.01
+# Share of it above which further rounds reduce what remains.
+_MATTERS: Final = 0.25
 # Smallest remaining share of it, if a book nearly determines its reports.
 _LEAST: Final = 1e-3
 
@@ -137,10 +134,22 @@ class Vectors(Family):
         first = np.eye(1, mechanism.dimensions)
         directions = np.where(lengths > 0, vectors, first) / np.where(lengths > 0, lengths, 1.0)
         each = _across(mechanism) * (1 + (mechanism.along - 1) * directions**2) - vectors**2
-        # The most: people of a few different vectors, from whom little of it can be subtracted.
-        pool = _pool(mechanism)
-        none = np.full(mechanism.dimensions, _even(mechanism) / reports + pool)
-        return Expected(np.sqrt(shares @ each / reports + pool) / 2, np.sqrt(none) / 2)
+        own = shares @ each / reports
+        units = np.concatenate([directions, -directions])
+        lengths = np.minimum(lengths[:, 0], 1.0)
+        weights = np.concatenate([shares * (1 + lengths), shares * (1 - lengths)]) / 2
+        coins, pool = float(own.mean()), _pool(mechanism)
+        if _is_removed(mechanism, coins):
+            shared = variance_less_known(
+                mechanism, units, weights, pool=pool, coins=coins, reports=reports
+            )
+        else:
+            shared = variance_by_books(mechanism, units, weights, pool)
+        none = np.full(mechanism.dimensions, _even(mechanism) / reports)
+        # What is explained is the same part of every coordinate's variance, what is left as much.
+        less, more = 1 + min(shared, 0.0) / coins, max(shared, 0.0)
+        stderrs, absent = (np.sqrt(coin * less + more) / 2 for coin in (own, none))
+        return Expected(stderrs, absent)
 
     def statistic(self, mechanism: VectorCodes, totals: Totals) -> NoReturn:
         """Refuses: vectors cannot be released."""
@@ -290,35 +299,41 @@ def _less_books(
     mean's error it explains: all if people are alike, little if they differ. That part is
     subtracted (a control variate). Remaining differences between books are an error that more
     reports do not reduce; it is at most that of people who are all alike, and at least what
-    `_remaining` says of the part that was subtracted.
+    `BooksErrors` finds that the subtraction leaves.
     """
     sums, sent = by_book
     n = float(sent.sum())
-    raw = mean = sums.sum(axis=0) / n
-    most, coin_noise = n**2 * _pool(mechanism), coins
+    mean = raw = sums.sum(axis=0) / n
+    most = n**2 * _pool(mechanism)
     pool = books_variance(mechanism, sums @ axes, sent, coins)
+    size = mechanism.dimensions
+    typical = float(coins[:size].mean())
+    if not _is_removed(mechanism, typical / n**2):
+        return mean, coins + pool
     off = sums - sent[:, None] * raw
-    typical = float(coins[: mechanism.dimensions].mean())
-    rounds = _FIRST_ROUNDS if mechanism.books >= _BOOKS and most > _LITTLE * typical else 0
+    errors_of_books = BooksErrors(mechanism, numbers, sent, scale_of(mechanism))
     means: list[Floats] = []
+    coin_noise, variance = coins, (typical + most) / n**2
+    rounds = FEWER_ROUNDS
     while len(means) < rounds:
-        length = float(np.linalg.norm(mean))
-        vector = mean / max(1.0, length)
-        errors = scale_of(mechanism) * expected_of_books(mechanism, numbers, vector) - vector
+        errors, unknown = errors_of_books.about(mean, variance)
         apart = errors - sent @ errors / n
         part = float(np.clip((apart * off).sum() / (sent @ apart**2).sum(), 0.0, 1.0))
         mean = raw - part * (sent @ errors) / n
         means.append(mean)
-        squares = sent @ (apart @ axes) ** 2
-        coin_noise = np.maximum(coins - part**2 * squares, coins * _LEAST)
+        coin_noise = np.maximum(coins - part**2 * (sent @ (apart @ axes) ** 2), coins * _LEAST)
         unexplained = (((off - part * sent[:, None] * apart) @ axes) ** 2).sum(axis=0)
-        least = part**2 * n**2 * _remaining(mechanism, typical / n**2, min(1.0, length))
-        pool = np.clip(unexplained - coin_noise, least, most)
-        if least > _WORTH * typical:
-            rounds = _FIRST_ROUNDS + _FURTHER_ROUNDS
-    if len(means) > _FIRST_ROUNDS:
-        mean = np.mean(means[_FIRST_ROUNDS:], axis=0)
-    return mean, coin_noise + pool
+        least = part**2 * n**2 * unknown
+        pool = np.clip((unexplained - coin_noise)[:size].mean(), least, max(least, most))
+        variance = float(coin_noise[:size].mean() + least) / n**2
+        if least > _MATTERS * typical:
+            rounds = ROUNDS
+    return np.mean(means[1:][-2:], axis=0), coin_noise + pool
+
+
+def _is_removed(mechanism: VectorCodes, coins: float) -> bool:
+    """Whether books are enough, and their error large enough beside that of coins."""
+    return mechanism.books >= _BOOKS and _pool(mechanism) > _LITTLE * coins
 
 
 def books_variance(mechanism: VectorCodes, sums: Floats, sent: Floats, coins: Floats) -> Floats:
@@ -362,29 +377,6 @@ def _pool(mechanism: VectorCodes) -> float:
     keep, near = float(mechanism.keep.exact), mechanism.near
     words = keep**2 / near + (1 - keep) ** 2 / (mechanism.words - near)
     return _across(mechanism) * words / mechanism.books
-
-
-def _remaining(mechanism: VectorCodes, coins: float, length: float) -> float:
-    """Variance of the mean's coordinate by books whose known error was subtracted.
-
-    Their error is known for the estimated mean, not for the true one. Between two directions,
-    T_w / sqrt(pi) near words of a book change per unit of distance, with the sum T_w of the w
-    largest of M normal numbers. So the squared difference of the error grows with the distance,
-    2 d / (sqrt(pi) T_w books) per unit, and the distance is the error of the mean itself.
-
-    Args:
-        mechanism: the codes.
-        coins: variance of the coordinate's mean if no two reports share a book.
-        length: that of the mean vector, at most 1.
-    """
-    size = mechanism.dimensions
-    gap = float(mechanism.channel.p - mechanism.channel.q)
-    rate = 2 * sqrt(size) * gap / (sqrt(pi) * mechanism.reach * mechanism.books)
-    # A shorter mean has a less certain direction, and devices that send the opposite. Measured.
-    direction = max(length, _LEAST)
-    rate *= _CHOSEN * (1 + direction**2) / (2 * direction * sqrt(direction))
-    distance = rate / 2 + sqrt(rate**2 / 4 + size * coins)
-    return min(rate * distance / size, _pool(mechanism))
 
 
 def unit_of(vectors: Floats, chance: np.random.Generator) -> Floats:
