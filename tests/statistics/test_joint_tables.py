@@ -4,8 +4,8 @@ Parts of 7, 16, 14 and 2 values, 100,000 reports, central epsilon 1.
 """
 
 from functools import cache
-from itertools import chain, combinations
-from math import prod, sqrt
+from itertools import chain, combinations, product
+from math import exp, prod, sqrt
 from typing import Final
 
 import numpy as np
@@ -20,10 +20,13 @@ from hubbub.authoring.crowds.crowd_geometry import cell_variance
 from hubbub.catalog import CentralPromise
 from hubbub.catalog.crowds.noise_dummies import noise_of
 from hubbub.mechanisms import KeyedBits, Totals
+from hubbub.mechanisms.even_noise import even_lies
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.parts import listed_parts
 from hubbub.privacy.crowd import ExactAccountant
 from hubbub.privacy.noisy_counts import law_of
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.privacy.shuffled_histogram import profile
 from hubbub.sealing import CountNoise
 
 SIZES: Final = (7, 16, 14, 2)
@@ -167,3 +170,46 @@ def test_parts_that_are_independent_are_called_so_as_often_as_is_said() -> None:
         table = crossed([(mechanism, totals)], values, reply, ("a", "b"))
         below += table.association.p_value < 0.05
     assert 3 <= below <= 44
+
+
+def _outcomes(
+    mechanism: PairedParts, values: tuple[int, ...], noise: CountNoise
+) -> dict[tuple[int, ...], float]:
+    """Probability of every vector of counts, of these reports and of all dummies."""
+    points, chances = mechanism.points, {(0,) * mechanism.points: 1.0}
+    steps = [
+        [(point, 1, float(mechanism.likelihood(value, {point: 1}))) for point in range(points)]
+        for value in values
+    ]
+    law = law_of(noise).tolist()
+    steps += [[(point, n, p) for n, p in enumerate(law)] for point in range(points)]
+    for step in steps:
+        after: dict[tuple[int, ...], float] = {}
+        for counts, chance in chances.items():
+            for point, more, p in step:
+                key = (*counts[:point], counts[point] + more, *counts[point + 1 :])
+                after[key] = after.get(key, 0.0) + chance * p
+        chances = after
+    return chances
+
+
+def test_the_account_is_never_below_what_all_outcomes_of_the_mechanism_give() -> None:
+    """Two parts of two values, whatever one other device holds, in both directions."""
+    mechanism, noise = PairedParts(2.0, (2, 2)), noise_of(1.0, 3)
+    assert mechanism.names_one_cell
+    assert noise is not None
+    lies = even_lies(mechanism, mechanism.privacy_loss())
+    crowd = ShuffledEpoch(
+        reports=2, categories=lies.categories, epsilon_local=lies.epsilon, noise_dummies=noise
+    )
+    delta, worst = profile(crowd, 1e-12), dict.fromkeys((0.2, 0.5, 1.0), 0.0)
+    for other in range(4):
+        pair = [_outcomes(mechanism, (own, other), noise) for own in (0, 1)]
+        for epsilon, (ahead, behind) in product(worst, (pair, pair[::-1])):
+            exact = sum(
+                max(ahead.get(counts, 0.0) - exp(epsilon) * behind.get(counts, 0.0), 0.0)
+                for counts in ahead.keys() | behind.keys()
+            )
+            worst[epsilon] = max(worst[epsilon], exact)
+    for epsilon, exact in worst.items():
+        assert 0.8 * delta(epsilon) < exact <= delta(epsilon)
