@@ -19,8 +19,10 @@ and w the same with p and q exchanged. The last term is a report that names a th
 times as likely as on average for the counts of all third values together: for each it is
 P(z - 1) / P(z), and g is their mean, which is a number of d - 2 draws that are above the mean of P
 or not. Where g is small, epsilon is large; delta is convex in g, so chords between some g are an
-upper bound. With two values S would give too much away: there a of the m hold v, and those who lie
-move from one to the other; all a are computed as in hubbub.privacy.one_count.
+upper bound. For three values or more hubbub.privacy.noisy_lies gives less of S away, and more of
+who lied; the smaller of both counts. With two values S would give too much away: there a of the m
+hold v, and those who lie move from one to the other; all a are computed as in
+hubbub.privacy.one_count.
 What the dummies hide needs nobody's honesty; `honest` counts whose lies are noise too.
 All rounding is up: numbers S are taken in blocks, each as if it were its least.
 Sources: Murakami, Sei, Eriguchi (IEEE S&P 2025), section 4, for dummies without lies; the rest is
@@ -37,6 +39,7 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.binomials import laws, likely, pmf
+from hubbub.privacy.noisy_lies import NoisyLies
 from hubbub.privacy.one_count import TAILS, splits
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch, convolved
 from hubbub.sealing import CountNoise
@@ -52,6 +55,9 @@ _FEW: Final = 6
 _CHORDS: Final = 13
 _FAR: Final = 12.0
 
+# Of two values: there is no third.
+_ONE: Final = ((0.0, 1.0),)
+
 _Views = tuple[Floats, Floats, Floats]
 """Of all (x, y) the chances of v and of w without a third value, and N."""
 
@@ -64,13 +70,16 @@ class NoisyCounts:
         cases: possible views, of which the worst counts; none if lies are ignored, which rounds up.
         thirds: some g and their weights.
         third: probability that a report names a third value.
+        lies: another account, of three values or more.
+        wanted: what is asked about; `delta` is no nearer than that needs.
     """
 
     noise: CountNoise
-    cases: tuple[_Views, ...]
-    thirds: tuple[tuple[float, float], ...]
-    third: float
-    cut: float
+    cases: tuple[_Views, ...] = ()
+    thirds: tuple[tuple[float, float], ...] = ()
+    third: float = 0.0
+    lies: NoisyLies | None = None
+    wanted: float
 
     @classmethod
     def of(cls, crowd: ShuffledEpoch, delta: float) -> "NoisyCounts":
@@ -78,22 +87,30 @@ class NoisyCounts:
         noise, cut = crowd.noise_dummies, delta * TAILS
         assert noise is not None  # noqa: S101 it is asked of these alone
         if crowd.lie == 0:
-            return cls(noise=noise, cases=(), thirds=(), third=0.0, cut=0.0)
+            return cls(noise=noise, wanted=delta)
         d = crowd.categories
-        cases = _of_two(crowd, noise, cut) if d == 2 else _of_many(crowd, noise, cut)  # noqa: PLR2004 two values
+        if d == 2:  # noqa: PLR2004 two values
+            return cls(noise=noise, cases=_of_two(crowd, noise, cut), thirds=_ONE, wanted=delta)
         return cls(
             noise=noise,
-            cases=cases,
+            cases=_of_many(crowd, noise, cut),
             thirds=_thirds(noise, int(d) - 2),
             third=(d - 2) * crowd.lie,
-            cut=cut,
+            lies=NoisyLies.of(crowd, law_of(noise), delta),
+            wanted=delta,
         )
 
     def delta(self, central: float) -> float:
         """Hockey-stick divergence at exp(central), rounded up."""
-        bare = bare_delta(self.noise, central)
-        if not self.cases:
-            return bare
+        least = bare_delta(self.noise, central)
+        if self.cases:
+            least = min(least, self._shown(central))
+        if self.lies and least > self.wanted:
+            least = min(least, self.lies.delta(central, self.wanted))
+        return least
+
+    def _shown(self, central: float) -> float:
+        """The same if it is shown how many others lied into the two values."""
         t, worst = exp(central), 0.0
         for first, other, neither in self.cases:
             over = first * (1 + _ROUNDING) - t * other * (1 - _ROUNDING)
@@ -106,7 +123,7 @@ class NoisyCounts:
                     for g, weight in self.thirds
                 ),
             )
-        return min(bare, worst + 8 * self.cut)
+        return worst + 8 * TAILS * self.wanted
 
 
 @lru_cache(maxsize=64)
@@ -133,8 +150,6 @@ def bare_delta(noise: CountNoise, central: float) -> float:
 
 def _thirds(noise: CountNoise, number: int) -> tuple[tuple[float, float], ...]:
     """Some g, with weights whose sum of a convex function is at least its mean over all g."""
-    if number == 0:
-        return ((0.0, 1.0),)
     # A value that nobody names adds nothing to g; the others are as likely as ever. Where there may
     # be two such values, g is 0 at worst.
     none = number * float(law_of(noise)[0])

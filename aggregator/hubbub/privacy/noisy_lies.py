@@ -1,0 +1,226 @@
+"""Noise dummies and lies, for three values or more: what an epoch reveals of one person.
+
+As in hubbub.privacy.shuffled_histogram the adversary knows which of the others lied; with the
+person's own, T even reports remain, whatever the others hold. Let f_T be the law of all counts of T
+even reports and the dummies. Of these x' are on v and y' on w, L = T - s on third values. A person
+with v lies, with probability d q, and otherwise one of the T is on v:
+
+    (1 - d q) f_{T-1}(counts less one on v) + d q f_T(counts)
+        = sum over s of Bin(s; T, 2/d) g(z | L) E[((1 - d q) d x' / T + d q) P(x - x') P(y - y')]
+
+with x' = Bin(s, 1/2), y' = s - x' and the dummies' law P; for w, y' takes the place of x'. Third
+values' counts z show L by their chance g only: hubbub.privacy.third_values gives what they show at
+most. Of one third value all z are summed. delta, the sum of what v exceeds t times w by, is thus a
+product of two matrices: x and y by s, and s by what is known of L.
+
+A larger T or s reveals less, so blocks count as their least. Where the matrices are large, L is
+given away, too. Rows x <= y do not count, since there w is likelier.
+Source: hubbub's own, proven above; tests enumerate small epochs.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import exp
+from typing import Final, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from hubbub.analysis.arrays import Floats, Mask
+from hubbub.analysis.binomials import above, likely, likely_ends, pmf
+from hubbub.privacy.one_count import TAILS
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.privacy.third_values import ThirdValues, moved
+
+# Each chance is a product of a few that are right to 1e-10.
+_ROUNDING: Final = 1e-9
+# So wide is a block of T, beside T; and how many there are at most, and where L is given away.
+_BLOCK: Final = 0.02
+_BLOCKS: Final = 64
+_FEW_BLOCKS: Final = 12
+# Of x, y and s together; and so many blocks of s are needed at least.
+_NUMBERS: Final = 6_000_000
+_MIN_BLOCKS: Final = 2
+# Of what is asked about, what rows may add whose counts of third values are not used.
+_CLOSE: Final = 5e-3
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyLies:
+    """The account of one epoch.
+
+    Args:
+        dummy_law: probabilities of 0, 1, 2, ... dummies of one value.
+        numbers: all probable s, of which `starts` begin blocks.
+        even: for each (x, y) and block's least s, the expectation of P P.
+        first: the same times x'.
+        outside: for each block's least s, the probability of x' that are left out.
+        cut: probability of what else is left out, four times.
+    """
+
+    crowd: ShuffledEpoch
+    dummy_law: Floats
+    numbers: Floats
+    starts: npt.NDArray[np.intp]
+    even: Floats
+    first: Floats
+    outside: Floats
+    cut: float
+
+    @classmethod
+    def of(cls, crowd: ShuffledEpoch, law: Floats, delta: float) -> Self | None:
+        """The account, valid down to `delta`; None if it would take long."""
+        cut = delta * TAILS
+        # One more may be the person's own.
+        on_both, on_one = (_probable(crowd.others, k * crowd.lie, cut) for k in (2, 1))
+        numbers = np.append(on_both, on_both[-1] + 1)
+        low, high = on_one[0], on_one[-1] + 1
+        size = int(high - low) + len(law)
+        if size**2 * min(len(numbers), _MIN_BLOCKS) > _NUMBERS:
+            return None
+        wide = -(-len(numbers) * size**2 // _NUMBERS)
+        starts = np.union1d([0], np.arange(min(1, wide - 1), len(numbers), wide))
+        moves = moved(law, int(high - low) + 1)
+        outside = np.empty(len(starts))
+        even, first = np.empty((2, len(starts), size, size))
+        for place, s in enumerate(numbers[starts].tolist()):
+            x = np.arange(max(low, s - high), min(high, s - low) + 1)
+            on_v = moves[:, (x - low).astype(np.intp)] * pmf(x, s, 0.5)
+            on_w = moves[:, (s - x - low).astype(np.intp)].T
+            even[place], first[place] = on_v @ on_w, (on_v * x) @ on_w
+            outside[place] = 2 * above(s - max(low, s - high), s, 0.5)
+        even, first = even.reshape(len(starts), -1), first.reshape(len(starts), -1)
+        rows = (2 * first * (1 + _ROUNDING) > numbers[starts, None] * even).any(axis=0)
+        account = cls(
+            crowd=crowd,
+            dummy_law=law,
+            numbers=numbers,
+            starts=starts,
+            even=even[:, rows].T,
+            first=first[:, rows].T,
+            outside=outside,
+            cut=cut,
+        )
+        rows = account._some_rows()
+        return replace(account, even=account.even[rows], first=account.first[rows])
+
+    def delta(self, central: float, wanted: float) -> float:
+        """Hockey-stick divergence at exp(central), rounded up.
+
+        L is hidden where that decides whether it is at most `wanted`.
+        """
+        t, upper, lower = exp(central), 0.0, 0.0
+        for total, weight, chances in self._totals(_FEW_BLOCKS):
+            over = self._over(t, total)
+            lower += float(np.maximum(over @ chances, 0.0).sum())
+            upper += float((np.maximum(over, 0.0, out=over) @ chances).sum())
+            upper += self._left_out(total, weight, chances)
+        upper += 4 * self.cut
+        if upper <= wanted or lower > wanted or len(self.starts) < len(self.numbers):
+            return upper
+        return min(upper, self._between(t, wanted) + 4 * self.cut)
+
+    def _left_out(self, total: float, weight: float, chances: Floats) -> float:
+        """Probability of s and x' that are not summed, if the person holds v."""
+        s, share = self.numbers, 2 / self.crowd.categories
+        fewer = float(above(total - s[0], total, 1 - share))
+        more = float(above(s[-1] - 1, total - 1, share))
+        return weight * (fewer + more) + float(self._mass(total) * chances @ self.outside)
+
+    def _mass(self, total: float) -> Floats:
+        """For each s, how much likelier v makes it at most, beside an even draw."""
+        up, _ = self._factors(1.0, total)
+        return up * self.numbers[self.starts] + 1
+
+    def _some_rows(self) -> Mask:
+        """Rows without those whose chances are at most `cut` together, for all that is summed."""
+        mask = np.zeros(len(self.even), dtype=bool)
+        for totals in (self._totals(_FEW_BLOCKS), self._some):
+            on_first, on_even = np.zeros((2, len(self.starts)))
+            for total, _, chances in totals:
+                up, _ = self._factors(1.0, total)
+                on_first += up * chances
+                on_even += chances
+            mask |= self.first @ on_first + self.even @ on_even > self.cut / len(mask)
+        return mask
+
+    def _between(self, t: float, wanted: float) -> float:
+        """The same with what is known of L, but for rows where it hardly matters."""
+        result = 0.0
+        for (total, weight, chances), view in zip(self._some, self._views, strict=True):
+            result += self._left_out(total, weight, chances)
+            over = self._over(t, total)
+            upper = np.maximum(over, 0.0) @ chances
+            most = upper - np.maximum(over @ chances, 0.0)
+            order = np.argsort(most)
+            passed = np.searchsorted(np.cumsum(most[order]), _CLOSE * wanted * chances.sum())
+            rows = order[passed:]
+            result += float(upper[order[:passed]].sum())
+            there = view.any(axis=1)
+            result += float(np.maximum(over[np.ix_(rows, there)] @ view[there], 0.0).sum())
+        return result
+
+    def _over(self, t: float, total: float) -> Floats:
+        up, down = self._factors(t, total)
+        return up * self.first - down * self.even
+
+    def _factors(self, t: float, total: float) -> tuple[Floats, Floats]:
+        """What v exceeds t times w by, for each s: so many times `first`, less `even`."""
+        d, q, s = self.crowd.categories, self.crowd.lie, self.numbers[self.starts]
+        largest = np.append(self.numbers[self.starts[1:] - 1], self.numbers[-1])
+        truth = (1 - d * q) * d / total * largest / np.maximum(s, 1)
+        up = (1 + t) * truth * (1 + _ROUNDING)
+        down = (t * truth * s + (t - 1) * d * q) * (1 - _ROUNDING)
+        return up, down
+
+    def _totals(self, blocks: int, share: float = 0.0) -> Iterator[tuple[float, float, Floats]]:
+        """Yields the least T of each block, with its chance, and that with each block of s."""
+        others, d = self.crowd.others, self.crowd.categories
+        noise = _probable(others, self.crowd.hiding, self.cut)
+        wide = max(-(-len(noise) // blocks), int(noise[0] * share))
+        starts = np.arange(0, len(noise), wide)
+        weights = np.add.reduceat(pmf(noise, others, self.crowd.hiding), starts)
+        for total, weight in zip((noise[starts] + 1).tolist(), weights.tolist(), strict=True):
+            chances = weight * pmf(self.numbers, total, 2 / d)
+            yield total, weight, np.add.reduceat(chances, self.starts)
+
+    @cached_property
+    def _some(self) -> list[tuple[float, float, Floats]]:
+        return list(self._totals(_BLOCKS, _BLOCK))
+
+    @cached_property
+    def _views(self) -> list[Floats]:
+        """For each T, and each s, the chances of what is known of L divided by those of s."""
+        views = []
+        for total, _, chances in self._some:
+            on_third = total - self.numbers
+            some = (on_third >= 0) & (chances > 0)
+            third = self._third(on_third[some]) * chances[some, None]
+            sums = self._mass(total)[some] @ third
+            third = third[:, sums > self.cut / len(sums) / len(self._some)]
+            matrix = np.zeros((len(chances), third.shape[1]))
+            matrix[some] = third
+            views.append(matrix)
+        return views
+
+    def _third(self, on_third: Floats) -> Floats:
+        """Chances of what is known of L, for each L, in descending order."""
+        if self.crowd.categories == 3:  # noqa: PLR2004 one third value, whose count is that
+            return moved(self.dummy_law, len(on_third)).T[::-1]
+        return self._thirds.views(on_third)
+
+    @cached_property
+    def _thirds(self) -> ThirdValues:
+        d, m, hiding = self.crowd.categories, self.crowd.others, self.crowd.hiding
+        totals = _probable(m, hiding, self.cut) + 1
+        [most] = likely_ends(totals[-1:], 1 / d, self.cut / d)[1]
+        period = int(np.ptp(likely_ends(totals[[0, -1]], 1 - 2 / d, self.cut)))
+        theta = (m * hiding + 1) / d
+        return ThirdValues.of(self.dummy_law, int(d) - 2, theta, int(most), period)
+
+
+def _probable(trials: int, chance: float, cut: float) -> Floats:
+    """Numbers of a binomial, without those whose probability is at most `cut` together."""
+    numbers = likely(trials, chance, cut / 2)
+    return numbers[pmf(numbers, trials, chance) > cut / 2 / len(numbers)]

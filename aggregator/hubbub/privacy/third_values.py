@@ -1,0 +1,140 @@
+"""Third values: what their counts reveal of how many even reports are on two others.
+
+L even reports are on n third values, whose dummies have the law P. The chance of their counts z is
+
+    g(z | L) = (psi_1 * ... * psi_n)(L) / Poisson(L; n theta),   psi(k) = P(z - k) Poisson(k; theta)
+
+for any theta, where * is convolution: independent Poisson numbers are spread evenly if their sum is
+known. For each z, psi is a sum of a(c, w) Binomial(k - c; w, 1/2), where w may be 0 and no a is
+below 0. Let the adversary know c and w of each value, drawn in proportion to a. Then
+
+    L = C + Binomial(W, 1/2)
+
+with C and W the sums over all values. So W coins hide L, with the prior of C that the convolution
+of a gives. Any a will do; it is found by taking from psi as much as possible, widest first. Fewer
+coins hide less: blocks of W count as their least, and the other coins are given away.
+The law of C is computed modulo a period, which adds chances and thus rounds up.
+Source: hubbub's own, proven above.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Self
+
+import numpy as np
+from scipy.fft import irfft, irfft2, next_fast_len, rfft, rfft2
+from scipy.special import gammaln, xlogy
+
+from hubbub.analysis.arrays import Floats
+from hubbub.analysis.binomials import pmf
+
+# The least w above 0, beside the variance of what a count leaves unknown; and the others.
+_UNIT: Final = 0.6
+_WIDTHS: Final[tuple[int, ...]] = tuple(range(10, 0, -1))
+# Of more values one width will do: so many units.
+_FEW: Final = 24
+_ONE_WIDTH: Final = 6
+# How much is taken from psi in each round, of what may be.
+_SHARES: Final = (0.2, 0.2, 0.3, 0.3, 0.5, 0.5, 1.0)
+# Where there are more third values, the reports on the others are given away.
+_VALUES: Final = 1500
+# Of the law of W, where blocks begin.
+_QUANTILES: Final = (1e-9, 1e-6, 1e-4, 0.01, 0.08, 0.2, 0.35, 0.5, 0.65, 0.8)
+# What is added to each chance that comes out of a transform.
+_FFT_ERROR: Final = 1e-14
+
+
+@dataclass(frozen=True)
+class ThirdValues:
+    """Blocks of W.
+
+    Args:
+        mean: of L, as a Poisson number.
+        blocks: the least W, and chances of C modulo their number.
+    """
+
+    mean: float
+    blocks: tuple[tuple[int, Floats], ...]
+
+    @classmethod
+    def of(cls, law: Floats, values: int, theta: float, most: int, period: int) -> Self:
+        """Of this many values, with the law of each one's dummies.
+
+        `most` is the largest probable number of reports on one value; C repeats after `period`.
+        """
+        few, reach = min(values, _VALUES), len(law) // 2
+        variance = float(law @ (np.arange(len(law)) - reach) ** 2)
+        unit = max(1, round(_UNIT * theta * variance / (theta + variance)))
+        widths = _WIDTHS
+        if values > _FEW:
+            unit, widths = _ONE_WIDTH * unit, (1,)
+        each = _parted(law, poisson(np.arange(most + 1.0), theta), unit, widths)
+        period = next_fast_len(max(period, most + 1), real=True)
+        every = np.zeros((few * widths[0] + 1, period))
+        every[: len(each), : most + 1] = each
+        turns = np.exp(-2j * np.pi * np.arange(period // 2 + 1) / period)
+        whole = rfft2(every) ** few * np.exp((values - few) * theta * (turns - 1))
+        chances = np.maximum(irfft2(whole, every.shape), 0.0)
+        below = np.cumsum(chances.sum(axis=1))
+        starts = np.union1d([0], np.searchsorted(below, _QUANTILES)).tolist()
+        blocks = []
+        for start, end in zip(starts, [*starts[1:], len(every)], strict=True):
+            law_of_c = np.full(period, _FFT_ERROR)
+            for more, row in enumerate(chances[start:end]):
+                coins = _around(pmf(np.arange(more * unit + 1), more * unit, 0.5), period)
+                law_of_c += np.maximum(irfft(rfft(row) * rfft(coins), period), 0.0)
+            blocks.append((start * unit, law_of_c))
+        return cls(values * theta, tuple(blocks))
+
+    def views(self, on_third: Floats) -> Floats:
+        """For each L the chances of all C and blocks of W, without those that are impossible."""
+        chances = []
+        for w, law_of_c in self.blocks:
+            c = np.arange(on_third.min() - w, on_third.max() + 1)
+            heads = (on_third[:, None] - c).astype(np.intp)
+            coins = np.append(pmf(np.arange(w + 1), w, 0.5), 0.0)
+            heads[(heads < 0) | (heads > w)] = w + 1
+            chances.append(coins[heads] * law_of_c[c.astype(np.intp) % len(law_of_c)])
+        return np.concatenate(chances, axis=1) / poisson(on_third, self.mean)[:, None]
+
+
+def poisson(numbers: Floats, mean: float) -> Floats:
+    """Probabilities of these numbers."""
+    result: Floats = np.exp(xlogy(numbers, mean) - mean - gammaln(numbers + 1))
+    return result
+
+
+def moved(law: Floats, numbers: int) -> Floats:
+    """Chances of each sum of a number of this law and of 0, 1, 2, ... which are the columns."""
+    rest = np.arange(len(law) + numbers - 1)[:, None] - np.arange(numbers)
+    inside = (rest >= 0) & (rest < len(law))
+    return np.where(inside, law[np.clip(rest, 0, len(law) - 1)], 0.0)
+
+
+def _around(law: Floats, period: int) -> Floats:
+    """The law of a number modulo `period`."""
+    result = np.zeros(period)
+    np.add.at(result, np.arange(len(law)) % period, law)
+    return result
+
+
+def _parted(law: Floats, reports: Floats, unit: int, widths: tuple[int, ...]) -> Floats:
+    """The sum of a(c, w) over all z, for w in units and c: what the sum of psi is parted into."""
+    k = np.arange(len(reports))
+    rest = moved(law, len(reports)) * reports
+    middles = rest @ k / np.maximum(rest.sum(axis=1), 1e-300)
+    parts = np.zeros((widths[0] + 1, len(reports)))
+    reach = int(4 * unit**0.5) + 2
+    for units in widths:
+        wide = units * unit
+        coins = pmf(np.arange(wide + 1), wide, 0.5)
+        first = np.round(middles - wide / 2).astype(np.intp)
+        for share in _SHARES:
+            for off in sorted(range(-reach, reach + 1), key=abs):
+                at = first + off
+                rows = np.flatnonzero((at >= 0) & (at + wide < len(reports)))
+                places = rows[:, None], at[rows, None] + np.arange(wide + 1)
+                most = share * (rest[places] / coins).min(axis=1, initial=1.0)
+                rest[places] = np.maximum(rest[places] - most[:, None] * coins, 0.0)
+                np.add.at(parts[units], at[rows], most)
+    parts[0] = rest.sum(axis=0)
+    return parts

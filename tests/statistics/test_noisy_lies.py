@@ -1,0 +1,173 @@
+"""Lies beside noise dummies: never below what enumeration and an attack find, and little above."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from math import exp, inf, sqrt
+
+import numpy as np
+import pytest
+from scipy.special import gammaln
+from scipy.stats import binom
+
+from hubbub.analysis.arrays import Floats
+from hubbub.catalog.crowds.noise_dummies import noise_of
+from hubbub.privacy.noisy_counts import law_of
+from hubbub.privacy.noisy_lies import NoisyLies
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.privacy.shuffled_histogram import central_epsilon
+from hubbub.privacy.third_values import ThirdValues
+
+
+def _chances(scale: float, shift: int) -> Floats:
+    weights = np.exp(-np.abs(np.arange(2 * shift + 1) - shift) / scale)
+    chances: Floats = weights / weights.sum()
+    return chances
+
+
+def _of_all_counts(law: Floats, values: int, most: int) -> Floats:
+    """For each number of even reports the chances of all counts of the values, one by one."""
+    size = len(law) + most
+    counts: Floats = np.ones(())
+    for _ in range(values):
+        counts = np.multiply.outer(counts, np.append(law, np.zeros(most)))
+    rows = [counts.ravel()]
+    for _ in range(most):
+        counts = np.mean([np.roll(counts, 1, axis=value) for value in range(values)], axis=0)
+        rows.append(counts.ravel())
+    assert counts.shape == (size,) * values
+    return np.array(rows)
+
+
+@pytest.mark.parametrize(
+    ("values", "theta", "law"),
+    [(2, 0.7, (1.5, 6)), (2, 3.0, (0.8, 4)), (3, 1.2, (1.5, 5)), (4, 0.6, (1.0, 3))],
+)
+def test_what_third_values_show_at_most_is_not_less_than_all_their_counts_show(
+    values: int, theta: float, law: tuple[float, int]
+) -> None:
+    """Whatever is to be told apart: the mean of the best guess, over all counts, is as large."""
+    most, generator = 7, np.random.default_rng(1)
+    exact = _of_all_counts(_chances(*law), values, most)
+    third = ThirdValues.of(_chances(*law), values, theta, 30, 60)
+    views = third.views(np.arange(most + 1.0))
+    assert views.sum(axis=1) == pytest.approx(1, rel=1e-6)
+    for _ in range(200):
+        prior = generator.dirichlet(np.ones(most + 1)) * generator.choice([-1, 1], most + 1)
+        best, least = (np.maximum(prior @ view, 0).sum() for view in (views, exact))
+        assert best >= least * (1 - 1e-9)
+    # It hides something, or it would be of no use.
+    prior = np.array([1, -1] * ((most + 1) // 2)) / (most + 1)
+    assert np.maximum(prior @ views, 0).sum() < 0.7 * np.maximum(prior, 0).sum()
+
+
+def _joint(others: Iterator[int], d: int, local: float, law: Floats, m: int) -> Floats:
+    """All counts, where the person holds v or w, of these others."""
+    q = 1 / (exp(local) + d - 1)
+    counts = np.ones(())
+    for _ in range(d):
+        counts = np.multiply.outer(counts, np.append(law, np.zeros(m + 1)))
+
+    def with_report(counts: Floats, own: int) -> Floats:
+        chances = np.full(d, q)
+        chances[own] = 1 - (d - 1) * q
+        moved = (chance * np.roll(counts, 1, axis=k) for k, chance in enumerate(chances))
+        return sum(moved, np.zeros_like(counts))
+
+    for value in others:
+        counts = with_report(counts, value)
+    return np.array([with_report(counts, own).ravel() for own in (0, 1)])
+
+
+@pytest.mark.parametrize(
+    ("m", "d", "local", "law"),
+    [(4, 3, 1.0, (1.5, 8)), (8, 3, 1.5, (0.7, 5)), (3, 4, 1.0, (1.0, 4)), (3, 4, 0.6, (2.0, 5))],
+)
+@pytest.mark.parametrize("central", [0.05, 0.2, 0.5])
+def test_delta_is_not_below_that_of_all_counts_whatever_the_others_hold(
+    m: int, d: int, local: float, law: tuple[float, int], central: float
+) -> None:
+    crowd = ShuffledEpoch(
+        reports=m + 1, categories=d, epsilon_local=local, noise_dummies=noise_of(*law)
+    )
+    worst = 0.0
+    for hold in product(range(d), repeat=m):
+        if list(hold) != sorted(hold):
+            continue
+        v, w = _joint(iter(hold), d, local, _chances(*law), m)
+        for first, other in ((v, w), (w, v)):
+            worst = max(worst, float(np.maximum(first - exp(central) * other, 0).sum()))
+    assert crowd.noise_dummies is not None
+    account = NoisyLies.of(crowd, law_of(crowd.noise_dummies), worst / 10)
+    assert account is not None
+    upper = account.delta(central, 0.0)
+    for wanted in (worst, sqrt(worst * upper), upper * (1 - 1e-9)):
+        assert worst * (1 - 1e-9) <= account.delta(central, wanted) <= upper
+
+
+def _attacked(crowd: ShuffledEpoch, law: Floats, delta: float) -> float:
+    """Epsilon for somebody who knows that all others hold one third value.
+
+    Who sees both counts, and the number of reports on third values: from the count of the held one
+    and, for each other, the mean of its reports given its count.
+    """
+    m, q, d = crowd.others, crowd.lie, int(crowd.categories)
+    reports = np.arange(int(m * q + 9 * sqrt(m * q) + 15))
+    counts = np.zeros((len(reports), len(reports) + len(law)))
+    chances = np.exp(reports * np.log(m * q) - m * q - gammaln(reports + 1))
+    for number in reports:
+        counts[number, number : number + len(law)] = chances[number] * law
+    means = np.round(reports @ counts / np.maximum(counts.sum(axis=0), 1e-300)).astype(int)
+    wrong = np.zeros(2 * len(reports))
+    np.add.at(wrong, means - reports[:, None] + len(reports), counts)
+    noise = law
+    for _ in range(d - 3):
+        noise = np.convolve(noise, wrong)
+        noise = noise[np.flatnonzero(noise > 1e-15)[0] : np.flatnonzero(noise > 1e-15)[-1] + 1]
+    lies = np.arange(int(2 * m * q + 9 * sqrt(2 * m * q) + 12))
+    size = len(lies) + len(law)
+    by_lies, views = np.zeros((len(lies), size**2)), np.zeros((len(lies), len(lies) + len(noise)))
+    for s, chance in zip(lies, binom.pmf(lies, m, 2 * q), strict=True):
+        on_v, on_w = np.zeros((size, s + 1)), np.zeros((s + 1, size))
+        for x, half in enumerate(binom.pmf(np.arange(s + 1), s, 0.5)):
+            on_v[x : x + len(law), x] = chance * half * law
+            on_w[x, s - x : s - x + len(law)] = law
+        by_lies[s] = (on_v @ on_w).ravel()
+        views[s, s : s + len(noise)] = noise
+    both = (by_lies.T @ views).reshape(size, size, -1)
+    up, side = np.roll(both, 1, axis=0), np.roll(both, 1, axis=1)
+    neither = (d - 2) * q * both
+    first, other = crowd.keep * up + q * side + neither, q * up + crowd.keep * side + neither
+    mask = first > other
+    first, other = first[mask], other[mask]
+    low, high = 0.0, 20.0
+    while high - low > 1e-5 * high:
+        middle = (low + high) / 2
+        over = float(np.maximum(first - exp(middle) * other, 0).sum())
+        low, high = (low, middle) if over <= delta else (middle, high)
+    return high
+
+
+@pytest.mark.parametrize(
+    ("reports", "values", "local", "law", "delta", "above"),
+    [
+        (30_000, 3, 8.0, (1.5, 10), 1e-3, 1.02),
+        (30_000, 4, 8.0, (1.5, 10), 1e-3, 1.03),
+        (30_000, 6, 8.0, (1.46, 10), 1e-3, 1.03),
+        (30_000, 16, 8.0, (1.33, 9), 1e-3, 1.02),
+        (3000, 16, 8.0, (0.65, 10), 1e-6, 1.02),
+        (1000, 16, 6.0, (1.98, 26), 1e-6, 1.02),
+        (10_000, 64, 7.0, (1.5, 18), 1e-5, 1.02),
+    ],
+)
+def test_epsilon_is_little_above_an_attack(  # noqa: PLR0917 a row
+    reports: int, values: int, local: float, law: tuple[float, int], delta: float, above: float
+) -> None:
+    """All of the third term is hidden from the attacker; one who sees a part is no worse."""
+    crowd = ShuffledEpoch(
+        reports=reports, categories=values, epsilon_local=local, noise_dummies=noise_of(*law)
+    )
+    exact = _attacked(crowd, _chances(*law), delta)
+    epsilon = central_epsilon(crowd, delta)
+    assert exact * (1 - 1e-4) <= epsilon <= above * exact
+    assert epsilon < central_epsilon(replace(crowd, epsilon_local=inf), delta)
