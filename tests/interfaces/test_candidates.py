@@ -106,8 +106,11 @@ def test_candidates_that_cannot_be_are_told_of_their_line(
     setting: str, message: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "metrics.toml"
-    path.write_text(CATALOG.replace('candidates = "pages.txt.gz"', setting))
-    with pytest.raises(CatalogInvalid, match=f'15: metric "page", field "candidates": .*{message}'):
+    text = CATALOG.replace('candidates = "pages.txt.gz"', setting)
+    path.write_text(text)
+    line = text.splitlines().index(setting) + 1
+    where = f':{line}: metric "page", field "candidates": '
+    with pytest.raises(CatalogInvalid, match=f"{where}.*{message}"):
         read_catalog(path)
     listed = CATALOG.replace('"cms"', '"grr"').replace('domain = "string"', 'values = ["a", "b"]')
     path.write_text(listed.replace("hashes = 16\nwidth = 64\n", ""))
