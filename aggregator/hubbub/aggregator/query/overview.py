@@ -40,6 +40,10 @@ _SHOWN_EPOCHS: Final = 60
 _NAMED: Final = 5
 # An estimate further outside its range than this share of the range gets a warning.
 _ABSURD: Final = 0.05
+_NO_MISTAKE: Final = (
+    "{what} is no mistake: the estimate subtracts the average noise, and in {reports} it was "
+    "larger or smaller. The interval contains the plausible values; more reports narrow it"
+)
 _LATEST: Final = 253_402_300_799
 
 
@@ -166,7 +170,8 @@ def notes(metric: Metric, answer: Answer) -> list[str]:
         what, (low, high) = "A mean outside its range", answer.span
     room = _ABSURD * (high - low)
     if any(not low - room <= value.estimate <= high + room for value in answer.values):
-        sentences.append(f"{_no_mistake(what, answer.reports)}.")
+        reports = several(answer.reports, "report")
+        sentences.append(f"{_NO_MISTAKE.format(what=what, reports=reports)}.")
     return sentences
 
 
@@ -176,17 +181,9 @@ def note_of_figures(figures: Sequence[Figure], reports: int) -> str:
         high = inf if figure.high is None else figure.high
         low, room = figure.low, _ABSURD * max(figure.high or 0.0, 1.0)
         if figure.estimate is not None and not low - room <= figure.estimate <= high + room:
-            return _no_mistake("An estimate outside its interval", reports)
+            what = "An estimate outside its interval"
+            return _NO_MISTAKE.format(what=what, reports=several(reports, "report"))
     return ""
-
-
-def _no_mistake(what: str, reports: int) -> str:
-    """Why there is an impossible estimate."""
-    return (
-        f"{what} is no mistake: the estimate subtracts the average noise, and in "
-        f"{several(reports, 'report')} it was larger or smaller. The interval contains the "
-        "plausible values; more reports narrow it"
-    )
 
 
 def _of_its_kind(metric: Metric, answer: Answer) -> list[str]:
