@@ -126,6 +126,11 @@ def _first_question(runner: asyncio.Runner, bundle: Bundle) -> PathLength:
         async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             return (await client.get(path)).status_code
 
+    # Else it would be as long as what ran before it left to compute.
+    for name, module in list(sys.modules.items()):
+        for function in vars(module).values() if name.startswith("hubbub.") else ():
+            if hasattr(function, "cache_clear"):
+                function.cache_clear()
     answered: list[int] = []
     length = _measured(f"GET {path}", lambda: answered.append(runner.run(get())))
     if answered != [200]:

@@ -169,7 +169,7 @@ def test_who_is_off_sends_no_filler_and_what_waits_is_purged(
 def test_after_its_last_day_a_metric_has_no_fillers_either(
     tmp_path: Path, state: State, clock: FakeClock
 ) -> None:
-    text = FILLED.replace("2099-06-30", "2024-10-06", 1)  # day 20,002
+    text = FILLED.replace("2099-12-31", "2024-10-06", 1)  # day 20,002
     device = Device(make_signed(tmp_path, text, start=FIRST * DAY), state, clock)
     device.client.prefer(0.1)
     assert list(device.next_day()) == ["asked"]

@@ -174,7 +174,7 @@ def test_a_bundle_of_a_crowd_that_says_more_is_refused(churn: Metric) -> None:
     with pytest.raises(BadParameter, match="limits of a model"):
         replace(churn, limits=replace(churn.limits, lifetime_epsilon=3 * churn.epsilon))
     alone = replace(churn.limits, lifetime_epsilon=churn.epsilon)
-    with pytest.raises(BadParameter, match="rounds_each is of a model in a crowd"):
+    with pytest.raises(BadParameter, match="rounds_each goes with a model in a crowd"):
         replace(churn, model=replace(churn.model, rounds_each=0), limits=alone)
 
 

@@ -56,7 +56,7 @@ from hubbub.aggregator.store.files import LISTED_SECONDS, FileTotals
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.aggregator.store.redis_and_files import FiledStore
 from hubbub.bundles import Bundle
-from hubbub.errors.development_messages import notice
+from hubbub.errors.development_messages import NOTICES
 from hubbub.keys import read_opening_keys
 from hubbub.runtime import (
     CLOCK_APART_SECONDS,
@@ -259,7 +259,7 @@ def _http(
         access=access,
         audit=_audit(settings, query),
         refusals=refusals,
-        notice=f"{notice(development=settings.common.development)} {settings.http.notice}".strip(),
+        notice=f"{NOTICES[settings.common.development]} {settings.http.notice}".strip(),
     )
 
 

@@ -6,11 +6,8 @@ PROTECTS_NOBODY: Final = (
     "DEVELOPMENT: this installation protects nobody; an estimate may rest on a single report."
 )
 """What every face of a development installation says first."""
-
-
-def notice(*, development: bool) -> str:
-    """The notice in front of an installation's answers; "" in production."""
-    return PROTECTS_NOBODY if development else ""
+NOTICES: Final = {True: PROTECTS_NOBODY, False: ""}
+"""The notice in front of an installation's answers, by whether it is a development one."""
 
 
 def wrong_place(*, development: bool) -> str:

@@ -84,7 +84,7 @@ from hubbub.catalog import EPOCH_SECONDS, Metric, reports_of_one
 from hubbub.catalog.posterior import meanings_of
 from hubbub.epochs import epoch_date
 from hubbub.errors import BadParameter, BatchTooSmall
-from hubbub.errors.development_messages import notice
+from hubbub.errors.development_messages import NOTICES
 from hubbub.errors.grammar import several
 from hubbub.runtime import VERSION, Clocks, MemoryServer, Stages
 
@@ -472,7 +472,7 @@ class QueryEngine:
 
     def notice(self) -> str:
         """What is said before every answer of this bundle; "" in production."""
-        return notice(development=self.collected.bundle.development)
+        return NOTICES[self.collected.bundle.development]
 
     async def _resolved(self, name: str, query: EstimateQuery) -> EstimateQuery:
         """The query with all of its candidate strings."""

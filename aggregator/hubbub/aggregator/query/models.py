@@ -25,7 +25,7 @@ from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.of_metric import codes_of_round
 from hubbub.epochs import epoch_date
 from hubbub.errors import UnknownMetric
-from hubbub.errors.development_messages import notice
+from hubbub.errors.development_messages import NOTICES
 from hubbub.query_results.confidence import check_confidence
 
 
@@ -191,7 +191,7 @@ def _learned(
         steps=lines[: learning.rounds + 1],
         centre=last.centre if last else [],
         weights=weights,
-        notice=notice(development=metric.development),
+        notice=NOTICES[metric.development],
         edges=edges,
         held_out=_held_out(metric, learning, lines[-1], judged, edges, confidence=confidence),
     )

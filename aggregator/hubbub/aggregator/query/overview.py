@@ -29,7 +29,7 @@ from hubbub.catalog.epochs import grace_seconds
 from hubbub.conservation import Window
 from hubbub.epochs import minute
 from hubbub.errors import BadParameter
-from hubbub.errors.development_messages import notice
+from hubbub.errors.development_messages import NOTICES
 from hubbub.errors.grammar import several
 from hubbub.privacy.amplification import Amplified
 from hubbub.privacy.card import max_posterior, metric_card
@@ -352,7 +352,7 @@ def notice_of(*selections: EpochSelection) -> str:
     """
     metric = selections[0].metric
     if metric.central is None:  # its reports are counted
-        return notice(development=metric.development)
+        return NOTICES[metric.development]
     text, each, noise = "", metric.made_each, hides_number(metric)
     if noise and not any(selection.counted for selection in selections):
         text = (
