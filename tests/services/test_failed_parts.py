@@ -55,6 +55,13 @@ class Door:
     async def serve(self): {door}
     async def stop(self, grace_seconds): print("stopped within", grace_seconds)
 
+async def swallow():
+    # As asyncio.wait_for may before Python 3.12.
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        await asyncio.Event().wait()
+
 async def part(): {part}
 
 common = SimpleNamespace(log_format="text", tls=None)
@@ -114,6 +121,7 @@ def test_who_waits_for_a_shuffler_whose_intake_fails_is_told_at_once_to_come_aga
     ("door", "part", "message"),
     [
         (FOR_EVER, FAILS, "part has failed: KeyError at part in <string>:"),
+        ("await swallow()", FAILS, "part has failed: KeyError at part in <string>:"),
         (FOR_EVER, "pass", "part has ended; this is a fault of hubbub"),
         (FAILS, FOR_EVER, "Door has failed: KeyError at serve in <string>:"),
     ],

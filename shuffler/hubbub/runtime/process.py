@@ -99,19 +99,21 @@ async def serve_until_signal(
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, on_hangup)
     parts = {asyncio.create_task(loop()): loop.__qualname__ for loop in loops}
     stopped = asyncio.create_task(stop.wait())
-    for server in servers:
-        await server.start()
-        parts[asyncio.create_task(server.serve())] = type(server).__qualname__
-    _log.info("started", extra=facts(version=VERSION, **startup_facts))
-    await asyncio.wait([stopped, *parts], return_when=asyncio.FIRST_COMPLETED)
-    failed = [task for task in parts if task.done()]
-    reason = why[0] if why else f"{parts[failed[0]]} has failed"
-    _log.info("stopping", extra=facts(version=VERSION, why=reason))
-    for server in servers:
-        await server.stop(0.0 if failed else _GRACE_SECONDS)
-    for task in failed:
-        _raise_failure(task, parts[task])
-    await end_tasks(asyncio.all_tasks() - {asyncio.current_task()})
+    try:
+        for server in servers:
+            await server.start()
+            parts[asyncio.create_task(server.serve())] = type(server).__qualname__
+        _log.info("started", extra=facts(version=VERSION, **startup_facts))
+        await asyncio.wait([stopped, *parts], return_when=asyncio.FIRST_COMPLETED)
+        failed = [task for task in parts if task.done()]
+        reason = why[0] if why else f"{parts[failed[0]]} has failed"
+        _log.info("stopping", extra=facts(version=VERSION, why=reason))
+        for server in servers:
+            await server.stop(0.0 if failed else _GRACE_SECONDS)
+        for task in failed:
+            _raise_failure(task, parts[task])
+    finally:  # the runner would cancel each once, which one may swallow
+        await end_tasks(asyncio.all_tasks() - {asyncio.current_task()})
     _log.info("stopped")
 
 
