@@ -82,7 +82,7 @@ def test_a_vector_shows_the_mean_of_each_coordinate_in_its_own_unit(
         watched.settled()
         card = page.locator(".card:has-text('scores')")
         for value in values:
-            expect(card).to_contain_text(f"{value['low']:.5g}"[:4])
+            expect(card).to_contain_text(f"{value['low']:.3f}")
             expect(card).to_contain_text(value["value"])
 
 
