@@ -75,6 +75,7 @@ def test_people_who_are_all_alike_are_told_no_worse_by_a_finite_pool() -> None:
         (4.0, 64, 256, 120_000, 1),
         (4.0, 64, 256, 12_000, 30),
         (2.0, 32, 256, 50_000, 1),
+        (4.0, 64, 64, 20_000, 50),
     ],
 )
 def test_errors_of_shared_books_are_as_large_as_answers_and_the_planner_state(

@@ -19,6 +19,7 @@ from hubbub.analysis import (
     plausibility,
 )
 from hubbub.analysis.families import draw, family_for
+from hubbub.analysis.families.vector import scale_of
 from hubbub.authoring import read_catalog
 from hubbub.catalog import Metric
 from hubbub.catalog.posterior import meanings_of
@@ -29,6 +30,7 @@ from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BadParameter, BatchTooSmall, CatalogInvalid, ValueOutOfDomain
 from hubbub.mechanisms import KeyedBits, Totals
+from hubbub.mechanisms.directions import book
 from hubbub.mechanisms.even_noise import even_lies
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
 from hubbub.privacy.catalog_reader import read_with_promises
@@ -269,6 +271,27 @@ def test_coordinates_are_answered_in_the_metrics_own_unit() -> None:
         assert (row.share, row.rank, row.detected, row.consistent) == (None,) * 4
 
 
+@pytest.mark.parametrize("epsilon", [1.0, 2.0, 4.0])
+def test_people_in_all_directions_keep_no_error_of_their_books(epsilon: float) -> None:
+    """Totals are the exact law of 400 opposite directions, so that no coin has a part in the error.
+
+    400 directions keep about 1/400 of the square of what people who are all alike have, and at most
+    1/200. Before each book's centre was subtracted they kept 1/32, 1/36 and 1/27.
+    """
+    codes = VectorCodes(epsilon=epsilon, dimensions=8, words=64, books=256)
+    units = np.random.default_rng(2).standard_normal((200, 8))
+    units /= np.linalg.norm(units, axis=1, keepdims=True)
+    words = np.array([book(codes.seed, number, 64, 8) for number in range(256)])
+    ranks = (words @ np.concatenate([units, -units]).T).argsort(axis=1).argsort(axis=1)
+    chances = np.where(ranks >= 64 - codes.near, float(codes.channel.p), float(codes.channel.q))
+    cells = np.rint(chances.mean(axis=2) * 1e9).astype(int).ravel().tolist()
+    result = answer(codes, Totals(cells=cells, reports=sum(cells)), [*"abcdefgh"])
+    left = np.mean([row.estimate**2 for row in result.values])
+    from_centre = words - np.einsum("bwk,bwd->bd", chances, words)[:, None] / 400
+    alike = np.einsum("bw,bwd->bd", chances[:, :, 0], from_centre) * scale_of(codes) - units[0]
+    assert left < (alike**2).mean() / 256 / 200
+
+
 def test_tiers_comparisons_and_trends_are_of_each_coordinate() -> None:
     smaller = VectorCodes(epsilon=2.0, dimensions=3, words=64, books=128, max_length=2.0)
     tiers = [(CODES, _drawn(CODES)), (smaller, _drawn(smaller))]
@@ -302,8 +325,8 @@ def test_an_attack_is_no_better_than_is_said_and_honest_totals_look_so() -> None
         cells[cell] += 400 * amount
     faked = Totals(cells=cells, reports=8400)
     before, after = (answer(CODES, totals, [*"abc"]).places[0] for totals in (honest, faked))
-    # The estimate is linear but for what is fitted of the error of its books.
-    assert after - before == pytest.approx(attack.gain(400 / 8400, before), rel=0.01)
+    # Linear but for the fitted error of the books: a fifth less to a twelfth more in 15 attacks.
+    assert after - before == pytest.approx(attack.gain(400 / 8400, before), rel=0.05)
     assert plausibility(CODES, faked).p_value < 1e-6
     with pytest.raises(BadParameter, match="not one of the 3 coordinates"):
         maximal_gain(CODES, [3])

@@ -68,7 +68,8 @@ class VectorCodes:
     Attributes:
         near: w, the number of near words.
         reach: m, which divides a word.
-        squared_error: mean of |word/m - vector|^2 for one report of a unit vector, over all pools.
+        squared_error: mean of |word/m - vector|^2 for one report of a unit vector, over all pools,
+            with words less the mean word of their book, which saves 1 / (words m^2).
         along: S.
     """
 
@@ -281,4 +282,4 @@ def _nearest(odds: float, words: int, dimensions: int) -> tuple[int, float, floa
         error = (dimensions - 1 + along) / (dimensions * m * m) - 1
         if error < least:
             best, least, reach, projection = w, error, m, along
-    return best, least, reach, projection
+    return best, least - 1 / (words * reach * reach), reach, projection

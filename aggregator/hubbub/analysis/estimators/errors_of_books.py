@@ -48,7 +48,7 @@ class BooksErrors:
         mechanism: the codes.
         numbers: the books' numbers.
         sent: number of reports of each book.
-        scale: factor from a word in whole steps to a contribution to the mean.
+        scale: factor from a word in steps to a contribution to the mean.
     """
 
     def __init__(
@@ -153,7 +153,8 @@ def correlations(mechanism: VectorCodes, apart: Floats) -> Floats:
     """Correlation of a book's errors at directions that are so far apart, in radians.
 
     A word is near both with the chance that two normal numbers exceed the boundary; its derivative
-    by their angle is exp(-t^2 / (1 + cos)) / (2 pi), with the boundary t (Plackett 1954).
+    by their angle is exp(-t^2 / (1 + cos)) / (2 pi), with the boundary t (Plackett 1954). The mean
+    over all angles is the square of the book's centre, which is subtracted.
     """
     every, near = mechanism.words, mechanism.near
     p, q = float(mechanism.channel.p), float(mechanism.channel.q)
@@ -163,8 +164,9 @@ def correlations(mechanism: VectorCodes, apart: Floats) -> Floats:
     lost = every / (2 * np.pi) * np.exp(-(boundary**2) / (1 + np.cos(middles))) * np.pi / _GRID
     # As many words are near in any direction, so that nearly two leave where one would: measured.
     density = every * exp(-(boundary**2) / 2) / sqrt(2 * np.pi)
-    swaps = np.sqrt(1 + 1 / (1 + density * np.tan(np.minimum(apart, _RIGHT))))
-    both = near - swaps * np.interp(apart, grid, np.concatenate([[0.0], np.cumsum(lost)]))
+    swaps = np.sqrt(1 + 1 / (1 + density * np.tan(np.minimum(grid, _RIGHT))))
+    both = near - swaps * np.concatenate([[0.0], np.cumsum(lost)])
     squares = p * p * both + 2 * p * q * (near - both) + q * q * (every - 2 * near + both)
-    answer: Floats = squares / (p * p * near + q * q * (every - near))
+    squares -= np.average(squares, weights=np.sin(grid) ** (mechanism.dimensions - 2))
+    answer: Floats = np.interp(apart, grid, squares / squares[0])
     return answer

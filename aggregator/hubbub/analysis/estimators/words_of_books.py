@@ -1,4 +1,8 @@
-"""The words of the books of `vector.codes`: of one book, or of many books at once."""
+"""The words of the books of `vector.codes`: of one book, or of many books at once.
+
+They are measured from their book's centre: the mean of the words that people in all directions
+send. It is 0 over all books, but not in a book: a known error of each report, and subtracted.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,9 +12,10 @@ from statistics import NormalDist
 from typing import Final
 
 import numpy as np
+from scipy.special import beta, betainc, chdtri
 
 from hubbub.analysis.arrays import Floats
-from hubbub.mechanisms.directions import book_bytes, steps
+from hubbub.mechanisms.directions import UNIT, book_bytes, steps
 from hubbub.mechanisms.vector_codes import VectorCodes
 
 # Number of coordinates processed together: 8 MB.
@@ -21,6 +26,8 @@ _KEPT: Final = 1 << 21
 _FAR: Final = 4.0
 # The least number of words on each side of it that are ranked again.
 _MIN_HALF: Final = 2
+# Number of lengths of words of which the centre's polynomial is fitted.
+_LENGTHS: Final = 256
 
 
 def books_at_once(mechanism: VectorCodes) -> int:
@@ -29,18 +36,26 @@ def books_at_once(mechanism: VectorCodes) -> int:
 
 
 def words_of(mechanism: VectorCodes, number: int) -> Floats:
-    """A book's words, in whole steps; shape (words, dimensions)."""
+    """A book's words from its centre, in steps; shape (words, dimensions)."""
     words: Floats = words_of_each(mechanism, [number])[0]
     return words
 
 
 def words_of_each(mechanism: VectorCodes, numbers: Sequence[int]) -> Floats:
-    """Words of several books, in whole steps; shape (books, words, dimensions)."""
+    """Words of several books from their centres, in steps; shape (books, words, dimensions)."""
     size = (mechanism.words, mechanism.dimensions)
     raw = b"".join(book_bytes(mechanism.seed, number, *size) for number in numbers)
     drawn = np.frombuffer(raw, dtype="<u2")
     words: Floats = _step_of_bytes()[drawn].reshape(len(numbers), *size)
+    squares = np.einsum("bwd,bwd->bw", words, words) / UNIT**2
+    chances = np.polyval(_centre(mechanism)[0], squares)
+    words -= chances[:, None, :] @ words
     return words
+
+
+def centre_square(mechanism: VectorCodes) -> float:
+    """Mean square of a coordinate of the books' centres, in words' standard deviations."""
+    return _centre(mechanism)[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +81,7 @@ class NearWords:
     is_whole: bool
 
     def expected(self, vector: Floats) -> Floats:
-        """Mean contribution of a report of `vector`, in whole steps; shape (books, dimensions).
+        """Mean contribution of a report of `vector`, in steps; shape (books, dimensions).
 
         `vector` has a length of at most 1. If it is shorter, a device sends its direction or, at
         random, the opposite, so that the mean is right.
@@ -124,6 +139,27 @@ def _long_and_direction(vector: Floats) -> tuple[float, Floats]:
     """A vector's length and direction; of nothing that of the first axis."""
     long = float(np.linalg.norm(vector))
     return long, vector / long if long > 0 else np.eye(1, len(vector))[0]
+
+
+@cache
+def _centre(mechanism: VectorCodes) -> tuple[Floats, float]:
+    """Of a word in its book's centre: the polynomial of its squared length, and `centre_square`.
+
+    A word x that is near a direction u displaces one at the boundary t, which is t u on average. So
+    over all u it adds its part beyond the boundary, x - t u: along itself 1 - t cos(u, x) / |x|.
+    """
+    size = mechanism.dimensions
+    # Of words' squared lengths, each as often as it counts in a sum of words' squares.
+    squares = chdtri(size + 2, (np.arange(_LENGTHS) + 0.5) / _LENGTHS)
+    boundary = NormalDist().inv_cdf(1 - mechanism.near / mechanism.words)
+    cosines = np.clip(boundary / np.sqrt(squares), -1.0, 1.0)
+    half = (size - 1) / 2
+    beyond = betainc(half, half, (1 - cosines) / 2)
+    beyond -= cosines * (1 - cosines**2) ** half / (2 * half * beta(0.5, half))
+    p, q = float(mechanism.channel.p), float(mechanism.channel.q)
+    polynomial = np.polyfit(squares, q + (p - q) * beyond, 2)
+    square = mechanism.words * float((np.polyval(polynomial, squares) ** 2).mean())
+    return polynomial, square
 
 
 @cache

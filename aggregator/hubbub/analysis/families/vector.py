@@ -16,7 +16,12 @@ from hubbub.analysis.estimators.errors_of_books import (
     variance_by_books,
     variance_less_known,
 )
-from hubbub.analysis.estimators.words_of_books import books_at_once, words_of, words_of_each
+from hubbub.analysis.estimators.words_of_books import (
+    books_at_once,
+    centre_square,
+    words_of,
+    words_of_each,
+)
 from hubbub.analysis.families.contract import BitSum, Expected, Family, MetricKind, Tier, between
 from hubbub.analysis.families.laws import Counts
 from hubbub.analysis.families.tiers import figures_of, tier_scales
@@ -133,7 +138,7 @@ class Vectors(Family):
         # A vector without a direction is reported in an arbitrary one.
         first = np.eye(1, mechanism.dimensions)
         directions = np.where(lengths > 0, vectors, first) / np.where(lengths > 0, lengths, 1.0)
-        each = _across(mechanism) * (1 + (mechanism.along - 1) * directions**2) - vectors**2
+        each = _square(mechanism, directions**2) - vectors**2
         own = shares @ each / reports
         units = np.concatenate([directions, -directions])
         lengths = np.minimum(lengths[:, 0], 1.0)
@@ -258,7 +263,7 @@ def _mean_and_variances(
     n = totals.reports
     if n < 1:
         raise BatchTooSmall("no reports: there is no mean")
-    size, along, across = mechanism.dimensions, mechanism.along, _across(mechanism)
+    size = mechanism.dimensions
     cells = np.array(totals.cells, dtype=np.float64).reshape(mechanism.books, mechanism.words)
     books = np.flatnonzero(cells.any(axis=1)).tolist()
     by_book, squares = np.zeros((len(books), size)), np.zeros(axes.shape[1])
@@ -270,7 +275,7 @@ def _mean_and_variances(
         squares += np.einsum("bw,bwd->d", cells[some], (words @ axes) ** 2)
     scale = scale_of(mechanism)
     mean = scale * by_book.sum(axis=0) / n
-    square = np.clip(scale**2 * squares / n, across * min(1.0, along), across * max(1.0, along))
+    square = np.clip(scale**2 * squares / n, *sorted(_square(mechanism, np.array([0.0, 1.0]))))
     # The square of an estimated mean is too large by that mean's own variance.
     apart = (square - (mean @ axes) ** 2) * n / max(n - 1, 1)
     coins = n * np.maximum(apart, _min_coins(mechanism))
@@ -279,8 +284,8 @@ def _mean_and_variances(
 
 def _min_coins(mechanism: VectorCodes) -> float:
     """The least variance of what a report adds to a coordinate, whatever its vector is."""
-    across = _across(mechanism)
-    return min(across, across * mechanism.along - 1)
+    across, along = _square(mechanism, np.array([0.0, 1.0]))
+    return float(min(across, along - 1))
 
 
 def _less_books(
@@ -358,25 +363,35 @@ def books_variance(mechanism: VectorCodes, sums: Floats, sent: Floats, coins: Fl
 
 
 def scale_of(mechanism: VectorCodes) -> float:
-    """Factor from a word in whole steps to its contribution to the mean of unit-ball vectors."""
+    """Factor from a word in steps to its contribution to the mean of unit-ball vectors."""
     return 1 / (UNIT * sqrt(mechanism.dimensions) * mechanism.reach)
 
 
-def _across(mechanism: VectorCodes) -> float:
-    """Mean square of a report's contribution to a coordinate that is 0 in its vector."""
+def _square(mechanism: VectorCodes, squares: Floats) -> Floats:
+    """Mean square of a report's contribution to coordinates of its direction, given as squares.
+
+    Words are measured from their book's centre, whose square is thus missing.
+    """
+    across = 1 - centre_square(mechanism)
+    square: Floats = (across + (mechanism.along - 1) * squares) * _unit(mechanism)
+    return square
+
+
+def _unit(mechanism: VectorCodes) -> float:
+    """Square of a report's contribution to a coordinate, if its word's is a standard deviation."""
     return 1 / (mechanism.dimensions * mechanism.reach**2)
 
 
 def _even(mechanism: VectorCodes) -> float:
     """Mean square of a report's contribution to a coordinate, if all coordinates are equal."""
-    return _across(mechanism) * (1 + (mechanism.along - 1) / mechanism.dimensions)
+    return float(_square(mechanism, np.array(1 / mechanism.dimensions)))
 
 
 def _pool(mechanism: VectorCodes) -> float:
     """Variance of the mean over the choice of books, if all people hold the same vector."""
     keep, near = float(mechanism.keep.exact), mechanism.near
     words = keep**2 / near + (1 - keep) ** 2 / (mechanism.words - near)
-    return _across(mechanism) * words / mechanism.books
+    return _unit(mechanism) * (words - centre_square(mechanism)) / mechanism.books
 
 
 def unit_of(vectors: Floats, chance: np.random.Generator) -> Floats:

@@ -6,7 +6,7 @@ from typing import Final, Self
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.words_of_books import words_of
+from hubbub.analysis.estimators.words_of_books import centre_square, words_of
 from hubbub.analysis.families.vector import books_variance, drawn_words, scale_of
 from hubbub.errors import BatchTooSmall
 from hubbub.mechanisms.directions import UNIT
@@ -53,7 +53,7 @@ def told_by(
 
     Args:
         mechanism: codes of the round.
-        sums: of the words of each book's reports, in whole steps; shape (books, dimensions).
+        sums: of the words of each book's reports, in steps; shape (books, dimensions).
         sent: number of reports of each of these books.
         products: sum of each word's outer product with itself; shape (dimensions, dimensions).
 
@@ -73,7 +73,8 @@ def told_by(
     variances = coins + shared / people**2
     longer = mechanism.along - 1
     is_clear = abs(longer) > _MIN_LONGER
-    outer = (moments - np.eye(mechanism.dimensions)) / longer if is_clear else None
+    across = 1 - centre_square(mechanism)
+    outer = (moments - across * np.eye(mechanism.dimensions)) / longer if is_clear else None
     return DirectionMoments(people, mean, variances, outer)
 
 
