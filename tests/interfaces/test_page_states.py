@@ -226,6 +226,24 @@ def test_that_nothing_was_reported_is_said_where_it_is_known(
         unknown = "the number of reports at the shuffler is unknown here"
         assert ("Nothing was reported yet" in stream) == (waiting == 0)
         assert (unknown in stream) == (waiting is None)
+        assert "once its day is over" not in stream
+
+
+def test_a_funnel_without_reports_says_when_devices_report_it(
+    browser: Browser, home: House
+) -> None:
+    def none(route: Route) -> None:
+        answer = route.fetch()
+        document = answer.json()
+        document["metric"] |= {"reports": 0, "waiting": 0, "withheld": 0, "epochs": []}
+        document["metric"] |= {"figures": "funnel", "min_batch": 1}
+        route.fulfill(response=answer, json=document)
+
+    with Watched(browser) as watched:
+        watched.page.route("**/v1/metrics/theme", none)
+        text = watched.open(f"{home.page}/metric?name=theme").inner_text("#flags")
+        assert "The first answer comes with 1 report." in text
+        assert "A device reports a funnel once its day is over." in text
 
 
 def test_a_link_of_a_newer_page_loses_nothing(browser: Browser, home: House) -> None:

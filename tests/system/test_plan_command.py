@@ -305,6 +305,20 @@ def test_sets_and_parts_are_planned_and_a_period_says_how_many_people_it_takes(
     assert "from 30 times as many people" in capsys.readouterr().out
 
 
+def test_a_metric_of_all_parts_is_planned_with_its_own_dummies(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "metrics.toml"
+    parts = {"theme": ["light", "dark"], "country": ["de", "fr", "it"], "new": ["true", "false"]}
+    fields = {"central_epsilon": 1, "crowd": 3000, "max_local_epsilon": 16, "dummies": "noise"}
+    path.write_text(CATALOG + metric_toml("profile", mechanism="auto", parts=parts, **fields))
+    words = [str(path), "--metric", "profile", "--reports", "3000"]
+    assert main(["plan", *words]) == 0
+    assert "3 parts, 12 cells of 3 parts in all" in capsys.readouterr().out
+    assert main(["plan", "central", *words, "--epsilon", "1", "--max-local", "16"]) == 0
+    assert 'dummies = "noise"' in capsys.readouterr().out
+
+
 # Each form, with what it needs; and the options beside it that it reads, by what they begin with.
 FORMS = {
     "values": ("--values 4", "reports epsilon error detect permanent simulate plot"),

@@ -115,9 +115,11 @@ def _lines_of_columns(
     if len({*head}) != len(head) or {*head} not in ({*parts}, {*parts, "count"}):
         each = metric.value_kind.COLUMN if parted else "the value"
         each += " and each public field" if apart else ""
+        others = "" if apart else ", ".join(metric.breakdown)
         raise BadParameter(
             f"--values {path}: line 1: write a header that names a column for {each}: "
             f"{','.join(parts)}; and count, if lines are of several people"
+            + (f"; public fields that may be columns: {others}" if others else "")
         )
     for number, row in rows:
         record = dict(zip(head, row, strict=False))

@@ -369,7 +369,7 @@ def _domain_text(question: MetricDraft) -> str:
         "vector": f"the mean of {question.size:,} numbers, a vector up to {question.high:g} long",
         "sets": f"sets of {question.size:,} listed values, {question.most:,} of them reported",
         "parts": f"{len(question.parts)} parts, {question.size:,} cells of "
-        f"{('two', 'three')[question.ways - 2]} parts in all",
+        f"{question.ways} parts in all",
     }[question.kind]
 
 

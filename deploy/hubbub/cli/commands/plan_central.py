@@ -12,7 +12,7 @@ from hubbub.analysis.strings.tree_search import found_from
 from hubbub.authoring.crowds.crowd_geometry import noisy_parts
 from hubbub.authoring.crowds.crowd_strings import planned_strings, string_errors
 from hubbub.authoring.crowds.crowd_table import NO_DUMMIES
-from hubbub.catalog import CentralPromise
+from hubbub.catalog import CentralPromise, Metric
 from hubbub.catalog.crowds.central import CROWD_TREE
 from hubbub.catalog.crowds.central_fields import CROWD_PARTS, DEVICES, NOISE
 from hubbub.catalog.mechanism_choice import AUTO
@@ -102,7 +102,8 @@ class CentralOptions:
     )
     dummies: int | str = option(
         f"dummies that the shuffler adds to a crowd; {AUTO}: as many as are worth their cost; "
-        f"{DEVICES}: the devices send them; {NOISE}: a secret number for each value (%(default)s)",
+        f"{DEVICES}: the devices send them; {NOISE}: a secret number for each value (%(default)s, "
+        "or those of the --metric)",
         default=0,
         parse=number_or(AUTO, DEVICES, NOISE),
         metavar="N",
@@ -135,24 +136,24 @@ def _central(options: CentralOptions) -> None:
             raise BadParameter("--dummies do not go with --model; leave them out")
         plan_rounds(options.model, options.features, options.classes, promise, as_json=as_json)
         return
-    question, _ = draft_of(options.subject)
+    question, metric = draft_of(options.subject)
+    dummies = options.dummies or (_dummies_of(metric) if metric else 0)
     if question.kind == "sets":
         raise BadParameter(
             "sets have no crowd: plan them without central; each report keeps its own epsilon"
         )
-    noise = options.dummies if options.dummies in (AUTO, NOISE) else ""
+    noise = dummies if dummies in (AUTO, NOISE) else ""
     noisy = noise and question.kind in ("mean", "parts")
-    if options.dummies and question.kind != "values" and not noisy:
+    if dummies and question.kind != "values" and not noisy:
         raise BadParameter(
-            "--dummies go only with listed values, noise also with a mean and with parts: leave "
-            "them out"
+            "--dummies go only with listed values, noise also with a mean and parts: leave them out"
         )
     if question.kind in ("mean", "ranges", "vector"):
         floors = [floor for floor in _FLOORS if promise.epsilon < floor < promise.max_local_epsilon]
         floors.append(promise.max_local_epsilon)
         plan_numbers(promise, question, floors, str(noise), as_json=as_json)
         return
-    promise = _padded(promise, options.dummies, question)
+    promise = _padded(promise, dummies, question)
     of = {"strings": _of_strings, "parts": _of_parts}.get(question.kind, _of_values)
     stderr = 2 * sqrt(2) / promise.epsilon  # one person moves one report from one count to another
     curator = _row("trusted curator, Laplace", None, promise.epsilon, (stderr, stderr))
@@ -176,6 +177,13 @@ def _central(options: CentralOptions) -> None:
         say_json(document)
     else:
         _show(promise, question, ways)
+
+
+def _dummies_of(metric: Metric) -> int | str:
+    """The `dummies` of a catalog's metric."""
+    if metric.dummies_scale:
+        return NOISE
+    return DEVICES if metric.dummies_each else metric.dummies
 
 
 def _padded(promise: CentralPromise, dummies: int | str, question: MetricDraft) -> CentralPromise:
