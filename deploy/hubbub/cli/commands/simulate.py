@@ -36,7 +36,7 @@ examples:
   hubbub simulate plugins --values sets.csv             sets: git|vim,1200 (,300 for empty sets)
   hubbub simulate profile --values people.csv           header theme,country,count: parts
   hubbub simulate crashed --values people.csv           header value,os,count: public fields
-  hubbub simulate saved --values people.csv             header value,new_menu,count: arms of new_menu
+  hubbub simulate saved --values people.csv             header value,new_menu,count: by arm
   hubbub simulate churn --values train.csv --test test.csv     a model: a column per feature
 """
 
