@@ -1,11 +1,12 @@
 """A cross table on the page and as a picture: what is drawn is what the service says."""
 
 import re
+from itertools import pairwise
 from typing import Any
 
 import matplotlib as mpl
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 import hubbub.notebook
 from hubbub.cli.commands.cross import show_cross
@@ -48,6 +49,34 @@ def test_a_heat_map_draws_every_interval_and_changes_with_its_parts(home: House)
         expect(page).to_have_url(re.compile("rows=new&columns=country"))
         page = watched.open(f"{home.page}/metric?name=theme")
         assert not page.is_visible("#cross")
+
+
+@needs_browser
+def test_a_heat_map_of_many_columns_scrolls_on_a_phone(home: House) -> None:
+    def widened(route: Route) -> None:
+        answer = route.fetch()
+        document = answer.json()
+        document["values"] = [
+            cell | {"column": f"column {place}", "within": -0.0004}
+            for cell in document["values"]
+            if cell["column"] == "dark"
+            for place in range(16)
+        ]
+        route.fulfill(response=answer, json=document)
+
+    with chromium() as browser, Watched(browser) as watched:
+        watched.page.set_viewport_size({"width": 390, "height": 800})
+        watched.page.route("**/v1/metrics/profile/cross?*", widened)
+        page = watched.open(
+            f"{home.page}/metric?name=profile&epochs=all&rows=country&columns=theme"
+        )
+        texts = page.locator("#crossed svg g.cell text")
+        expect(texts).to_have_text(["0%"] * 3 * 16)
+        boxes = [texts.nth(place).bounding_box() for place in range(16)]
+        ends = [(box["x"], box["x"] + box["width"]) for box in boxes if box]
+        assert all(end < start for (_, end), (start, _) in pairwise(ends))
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        expect(page.get_by_role("region", name="Map of cells")).to_have_attribute("tabindex", "0")
 
 
 def test_a_notebook_draws_a_heat_map(home: House) -> None:

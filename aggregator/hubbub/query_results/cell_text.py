@@ -25,9 +25,9 @@ def at_least(sure: float) -> str:
 _FORMATTERS: Final[Mapping[Unit, Callable[[Any], str]]] = {
     "text": str,
     "count": lambda number: f"{number:,}",
-    "reports": lambda number: f"{number:,.0f}",
-    "share": lambda share: f"{share:.1%}",
-    "level": lambda level: f"{level:.2%}",
+    "reports": lambda number: f"{number:z,.0f}",
+    "share": lambda share: f"{share:z.1%}",
+    "level": lambda level: f"{level:z.2%}",
     "change": lambda change: f"{100 * change:+.2f}",
     "probability": lambda chance: f"{chance:.2g}",
     "confidence": lambda sure: at_least(sure) if sure >= _TELLING else "too close to call",

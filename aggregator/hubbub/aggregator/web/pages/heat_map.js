@@ -9,6 +9,8 @@ const HIGH = 44;
 const DARKEST = 0.85;
 // Names above columns narrower than this are turned.
 const UPRIGHT = 60;
+// "100%" fits into a column of this width; a map of more columns is scrolled.
+const NARROWEST = 40;
 
 const cut = (text, longest) => printable(text, Math.max(3, Math.floor(longest)));
 
@@ -17,13 +19,14 @@ const certainty = (cell) => 1 - (cell.within_high - cell.within_low);
 
 /** Draws the map. cells: {row, column, within, within_low, within_high, departs}, row by row. */
 export function heatMap(place, cells, label) {
-  const width = narrow(place) ? place.clientWidth : WIDE;
+  const room = narrow(place) ? place.clientWidth : WIDE;
   const rows = [...new Set(cells.map((cell) => cell.row))];
   const columns = [...new Set(cells.map((cell) => cell.column))];
   const left = narrow(place) ? 100 : 190;
-  const turned = (width - left) / columns.length < UPRIGHT;
+  const turned = (room - left) / columns.length < UPRIGHT;
   const right = turned ? 90 : 10;
-  const wide = (width - left - right) / columns.length;
+  const wide = Math.max(NARROWEST, (room - left - right) / columns.length);
+  const width = left + right + wide * columns.length;
   const top = turned ? 120 : 26;
   const svg = d3
     .select(place)
@@ -31,6 +34,11 @@ export function heatMap(place, cells, label) {
     .attr("viewBox", `0 0 ${width} ${top + HIGH * rows.length + 6}`)
     .attr("role", "img")
     .attr("aria-label", label);
+  if (width > room) {
+    svg.style("width", `${width}px`);
+    const scrolled = { class: "wide", tabindex: "0", role: "region", "aria-label": "Map of cells" };
+    for (const [name, value] of Object.entries(scrolled)) place.setAttribute(name, value);
+  }
   const max = d3.max(cells, (cell) => certainty(cell) * cell.within) || 1;
   svg
     .selectAll("text.across")

@@ -44,7 +44,8 @@ export const inUnit = (label, answer) => (answer.unit ? `${label}, in ${printabl
 /** The same text as an element that isolates the text's writing direction. */
 export const nameElement = (value, longest) => h("bdi", {}, printable(value, longest));
 
-export const count = (number) => Math.round(number).toLocaleString("en");
+// Adding 0 makes 0 of -0.
+export const count = (number) => (Math.round(number) + 0).toLocaleString("en");
 export const figure = (number, digits = 5) =>
   number.toLocaleString("en", { maximumSignificantDigits: digits });
 /**
@@ -58,7 +59,8 @@ export function measured(number, error = 0) {
 }
 export const several = (number, noun, many = `${noun}s`) =>
   `${count(number)} ${number === 1 ? noun : many}`;
-export const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)}%`;
+export const percent = (share, digits = 1) =>
+  `${(Number((100 * share).toFixed(digits)) + 0).toFixed(digits)}%`;
 
 /** Whether an answer's rows are numbers in the metric's own unit, and not counts. */
 export const ofMeans = ({ kind }) => ["mean", "vector", "rate", "activity"].includes(kind);
