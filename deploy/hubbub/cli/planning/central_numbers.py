@@ -170,8 +170,9 @@ def local_epsilon_text(way: Any) -> str:
 def what_is_trusted(promise: CentralPromise) -> str:
     """A sentence on the assumptions behind a crowd's two epsilons."""
     return (
-        f"a crowd leaves whole or not at all, {promise.honest:.0%} of it honest; the local epsilon "
-        "holds even if all servers collude"
+        "a crowd leaves whole, or not at all if it has fewer reports, so plan with fewer than you "
+        f"expect; {promise.honest:.0%} of it is honest; the local epsilon holds even if all "
+        "servers collude"
     )
 
 
