@@ -166,6 +166,20 @@ def test_tables_have_bounds(sizes: tuple[int, ...], message: str) -> None:
         build("pairs", epsilon=1.0, sizes=sizes)
 
 
+def test_a_report_has_two_parts_three_or_all() -> None:
+    with pytest.raises(BadParameter, match="ways 4 must be 2, 3 or the number of parts, 5"):
+        build("pairs", epsilon=1.0, sizes=(2,) * 5, ways=4)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "ways", "names_one"), [(8.0, 4, True), (0.5, 4, False), (8.0, 3, False)]
+)
+def test_a_report_names_one_cell_where_it_is_one_of_grr(
+    epsilon: float, ways: int, *, names_one: bool
+) -> None:
+    assert PairedParts(epsilon, (2, 2, 2, 2), ways).names_one_cell == names_one
+
+
 def test_cells_are_named_by_both_parts() -> None:
     listed = listed_parts({"theme": ["light", "dark"], "new": ["true", "false"]})
     assert parts_of(listed) == {"theme": ("light", "dark"), "new": ("true", "false")}
