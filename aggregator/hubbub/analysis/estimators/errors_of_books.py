@@ -25,11 +25,11 @@ FEWER_ROUNDS: Final = 2
 # are wider than the mean's error: the true errors are then as far from those of any one point.
 # Measured: the last rounds' errors and intervals are best, and claimed within 8%, at this width.
 _PAIRS: Final = 4
+_WIDER: Final = 1.5
+_SHORTER: Final = 0.35
 # What is left, as a multiple of these points' variance: 1 + 1/8 if the true errors were those of
 # one more point. Measured (epsilon 8, 10^5 to 10^7 reports of all alike): a sixth more.
 _LEFT: Final = 1.3
-_WIDER: Final = 1.5
-_SHORTER: Final = 0.35
 # Vectors longer than this are taken to be of length 1, whose opposite no device sends.
 _WHOLE: Final = 0.99
 # Steps of the integral over angles.

@@ -105,15 +105,15 @@ def cell_variance(
     `drawn` is the variance of the number of dummies of each cell. The mechanism reports this table,
     or all parts: then a cell is a sum, of which a report names one with the chances a and b.
     """
-    channel, groups, held = mechanism.channel, mechanism.groups, share * reports
+    channel, groups, holders = mechanism.channel, mechanism.groups, share * reports
     if groups > 1:
         even = 1 / prod(mechanism.sizes[part] for part in parts)
         lied, growth = channel.variance(0, 1), channel.variance(1, 1) - channel.variance(0, 1)
         other = groups * lied + (groups - 1) * even**2
-        return float(reports * other + held * (groups * growth + (groups - 1) * (1 - 2 * even)))
+        return float(reports * other + holders * (groups * growth + (groups - 1) * (1 - 2 * even)))
     summed = prod(size for part, size in enumerate(mechanism.sizes) if part not in parts)
     b = summed * float(channel.q)
     a = channel.gap + b
-    lies = held * a * (1 - a) + (reports - held) * b * (1 - b)
+    lies = holders * a * (1 - a) + (reports - holders) * b * (1 - b)
     dummies = drawn * (summed * (1 - 2 * b) + mechanism.points * b**2)
     return float((lies + dummies) / channel.gap**2)

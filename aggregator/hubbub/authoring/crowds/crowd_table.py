@@ -165,13 +165,18 @@ def _padded(
     if promise.dummies_each and word and not by_devices:
         wrong("dummies_each", DUMMIES_OF_ONE)
         return replace(promise, dummies_each=0.0)
-    noisy = word == NOISE or not (table.get("rolling") or table.get("breakdown"))
+    noisy = _may_be_noise(table)
     own = promise.dummies_each if by_devices else promise.noise
     if not isinstance(word, str) or own or not (categories or noisy) or sizes:
         return promise
     if categories:
         return accountant.padded(promise, categories, word, noisy=noisy)
     return noisy_mean(table, promise, accountant, word)
+
+
+def _may_be_noise(table: Mapping[str, Any]) -> bool:
+    """Whether the dummies are noise, or nothing is written that noise dummies do not go with."""
+    return table.get("dummies") == NOISE or not (table.get("rolling") or table.get("breakdown"))
 
 
 def _padded_parts(
@@ -187,7 +192,6 @@ def _padded_parts(
         if word == NOISE or promise.noise:
             wrong("dummies", needs_all_parts(len(sizes)))
         return replace(promise, **NO_DUMMIES)
-    noisy = word == NOISE or not (table.get("rolling") or table.get("breakdown"))
-    if promise.noise or not noisy or word not in (AUTO, NOISE):
+    if promise.noise or not _may_be_noise(table) or word not in (AUTO, NOISE):
         return promise
     return noisy_parts(sizes, table, promise, accountant, word)
