@@ -23,7 +23,7 @@ from hubbub.aggregator.store.redis import RedisStore
 from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.cli.local.ports import free_port
 from hubbub.conservation import Window
-from hubbub.runtime import connect_redis
+from hubbub.runtime.redis.client import connect_redis
 from tests.support.bundles import DAY, make_signed
 
 EPOCHS: Final = 365

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import uvloop
 
-from hubbub.runtime import TlsFolder
 from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.server import HttpDoor, Receive, Scope, Send
+from hubbub.runtime.tls import TlsFolder
 
 
 async def _hello(scope: Scope, receive: Receive, send: Send) -> None:

@@ -28,7 +28,7 @@ from hubbub.cli.local.child_process import Child
 from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.cli.local.local_run import Ports
 from hubbub.cli.local.ports import free_port
-from hubbub.runtime import TlsFolder
+from hubbub.runtime.tls import TlsFolder
 
 _SUSTAINED_SECONDS: Final = 300.0
 _SIZES: Final = (10_000, 100_000, 1_000_000, 10_000_000)

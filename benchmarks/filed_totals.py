@@ -26,7 +26,7 @@ from hubbub.aggregator.store.window_file import encode
 from hubbub.bundles import Bundle
 from hubbub.cli.main import main
 from hubbub.conservation import Window
-from hubbub.runtime import connect_redis
+from hubbub.runtime.redis.client import connect_redis
 from tests.support.bundles import DAY, make_signed
 
 _REPORTS: Final = 100_000

@@ -23,7 +23,8 @@ from hubbub.aggregator.store.redis import RedisStore
 from hubbub.analysis.families import Counts, draw
 from hubbub.conservation import Window
 from hubbub.mechanisms import build
-from hubbub.runtime import RedisServer, connect_redis
+from hubbub.runtime.redis.client import connect_redis
+from hubbub.runtime.redis.server import RedisServer
 
 _BATCH: Final = 5000
 _TAG_BYTES: Final = 16

@@ -14,7 +14,7 @@ from hubbub.bundles import OpeningKey
 from hubbub.catalog import seal, seal_info
 from hubbub.conservation import Window
 from hubbub.mechanisms.probability import exp_at_most
-from hubbub.runtime import connect_redis
+from hubbub.runtime.redis.client import connect_redis
 from hubbub.sealing import CountNoise
 from hubbub.shuffler.pool import Pool
 

@@ -24,7 +24,8 @@ from hubbub.cli.local.local_run import LocalRun
 from hubbub.conservation import Window
 from hubbub.keys import read_opening_keys
 from hubbub.mechanisms import BitVector, CohortBits, OneHot
-from hubbub.runtime import Stages, connect_redis
+from hubbub.runtime.monitoring.stages import Stages
+from hubbub.runtime.redis.client import connect_redis
 from hubbub.shuffler.mixing_policy import Take
 from hubbub.shuffler.pool import Pool
 

@@ -34,7 +34,7 @@ from hubbub.client import Client, MemoryState
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.conservation import Window
 from hubbub.errors import BadPayload
-from hubbub.runtime import connect_redis
+from hubbub.runtime.redis.client import connect_redis
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.redeeming import Paid
 from hubbub.signing.log.tree import prove, tree_root

@@ -9,8 +9,8 @@ import hubbub.relay.metrics
 import hubbub.shuffler.metrics
 from docs.reference.tables import prose
 from hubbub.aggregator.web import gauges
-from hubbub.runtime import MetricDeclaration
 from hubbub.runtime.monitoring import declaration
+from hubbub.runtime.monitoring.declaration import MetricDeclaration
 
 _HEAD = """# Metrics for Prometheus
 

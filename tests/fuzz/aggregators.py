@@ -19,7 +19,7 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 from hubbub.conservation import Window
-from hubbub.runtime import Stages
+from hubbub.runtime.monitoring.stages import Stages
 from hubbub.shuffler import mixer
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy

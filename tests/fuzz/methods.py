@@ -30,8 +30,11 @@ from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.cli.local.ports import free_port
 from hubbub.conservation import Window
 from hubbub.keys import read_opening_keys
-from hubbub.runtime import Limiter, Server, Stages, channel, connect_redis
+from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.process import end_tasks
+from hubbub.runtime.redis.client import connect_redis
+from hubbub.runtime.rpc.limiter import Limiter
+from hubbub.runtime.rpc.server import Server, channel
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, Admission
 from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.grpc_door import OperatorService, ShufflerService

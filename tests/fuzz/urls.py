@@ -9,7 +9,7 @@ from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import ConnectionError as Unreachable
 
 from hubbub.errors import BadParameter, StoreUnavailable
-from hubbub.runtime import connect_redis
+from hubbub.runtime.redis.client import connect_redis
 from tests.fuzz.target import Target
 
 _URLS = (

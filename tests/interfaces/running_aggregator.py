@@ -28,7 +28,7 @@ from hubbub.catalog import Metric, told_by
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.terminal.service_client import Endpoints
 from hubbub.conservation import Window
-from hubbub.runtime import connect_redis
+from hubbub.runtime.redis.client import connect_redis
 from tests.support import web
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.catalogs import metric_toml

@@ -25,10 +25,10 @@ from hubbub.aggregator.web.guard import Guard
 from hubbub.aggregator.web.problems import handle_problems
 from hubbub.aggregator.web.server import _LIMITS
 from hubbub.cli.local.ports import free_port
-from hubbub.runtime import Limiter
 from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.server import HttpDoor
 from hubbub.runtime.http.timed_connection import TimedConnection
+from hubbub.runtime.rpc.limiter import Limiter
 from tests.interfaces.running_aggregator import house
 from tests.support import web
 from tests.support.clocks import pass_time, run_moved

@@ -8,7 +8,8 @@ import pytest
 
 from hubbub.aggregator.query.marks import Mark, Marks, check_mark
 from hubbub.errors import BadParameter, UnknownMark, UnknownMetric
-from hubbub.runtime import MemoryServer, connect_redis
+from hubbub.runtime.redis.client import connect_redis
+from hubbub.runtime.redis.server import MemoryServer
 from tests.interfaces.running_aggregator import House
 from tests.support import web
 

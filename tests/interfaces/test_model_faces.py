@@ -18,7 +18,8 @@ from hubbub.aggregator.learning.rounds import Rounds
 from hubbub.bundles.model_state import open_models
 from hubbub.cli.main import main
 from hubbub.errors import TotalsUnreadable
-from hubbub.runtime import MemoryServer, connect_redis
+from hubbub.runtime.redis.client import connect_redis
+from hubbub.runtime.redis.server import MemoryServer
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.interfaces.running_aggregator import TAUGHT, House
 from tests.support import web

@@ -23,7 +23,8 @@ from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import epoch_at
 from hubbub.conservation import Window
-from hubbub.runtime import MemoryServer, RedisServer, connect_redis
+from hubbub.runtime.redis.client import connect_redis
+from hubbub.runtime.redis.server import MemoryServer, RedisServer
 from tests.conftest import CatalogFiles
 from tests.support.servers import redis_server
 

@@ -23,7 +23,10 @@ from hubbub.conservation import Window
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreFull, StoreUnavailable
 from hubbub.mechanisms import Totals
 from hubbub.privacy.catalog_reader import read_with_promises
-from hubbub.runtime import Clocks, RedisServer, Stages, connect_redis
+from hubbub.runtime.clocks import Clocks
+from hubbub.runtime.monitoring.stages import Stages
+from hubbub.runtime.redis.client import connect_redis
+from hubbub.runtime.redis.server import RedisServer
 from tests.conftest import CatalogFiles
 from tests.support.catalogs import catalog_toml, metric_toml
 from tests.support.servers import redis_server

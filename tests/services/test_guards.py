@@ -27,16 +27,13 @@ from hubbub.cli.local.ports import free_port
 from hubbub.cli.terminal.service_client import report_counts
 from hubbub.client import Client, MemoryState, Outcome, transport_to
 from hubbub.conservation import Window
-from hubbub.runtime import (
-    Limiter,
-    Metrics,
-    Server,
-    Stages,
-    TlsFolder,
-    channel,
-    connect_redis,
-    read_message,
-)
+from hubbub.runtime.messages import read_message
+from hubbub.runtime.monitoring.metrics import Metrics
+from hubbub.runtime.monitoring.stages import Stages
+from hubbub.runtime.redis.client import connect_redis
+from hubbub.runtime.rpc.limiter import Limiter
+from hubbub.runtime.rpc.server import Server, channel
+from hubbub.runtime.tls import TlsFolder
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, MAX_SUBMIT_FIELDS, Admission
 from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.grpc_door import ShufflerService

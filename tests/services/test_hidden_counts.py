@@ -19,7 +19,7 @@ from scipy.stats import binom
 
 from hubbub.conservation import Window, balances
 from hubbub.errors import StoreUnavailable
-from hubbub.runtime import connect_redis
+from hubbub.runtime.redis.client import connect_redis
 from hubbub.sealing import CountNoise
 from hubbub.shuffler import crowd_release as departures_module
 from hubbub.shuffler import hidden_counts as hidden_module

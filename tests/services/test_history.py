@@ -26,7 +26,7 @@ from hubbub.cli.demonstration.questions import answers_of, demo_questions
 from hubbub.cli.main import main
 from hubbub.conservation import Window, balances, sum_terms
 from hubbub.errors import BadParameter
-from hubbub.runtime import connect_redis
+from hubbub.runtime.redis.client import connect_redis
 from hubbub.shuffler.pool import Pool
 from tests.support.moment import now
 

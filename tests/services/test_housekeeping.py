@@ -22,7 +22,7 @@ from hubbub.catalog import closing_time, seal, seal_info
 from hubbub.conservation import Window
 from hubbub.errors import ServiceUnavailable
 from hubbub.keys import read_opening_keys
-from hubbub.runtime import Clocks
+from hubbub.runtime.clocks import Clocks
 from tests.conftest import CATALOG
 from tests.support.bundles import Signed, make_signed
 from tests.support.fakes import MemoryReleaseLog, MemoryStore

@@ -19,10 +19,11 @@ import uvloop
 from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.local.ports import free_port
 from hubbub.errors import BadParameter, KeysUnusable, ServiceUnavailable, StoreUnavailable
-from hubbub.runtime import Limiter, TlsFolder
 from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.server import HttpDoor, _listening
 from hubbub.runtime.http.timed_connection import OF_DEVICES, TimeLimits
+from hubbub.runtime.rpc.limiter import Limiter
+from hubbub.runtime.tls import TlsFolder
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES
 from hubbub.shuffler.bundle_file import BundleFile
 from hubbub.shuffler.http_door import ReportsApp

@@ -11,7 +11,7 @@ from pathlib import Path
 import grpc
 
 from hubbub.cli.certificate_authorities import write_certificates
-from hubbub.runtime import TlsFolder
+from hubbub.runtime.tls import TlsFolder
 from tests.support.waiting import HANG_SECONDS
 
 # X25519MLKEM768 among the groups of TLS (draft-ietf-tls-ecdhe-mlkem), and where a hello says it.

@@ -121,7 +121,7 @@ def test_the_chance_that_was_worked_out_is_the_one_simulated(floods: int, honest
 def test_the_pool_in_redis_draws_as_the_rule_says(redis_url: str) -> None:
     """1,000 batches of 20 out of 40: how many of 4 marked ones leave is hypergeometric."""
     from hubbub.conservation import Window
-    from hubbub.runtime import connect_redis
+    from hubbub.runtime.redis.client import connect_redis
     from hubbub.shuffler.mixing_policy import Take
     from hubbub.shuffler.pool import Pool
 

@@ -18,7 +18,8 @@ from hubbub.aggregator.access.ended_sessions import (
 )
 from hubbub.aggregator.access.sessions import Session, Sessions
 from hubbub.errors import ServiceUnavailable, StoreUnavailable
-from hubbub.runtime import MemoryServer, RedisServer, connect_redis
+from hubbub.runtime.redis.client import connect_redis
+from hubbub.runtime.redis.server import MemoryServer, RedisServer
 
 ISSUER = "http://127.0.0.1:9"
 

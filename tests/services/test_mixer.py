@@ -16,8 +16,11 @@ from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import seal, seal_info
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, StoreUnavailable
-from hubbub.runtime import Clocks, Stages, SystemClock, connect_redis
+from hubbub.runtime.clocks import Clocks
+from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.process import end_tasks
+from hubbub.runtime.redis.client import connect_redis
+from hubbub.runtime.system_clock import SystemClock
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool

@@ -24,9 +24,9 @@ from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import total_counts
 from hubbub.client import Client, MemoryState, transport_to
 from hubbub.errors import MissingDependency
-from hubbub.runtime import VERSION
 from hubbub.runtime.monitoring import declaration
 from hubbub.runtime.monitoring.tracing import start_tracing
+from hubbub.runtime.version import VERSION
 from tests.conftest import CatalogFiles
 from tests.interfaces.test_exports import asked_by
 from tests.support.prometheus_scrape import scraped

@@ -27,7 +27,8 @@ from hubbub.client.testing import FakeClock, coins
 from hubbub.conservation import Window, balances, sum_terms
 from hubbub.errors import BundleRefused, HubbubError, ServiceUnavailable, StateUnusable
 from hubbub.privacy.crowd import amplified_of
-from hubbub.runtime import TlsFolder, connect_redis
+from hubbub.runtime.redis.client import connect_redis
+from hubbub.runtime.tls import TlsFolder
 from hubbub.wire.v1.methods import stub
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Batch, Reason, SubmitRequest

@@ -12,8 +12,9 @@ import uvloop
 
 from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.errors import ServiceUnavailable
-from hubbub.runtime import Limiter, TlsFolder
 from hubbub.runtime.http import listener
+from hubbub.runtime.rpc.limiter import Limiter
+from hubbub.runtime.tls import TlsFolder
 from tests.conftest import CatalogFiles
 from tests.services.test_http_door import TYPE, Door, open_door
 from tests.support.proxies import CONFIGURATIONS, haproxy, needs_haproxy

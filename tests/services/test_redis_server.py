@@ -26,7 +26,8 @@ from hubbub.conservation import Window
 from hubbub.errors import StoreFull, StoreUnavailable
 from hubbub.issuer.issuing import Allowances
 from hubbub.mechanisms import Totals
-from hubbub.runtime import RedisServer, connect_redis, lua
+from hubbub.runtime.redis.client import connect_redis
+from hubbub.runtime.redis.server import RedisServer, lua
 from hubbub.sealing import CountNoise
 from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.mixing_policy import CrowdTake, Take

@@ -28,8 +28,9 @@ from hubbub.oblivious import (
 )
 from hubbub.oblivious.encapsulation import encapsulate
 from hubbub.relay.passing import RelayApp
-from hubbub.runtime import Limiter, TlsFolder
 from hubbub.runtime.http.problem import PROBLEM_TYPE
+from hubbub.runtime.rpc.limiter import Limiter
+from hubbub.runtime.tls import TlsFolder
 from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
 from hubbub.signing import sign_bundle
 from hubbub.wire.v1.services_pb2 import SubmitRequest

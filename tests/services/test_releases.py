@@ -37,7 +37,8 @@ from hubbub.epochs import epoch_date, epoch_dates
 from hubbub.errors import BadParameter, BatchTooSmall, BudgetExhausted, UnknownMetric
 from hubbub.mechanisms import SystemBits, tally
 from hubbub.privacy.releases import Released
-from hubbub.runtime import VERSION, connect_redis
+from hubbub.runtime.redis.client import connect_redis
+from hubbub.runtime.version import VERSION
 from tests.support import web
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.catalogs import metric_toml

@@ -22,7 +22,9 @@ from hubbub.cli.local import totals_redis
 from hubbub.cli.main import main
 from hubbub.conservation import Window
 from hubbub.errors import CatalogInvalid
-from hubbub.runtime import Clocks, MemoryServer, connect_redis
+from hubbub.runtime.clocks import Clocks
+from hubbub.runtime.redis.client import connect_redis
+from hubbub.runtime.redis.server import MemoryServer
 from tests.conftest import CATALOG, CatalogFiles
 from tests.support.bundles import make_signed
 from tests.support.fakes import MemoryStore

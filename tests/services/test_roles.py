@@ -34,10 +34,11 @@ from hubbub.cli.terminal.service_client import total_counts
 from hubbub.client import Client, MemoryState, Outcome, transport_to
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreUnavailable
-from hubbub.runtime import Server, Stages, TlsFolder, channel, connect_redis
+from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.process import end_tasks
-from hubbub.runtime.redis.client import _cluster
-from hubbub.runtime.tls import authorities_of
+from hubbub.runtime.redis.client import _cluster, connect_redis
+from hubbub.runtime.rpc.server import Server, channel
+from hubbub.runtime.tls import TlsFolder, authorities_of
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool

@@ -12,7 +12,7 @@ from scipy.stats import chi2
 
 from hubbub.conservation import Window
 from hubbub.errors import StoreUnavailable
-from hubbub.runtime import connect_redis
+from hubbub.runtime.redis.client import connect_redis
 from hubbub.shuffler import crowd_pool as crowds_module
 from hubbub.shuffler.mixing_policy import CrowdTake
 from hubbub.shuffler.pool import Pool

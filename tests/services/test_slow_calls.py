@@ -16,8 +16,9 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.local.ports import free_port
-from hubbub.runtime import Server, TlsFolder
 from hubbub.runtime.rpc.calls import Calls
+from hubbub.runtime.rpc.server import Server
+from hubbub.runtime.tls import TlsFolder
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES
 from hubbub.wire.v1.methods import stub
 from hubbub.wire.v1.services_pb2 import Batch, BatchOutcome, SubmitRequest, SubmitResponse

@@ -15,7 +15,7 @@ import numpy as np
 from hubbub.aggregator.store.contract import Commit, Outcome
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.conservation import Window
-from hubbub.runtime import connect_redis
+from hubbub.runtime.redis.client import connect_redis
 from hubbub.shuffler.pool import Pool
 from tests.support.servers import redis_server
 

@@ -39,7 +39,7 @@ from hubbub.catalog import Metric
 from hubbub.conservation import Window, sum_terms
 from hubbub.errors import StoreUnavailable, TotalsUnreadable
 from hubbub.mechanisms import Totals
-from hubbub.runtime import connect_redis
+from hubbub.runtime.redis.client import connect_redis
 from tests.conftest import CatalogFiles
 from tests.support.fakes import MemoryStore
 from tests.support.servers import redis_server

@@ -16,7 +16,7 @@ from hubbub.client.transport.contract import SealedReport as Sent
 from hubbub.client.transport.contract import TryAgain
 from hubbub.client.transport.issuer_connection import ask_issuer
 from hubbub.keys.gateway import GATEWAY_KEY, make_gateway_key, read_gateway
-from hubbub.runtime import TlsFolder
+from hubbub.runtime.tls import TlsFolder
 from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
 from hubbub.shuffler.redeeming import Redeemer
 from hubbub.tokens import Minted, new_nonce, poprf, token_info

@@ -28,7 +28,9 @@ from hubbub.conservation import Window, balances, sum_terms
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.issuer.accounts import Accounts, add_account
 from hubbub.keys.gateway import GATEWAY_KEY, make_gateway_key, read_gateway
-from hubbub.runtime import Limiter, TlsFolder, connect_redis
+from hubbub.runtime.redis.client import connect_redis
+from hubbub.runtime.rpc.limiter import Limiter
+from hubbub.runtime.tls import TlsFolder
 from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.redeeming import Paid, Redeemer, refuse_untaken

@@ -27,7 +27,7 @@ from hubbub.client.testing import FakeShuffler
 from hubbub.conservation import Window
 from hubbub.keys import read_opening_keys
 from hubbub.privacy.catalog_reader import read_with_promises
-from hubbub.runtime import connect_redis
+from hubbub.runtime.redis.client import connect_redis
 from hubbub.shuffler.pool import Pool
 from tests.support.waiting import HANG_SECONDS
 

@@ -17,9 +17,10 @@ from hubbub.client.transport.issuer_connection import ask_issuer
 from hubbub.issuer.accounts import Accounts, add_account
 from hubbub.issuer.issued_streams import read_issued_streams
 from hubbub.issuer.issuing import Allowances, Subjects, TokensApp
-from hubbub.runtime import Limiter, connect_redis
 from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.server import HttpDoor
+from hubbub.runtime.redis.client import connect_redis
+from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.signing import stream_table
 from hubbub.tokens import Minted, new_nonce, poprf, token_info
 from hubbub.wire.v1.report_pb2 import SealedReport

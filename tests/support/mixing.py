@@ -17,8 +17,11 @@ import grpc.aio
 from hubbub.bundles import Bundle
 from hubbub.cli.local.ports import free_port
 from hubbub.conservation import Window
-from hubbub.runtime import Clocks, Server, Stages, channel, connect_redis
+from hubbub.runtime.clocks import Clocks
+from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.process import end_tasks
+from hubbub.runtime.redis.client import connect_redis
+from hubbub.runtime.rpc.server import Server, channel
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool

@@ -12,7 +12,7 @@ import pytest
 
 from hubbub.cli.command_table import COMMANDS
 from hubbub.client.testing import FakeServer
-from hubbub.runtime import VERSION
+from hubbub.runtime.version import VERSION
 from hubbub.signing.testing import make_bundle
 from tests.conftest import CATALOG
 from tests.support.clean_environment import CALLER

@@ -26,7 +26,9 @@ from hubbub.epochs import epoch_date
 from hubbub.history import open_totals
 from hubbub.keys import read_opening_keys
 from hubbub.notebook import Connection
-from hubbub.runtime import Clocks, Stages, connect_redis
+from hubbub.runtime.clocks import Clocks
+from hubbub.runtime.monitoring.stages import Stages
+from hubbub.runtime.redis.client import connect_redis
 from tests.interfaces.running_aggregator import Held, house
 from tests.support.bundles import DAY, Signed
 from tests.support.catalogs import catalog_toml, metric_toml

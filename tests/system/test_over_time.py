@@ -14,7 +14,8 @@ from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.testing import FakeShuffler, coins
 from hubbub.conservation import Window
 from hubbub.keys import read_opening_keys
-from hubbub.runtime import Clocks, Stages
+from hubbub.runtime.clocks import Clocks
+from hubbub.runtime.monitoring.stages import Stages
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web
 from tests.support.bundles import DAY, Signed, make_signed

@@ -20,8 +20,9 @@ from hubbub.cli.local.ports import free_port
 from hubbub.cli.terminal.service_client import total_counts
 from hubbub.client import Client, MemoryState, SealedReport, Submitted, Transport, transport_to
 from hubbub.conservation import balances
-from hubbub.runtime import TlsFolder, connect_redis
+from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.rpc.server import LARGEST_MESSAGE_BYTES
+from hubbub.runtime.tls import TlsFolder
 from hubbub.wire.v1.methods import add_service, stub
 from hubbub.wire.v1.services_pb2 import Batch
 from tests.conftest import CatalogFiles

@@ -20,7 +20,8 @@ from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
 from hubbub.conservation import Window
 from hubbub.epochs import epoch_date
-from hubbub.runtime import Clocks, connect_redis
+from hubbub.runtime.clocks import Clocks
+from hubbub.runtime.redis.client import connect_redis
 from tests.conftest import CATALOG
 from tests.interfaces.browser import CHROMIUM, chromium
 from tests.support import web

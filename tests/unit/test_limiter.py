@@ -2,8 +2,8 @@
 
 import pytest
 
-from hubbub.runtime import Limiter, network
 from hubbub.runtime.rpc import limiter
+from hubbub.runtime.rpc.limiter import Limiter, network
 from hubbub.runtime.rpc.peers import address_of
 
 

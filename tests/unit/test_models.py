@@ -51,7 +51,8 @@ from hubbub.privacy.leaflet import leaflet
 from hubbub.privacy.proofs import audit
 from hubbub.privacy.proofs.audit import Check, audit_metric
 from hubbub.privacy.verdict import advice
-from hubbub.runtime import Clocks, MemoryServer
+from hubbub.runtime.clocks import Clocks
+from hubbub.runtime.redis.server import MemoryServer
 from hubbub.signing.sign_bundle import sign_models
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, Signed, make_signed

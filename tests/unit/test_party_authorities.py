@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.cli.main import main
-from hubbub.runtime import TlsFolder
-from hubbub.runtime.tls import authorities_of
+from hubbub.runtime.tls import TlsFolder, authorities_of
 
 
 @pytest.fixture

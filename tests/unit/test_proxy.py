@@ -18,8 +18,8 @@ import pytest
 from hubbub.client import transport_to
 from hubbub.errors.addresses import proxy_options
 from hubbub.programs.http_calls import HttpCalls
-from hubbub.runtime import channel
 from hubbub.runtime.oidc.provider_keys import ProviderKeys
+from hubbub.runtime.rpc.server import channel
 from hubbub.signing.testing import make_bundle
 from tests.conftest import CATALOG
 from tests.support.waiting import HANG_SECONDS

@@ -5,11 +5,9 @@ from pathlib import Path
 from types import ModuleType
 
 import hubbub.aggregator.metrics
-import hubbub.runtime
 import hubbub.shuffler.metrics
 from docs.reference.prometheus import declared
 from hubbub.aggregator.web import gauges
-from hubbub.runtime import MetricDeclaration
 from hubbub.runtime.monitoring import declaration
 from hubbub.runtime.monitoring.declaration import (
     BATCH_REPORTS,
@@ -18,6 +16,7 @@ from hubbub.runtime.monitoring.declaration import (
     REPORTS,
     STAGE_SECONDS,
     STORE_UP,
+    MetricDeclaration,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +31,7 @@ def _series(path: str, own: ModuleType) -> set[MetricDeclaration]:
         for key in node.keys
         if isinstance(key, ast.Name)
     }
-    return {getattr(own, name, None) or getattr(hubbub.runtime, name) for name in names}
+    return {getattr(own, name, None) or getattr(declaration, name) for name in names}
 
 
 def test_every_series_of_a_service_says_what_it_means_and_no_other_is_told() -> None:

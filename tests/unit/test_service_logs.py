@@ -14,14 +14,13 @@ import pytest
 
 from hubbub.aggregator.access.audit_trail import AuditedQuestion, AuditTrail, Seen
 from hubbub.errors import ServiceUnavailable
-from hubbub.runtime import lost_lines
-from hubbub.runtime.monitoring.logs import write_logs
+from hubbub.runtime.monitoring.logs import lost_lines, write_logs
 from tests.support.waiting import HANG_SECONDS
 
 LOG = logging.getLogger("hubbub.runtime")
 PROGRAM = """
 import logging
-from hubbub.runtime import lost_lines
+from hubbub.runtime.monitoring.logs import lost_lines
 from hubbub.runtime.monitoring.logs import write_logs
 write_logs("json")
 log = logging.getLogger("hubbub.runtime")

@@ -58,24 +58,21 @@ from hubbub.aggregator.store.redis_and_files import FiledStore
 from hubbub.bundles import Bundle
 from hubbub.errors.development_messages import NOTICES
 from hubbub.keys import read_opening_keys
-from hubbub.runtime import (
+from hubbub.runtime.clocks import Clocks
+from hubbub.runtime.monitoring.declaration import (
     CLOCK_APART_SECONDS,
     REDIS_MEMORY_RATIO,
     RELOADS,
     THROTTLED_CALLS,
-    Clocks,
-    Loop,
-    Memory,
     MetricDeclaration,
-    Metrics,
-    RedisServer,
-    Reloader,
-    Server,
-    Stages,
-    connect_redis,
-    run_service,
-    serve_until_signal,
 )
+from hubbub.runtime.monitoring.metrics import Metrics
+from hubbub.runtime.monitoring.stages import Stages
+from hubbub.runtime.process import Loop, run_service, serve_until_signal
+from hubbub.runtime.redis.client import connect_redis
+from hubbub.runtime.redis.server import Memory, RedisServer
+from hubbub.runtime.reloading import Reloader
+from hubbub.runtime.rpc.server import Server
 
 if TYPE_CHECKING:
     from hubbub.aggregator.web.server import HttpServer

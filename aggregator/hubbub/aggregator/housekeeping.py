@@ -18,7 +18,7 @@ from hubbub.bundles import Bundle, OpeningKeyPublic
 from hubbub.catalog.epochs import longest_epoch
 from hubbub.errors import KeysUnusable, StoreUnavailable
 from hubbub.keys.rotation import forget_keys, still_needed
-from hubbub.runtime import BELIEVED_SECONDS, Clocks
+from hubbub.runtime.clocks import BELIEVED_SECONDS, Clocks
 
 _log: Final = logging.getLogger("hubbub.aggregator")
 

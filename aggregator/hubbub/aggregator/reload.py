@@ -24,7 +24,11 @@ from hubbub.bundles.handover import line_of
 from hubbub.errors import BundleRefused, KeysUnusable
 from hubbub.keys import read_opening_keys
 from hubbub.privacy.releases import check_noise
-from hubbub.runtime import Clocks, Metrics, Server, Take, certificates_until, day_of
+from hubbub.runtime.clocks import Clocks
+from hubbub.runtime.monitoring.metrics import Metrics
+from hubbub.runtime.process import certificates_until, day_of
+from hubbub.runtime.reloading import Take
+from hubbub.runtime.rpc.server import Server
 from hubbub.sealing import x_wing_public_bytes
 from hubbub.signing import refuse_changes
 

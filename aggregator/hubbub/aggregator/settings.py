@@ -12,14 +12,14 @@ from hubbub.errors import BadParameter
 from hubbub.fields.rules import Interval
 from hubbub.programs.command_line import Parser
 from hubbub.programs.options import add_options, option, options, read_options
-from hubbub.runtime import (
+from hubbub.runtime.service_options import (
     Common,
-    TlsFolder,
     address_option,
     proxies_option,
     read_limits,
     tls_option,
 )
+from hubbub.runtime.tls import TlsFolder
 
 # The options that --limits may change at run time.
 _LIMITS: Final = ("http_rate", "max_window")

@@ -12,20 +12,16 @@ from hubbub.issuer.issued_streams import read_issued_streams
 from hubbub.issuer.issuing import Allowances, Subjects, TokensApp
 from hubbub.issuer.metrics import ISSUED_TOKENS, TOKEN_REQUESTS
 from hubbub.issuer.settings import Settings, parse
-from hubbub.runtime import (
-    RELOADS,
-    Limiter,
-    Memory,
-    Metrics,
-    Reloader,
-    Stages,
-    Take,
-    connect_redis,
-    run_service,
-    serve_until_signal,
-)
 from hubbub.runtime.http.public_door import no_terms, public_door
+from hubbub.runtime.monitoring.declaration import RELOADS
+from hubbub.runtime.monitoring.metrics import Metrics
+from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.oidc import ProviderKeys
+from hubbub.runtime.process import run_service, serve_until_signal
+from hubbub.runtime.redis.client import connect_redis
+from hubbub.runtime.redis.server import Memory
+from hubbub.runtime.reloading import Reloader, Take
+from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.tokens import read_token_key
 
 

@@ -30,14 +30,16 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from hubbub.errors import AccessRefused, BadParameter, ServiceUnavailable, StoreUnavailable
 from hubbub.issuer.accounts import Accounts
 from hubbub.issuer.issued_streams import IssuedStream, IssuedStreams
-from hubbub.runtime import Limiter, RedisServer, hint_seconds, lua, read_message, script
 from hubbub.runtime.http.connections import network_of
 from hubbub.runtime.http.problem import PROBLEM_TYPE, problem
 from hubbub.runtime.http.public_door import open_to_pages
 from hubbub.runtime.http.request_body import read_body
 from hubbub.runtime.http.server import Receive, Scope, Send
+from hubbub.runtime.messages import hint_seconds, read_message
 from hubbub.runtime.oidc import ProviderKeys, check_claims
+from hubbub.runtime.redis.server import RedisServer, lua, script
 from hubbub.runtime.rpc.interceptor import log_fault
+from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.tokens import poprf, token_info
 from hubbub.wire.v1.services_pb2 import IssuedTokens, TokenRequest, TokenResponse
 

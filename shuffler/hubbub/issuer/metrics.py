@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from hubbub.runtime import MetricDeclaration
+from hubbub.runtime.monitoring.declaration import MetricDeclaration
 
 TOKEN_REQUESTS: Final = MetricDeclaration(
     "hubbub_token_requests_total",

@@ -10,7 +10,7 @@ from hubbub.errors.addresses import is_loopback, url_parts
 from hubbub.fields.rules import Interval
 from hubbub.programs.command_line import Parser
 from hubbub.programs.options import add_options, option, options, read_options
-from hubbub.runtime import Common, address_option, proxies_option
+from hubbub.runtime.service_options import Common, address_option, proxies_option
 
 
 def _provider(name: str, address: str) -> str:

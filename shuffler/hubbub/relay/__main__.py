@@ -12,8 +12,11 @@ from hubbub.errors.authorities import trusting_file
 from hubbub.relay.metrics import RELAYED_REQUESTS
 from hubbub.relay.passing import RelayApp
 from hubbub.relay.settings import Settings, parse
-from hubbub.runtime import Limiter, Metrics, Stages, run_service, serve_until_signal
 from hubbub.runtime.http.public_door import no_terms, public_door
+from hubbub.runtime.monitoring.metrics import Metrics
+from hubbub.runtime.monitoring.stages import Stages
+from hubbub.runtime.process import run_service, serve_until_signal
+from hubbub.runtime.rpc.limiter import Limiter
 
 
 async def _serve(settings: Settings) -> None:

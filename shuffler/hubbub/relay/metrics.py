@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from hubbub.runtime import MetricDeclaration
+from hubbub.runtime.monitoring.declaration import MetricDeclaration
 
 RELAYED_REQUESTS: Final = MetricDeclaration(
     "hubbub_relayed_requests_total",

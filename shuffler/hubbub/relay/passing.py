@@ -14,13 +14,14 @@ from typing import Final
 
 import httpx2
 
-from hubbub.runtime import Limiter, hint_seconds
 from hubbub.runtime.http.connections import network_of
 from hubbub.runtime.http.problem import PROBLEM_TYPE, problem
 from hubbub.runtime.http.public_door import open_to_pages
 from hubbub.runtime.http.request_body import read_body
 from hubbub.runtime.http.server import Receive, Scope, Send
+from hubbub.runtime.messages import hint_seconds
 from hubbub.runtime.rpc.interceptor import log_fault
+from hubbub.runtime.rpc.limiter import Limiter
 
 _log: Final = logging.getLogger("hubbub.relay")
 

@@ -10,16 +10,16 @@ from hubbub.errors.addresses import url_parts
 from hubbub.fields.rules import Interval
 from hubbub.programs.command_line import Parser
 from hubbub.programs.options import add_options, option, options, read_options
-from hubbub.runtime import (
+from hubbub.runtime.service_options import (
     SECURITY,
     Common,
-    TlsFolder,
     address_option,
     insecure_option,
     log_format_option,
     proxies_option,
     tls_option,
 )
+from hubbub.runtime.tls import TlsFolder
 
 _HERE: Final = ("127.0.0.1", "localhost", "::1")
 _GATEWAY_PATH: Final = "/.well-known/ohttp-gateway"  # RFC 9540, section 4

@@ -7,24 +7,23 @@ from typing import Any, Final
 
 import uvloop
 
-from hubbub.runtime import (
+from hubbub.runtime.clocks import Clocks
+from hubbub.runtime.http.connections import OpenConnections
+from hubbub.runtime.http.server import HttpDoor
+from hubbub.runtime.monitoring.declaration import (
     CLOCK_APART_SECONDS,
     REDIS_MEMORY_RATIO,
     RELOADS,
     THROTTLED_CALLS,
-    Clocks,
-    Limiter,
     MetricDeclaration,
-    Metrics,
-    Reloader,
-    Server,
-    Stages,
-    connect_redis,
-    run_service,
-    serve_until_signal,
 )
-from hubbub.runtime.http.connections import OpenConnections
-from hubbub.runtime.http.server import HttpDoor
+from hubbub.runtime.monitoring.metrics import Metrics
+from hubbub.runtime.monitoring.stages import Stages
+from hubbub.runtime.process import run_service, serve_until_signal
+from hubbub.runtime.redis.client import connect_redis
+from hubbub.runtime.reloading import Reloader
+from hubbub.runtime.rpc.limiter import Limiter
+from hubbub.runtime.rpc.server import Server
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, MAX_SUBMIT_FIELDS, Admission
 from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.bundle_file import BundleFile

@@ -14,7 +14,8 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from hubbub.conservation import Window
 from hubbub.errors import StoreFull, StoreUnavailable
-from hubbub.runtime import Clocks, Limiter
+from hubbub.runtime.clocks import Clocks
+from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.mixer import Mixer

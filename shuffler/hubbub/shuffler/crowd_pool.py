@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from hubbub.conservation import Window
-from hubbub.runtime import RedisServer, lua, script
+from hubbub.runtime.redis.server import RedisServer, lua, script
 from hubbub.shuffler.hidden_counts import settle
 from hubbub.shuffler.keys import batch_key, crowd_key, keys_of
 from hubbub.shuffler.mixing_policy import CrowdTake

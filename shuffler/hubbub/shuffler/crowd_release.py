@@ -8,7 +8,8 @@ from typing import Final
 
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, StoreUnavailable
-from hubbub.runtime import Clock, Stages
+from hubbub.runtime.monitoring.stages import Stages
+from hubbub.runtime.system_clock import Clock
 from hubbub.sealing import SEAL_BYTES, seal, seal_info
 from hubbub.shuffler.mixing_policy import Policy, fitting, shuffled
 from hubbub.shuffler.pool import Pool

@@ -9,7 +9,8 @@ import grpc
 import grpc.aio
 
 from hubbub.errors import StoreUnavailable
-from hubbub.runtime import caller_of, come_back, refuse
+from hubbub.runtime.rpc.peers import caller_of
+from hubbub.runtime.rpc.refusal import come_back, refuse
 from hubbub.shuffler.admission import Admission, ComeBack, Never, Taken
 from hubbub.shuffler.shown_counts import ShownCounts
 from hubbub.wire.v1.services_pb2 import (

@@ -20,11 +20,11 @@ from hubbub.oblivious import (
     Request,
     Response,
 )
-from hubbub.runtime import hint_seconds, read_message
 from hubbub.runtime.http.connections import OpenConnections, network_of
 from hubbub.runtime.http.problem import PROBLEM_TYPE, problem
 from hubbub.runtime.http.request_body import read_body
 from hubbub.runtime.http.server import Receive, Scope, Send
+from hubbub.runtime.messages import hint_seconds, read_message
 from hubbub.runtime.rpc.interceptor import log_fault
 from hubbub.shuffler.admission import (
     LARGEST_SUBMIT_BYTES,

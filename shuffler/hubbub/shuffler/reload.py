@@ -9,17 +9,13 @@ from typing import Any, Final
 
 import grpc.aio
 
-from hubbub.runtime import (
-    Limiter,
-    Metrics,
-    Server,
-    Take,
-    TlsFolder,
-    certificates_until,
-    channel,
-    day_of,
-)
 from hubbub.runtime.http.server import HttpDoor
+from hubbub.runtime.monitoring.metrics import Metrics
+from hubbub.runtime.process import certificates_until, day_of
+from hubbub.runtime.reloading import Take
+from hubbub.runtime.rpc.limiter import Limiter
+from hubbub.runtime.rpc.server import Server, channel
+from hubbub.runtime.tls import TlsFolder
 from hubbub.shuffler.admission import Admission
 from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.mixer import Mixer

@@ -11,15 +11,15 @@ from hubbub.errors.addresses import check_address
 from hubbub.fields.rules import Interval
 from hubbub.programs.command_line import Parser
 from hubbub.programs.options import Group, add_options, option, options, read_options
-from hubbub.runtime import (
+from hubbub.runtime.service_options import (
     Common,
-    TlsFolder,
     address_option,
     networks_option,
     proxies_option,
     read_limits,
     tls_option,
 )
+from hubbub.runtime.tls import TlsFolder
 from hubbub.shuffler.shards import MAX_SHARDS
 
 _RESERVE: Final = 1.0

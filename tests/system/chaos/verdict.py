@@ -17,7 +17,7 @@ from hubbub.client.state.contract import SENT
 from hubbub.conservation import Window, balances, sum_terms
 from hubbub.errors import ServiceUnavailable
 from hubbub.mechanisms import Totals, tally
-from hubbub.runtime import connect_redis
+from hubbub.runtime.redis.client import connect_redis
 from tests.support.stores import totals
 from tests.support.waiting import HANG_SECONDS, eventually
 from tests.system.chaos.house import DEVICES, DUMMIES, MADE, PADDED, ROLLING, WHOLE, House

@@ -11,7 +11,7 @@ from hubbub.aggregator.access.ended_sessions import EndedSessions
 from hubbub.aggregator.access.tokens import Tokens
 from hubbub.errors import MissingDependency
 from hubbub.errors.installing import install_with
-from hubbub.runtime import MemoryServer
+from hubbub.runtime.redis.server import MemoryServer
 
 if TYPE_CHECKING:
     from hubbub.aggregator.access.login import Login

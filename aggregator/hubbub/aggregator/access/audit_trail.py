@@ -17,7 +17,7 @@ from urllib.parse import parse_qs
 
 from hubbub.aggregator.access.rights import Caller
 from hubbub.errors import ServiceUnavailable
-from hubbub.runtime import facts, lost_lines
+from hubbub.runtime.monitoring.logs import facts, lost_lines
 
 _log: Final = logging.getLogger("hubbub.audit")
 

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Callable
 from typing import Final
 
-from hubbub.runtime import Hashes
+from hubbub.runtime.redis.server import Hashes
 
 _KEY: Final = "aggregator:ended:"
 # Clocks of machines differ; the record of an ended session is deleted when all count it as expired.

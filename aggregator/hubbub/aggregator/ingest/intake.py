@@ -29,7 +29,8 @@ from hubbub.catalog import (
 from hubbub.conservation import Window
 from hubbub.epochs import epoch_date
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreFull
-from hubbub.runtime import Clocks, Stages
+from hubbub.runtime.clocks import Clocks
+from hubbub.runtime.monitoring.stages import Stages
 
 # Clocks of shuffler and devices may be this far ahead of ours.
 _AHEAD_SECONDS: Final = 86_400

@@ -18,7 +18,7 @@ from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.of_metric import codes_of_round
 from hubbub.conservation import Window
 from hubbub.errors import HubbubError
-from hubbub.runtime import Clocks
+from hubbub.runtime.clocks import Clocks
 
 _log: Final = logging.getLogger("hubbub.aggregator")
 

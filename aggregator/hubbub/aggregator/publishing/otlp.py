@@ -12,7 +12,7 @@ from typing import Any, Final
 from hubbub.aggregator.publishing.publisher import Closed, Deliveries, DeliveryLog
 from hubbub.errors import MissingDependency
 from hubbub.errors.installing import install_with
-from hubbub.runtime import VERSION
+from hubbub.runtime.version import VERSION
 
 _FIGURES: Final = {
     "estimate": "hubbub.estimate",

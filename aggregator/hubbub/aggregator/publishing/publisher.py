@@ -26,7 +26,7 @@ from hubbub.errors.addresses import server_parts
 from hubbub.programs.http_calls import HttpCalls, NoHttp
 from hubbub.programs.unwritable import replace_file
 from hubbub.query_results import whole_rows
-from hubbub.runtime import RedisServer
+from hubbub.runtime.redis.server import RedisServer
 
 _log: Final = logging.getLogger("hubbub.aggregator")
 _LOOK_SECONDS: Final = 30.0

@@ -18,7 +18,7 @@ from hubbub.catalog import EPOCH_SECONDS, closing_time, epoch_start
 from hubbub.conservation import Window
 from hubbub.epochs import epoch_dates, minute
 from hubbub.errors import HubbubError, TotalsUnreadable
-from hubbub.runtime import facts
+from hubbub.runtime.monitoring.logs import facts
 
 _log: Final = logging.getLogger("hubbub.aggregator")
 _LOOK_SECONDS: Final = 60.0

@@ -21,7 +21,7 @@ from hubbub.aggregator.query.cache import LruCache
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.analysis import LikelyString, Mean, Percentile, ShareBelow, Twins, ValueAnswer
-from hubbub.runtime import Hashes
+from hubbub.runtime.redis.server import Hashes
 
 # Answers expire unless confirmed: those of removed metrics, or of past ranges.
 _SECONDS: Final = 3 * 86_400

@@ -28,7 +28,7 @@ from hubbub.errors import (
     UnknownList,
 )
 from hubbub.fields.rules import NAME
-from hubbub.runtime import Hashes
+from hubbub.runtime.redis.server import Hashes
 
 CATALOG: Final = "catalog"
 """What the catalog's own list of a metric is called."""

@@ -86,7 +86,10 @@ from hubbub.epochs import epoch_date
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.errors.development_messages import NOTICES
 from hubbub.errors.grammar import several
-from hubbub.runtime import VERSION, Clocks, MemoryServer, Stages
+from hubbub.runtime.clocks import Clocks
+from hubbub.runtime.monitoring.stages import Stages
+from hubbub.runtime.redis.server import MemoryServer
+from hubbub.runtime.version import VERSION
 
 _LIKELIEST: Final = 5
 # Number of values of all stored answers, about 100 MB; and of points of all trends.

@@ -17,7 +17,7 @@ from hubbub.aggregator.text_rules import check_words
 from hubbub.bundles import Bundle
 from hubbub.errors import BadParameter, UnknownMark
 from hubbub.fields.rules import NAME
-from hubbub.runtime import Hashes
+from hubbub.runtime.redis.server import Hashes
 
 _KEY: Final = "aggregator:marks"
 _MAX_MARKS: Final = 1000

@@ -13,7 +13,8 @@ from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.aggregator.store.contract import DELETED, TotalsReader
 from hubbub.authoring.crowds.dummy_counts import hides_number
 from hubbub.conservation import Window, balances, sum_terms
-from hubbub.runtime import TlsFolder, channel
+from hubbub.runtime.rpc.server import channel
+from hubbub.runtime.tls import TlsFolder
 from hubbub.wire.v1.methods import stub
 from hubbub.wire.v1.services_pb2 import StatusRequest
 

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from hubbub.aggregator.releases.entry import Entry, Unreadable, read_entry
 from hubbub.errors import BudgetExhausted
-from hubbub.runtime import RedisServer, lua, script
+from hubbub.runtime.redis.server import RedisServer, lua, script
 
 _log: Final = logging.getLogger("hubbub.aggregator")
 

@@ -31,7 +31,8 @@ from hubbub.aggregator.web.release_routes import publishing
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import did_you_mean
 from hubbub.errors.printable import visible
-from hubbub.runtime import VERSION, Limiter
+from hubbub.runtime.rpc.limiter import Limiter
+from hubbub.runtime.version import VERSION
 
 _QUESTIONS: Final = "/v1/"
 _LONGEST: Final = 40

@@ -19,7 +19,7 @@ from hubbub.aggregator.query.totals import EpochRange
 from hubbub.catalog import Metric
 from hubbub.errors import BatchTooSmall, TotalsUnreadable
 from hubbub.query_results import COLUMNS
-from hubbub.runtime import MetricDeclaration
+from hubbub.runtime.monitoring.declaration import MetricDeclaration
 
 _MAX_VALUES: Final = 50
 _LONGEST: Final = 200  # longest label

@@ -23,9 +23,9 @@ from hubbub.aggregator.access.rights import Caller
 from hubbub.aggregator.web.problems import problem
 from hubbub.errors import AccessRefused, ServiceUnavailable, StoreUnavailable
 from hubbub.errors.addresses import is_loopback
-from hubbub.runtime import Limiter
 from hubbub.runtime.http.connections import network_of
 from hubbub.runtime.rpc.interceptor import log_fault
+from hubbub.runtime.rpc.limiter import Limiter
 
 if TYPE_CHECKING:
     from hubbub.aggregator.access.audit_trail import AuditTrail

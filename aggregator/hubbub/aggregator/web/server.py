@@ -13,10 +13,10 @@ from hubbub.aggregator.web.app import make_app
 from hubbub.aggregator.web.guard import LARGEST_STRINGS_BYTES
 from hubbub.errors import ServiceUnavailable
 from hubbub.errors.addresses import is_loopback
-from hubbub.runtime import Limiter
 from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.server import HttpDoor
 from hubbub.runtime.http.timed_connection import TimeLimits
+from hubbub.runtime.rpc.limiter import Limiter
 
 # A list of strings may be long, and ten million values take their time over a slow line.
 _LIMITS: Final = TimeLimits(body=60.0, answer=300.0)

@@ -19,7 +19,8 @@ from redis.asyncio import Redis
 
 from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.errors import BackupUnusable, ServiceUnavailable, StoreUnavailable
-from hubbub.runtime import RedisServer, connect_redis
+from hubbub.runtime.redis.client import connect_redis
+from hubbub.runtime.redis.server import RedisServer
 
 # Redis ends the pause itself if this process dies.
 _PAUSE_SECONDS: Final = 5.0

@@ -33,7 +33,7 @@ from hubbub.errors import BackupUnusable, ServiceUnavailable, StateUnusable, Sto
 from hubbub.programs.command_line import command
 from hubbub.programs.options import Exclusive, argument, option, options
 from hubbub.programs.text_files import read_text
-from hubbub.runtime import redis_url
+from hubbub.runtime.service_options import redis_url
 
 _SETTINGS_BY_ROLE: Final = {
     "shuffler": "HUBBUB_SHUFFLER_REDIS_URL",

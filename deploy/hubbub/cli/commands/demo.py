@@ -40,7 +40,7 @@ from hubbub.fields.rules import Interval
 from hubbub.programs.command_line import command
 from hubbub.programs.options import Exclusive, option, options
 from hubbub.programs.unwritable import refuse_unwritable
-from hubbub.runtime import connect_redis
+from hubbub.runtime.redis.client import connect_redis
 from hubbub.shuffler.pool import Pool
 from hubbub.simulation.devices import Person, Sent, send_everyone
 

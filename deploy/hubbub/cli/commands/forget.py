@@ -28,7 +28,7 @@ from hubbub.errors.grammar import several
 from hubbub.fields.rules import metric_name_of
 from hubbub.programs.command_line import command
 from hubbub.programs.options import argument, option, options
-from hubbub.runtime import RedisServer
+from hubbub.runtime.redis.server import RedisServer
 
 
 @options

@@ -21,7 +21,7 @@ from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
 from hubbub.cli.demonstration.questions import listed
 from hubbub.conservation import Window
 from hubbub.epochs import epoch_date
-from hubbub.runtime import connect_redis
+from hubbub.runtime.redis.client import connect_redis
 from hubbub.shuffler.pool import Pool
 from hubbub.simulation.devices import Person
 from hubbub.simulation.rehearsal import as_window

@@ -12,7 +12,7 @@ from hubbub.client import Client
 from hubbub.client.ledger_view import LedgerView, PayloadView
 from hubbub.conservation import Window
 from hubbub.errors import ServiceUnavailable
-from hubbub.runtime import connect_redis
+from hubbub.runtime.redis.client import connect_redis
 from hubbub.simulation.devices import Person
 
 _FLUSH_SECONDS: Final = 60.0

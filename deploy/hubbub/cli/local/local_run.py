@@ -42,7 +42,7 @@ from hubbub.keys import read_public_keys
 from hubbub.keys.files import write_secret
 from hubbub.keys.gateway import GATEWAY_KEY, make_gateway_key
 from hubbub.keys.issuer import make_token_key
-from hubbub.runtime import TlsFolder
+from hubbub.runtime.tls import TlsFolder
 from hubbub.tokens import TOKEN_KEY
 
 ACCOUNTS: Final = "accounts"

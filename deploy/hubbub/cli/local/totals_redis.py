@@ -12,7 +12,9 @@ from hubbub.cli.local.embedded_redis import url_of
 from hubbub.cli.terminal.service_client import nothing_runs
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreUnavailable
 from hubbub.programs.options import option, options
-from hubbub.runtime import RedisServer, connect_redis, redis_url
+from hubbub.runtime.redis.client import connect_redis
+from hubbub.runtime.redis.server import RedisServer
+from hubbub.runtime.service_options import redis_url
 
 _SETTING: Final = "HUBBUB_REDIS_URL"
 _HOME: Final = Path(".hubbub")
