@@ -257,6 +257,7 @@ def test_a_cross_table_is_the_same_from_every_face_and_finds_what_goes_together(
     [
         (("theme", "a", "b"), "has no parts to cross"),
         (("profile", "theme", "version"), 'version" is not one of its parts: write two of theme'),
+        (("profile", "theme", "countri"), '; did you mean "country"?'),
         (("profile", "theme", "theme"), "both parts are theme"),
     ],
 )

@@ -117,6 +117,8 @@ def test_nothing_held_is_nothing_meant() -> None:
         ("", "tomorrow", "2026-11-01..2026-11-07"),
         ("", "9..1", "end before they begin"),
         ("", "1..", "write newest, closed, all"),
+        ("", "yestreday", '; did you mean "yesterday"'),
+        ("", "2026-11-01..yestreday", '; did you mean "yesterday"'),
         ("", "x" * 5000, "xxx..."),
     ],
 )

@@ -20,6 +20,7 @@ from typing import Final
 
 from hubbub.catalog import closing_time, epoch_at, epoch_start
 from hubbub.errors import BadParameter
+from hubbub.errors.grammar import did_you_mean
 
 _HOURS: Final = {"h": 1, "d": 24, "w": 168}
 _LAST: Final = re.compile(r"([0-9]{1,6})([hdw]?)")
@@ -27,6 +28,7 @@ _NUMBER: Final = re.compile(r"[0-9]{1,9}")
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _MONTH: Final = re.compile(r"[0-9]{4}-[0-9]{2}")
 _DAYS_AGO: Final = {"today": 0, "yesterday": 1}
+_WORDS: Final = ("newest", "closed", "all", *_DAYS_AGO)
 _DAY_SECONDS: Final = 86_400
 
 
@@ -110,6 +112,7 @@ def _ends(text: str, length: str, now: float) -> tuple[int, int]:
         raise BadParameter(
             f'epochs "{_short(text)}": write newest, closed, all, today, yesterday, 2026-11-22, '
             "2026-11, 2026-11-22T14:00, a number, or a range such as 2026-11-01..2026-11-07"
+            f"{did_you_mean(text, _WORDS)}"
         ) from None
     last = first
     if is_month:

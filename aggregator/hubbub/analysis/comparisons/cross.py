@@ -33,6 +33,7 @@ from hubbub.analysis.uncertainty.intervals import reach_of
 from hubbub.analysis.uncertainty.ratios import fieller
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
+from hubbub.errors.grammar import did_you_mean
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.parts import parts_of
 
@@ -422,6 +423,7 @@ def _named(own: Sequence[str], parts: Sequence[str], ways: int) -> tuple[str, st
         if part not in own:
             raise BadParameter(
                 f'"{part[:60]}" is not one of its parts: write {several} of {", ".join(own)}'
+                f"{did_you_mean(part, own)}"
             )
         if parts.count(part) > 1:
             both = "both parts are" if several == "two" else "a part occurs twice:"
