@@ -177,6 +177,21 @@ def test_an_option_that_is_none_is_refused_with_the_usage_of_its_own_command(
     assert f"{whose}: error: unrecognized arguments: {typed[-1]}" in errors
 
 
+@pytest.mark.parametrize(
+    ("typed", "remedy"),
+    [
+        ("cross m a b c d", "d; it takes at most 4 arguments: metric PART PART PART"),
+        ("status theme", "theme; it takes no arguments"),
+    ],
+)
+def test_too_many_arguments_are_refused_with_those_that_the_command_takes(
+    typed: str, remedy: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(typed.split())
+    assert f"error: unrecognized arguments: {remedy}\n" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("typed", ["--confidance", "--confidance=.9"])
 def test_an_option_that_is_nearly_one_is_told_which(
     typed: str, capsys: pytest.CaptureFixture[str]

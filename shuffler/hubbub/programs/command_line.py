@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import IO, Any, Final, NoReturn
 
-from hubbub.errors.grammar import did_you_mean
+from hubbub.errors.grammar import did_you_mean, several
 from hubbub.errors.printable import visible_lines
 from hubbub.programs.options import add_options, read_options
 
@@ -170,8 +170,19 @@ class Parser(argparse.ArgumentParser):
         return parsed, rest
 
     def _meant(self, rest: Sequence[str]) -> str:
-        """Suggests for the first unknown option the action that has it, or the most similar one."""
+        """Suggests the action that has the first unknown option, or the most similar option.
+
+        Without an unknown option it names the arguments that the command takes.
+        """
         typed = next((word.partition("=")[0] for word in rest if word.startswith("--")), "")
+        if not typed:
+            names = [
+                str(action.metavar or action.dest)
+                for action in self._actions
+                if not action.option_strings and action.nargs != argparse.SUPPRESS
+            ]
+            limit = f"at most {several(len(names), 'argument')}: {' '.join(names)}"
+            return f"; it takes {limit if names else 'no arguments'}"
         for parser in self.actions.choices.values() if self.actions else ():
             if typed in parser._option_string_actions:  # noqa: SLF001 its only name
                 return f"; {typed} is an option of: {parser.prog}"
