@@ -6,6 +6,7 @@ import { join } from "node:path";
 import test, { after } from "node:test";
 
 import { open as openPage } from "../src/browser/open.js";
+import { partedValue } from "../src/catalog/parts.js";
 import type { Client } from "../src/client/client.js";
 import {
   BadParameter,
@@ -332,4 +333,14 @@ test("a bundle's text in place of its path is not shown whole", async () => {
     assert.equal(error.message.includes(text), text === "no/such/file");
     assert.ok(error.message.length < 300 && error.cause === undefined);
   }
+});
+
+test("a value that lacks a part is refused with the names of all parts", () => {
+  const values = new Map([
+    ["age", ["young", "old"]],
+    ["work", ["yes", "no"]],
+  ]);
+  assert.throws(() => partedValue({ values, ranges: new Map() }, { age: "old" }), {
+    message: "part work is missing; give each of age, work one of its values",
+  });
 });

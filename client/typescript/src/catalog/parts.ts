@@ -27,15 +27,18 @@ export function partsOf(values: readonly string[]): ReadonlyMap<string, readonly
  * @throws ValueOutOfDomain a part is unknown, missing or holds none of its values.
  */
 export function partedValue({ values, ranges }: Parts, value: unknown): number {
+  const remedy = `give each of ${[...values.keys()].join(", ")} one of its values`;
   if (typeof value !== "object" || value === null) {
-    throw new ValueOutOfDomain(
-      "the value is not an object of parts; give each part one of its values",
-    );
+    throw new ValueOutOfDomain(`the value is not an object of parts; ${remedy}`);
   }
   const partValues = new Map(Object.entries(value));
   const missingParts = [...values.keys()].filter((part) => !partValues.has(part));
-  if (missingParts.length) throw new ValueOutOfDomain(`part ${missingParts.join(", ")} is missing`);
-  if (partValues.size > values.size) throw new ValueOutOfDomain("a part is not one of the metric");
+  if (missingParts.length) {
+    throw new ValueOutOfDomain(`part ${missingParts.join(", ")} is missing; ${remedy}`);
+  }
+  if (partValues.size > values.size) {
+    throw new ValueOutOfDomain(`the value has a part that the metric does not have; ${remedy}`);
+  }
   const places = [...values].map(([part, listedValues]) => {
     try {
       return rangedPlace(listedValues, partValues.get(part), { ranges: ranges.get(part) });
