@@ -8,12 +8,12 @@ import secrets
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from itertools import accumulate, islice
 from math import sqrt
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from hubbub.authoring.crowds.dummy_counts import number_variance
 from hubbub.catalog import EPOCH_SECONDS, epoch_at
@@ -180,10 +180,10 @@ def _send(
         seconds["devices"] = _lap(mark)
         mark = time.monotonic()
         close_epochs(run.shuffler_redis)
-        # A crowd with noise dummies is in no term of the law before it leaves.
-        least = sent.acknowledged - _SIGMAS * stderr
         bar = bars.add_task("mixed and counted", total=sent.acknowledged)
-        terms = _drain(run, least, bar, bars)
+        terms = _drain(
+            run, sent.acknowledged, stderr, lambda done: bars.update(bar, completed=done)
+        )
         seconds["drain"] = _lap(mark)
     return sent, terms
 
@@ -199,19 +199,22 @@ def close_epochs(redis_url: str) -> None:
     asyncio.run(close())
 
 
-def _drain(run: LocalRun, least: float, bar: Any, bars: Any) -> dict[str, int]:
-    """Waits until nothing is pooled or in flight of at least `least` acknowledged reports.
+def _drain(
+    run: LocalRun, acknowledged: int, stderr: float, show: Callable[[int], object]
+) -> dict[str, int]:
+    """Waits until no report is pooled or in flight; returns the law's terms over all windows.
 
-    Returns:
-        The law's terms over all windows.
+    `show` is called with the number of reports that have arrived.
     """
     deadline = time.monotonic() + _DRAIN_SECONDS
     while True:
         run.check()
         terms = total_counts(run.endpoints)
-        bars.update(bar, completed=sum(terms[term] for term in TERMS[4:]))
+        # Dummies arrive, too, and the law only estimates how many of the arrived are reports.
+        show(min(sum(terms[term] for term in TERMS[4:]) - terms["dummies"], acknowledged))
         has_left = not terms["pooled"] and not terms["in_flight"] and balances(terms)
-        if has_left and terms["acknowledged"] >= least:
+        # A crowd with noise dummies is in no term of the law before it leaves.
+        if has_left and terms["acknowledged"] >= acknowledged - _SIGMAS * stderr:
             return terms
         if time.monotonic() > deadline:
             raise ServiceUnavailable(f"reports are still on their way after minutes: {terms}")
