@@ -1,6 +1,7 @@
 """The embedded server: which program it is, and what another or an older one has written."""
 
 import asyncio
+import os
 import shutil
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 import redis
 
 from hubbub.cli.backup.snapshot import copy_into, loaded
+from hubbub.cli.local import embedded_redis
 from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.cli.local.redis_programs import Server, program_for, server_programs
 from hubbub.errors import BackupUnusable, ServiceUnavailable
@@ -46,6 +48,21 @@ def test_the_wheel_has_a_server_of_its_own(folder: Path) -> None:
             assert client.get("kept") == b"1"
     finally:
         again.stop()
+
+
+def test_an_interruption_while_it_starts_ends_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server itself presses Ctrl-C, as soon as it runs, and answers nothing."""
+    program = tmp_path / "server"
+    program.write_text("#!/bin/sh\necho $$ > pid\nkill -INT $PPID\nexec sleep 600\n")
+    program.chmod(0o700)
+    monkeypatch.setattr(embedded_redis, "program_for", lambda _folder: program)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        EmbeddedRedis(tmp_path / "redis")
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
 def test_a_server_that_is_installed_later_changes_nothing_of_a_folder(

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -380,6 +380,35 @@ def _pressed(up: "subprocess.Popen[str]") -> bool:
     up.send_signal(signal.SIGINT)
     assert up.stderr
     return bool(select.select([up.stderr.fileno()], [], [], 0)[0])
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("begun", ["redis-shuffler/redis.log", "log/shuffler.log"])
+def test_a_demo_that_is_ended_as_it_starts_leaves_no_process(
+    tmp_path: Path, begun: str, number: int
+) -> None:
+    """By Ctrl-C or a closed terminal, while a Redis server or a service starts."""
+    demo = subprocess.Popen(
+        [sys.executable, "-m", "hubbub.cli", "demo", "--people", "50"],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    eventually(lambda: bool([*tmp_path.glob(f"hubbub-demo-*/{begun}")]))
+    demo.send_signal(number)
+    _, errors = demo.communicate()
+    assert (demo.returncode, errors) == (130, "")
+    mark = f"TMPDIR={tmp_path}".encode()
+    assert not [process for process in _environments() if mark in process]
+
+
+def _environments() -> Iterator[bytes]:
+    """Those of this user's running processes."""
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):  # another user's, or it has ended
+            yield path.read_bytes()
 
 
 def _is_complete(page: str) -> bool:

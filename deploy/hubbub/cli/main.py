@@ -105,6 +105,8 @@ def main(arguments: Sequence[str]) -> int:
     # A shell starts background jobs with Ctrl-C ignored; kill -INT must work nevertheless.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _interrupt)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as it is under nohup
+        signal.signal(signal.SIGHUP, _interrupt)
     if sorted(arguments) == ["--verify", "--version"]:
         return _verify()
     try:

@@ -2,10 +2,13 @@
 
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from types import FrameType
+from typing import Any, Final
 
 from hubbub.errors import ServiceUnavailable
 
@@ -13,6 +16,48 @@ _STOP_SECONDS: Final = 15.0
 _LAST_LINES: Final = 5
 _LOOK_SECONDS: Final = 0.05
 _RELOAD_SECONDS: Final = 30.0
+
+Handler = Callable[[int, FrameType | None], None]
+
+
+def handle_endings(handler: Handler) -> dict[int, Any]:
+    """Handles the signals that end a program by `handler`; returns the former handlers.
+
+    Under nohup a closed terminal's SIGHUP stays ignored. Other threads than the main one cannot
+    change handlers.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    return {number: signal.signal(number, handler) for number in numbers}
+
+
+@contextmanager
+def endings_to(handler: Handler) -> Iterator[None]:
+    """Handles the signals that end a program by `handler` during the block."""
+    former = handle_endings(handler)
+    try:
+        yield
+    finally:
+        for number, former_handler in former.items():
+            signal.signal(number, former_handler)
+
+
+@contextmanager
+def postponed_endings() -> Iterator[list[int]]:
+    """Collects the signals that end a program during the block, and raises the first one after it.
+
+    So whoever must stop a child knows it, even if it started just before an interruption.
+    """
+    numbers: list[int] = []
+    try:
+        with endings_to(lambda number, _frame: numbers.append(number)):
+            yield numbers
+    finally:
+        if numbers:
+            signal.raise_signal(numbers[0])
 
 
 class Child:

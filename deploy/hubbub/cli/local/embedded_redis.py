@@ -4,13 +4,14 @@ import os
 import re
 import secrets
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import redis
 from redis.exceptions import BusyLoadingError, RedisError
 
-from hubbub.cli.local.child_process import Child
+from hubbub.cli.local.child_process import Child, postponed_endings
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.local.redis_programs import program_for
 from hubbub.errors import ServiceUnavailable, StateUnusable
@@ -63,25 +64,30 @@ class EmbeddedRedis:
         except OSError as error:
             raise StateUnusable(f"{folder}: {error.strerror}; give a writable folder") from error
         self.url = f"redis://:{password}@127.0.0.1:{port}/0"
-        self.child = Child(
-            "redis", [str(program), str(configuration)], dict(os.environ), folder / "redis.log"
-        )
-        self._wait()
+        command = [str(program), str(configuration)]
+        with postponed_endings() as endings:
+            self.child = Child("redis", command, dict(os.environ), folder / "redis.log")
+            try:
+                self._wait(endings)
+            except BaseException:
+                self.child.stop()
+                raise
 
     def stop(self) -> None:
         """Lets it write its data, and end."""
         self.child.stop()
 
-    def _wait(self) -> None:
+    def _wait(self, endings: Sequence[int]) -> None:
         deadline = time.monotonic() + _START_SECONDS
         with redis.Redis.from_url(self.url) as client:
             while True:
                 self.child.check()
+                if endings:
+                    raise KeyboardInterrupt
                 try:
                     client.ping()
                 except (BusyLoadingError, RedisError) as error:
                     if time.monotonic() > deadline:
-                        self.child.stop()
                         raise ServiceUnavailable(
                             f"the embedded Redis does not answer: {error}"
                         ) from error

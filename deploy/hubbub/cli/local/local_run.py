@@ -7,13 +7,11 @@ next start continues from it.
 import fcntl
 import os
 import shlex
-import signal
 import socket
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, astuple, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,7 +28,12 @@ from hubbub.bundles.opening_keys import is_development
 from hubbub.catalog.models.of_metric import in_minutes
 from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.installation import OPERATORS, build_bundle, make_keys
-from hubbub.cli.local.child_process import Child
+from hubbub.cli.local.child_process import (
+    Child,
+    endings_to,
+    handle_endings,
+    postponed_endings,
+)
 from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.publishing_models import publish
@@ -82,40 +85,16 @@ LAST_BASE: Final = 65_536 - len(fields(Ports))
 """From which the last of them is a port yet."""
 
 
-_ENDING: Final = (signal.SIGINT, signal.SIGTERM)
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Ignores signals during the block: services that are not stopped would run on without us."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    former = [signal.signal(number, _still_ending) for number in _ENDING]
-    try:
-        yield
-    finally:
-        for number, handler in zip(_ENDING, former, strict=True):
-            signal.signal(number, handler)
-
-
-def _interrupt_once() -> None:
-    """Makes the first Ctrl-C raise KeyboardInterrupt, and later ones print a message."""
-    if threading.current_thread() is threading.main_thread():
-        for number in _ENDING:
-            signal.signal(number, _interrupt)
-
-
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
     # Set before raising, since a second Ctrl-C must not interrupt the lines before `stop`.
-    for number in _ENDING:
-        signal.signal(number, _still_ending)
+    handle_endings(_still_ending)
     raise KeyboardInterrupt
 
 
 def _still_ending(_number: int, _frame: FrameType | None) -> None:
-    # Past Python's buffers: a third Ctrl-C may interrupt this line.
-    os.write(2, b"hubbub: still ending; who does not end in 15 seconds is killed\n")
+    with suppress(OSError):  # of a closed terminal
+        # Past Python's buffers: a third Ctrl-C may interrupt this line.
+        os.write(2, b"hubbub: still ending; who does not end in 15 seconds is killed\n")
 
 
 class LocalRun:
@@ -165,7 +144,7 @@ class LocalRun:
         except OSError as error:
             raise StateUnusable(f"{self.home}: {error.strerror}; give a writable folder") from error
         try:
-            _interrupt_once()
+            handle_endings(_interrupt)
             self._claim()
             self.bundle: Bundle = self._prepare()
             self._start()
@@ -200,7 +179,7 @@ class LocalRun:
 
     def stop(self) -> None:
         """Stops everything, the shuffler first, so that it accepts nothing that would be lost."""
-        with _uninterrupted():
+        with endings_to(_still_ending):  # services that are not stopped would run on without us
             for child in reversed(self._children):
                 child.stop()
             for redis in self._redis:
@@ -321,7 +300,8 @@ class LocalRun:
 
     def _start(self) -> None:
         for role in ("shuffler", "aggregator"):
-            self._redis.append(EmbeddedRedis((self.home / f"redis-{role}").absolute()))
+            with postponed_endings():
+                self._redis.append(EmbeddedRedis((self.home / f"redis-{role}").absolute()))
         tls, development = {"tls": self.home / "tls"}, ["--dev"] if self._development else []
         outlets = {name.replace("_", "-"): place for name, place in self._outlets.items()}
         local, home = "127.0.0.1:{}".format, self.home.absolute()
@@ -381,7 +361,9 @@ class LocalRun:
     def _service(self, role: str, *arguments: str, redis_url: str) -> None:
         environment = {**os.environ, "HUBBUB_REDIS_URL": redis_url}
         command = [sys.executable, "-m", f"hubbub.{role}", *arguments]
-        self._children.append(Child(role, command, environment, self.home / "log" / f"{role}.log"))
+        log = self.home / "log" / f"{role}.log"
+        with postponed_endings():
+            self._children.append(Child(role, command, environment, log))
 
     def _wait(self, role: str, child: Child, answers: Callable[[], object]) -> None:
         """Waits until a service serves; until then `answers` raises ServiceUnavailable."""
