@@ -27,6 +27,7 @@ from hubbub.cli.local.ports import free_port
 from hubbub.cli.terminal.service_client import report_counts
 from hubbub.client import Client, MemoryState, Outcome, transport_to
 from hubbub.conservation import Window
+from hubbub.runtime.http.timed_connection import TimeLimits
 from hubbub.runtime.messages import read_message
 from hubbub.runtime.monitoring.metrics import Metrics
 from hubbub.runtime.monitoring.stages import Stages
@@ -489,14 +490,15 @@ def test_metrics_in_the_clear_stay_on_this_machine(tmp_path: Path) -> None:
 
         metrics = Metrics(nothing, {}, {}, Stages())
         with pytest.raises(ServiceUnavailable, match="is not on this machine"):
-            metrics.serve("0.0.0.0:1", None)
+            metrics.door("0.0.0.0:1", None)
         port = free_port()
-        metrics.serve(f"127.0.0.1:{port}", None)
+        await metrics.door(f"127.0.0.1:{port}", None).start()
         with pytest.raises(ServiceUnavailable, match="choose another --metrics-listen"):
-            metrics.serve(f"127.0.0.1:{port}", None)
+            await metrics.door(f"127.0.0.1:{port}", None).start()
         write_certificates(tmp_path / "tls", {})
         secured = free_port()
-        metrics.serve(f"127.0.0.1:{secured}", TlsFolder(tmp_path / "tls", "shuffler"))
+        tls = TlsFolder(tmp_path / "tls", "shuffler")
+        await metrics.door(f"127.0.0.1:{secured}", tls).start()
         with pytest.raises(OSError, match=r"certificate|closed|alert|reset|EOF"):
             await asyncio.to_thread(
                 urllib.request.urlopen,
@@ -596,7 +598,7 @@ def test_silent_connections_to_the_metrics_keep_no_scrape_waiting(
 
         port = free_port()
         tls = TlsFolder(tmp_path / "tls", "shuffler") if secured else None
-        Metrics(nothing, {}, {}, Stages()).serve(f"127.0.0.1:{port}", tls)
+        await Metrics(nothing, {}, {}, Stages()).door(f"127.0.0.1:{port}", tls).start()
         silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(60)]
         for connection in silent[::2]:
             with suppress(OSError):  # it gave way already
@@ -625,14 +627,14 @@ def test_silent_connections_to_the_metrics_keep_no_scrape_waiting(
 def test_a_connection_to_the_metrics_that_does_not_end_is_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hubbub.runtime.monitoring.metrics._SECONDS", 1.0)
+    monkeypatch.setattr("hubbub.runtime.monitoring.metrics._LIMITS", TimeLimits(request=1.0))
 
     async def body() -> None:
         async def nothing() -> dict[Window, dict[str, int]]:
             return {}
 
         port = free_port()
-        Metrics(nothing, {}, {}, Stages()).serve(f"127.0.0.1:{port}", None)
+        await Metrics(nothing, {}, {}, Stages()).door(f"127.0.0.1:{port}", None).start()
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET /metrics HTTP/1.1\r\n")
 

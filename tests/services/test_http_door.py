@@ -77,7 +77,6 @@ class Door:
             tls=tls,
             connections=counted,
             limits=times,
-            proxies=tuple(lines.get("proxies", ())),
             header_proxies=header_proxies,
         )
         self.trust = tls and ssl.create_default_context(cafile=str(tls.folder / "ca.pem"))

@@ -28,7 +28,7 @@ from hubbub.oblivious import (
 )
 from hubbub.oblivious.encapsulation import encapsulate
 from hubbub.relay.passing import RelayApp
-from hubbub.runtime.http.problem import PROBLEM_TYPE
+from hubbub.runtime.http.app import PROBLEM_TYPE
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.runtime.tls import TlsFolder
 from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys

@@ -92,7 +92,6 @@ class IssuerHouse:
                 self.app,
                 tls=None,
                 connections=OpenConnections((), Counter(), most=1000, of_address=1000),
-                proxies=(),
             )
             await door.start()
             started.set()

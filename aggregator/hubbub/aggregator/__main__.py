@@ -122,8 +122,7 @@ async def _serve(settings: Settings) -> None:
         stages=stages,
         date_of=query.collected.date_of,
         certificates=[tls, settings.http.tls],
-    )
-    metrics.serve(settings.metrics_listen, tls)
+    ).door(settings.metrics_listen, tls)
     retention = Retention(bundle, totals, promises, answer_store, clocks, changed=intake.changed)
     parts = Parts(
         bundle=bundle,
@@ -144,7 +143,7 @@ async def _serve(settings: Settings) -> None:
     learner = ModelLearner(lambda: parts.bundle, totals, query.rounds, clocks)
     try:
         loops += [learner.run, clocks.run, memory.run, keeping.run, reloader.run, retention.run]
-        faces: list[Serves] = [*servers, *([http] if http else [])]
+        faces: list[Serves] = [*servers, *([http] if http else []), metrics]
         await serve_until_signal(faces, loops, _start_fields(settings, bundle), reloader.reload)
     finally:
         opener.close()

@@ -25,7 +25,7 @@ from hubbub.errors import BundleRefused, KeysUnusable
 from hubbub.keys import read_opening_keys
 from hubbub.privacy.releases import check_noise
 from hubbub.runtime.clocks import Clocks
-from hubbub.runtime.monitoring.metrics import Metrics
+from hubbub.runtime.http.server import HttpDoor
 from hubbub.runtime.process import certificates_until, day_of
 from hubbub.runtime.reloading import Take
 from hubbub.runtime.rpc.server import Server
@@ -49,7 +49,7 @@ class Parts:
     retention: Retention
     clocks: Clocks
     servers: Sequence[Server]
-    metrics: Metrics
+    metrics: HttpDoor
     upstream: Shuffler | None
     http: "HttpServer | None"
     access: Access

@@ -12,7 +12,7 @@ from hubbub.issuer.issued_streams import read_issued_streams
 from hubbub.issuer.issuing import Allowances, Subjects, TokensApp
 from hubbub.issuer.metrics import ISSUED_TOKENS, TOKEN_REQUESTS
 from hubbub.issuer.settings import Settings, parse
-from hubbub.runtime.http.public_door import no_terms, public_door
+from hubbub.runtime.http.server import public_door
 from hubbub.runtime.monitoring.declaration import RELOADS
 from hubbub.runtime.monitoring.metrics import Metrics
 from hubbub.runtime.monitoring.stages import Stages
@@ -38,10 +38,9 @@ async def _serve(settings: Settings) -> None:
     files = [path for path in (settings.streams, settings.accounts) if path]
     reloader = Reloader(lambda: files, _reading(settings, app), reloads)
     counters = {RELOADS: reloads, TOKEN_REQUESTS: app.counts, ISSUED_TOKENS: app.tokens}
-    metrics = Metrics(no_terms, counters, {}, Stages())
-    metrics.serve(settings.metrics_listen, None)
+    doors = [door, Metrics(None, counters, {}, Stages()).door(settings.metrics_listen, None)]
     facts = {"devices": settings.listen, "streams": len(streams.streams)}
-    await serve_until_signal([door], [reloader.run, Memory(server).run], facts, reloader.reload)
+    await serve_until_signal(doors, [reloader.run, Memory(server).run], facts, reloader.reload)
 
 
 def _subjects(settings: Settings) -> Subjects | None:

@@ -30,15 +30,19 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from hubbub.errors import AccessRefused, BadParameter, ServiceUnavailable, StoreUnavailable
 from hubbub.issuer.accounts import Accounts
 from hubbub.issuer.issued_streams import IssuedStream, IssuedStreams
+from hubbub.runtime.http.app import (
+    Answer,
+    Refused,
+    open_to_pages,
+    read_body,
+    refused_for_now,
+    respond,
+)
 from hubbub.runtime.http.connections import network_of
-from hubbub.runtime.http.problem import PROBLEM_TYPE, problem
-from hubbub.runtime.http.public_door import open_to_pages
-from hubbub.runtime.http.request_body import read_body
 from hubbub.runtime.http.server import Receive, Scope, Send
 from hubbub.runtime.messages import hint_seconds, read_message
 from hubbub.runtime.oidc import ProviderKeys, check_claims
 from hubbub.runtime.redis.server import RedisServer, lua, script
-from hubbub.runtime.rpc.interceptor import log_fault
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.tokens import poprf, token_info
 from hubbub.wire.v1.services_pb2 import IssuedTokens, TokenRequest, TokenResponse
@@ -112,11 +116,6 @@ class Subjects:
         return f"/{self._provider} {claims['sub']}"
 
 
-def is_signed(token: str) -> bool:
-    """Whether this has the form of a provider's token: two dots, which a key of ours never has."""
-    return token.count(".") == 2  # noqa: PLR2004 header, claims, signature
-
-
 _log: Final = logging.getLogger("hubbub.issuer")
 
 PATH: Final = "/v1/tokens"
@@ -126,17 +125,6 @@ _MAX_FIELDS: Final = _LARGEST_BYTES // 32  # an element's bytes
 _BEARER: Final = "bearer "
 # A page sends its account's key itself, without cookies.
 _ANYONE: Final = open_to_pages(b"authorization, content-type")
-
-Answer = tuple[HTTPStatus, dict[str, str], bytes]
-
-
-class _Refused(Exception):
-    """A request that is answered with a problem (RFC 9457), and counted under a reason."""
-
-    def __init__(self, reason: str, status: HTTPStatus, why: str, **headers: str) -> None:
-        super().__init__(why)
-        self.reason = reason
-        self.answer = status, {"content-type": PROBLEM_TYPE, **headers}, problem(status, why)
 
 
 class TokensApp:
@@ -169,38 +157,22 @@ class TokensApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
-        try:
-            status, headers, body = await self._answer(scope, receive)
-        except _Refused as refused:
-            self.counts[refused.reason] += 1
-            status, headers, body = refused.answer
-        except ConnectionError:
-            return  # the caller has disconnected
-        except Exception as error:  # noqa: BLE001 the boundary to callers
-            log_fault(_log, "a request", error)
-            fault = HTTPStatus.INTERNAL_SERVER_ERROR
-            status, headers, body = fault, {"content-type": PROBLEM_TYPE}, problem(fault, "ours")
-        pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
-        if status is not HTTPStatus.NO_CONTENT:
-            pairs.append((b"content-length", str(len(body)).encode()))
-        start = {"status": status.value, "headers": [*pairs, *_ANYONE]}
-        await send({"type": "http.response.start", **start})
-        await send({"type": "http.response.body", "body": body})
+        await respond(self._answer(scope, receive), send, _log, _ANYONE)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Answer:
         if scope["path"] == "/health":
-            return HTTPStatus.OK, {"content-type": "text/plain"}, b"ok\n"
+            return HTTPStatus.OK, ((b"content-type", b"text/plain"),), b"ok\n"
         if scope["path"] != PATH:
-            raise _Refused("no_request", HTTPStatus.NOT_FOUND, f"tokens are at {PATH}")
+            raise self._refused("no_request", HTTPStatus.NOT_FOUND, f"tokens are at {PATH}")
         if scope["method"] == "OPTIONS":
-            return HTTPStatus.NO_CONTENT, {}, b""
+            return HTTPStatus.NO_CONTENT, (), b""
         if scope["method"] != "POST":
-            raise _Refused("no_request", HTTPStatus.METHOD_NOT_ALLOWED, "it takes POST")
+            raise self._refused("no_request", HTTPStatus.METHOD_NOT_ALLOWED, "it takes POST")
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         address = network_of(scope["client"])
         try:
             account, is_named = await self._account(headers)
-        except _Refused:
+        except Refused:
             self._charge(address)
             raise
         # A backend requests tokens of all its users from one address.
@@ -208,26 +180,29 @@ class TokensApp:
         self._charge(caller)
         body = await read_body(receive, _LARGEST_BYTES)
         if body is None:
-            raise _Refused("too_large", HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "1 MiB at most")
+            raise self._refused("too_large", HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "1 MiB at most")
         request = read_message(TokenRequest.FromString, body, _MAX_FIELDS)
         if not isinstance(request, str) and any(len(UnknownFieldSet(w)) for w in request.wanted):
             request = "fields that this version does not know"
         if isinstance(request, str):
-            raise _Refused("no_request", HTTPStatus.BAD_REQUEST, request)
+            raise self._refused("no_request", HTTPStatus.BAD_REQUEST, request)
         elements = sum(len(wanted.blinded) for wanted in request.wanted)
         self._limiter.charge(caller, max(0, elements - 1))  # one was for the request
         response = await self._issue(account, request)
         self.counts["issued"] += 1
-        told = {"content-type": _MESSAGE.decode(), "cache-control": "no-store"}
-        return HTTPStatus.OK, told, response.SerializeToString()
+        answer_headers = ((b"content-type", _MESSAGE), (b"cache-control", b"no-store"))
+        return HTTPStatus.OK, answer_headers, response.SerializeToString()
+
+    def _refused(self, reason: str, status: HTTPStatus, why: str) -> Refused:
+        self.counts[reason] += 1
+        return Refused(status, why)
 
     def _charge(self, caller: str) -> None:
-        """Charges the caller for one token; raises _Refused if it has asked for too many."""
+        """Charges the caller for one token; raises Refused if it has asked for too many."""
         if wait_seconds := self._limiter.wait_seconds(caller):
             why = "too many requests for tokens from one address; try again later"
-            refused = _Refused("peer_limit", HTTPStatus.TOO_MANY_REQUESTS, why)
-            refused.answer[1]["retry-after"] = str(math.ceil(hint_seconds(wait_seconds)))
-            raise refused
+            self.counts["peer_limit"] += 1
+            raise refused_for_now(hint_seconds(wait_seconds), why)
         self._limiter.charge(caller, 1)
 
     async def _account(self, headers: Mapping[bytes, str]) -> tuple[str, bool]:
@@ -238,13 +213,16 @@ class TokensApp:
             else ""
         )
         try:
-            if self._subjects and is_signed(token):
+            # Header, claims, signature: a key of ours never has two dots.
+            if self._subjects and token.count(".") == 2:  # noqa: PLR2004
                 return await self._subjects.account(token), False
             return self._accounts.account(token, headers.get(b"hubbub-account", ""))
         except AccessRefused as error:
-            raise _Refused("no_account", HTTPStatus.UNAUTHORIZED, str(error)) from None
+            raise self._refused("no_account", HTTPStatus.UNAUTHORIZED, str(error)) from None
         except ServiceUnavailable as error:
-            raise _Refused("provider_away", HTTPStatus.SERVICE_UNAVAILABLE, str(error)) from None
+            raise self._refused(
+                "provider_away", HTTPStatus.SERVICE_UNAVAILABLE, str(error)
+            ) from None
 
     async def _issue(self, account: str, request: TokenRequest) -> TokenResponse:
         table = self._streams  # a reload meanwhile concerns the next request
@@ -270,9 +248,9 @@ class TokensApp:
             return await asyncio.to_thread(self._evaluated, request, allowed, table.streams)
         except StoreUnavailable:
             why = "the accounts' records are not available now; try again"
-            raise _Refused("store_away", HTTPStatus.SERVICE_UNAVAILABLE, why) from None
+            raise self._refused("store_away", HTTPStatus.SERVICE_UNAVAILABLE, why) from None
         except BadParameter as error:
-            raise _Refused("no_request", HTTPStatus.BAD_REQUEST, str(error)) from None
+            raise self._refused("no_request", HTTPStatus.BAD_REQUEST, str(error)) from None
 
     def _blinded_elements(
         self, request: TokenRequest, streams: Mapping[str, IssuedStream]
@@ -284,7 +262,7 @@ class TokensApp:
         for wanted in request.wanted:
             if (wanted.stream, wanted.epoch) in keys or not wanted.blinded:
                 why = f"{wanted.stream!a}: ask once, for one token or more"
-                raise _Refused("no_request", HTTPStatus.BAD_REQUEST, why)
+                raise self._refused("no_request", HTTPStatus.BAD_REQUEST, why)
             keys.add((wanted.stream, wanted.epoch))
             stream = streams.get(wanted.stream)
             if stream is not None and stream.tokens and stream.is_open(wanted.epoch, now):

@@ -12,7 +12,7 @@ from hubbub.errors.authorities import trusting_file
 from hubbub.relay.metrics import RELAYED_REQUESTS
 from hubbub.relay.passing import RelayApp
 from hubbub.relay.settings import Settings, parse
-from hubbub.runtime.http.public_door import no_terms, public_door
+from hubbub.runtime.http.server import public_door
 from hubbub.runtime.monitoring.metrics import Metrics
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.process import run_service, serve_until_signal
@@ -28,10 +28,10 @@ async def _serve(settings: Settings) -> None:
         app = RelayApp(settings.gateway, client, limiter)
         tls, proxies = settings.common.tls, settings.proxies
         door = public_door(settings.listen, app, tls=tls, proxies=proxies)
-        metrics = Metrics(no_terms, {RELAYED_REQUESTS: app.counts}, {}, Stages())
-        metrics.serve(settings.metrics_listen, None)
+        metrics = Metrics(None, {RELAYED_REQUESTS: app.counts}, {}, Stages())
+        doors = [door, metrics.door(settings.metrics_listen, None)]
         facts = {"devices": settings.listen, "gateway": settings.gateway}
-        await serve_until_signal([door], [], facts)
+        await serve_until_signal(doors, [], facts)
 
 
 def _trust(settings: Settings) -> ssl.SSLContext:

@@ -1,10 +1,14 @@
 """The shuffler's process: `python -m hubbub.shuffler`, which is what `hubbub shuffler` runs."""
 
+import asyncio
+import hashlib
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
+import grpc.aio
 import uvloop
 
 from hubbub.runtime.clocks import Clocks
@@ -15,15 +19,15 @@ from hubbub.runtime.monitoring.declaration import (
     REDIS_MEMORY_RATIO,
     RELOADS,
     THROTTLED_CALLS,
-    MetricDeclaration,
 )
 from hubbub.runtime.monitoring.metrics import Metrics
 from hubbub.runtime.monitoring.stages import Stages
-from hubbub.runtime.process import run_service, serve_until_signal
+from hubbub.runtime.process import certificates_until, day_of, run_service, serve_until_signal
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.runtime.reloading import Reloader
+from hubbub.runtime.reloading import Reloader, Take
 from hubbub.runtime.rpc.limiter import Limiter
-from hubbub.runtime.rpc.server import Server
+from hubbub.runtime.rpc.server import Server, channel
+from hubbub.runtime.tls import TlsFolder
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, MAX_SUBMIT_FIELDS, Admission
 from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.bundle_file import BundleFile
@@ -46,14 +50,6 @@ from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.redeeming import Redeemer, refuse_untaken
-from hubbub.shuffler.reload import (
-    Parts,
-    describe,
-    files,
-    folders,
-    open_channels,
-    reading,
-)
 from hubbub.shuffler.settings import Settings, limited, parse
 from hubbub.shuffler.shown_counts import ShownCounts
 from hubbub.shuffler.signed_files import SignedFiles, read_signed
@@ -68,127 +64,214 @@ _CONNECTIONS: Final = 4096
 _GRPC_CONNECTIONS: Final = 16_384
 # Operators' requests have no fields.
 _LARGEST_QUESTION_BYTES: Final = 16 << 10
+# A running delivery over a former connection ends earlier.
+_FORMER_SECONDS: Final = 90.0
 
 
-async def _serve(settings: Settings) -> None:
-    settings = limited(settings)
+class _Service:
+    """The parts of a running shuffler, and what a reload changes of them."""
+
+    def __init__(self, settings: Settings, table: StreamTable, pool: Pool, clocks: Clocks) -> None:
+        """Builds the parts, which do nothing before `run`. Raises HubbubError."""
+        self._settings, self._table, self._clocks = settings, table, clocks
+        self._stages = Stages()
+        self._channels, self._closing = _open_channels(settings), set[asyncio.Task[None]]()
+        self._mixer = Mixer(
+            pool,
+            table,
+            self._channels,
+            Policy(
+                reserve=settings.reserve,
+                spread=settings.reserve_spread,
+                delay_seconds=settings.delay,
+                max_batch=settings.max_batch,
+            ),
+            stages=self._stages,
+            clocks=clocks,
+        )
+        self._pressure = Backpressure(
+            pool,
+            max_reports=settings.max_pool,
+            max_memory=settings.max_memory,
+            sizes=table.sizes,
+        )
+        self._intake = Intake(pool, self._stages)
+        self._limiter = Limiter(settings.peer_rate, settings.peer_burst)
+        path = settings.token_key
+        self._redeemer = Redeemer(read_token_key(path)) if path and path.exists() else None
+        refuse_untaken(table, self._redeemer)
+        self._admission = Admission(
+            table,
+            self._intake,
+            self._mixer,
+            limiter=self._limiter,
+            pressure=self._pressure,
+            clocks=clocks,
+            redeemer=self._redeemer,
+        )
+        self._signed = read_signed(settings.notice, settings.models)
+        self._admission.use(table, self._signed)
+        self._counts = ShownCounts(
+            pool,
+            lambda: self._admission.streams,
+            development=settings.common.development,
+        )
+        self._reloads: Counter[str] = Counter(taken=0, refused=0)
+        self._for_devices, self._for_operators = self._grpc_doors()
+        self._http_door = self._http() if settings.http.listen else None
+        self._metrics = self._metrics_door()
+
+    async def run(self) -> None:
+        """Serves until a signal."""
+        settings = self._settings
+        doors = [self._for_devices, self._for_operators, self._http_door, self._metrics]
+        reloader = Reloader(self._files, self._load, self._reloads)
+        loops = [self._clocks.run, self._intake.run, self._mixer.run, self._mixer.heartbeat]
+        try:
+            await serve_until_signal(
+                [door for door in doors if door],
+                [*loops, self._pressure.run, reloader.run],
+                _start_fields(settings, self._table, self._signed),
+                reloader.reload,
+            )
+        finally:
+            for channel in self._channels:
+                await channel.close()
+
+    def _grpc_doors(self) -> tuple[Server, Server]:
+        """The servers for devices and for operators."""
+        settings, service = self._settings, ShufflerService(self._admission)
+        for_devices = Server(
+            settings.listen,
+            {"Shuffler": service},
+            tls=settings.common.tls,
+            callers=None,
+            largest_message_bytes=LARGEST_SUBMIT_BYTES,
+            max_fields=MAX_SUBMIT_FIELDS,
+            admit=service.admit,
+            connection_seconds=_CONNECTION_SECONDS,
+            calls_of_peer=settings.peer_calls,
+            connections=_GRPC_CONNECTIONS,
+            refusals=self._admission.refusals,
+            spoiled=service.spoiled,
+            trailers=service.trailers,
+        )
+        for_operators = Server(
+            settings.operator_listen,
+            {"Operator": OperatorService(self._counts, settings.reserve)},
+            tls=settings.common.tls,
+            callers=("analyst", "aggregator"),
+            largest_message_bytes=_LARGEST_QUESTION_BYTES,
+            refusals=self._admission.refusals,
+        )
+        return for_devices, for_operators
+
+    def _http(self) -> HttpDoor:
+        settings = self._settings.http
+        connections = OpenConnections(
+            settings.proxies,
+            self._admission.refusals,
+            most=_CONNECTIONS,
+            of_address=self._settings.peer_calls,
+            relays=settings.relays,
+        )
+        keys = read_gateway_keys(settings.gateway_key) if settings.gateway_key else []
+        gateway = OhttpGateway(keys, settings.relays) if keys else None
+        bundle = BundleFile(settings.bundle) if settings.bundle else None
+        return HttpDoor(
+            settings.listen,
+            ReportsApp(self._admission, connections, bundle, gateway),
+            tls=settings.tls,
+            connections=connections,
+            header_proxies=settings.header_proxies,
+            shared=settings.shared,
+        )
+
+    def _metrics_door(self) -> HttpDoor:
+        metrics = Metrics(
+            self._counts.windows,
+            counters={
+                RELOADS: self._reloads,
+                SUBMITTED_REPORTS: self._admission.counts,
+                THROTTLED_CALLS: self._admission.refusals,
+                BATCHES: self._mixer.counts,
+            },
+            gauges={
+                UNWRITTEN_REPORTS: lambda: self._intake.waiting,
+                BATCHES_UNDER_WAY: lambda: self._mixer.under_way,
+                PEERS: lambda: len(self._limiter),
+                CLOCK_APART_SECONDS: lambda: self._clocks.apart_seconds,
+                POOL_REPORTS: lambda: self._pressure.reports,
+                POOL_REPORTS_LIMIT: lambda: self._pressure.max_reports,
+                REDIS_MEMORY_RATIO: lambda: self._pressure.memory,
+                GRPC_CONNECTIONS: self._for_devices.connections,
+                GRPC_CONNECTIONS_LIMIT: lambda: _GRPC_CONNECTIONS,
+            },
+            stages=self._stages,
+            date_of=self._table.date_of,
+            certificates=_folders(self._settings),
+        )
+        return metrics.door(self._settings.metrics_listen, self._settings.common.tls)
+
+    def _files(self) -> list[Path]:
+        """The files to watch for changes."""
+        settings = self._settings
+        tls = [path for folder in _folders(settings) for path in folder.files]
+        optional = (settings.limits, settings.notice, settings.models)
+        return [settings.streams, *tls, *filter(None, optional)]
+
+    def _load(self) -> Take:
+        """Reads and checks all files, for the Reloader."""
+        table, limits = _read_table(self._settings), limited(self._settings)
+        table.check_follows(self._table)
+        refuse_untaken(table, self._redeemer)
+        signed = read_signed(limits.notice, limits.models)
+        for folder in _folders(limits):
+            folder.server_context(mutual=folder is limits.common.tls)  # raises if they do not fit
+
+        def take() -> Mapping[str, Any]:
+            self._take(limits, table, signed)
+            return _describe(limits, table, signed)
+
+        return take
+
+    def _take(self, limits: Settings, table: StreamTable, signed: SignedFiles) -> None:
+        if tls := limits.common.tls:
+            former, self._channels = self._channels, _open_channels(limits)
+            self._for_devices.renew(tls)
+            self._for_operators.renew(tls)
+            self._metrics.renew()
+            for client in former:
+                closing = asyncio.create_task(client.close(_FORMER_SECONDS))
+                self._closing.add(closing)
+                closing.add_done_callback(self._closing.discard)
+        self._table = table
+        self._mixer.use(table, self._channels)
+        self._admission.use(table, signed)
+        self._pressure.use(limits.max_pool, limits.max_memory, table.sizes)
+        self._limiter.allow(limits.peer_rate, limits.peer_burst)
+        self._for_devices.allow_calls(limits.peer_calls)
+        if self._http_door:
+            self._http_door.renew()
+            self._http_door.allow_connections(limits.peer_calls)
+
+
+def _read_table(settings: Settings) -> StreamTable:
     table = read_stream_table(settings.streams)
     table.refuse_elsewhere(development=settings.common.development, path=settings.streams)
-    server = await connect_redis(settings.common.redis_url, settings.common.redis_replicas)
-    pool, clocks = Pool(server, settings.shards), Clocks(beside=server.times)
-    await pool.check()
-    await clocks.look()
-    onward = open_channels(settings)
-    stages = Stages()
-    mixer = Mixer(pool, table, onward, _policy(settings), stages=stages, clocks=clocks)
-    intake, limiter = Intake(pool, stages), Limiter(settings.peer_rate, settings.peer_burst)
-    pressure = _pressure(settings, pool, table)
-    redeemer = _redeemer(settings, table)
-    beside: Any = {"limiter": limiter, "pressure": pressure, "clocks": clocks, "redeemer": redeemer}
-    admission = Admission(table, intake, mixer, **beside)
-    admission.use(table, signed := read_signed(settings.notice, settings.models))
-    for_devices = _for_devices(settings, admission)
-    development = settings.common.development
-    counts = ShownCounts(pool, lambda: admission.streams, development=development)
-    for_operators = _for_operators(settings, admission, counts)
-    http_door = _http_door(settings, admission) if settings.http.listen else None
-    reloads: Counter[str] = Counter(taken=0, refused=0)
-    counters = {
-        RELOADS: reloads,
-        SUBMITTED_REPORTS: admission.counts,
-        THROTTLED_CALLS: admission.refusals,
-        BATCHES: mixer.counts,
-    }
-    gauges = {
-        **_gauges_of(pressure, intake, mixer, limiter, clocks),
-        GRPC_CONNECTIONS: for_devices.connections,
-        GRPC_CONNECTIONS_LIMIT: lambda: _GRPC_CONNECTIONS,
-    }
-    metrics = _metrics(settings, counts, table, stages, counters=counters, gauges=gauges)
-    parts = Parts(
-        table=table,
-        channels=onward,
-        mixer=mixer,
-        admission=admission,
-        pressure=pressure,
-        limiter=limiter,
-        for_devices=for_devices,
-        for_operators=for_operators,
-        http_door=http_door,
-        metrics=metrics,
-        redeemer=redeemer,
-    )
-    reloader = Reloader(lambda: files(settings), reading(settings, parts), reloads)
-    try:
-        await serve_until_signal(
-            [door for door in (for_devices, for_operators, http_door) if door],
-            [clocks.run, intake.run, mixer.run, mixer.heartbeat, pressure.run, reloader.run],
-            _start_fields(settings, table, signed),
-            reloader.reload,
-        )
-    finally:
-        for channel in parts.channels:
-            await channel.close()
+    return table
 
 
-def _redeemer(settings: Settings, table: StreamTable) -> Redeemer | None:
-    path = settings.token_key
-    redeemer = Redeemer(read_token_key(path)) if path and path.exists() else None
-    refuse_untaken(table, redeemer)
-    return redeemer
+def _folders(settings: Settings) -> list[TlsFolder]:
+    """All folders of certificates in use."""
+    both = settings.common.tls, settings.http.tls if settings.http.listen else None
+    return list(dict.fromkeys(folder for folder in both if folder))
 
 
-def _pressure(settings: Settings, pool: Pool, table: StreamTable) -> Backpressure:
-    return Backpressure(
-        pool,
-        max_reports=settings.max_pool,
-        max_memory=settings.max_memory,
-        sizes=table.sizes,
-    )
-
-
-def _metrics(
-    settings: Settings,
-    counts: ShownCounts,
-    table: StreamTable,
-    stages: Stages,
-    *,
-    counters: Mapping[MetricDeclaration, Mapping[str, int]],
-    gauges: Mapping[MetricDeclaration, Callable[[], float]],
-) -> Metrics:
-    metrics = Metrics(
-        counts.windows,
-        counters=counters,
-        gauges=gauges,
-        stages=stages,
-        date_of=table.date_of,
-        certificates=list(folders(settings)),
-    )
-    metrics.serve(settings.metrics_listen, settings.common.tls)
-    return metrics
-
-
-def _gauges_of(
-    pressure: Backpressure, intake: Intake, mixer: Mixer, limiter: Limiter, clocks: Clocks
-) -> dict[MetricDeclaration, Callable[[], float]]:
-    return {
-        UNWRITTEN_REPORTS: lambda: intake.waiting,
-        BATCHES_UNDER_WAY: lambda: mixer.under_way,
-        PEERS: lambda: len(limiter),
-        CLOCK_APART_SECONDS: lambda: clocks.apart_seconds,
-        POOL_REPORTS: lambda: pressure.reports,
-        POOL_REPORTS_LIMIT: lambda: pressure.max_reports,
-        REDIS_MEMORY_RATIO: lambda: pressure.memory,
-    }
-
-
-def _policy(settings: Settings) -> Policy:
-    return Policy(
-        reserve=settings.reserve,
-        spread=settings.reserve_spread,
-        delay_seconds=settings.delay,
-        max_batch=settings.max_batch,
-    )
+def _open_channels(settings: Settings) -> list[grpc.aio.Channel]:
+    """Opens a channel to every aggregator. Raises KeysUnusable."""
+    tls = settings.common.tls
+    return [channel(address, "aggregator", tls=tls) for address in settings.aggregators]
 
 
 def _start_fields(settings: Settings, table: StreamTable, signed: SignedFiles) -> dict[str, Any]:
@@ -199,61 +282,34 @@ def _start_fields(settings: Settings, table: StreamTable, signed: SignedFiles) -
         "operators": settings.operator_listen,
         "metrics": settings.metrics_listen,
         "aggregators": list(settings.aggregators),
-        **describe(settings, table, signed),
+        **_describe(settings, table, signed),
     }
 
 
-def _for_devices(settings: Settings, admission: Admission) -> Server:
-    service = ShufflerService(admission)
-    return Server(
-        settings.listen,
-        {"Shuffler": service},
-        tls=settings.common.tls,
-        callers=None,
-        largest_message_bytes=LARGEST_SUBMIT_BYTES,
-        max_fields=MAX_SUBMIT_FIELDS,
-        admit=service.admit,
-        connection_seconds=_CONNECTION_SECONDS,
-        calls_of_peer=settings.peer_calls,
-        connections=_GRPC_CONNECTIONS,
-        refusals=admission.refusals,
-        spoiled=service.spoiled,
-        trailers=service.trailers,
-    )
+def _describe(settings: Settings, table: StreamTable, signed: SignedFiles) -> dict[str, Any]:
+    """Facts about the streams, keys and signed files in use, for the log."""
+    return {
+        "streams": len(table.streams),
+        "keys_until": day_of(table.keys_until) if table.keys else "none",
+        "certificates_until": certificates_until(_folders(settings)),
+        # Fields that only devices read.
+        "notice": _digest(signed.notice),
+        "models": _digest(signed.models),
+    }
 
 
-def _http_door(settings: Settings, admission: Admission) -> HttpDoor:
-    http_settings = settings.http
-    connections = OpenConnections(
-        http_settings.proxies,
-        admission.refusals,
-        most=_CONNECTIONS,
-        of_address=settings.peer_calls,
-        relays=http_settings.relays,
-    )
-    keys = read_gateway_keys(http_settings.gateway_key) if http_settings.gateway_key else []
-    gateway = OhttpGateway(keys, http_settings.relays) if keys else None
-    bundle = BundleFile(http_settings.bundle) if http_settings.bundle else None
-    return HttpDoor(
-        http_settings.listen,
-        ReportsApp(admission, connections, bundle, gateway),
-        tls=http_settings.tls,
-        connections=connections,
-        proxies=http_settings.proxies,
-        header_proxies=http_settings.header_proxies,
-        shared=http_settings.shared,
-    )
+def _digest(signed: bytes) -> str:
+    return hashlib.sha256(signed).hexdigest()[:8] if signed else "none"
 
 
-def _for_operators(settings: Settings, admission: Admission, counts: ShownCounts) -> Server:
-    return Server(
-        settings.operator_listen,
-        {"Operator": OperatorService(counts, settings.reserve)},
-        tls=settings.common.tls,
-        callers=("analyst", "aggregator"),
-        largest_message_bytes=_LARGEST_QUESTION_BYTES,
-        refusals=admission.refusals,
-    )
+async def _serve(settings: Settings) -> None:
+    settings = limited(settings)
+    table = _read_table(settings)
+    server = await connect_redis(settings.common.redis_url, settings.common.redis_replicas)
+    pool, clocks = Pool(server, settings.shards), Clocks(beside=server.times)
+    await pool.check()
+    await clocks.look()
+    await _Service(settings, table, pool, clocks).run()
 
 
 if __name__ == "__main__":

@@ -7,10 +7,9 @@ request is logged.
 
 import base64
 import logging
-import math
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 from hubbub.errors import BadParameter, BadPayload
 from hubbub.oblivious import (
@@ -20,12 +19,17 @@ from hubbub.oblivious import (
     Request,
     Response,
 )
+from hubbub.runtime.http.app import (
+    Answer,
+    Refused,
+    media_type,
+    read_body,
+    refused_for_now,
+    respond,
+)
 from hubbub.runtime.http.connections import OpenConnections, network_of
-from hubbub.runtime.http.problem import PROBLEM_TYPE, problem
-from hubbub.runtime.http.request_body import read_body
 from hubbub.runtime.http.server import Receive, Scope, Send
 from hubbub.runtime.messages import hint_seconds, read_message
-from hubbub.runtime.rpc.interceptor import log_fault
 from hubbub.shuffler.admission import (
     LARGEST_SUBMIT_BYTES,
     MAX_SUBMIT_FIELDS,
@@ -53,13 +57,11 @@ _METHODS: Final = {
     GATEWAY_PATH: ("GET", "HEAD", "POST"),
 }
 _SERVED: Final = frozenset({_BUNDLE, _NOTICE, _MODELS, GATEWAY_PATH})
-Headers = tuple[tuple[bytes, bytes], ...]
 # Any page may send, as any program may; headers that a browser adds by itself are ignored.
 _ANYONE: Final = (b"access-control-allow-origin", b"*")
 # Headers of an answer that a page may read.
 _EXPOSED_HEADERS: Final = (b"access-control-expose-headers", b"etag, hubbub-refused, retry-after")
 _PREFLIGHT: Final = (
-    _ANYONE,
     (b"access-control-allow-methods", b"GET, HEAD, POST"),
     (b"access-control-allow-headers", b"content-type, if-none-match"),
     (b"access-control-max-age", b"86400"),
@@ -71,18 +73,6 @@ _MAX_WORKED_ON: Final = 256
 _WAIT_SECONDS: Final = 1.0
 # Answers to sealed requests that were not charged to a limit yet.
 _UNREAD: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.UNSUPPORTED_MEDIA_TYPE})
-
-
-class _Refused(Exception):
-    """A request that is answered with a problem (RFC 9457)."""
-
-    def __init__(
-        self, status: HTTPStatus, why: str, *headers: tuple[bytes, bytes], **more: Any
-    ) -> None:
-        super().__init__(why)
-        self.status = status
-        self.body = problem(status, why, **more)
-        self.headers = ((b"content-type", PROBLEM_TYPE.encode()), *headers)
 
 
 class ReportsApp:
@@ -107,36 +97,19 @@ class ReportsApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
-        try:
-            status, headers, body = await self._answer(scope, receive)
-        except _Refused as refused:
-            status, headers, body = refused.status, refused.headers, refused.body
-        except ConnectionError:
-            return  # the caller has disconnected
-        except Exception as error:  # noqa: BLE001 the boundary to callers
-            log_fault(_log, "a request of HTTP", error)
-            fault = _Refused(HTTPStatus.INTERNAL_SERVER_ERROR, "a fault of ours; see our log")
-            status, headers, body = fault.status, fault.headers, fault.body
-        if status is not HTTPStatus.NO_CONTENT:
-            headers = (*headers, _ANYONE, _EXPOSED_HEADERS)
-        if status not in {HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED}:  # of what is known
-            headers = (*headers, (b"content-length", str(len(body)).encode()))
-        await send({"type": "http.response.start", "status": status.value, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        await respond(self._answer(scope, receive), send, _log, (_ANYONE, _EXPOSED_HEADERS))
 
-    async def _answer(self, scope: Scope, receive: Receive) -> tuple[HTTPStatus, Headers, bytes]:
+    async def _answer(self, scope: Scope, receive: Receive) -> Answer:
         path, method = scope["path"], scope["method"]
         methods = _METHODS.get(path)
         served = self._served(path)
         if methods is None or (served is None and path in _SERVED):
-            raise _Refused(HTTPStatus.NOT_FOUND, f"nothing is here; reports go to {_REPORTS}")
+            raise Refused(HTTPStatus.NOT_FOUND, f"nothing is here; reports go to {_REPORTS}")
         if method == "OPTIONS":
             return HTTPStatus.NO_CONTENT, _PREFLIGHT, b""
         if method not in methods:
             allow = (b"allow", ", ".join(methods).encode())
-            raise _Refused(
-                HTTPStatus.METHOD_NOT_ALLOWED, f"it takes {' and '.join(methods)}", allow
-            )
+            raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, f"it takes {' and '.join(methods)}", allow)
         headers: dict[bytes, bytes] = dict(scope["headers"])
         if self._gateway and path == GATEWAY_PATH and method == "POST":
             return await self._pass_on(self._gateway, scope, headers, receive)
@@ -163,7 +136,7 @@ class ReportsApp:
         scope: Scope,
         headers: dict[bytes, bytes],
         receive: Receive,
-    ) -> tuple[HTTPStatus, Headers, bytes]:
+    ) -> Answer:
         """Handles a relayed request as if it had come directly, and encrypts the answer."""
         client = scope["client"]
         caller = UNLIMITED if gateway.is_relay(client) else self._caller(scope, headers)
@@ -174,14 +147,14 @@ class ReportsApp:
         except BadParameter as error:
             self._admission.spoiled(caller, len(raw))
             more = {"type": UNKNOWN_KEY}
-            raise _Refused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), **more) from None
+            raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), **more) from None
         except BadPayload as error:
             self._admission.spoiled(caller, len(raw))
-            raise _Refused(HTTPStatus.BAD_REQUEST, str(error)) from None
+            raise Refused(HTTPStatus.BAD_REQUEST, str(error)) from None
         try:
             message = await self._submit_within(caller, request)
             answer = Response(HTTPStatus.OK, ((b"content-type", _MESSAGE),), message)
-        except _Refused as refused:
+        except Refused as refused:
             if refused.status in _UNREAD:
                 self._admission.spoiled(caller, len(raw))
             answer = Response(refused.status, refused.headers, refused.body)
@@ -203,7 +176,7 @@ class ReportsApp:
                     "X-Forwarded-For; its requests are answered with 500 until it does"
                 )
             self._admission.refusals["no_forwarded_for"] += 1
-            raise _Refused(
+            raise Refused(
                 HTTPStatus.INTERNAL_SERVER_ERROR,
                 "the proxy before this shuffler does not send X-Forwarded-For",
             )
@@ -216,21 +189,20 @@ class ReportsApp:
     async def _submit_within(self, caller: str, request: Request) -> bytes:
         """Handles a submission inside a relayed request."""
         if (request.method, request.path) != (b"POST", _REPORTS.encode()):
-            raise _Refused(HTTPStatus.NOT_FOUND, f"a relay passes on what goes to {_REPORTS}")
+            raise Refused(HTTPStatus.NOT_FOUND, f"a relay passes on what goes to {_REPORTS}")
         # The header may name any length, or an invalid one; the received length is known.
         length = {b"content-length": str(len(request.content)).encode()}
         self._refuse_early(caller, dict(request.headers) | length, _MESSAGE)
         return await self._work_on(request.content, caller)
 
     def _refuse_early(self, caller: str, headers: dict[bytes, bytes], expected: bytes) -> None:
-        """Raises _Refused for a request that need not be read."""
+        """Raises Refused for a request that need not be read."""
         wait_seconds = self._admission.wait_seconds(caller)
         if wait_seconds:
             raise self._come_back(wait_seconds, "no room for you now; send again later")
-        kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-        if kind != expected or b"content-encoding" in headers:
+        if media_type(headers) != expected or b"content-encoding" in headers:
             why = f"send {expected.decode()}, as it is"
-            raise _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, why)
+            raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, why)
         if int(headers.get(b"content-length", b"0")) > LARGEST_SUBMIT_BYTES:
             raise _too_large()
         if self._worked_on >= _MAX_WORKED_ON:
@@ -248,28 +220,21 @@ class ReportsApp:
         request = read_message(SubmitRequest.FromString, raw, MAX_SUBMIT_FIELDS)
         if isinstance(request, str):
             self._admission.spoiled(caller, len(raw))
-            raise _Refused(HTTPStatus.BAD_REQUEST, request, _FOR_GOOD)
+            raise Refused(HTTPStatus.BAD_REQUEST, request, _FOR_GOOD)
         answer = await self._admission.take(request.reports, caller, request.tokens)
         if isinstance(answer, Never):
-            raise _Refused(HTTPStatus.BAD_REQUEST, answer.why, _FOR_GOOD)
+            raise Refused(HTTPStatus.BAD_REQUEST, answer.why, _FOR_GOOD)
         if isinstance(answer, ComeBack):
             if answer.wait_seconds is None:
-                raise _Refused(HTTPStatus.SERVICE_UNAVAILABLE, answer.why, **self._notice_member())
+                raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, answer.why, **self._notice_member())
             raise self._come_back(answer.wait_seconds, answer.why)
         return answer.response().SerializeToString()
 
-    def _come_back(self, wait_seconds: float, why: str) -> _Refused:
-        """A refusal for now, with a delay: Retry-After in seconds, retry_after_ms in the body.
-
-        The notice is included: it can lower a flood before the devices are let in.
-        """
+    def _come_back(self, wait_seconds: float, why: str) -> Refused:
+        """A refusal for now, with the notice: it can lower a flood before devices are let in."""
         hint = hint_seconds(wait_seconds)
-        after = (b"retry-after", str(math.ceil(hint)).encode())
-        members: dict[str, Any] = {
-            "retry_after_ms": round(1000 * hint) + 1,
-            **self._notice_member(),
-        }
-        return _Refused(HTTPStatus.TOO_MANY_REQUESTS, why, after, **members)
+        milliseconds = round(1000 * hint) + 1
+        return refused_for_now(hint, why, retry_after_ms=milliseconds, **self._notice_member())
 
     def _notice_member(self) -> dict[str, str]:
         notice = self._admission.notice
@@ -288,8 +253,8 @@ async def _body(receive: Receive) -> bytes:
     return raw
 
 
-def _too_large() -> _Refused:
-    return _Refused(
+def _too_large() -> Refused:
+    return Refused(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         f"a submission has at most {LARGEST_SUBMIT_BYTES >> 20} MiB",
         _FOR_GOOD,

@@ -77,7 +77,6 @@ class HttpServer(HttpDoor):
             tls=tls,
             connections=connections,
             limits=_LIMITS,
-            proxies=tuple(settings.proxies),
         )
 
     def allow(self, rate: float) -> None:

@@ -74,8 +74,8 @@ class OpenConnections:
         self.of_address = _MAX_OF_ADDRESS if of_address is None else of_address
         self._bodies_bytes = _MAX_BODIES_BYTES if bodies_bytes is None else bodies_bytes
         self._answers_bytes = _MAX_ANSWERS_BYTES if answers_bytes is None else answers_bytes
-        self._proxies = [ip_network(proxy) for proxy in proxies]
-        self._of_many = [*self._proxies, *map(ip_network, relays)]
+        self.proxies = [ip_network(proxy) for proxy in proxies]
+        self._of_many = [*self.proxies, *map(ip_network, relays)]
         self._open: dict[str, set[Connection]] = {}
         self._number = 0
         # Connections whose request is incomplete or whose answer is unread, longest waiting first.
@@ -157,7 +157,7 @@ class OpenConnections:
 
     def is_proxy(self, client: tuple[str, int] | None) -> bool:
         """Whether `client` is in one of the proxies' networks."""
-        return among(client, self._proxies)
+        return among(client, self.proxies)
 
 
 def among(client: tuple[str, int] | None, networks: Collection[IPv4Network | IPv6Network]) -> bool:

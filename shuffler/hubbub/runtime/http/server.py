@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from typing import Any, Final
 
 from uvicorn.config import Config
@@ -39,10 +39,12 @@ class HttpDoor:
 
     Args:
         tls: folder of its certificate; None for plain text, on loopback alone.
-        proxies: addresses whose X-Forwarded-For is believed.
+        connections: counts and limits its connections; X-Forwarded-For of its proxies is believed.
         header_proxies: networks that must begin every connection with a PROXY header.
         limits: how long a connection may take for what.
         shared: whether other processes of this machine may listen on the same address.
+        mutual: whether callers must show a certificate; `scope["state"]["names"]` are its names.
+        option: the option that sets the address, for error messages.
 
     Raises:
         ServiceUnavailable: plain text away from this machine.
@@ -57,20 +59,24 @@ class HttpDoor:
         tls: TlsFolder | None,
         connections: OpenConnections,
         limits: TimeLimits = OF_DEVICES,
-        proxies: tuple[str, ...] = (),
         header_proxies: tuple[str, ...] = (),
         shared: bool = False,
+        mutual: bool = False,
+        option: str = "",
     ) -> None:
         if tls is None:
             check_plain(address)
         self._address = address
         self._tls = tls
-        self._context = _context(tls) if tls else None
+        self._mutual = mutual
+        self._context = _context(tls, mutual=mutual) if tls else None
+        self._remedy = f"choose another {option}".strip()
         self._connections = connections
         self._limits = limits
         self._header_proxies = header_proxies
         self._shared = shared
-        believing: Any = ProxyHeadersMiddleware(app, list(proxies)) if proxies else app  # type: ignore[arg-type]  # its own names for these types
+        proxies = list(map(str, connections.proxies))
+        believing: Any = ProxyHeadersMiddleware(app, proxies) if proxies else app  # type: ignore[arg-type]  # its own names for these types
         self._config = Config(
             _in_pieces(believing),
             ws="none",
@@ -103,7 +109,7 @@ class HttpDoor:
             self._server = server
         except (OSError, OverflowError, ValueError) as error:
             raise ServiceUnavailable(
-                f"cannot listen on {self._address}: it is in use or not ours; choose another"
+                f"cannot listen on {self._address}: it is in use or not ours; {self._remedy}"
             ) from error
 
     async def serve(self) -> None:
@@ -126,10 +132,9 @@ class HttpDoor:
                 connection.transport.abort()
 
     def renew(self) -> None:
-        """Loads the folder's certificate anew, for new connections. Raises KeysUnusable."""
-        if self._tls and self._context:
-            self._tls.server_context(mutual=False)  # raises if the address is invalid
-            self._context.load_cert_chain(*self._tls.pair)
+        """Loads the folder's certificates anew, for new connections. Raises KeysUnusable."""
+        if self._tls:
+            self._context = _context(self._tls, mutual=self._mutual)
 
     def allow_connections(self, of_address: int) -> None:
         """Changes the limit of connections of one address; 0 for none."""
@@ -155,6 +160,14 @@ class HttpDoor:
         )
 
 
+def public_door(
+    listen: str, app: App, *, tls: TlsFolder | None, proxies: Collection[str]
+) -> HttpDoor:
+    """The server of a service that any device may call and that stores no report."""
+    connections = OpenConnections(proxies, most=4096, of_address=64)
+    return HttpDoor(listen, app, tls=tls, connections=connections)
+
+
 def _in_pieces(app: App) -> App:
     """Returns an application that sends the long bodies of `app` in pieces."""
 
@@ -171,8 +184,8 @@ def _in_pieces(app: App) -> App:
     return sending
 
 
-def _context(tls: TlsFolder) -> ssl.SSLContext:
-    context = tls.server_context(mutual=False)
+def _context(tls: TlsFolder, *, mutual: bool) -> ssl.SSLContext:
+    context = tls.server_context(mutual=mutual)
     # PRIVACY: a ticket that a device presents again links its visits, even from other addresses;
     # before TLS 1.3 there are also sessions, which Python cannot disable.
     context.minimum_version = ssl.TLSVersion.TLSv1_3

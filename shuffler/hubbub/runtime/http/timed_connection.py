@@ -8,6 +8,7 @@ from typing import Any, Final
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from hubbub.runtime.http.connections import OpenConnections, network_of
+from hubbub.runtime.tls import role_names
 
 # Limit of a request's head, ten times a browser's, and of all else besides the body, as the framing
 # of chunks. httptools itself has no limit.
@@ -78,6 +79,8 @@ class TimedConnection(HttpToolsProtocol):
         """Counts the connection, and waits for a request."""
         super().connection_made(transport)
         transport.set_write_buffer_limits(_LARGEST_UNREAD_BYTES)
+        certificate = transport.get_extra_info("peercert") or {}
+        self.app_state["names"] = role_names(certificate)
         self.client = self._asked_for or self.client
         self.address = network_of(self.client)
         self._arrived()
