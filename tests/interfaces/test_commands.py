@@ -8,12 +8,15 @@ import select
 import signal
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Self
 
 import pytest
 from pyarrow import parquet
 
 from hubbub.cli.main import main
+from hubbub.cli.terminal import answer_tables
 from hubbub.cli.terminal.answer_tables import bars
 from hubbub.epochs import epoch_date
 from tests.interfaces.running_aggregator import DAYS, LISTED, House
@@ -296,3 +299,19 @@ def test_a_shell_completes_commands(shell: str, capsys: pytest.CaptureFixture[st
             ["bash"], input=shell_input, text=True, capture_output=True, check=True
         )
         assert "trend" in done.stdout
+
+
+def test_status_and_metrics_name_what_has_expired(
+    home: House, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock of the command is a century ahead."""
+
+    class Later(datetime):
+        @classmethod
+        def now(cls, _zone: object = None) -> Self:
+            return cls(2126, 11, 28, tzinfo=UTC)
+
+    monkeypatch.setattr(answer_tables, "datetime", Later)
+    for command in ("status", "metrics"):
+        main([command, "--url", home.page])
+        assert "theme: expired on 20" in capsys.readouterr().out

@@ -12,7 +12,7 @@ from hubbub.catalog.crowds.central_fields import CROWD_PARTS
 from hubbub.catalog.discovery import finder_of
 from hubbub.cli.command_table import load_module
 from hubbub.cli.commands.catalog_new import packaged_schema
-from hubbub.cli.terminal.catalog_reading import read_aloud, say_expired
+from hubbub.cli.terminal.catalog_reading import obsolete_metrics, read_aloud
 from hubbub.cli.terminal.output import explain, listing, say
 from hubbub.errors.grammar import several
 from hubbub.mechanisms.even_noise import even_lies
@@ -86,9 +86,12 @@ def _check(options: CheckOptions) -> None:
         if metric.tiers:
             tiers = ", ".join(f"{epsilon:g}" for epsilon in metric.tiers)
             explain(f"{metric.name}: a person may choose epsilon {tiers} instead")
-    say_expired(catalog)
     explain(year_of_reports(metrics))
-    warnings = [*loud_reports(metrics), *_too_few_reports(metrics)]
+    warnings = [
+        *obsolete_metrics(catalog),
+        *loud_reports(metrics),
+        *_too_few_reports(metrics),
+    ]
     for warning in warnings:
         explain(f"warning: {warning}")
     result = several(len(warnings), "warning") if warnings else "no problem found"

@@ -3,8 +3,8 @@
 from hubbub.bundles.encoding import to_text
 from hubbub.cli.commands.catalog import BuildOptions
 from hubbub.cli.installation import OPERATORS, build_bundle
-from hubbub.cli.terminal.catalog_reading import read_aloud, say_expired
-from hubbub.cli.terminal.output import say
+from hubbub.cli.terminal.catalog_reading import obsolete_metrics, read_aloud
+from hubbub.cli.terminal.output import explain, say
 from hubbub.errors import BadParameter
 from hubbub.errors.grammar import several
 from hubbub.programs.text_files import read_text
@@ -18,7 +18,8 @@ def build(options: BuildOptions) -> None:
     except ValueError as error:
         raise BadParameter(f"--roots {error}; give the authority's ca.pem") from error
     catalog = read_aloud(options.catalog)
-    say_expired(catalog)
+    for sentence in obsolete_metrics(catalog):
+        explain(sentence)
     operators = options.operator_out or options.out.with_name(OPERATORS)
     bundle = build_bundle(
         catalog,

@@ -5,7 +5,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Literal
 
-from hubbub.cli.terminal.answer_tables import say_notice, show_estimates, show_metrics, show_rows
+from hubbub.cli.terminal.answer_tables import (
+    say_expired,
+    say_notice,
+    show_estimates,
+    show_metrics,
+    show_rows,
+)
 from hubbub.cli.terminal.output import explain, likeliest, live, say, say_json, sent
 from hubbub.cli.terminal.query_options import OutputOptions, ServiceOptions
 from hubbub.conservation import TERMS
@@ -75,6 +81,7 @@ def _status(options: StatusOptions) -> int:
             say_json({name: whole[name] for name in names})
         else:
             show_pipeline(law, whole=options.all)
+            say_expired(connection.metrics().document)
         return 0 if law["balanced"] else 1
 
 

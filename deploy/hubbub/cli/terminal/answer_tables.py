@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime
 from functools import partial
 from itertools import takewhile
 from shutil import get_terminal_size
@@ -55,6 +56,20 @@ def show_metrics(answer: Answer) -> None:
     for metric in answer["metrics"]:
         if metric["until_first_batch"]:
             explain(f"{metric['name']}: {metric['until_first_batch']}")
+    say_expired(answer)
+
+
+def say_expired(metrics: Answer) -> None:
+    """Names the metrics that have expired, in the answer that lists all metrics."""
+    for metric in metrics["metrics"]:
+        day = date.fromisoformat(metric["expires"])
+        if day < datetime.now(UTC).date():
+            explain(expired_sentence(metric["name"], day))
+
+
+def expired_sentence(name: str, day: date) -> str:
+    """A sentence that a metric has expired on a day."""
+    return f"{name}: expired on {day}, so devices do not report it"
 
 
 def show_estimates(answer: Answer) -> None:

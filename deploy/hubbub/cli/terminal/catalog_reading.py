@@ -1,6 +1,6 @@
 """Reads a catalog for a command."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -8,8 +8,9 @@ from typing import Final
 
 from hubbub.authoring import Catalog
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
+from hubbub.cli.terminal.answer_tables import expired_sentence
 from hubbub.cli.terminal.long_work import announced_if_long
-from hubbub.cli.terminal.output import explain, first_second
+from hubbub.cli.terminal.output import first_second
 from hubbub.epochs import epoch_date
 from hubbub.errors import UnknownMetric
 from hubbub.privacy.catalog_reader import read_with_promises
@@ -45,23 +46,23 @@ def _long_reading_text(path: Path) -> str:
     return ""
 
 
-def say_expired(catalog: Catalog) -> None:
-    """Names metrics that no device reports any more, or in no arm, and models that cannot finish.
+def obsolete_metrics(catalog: Catalog) -> Iterator[str]:
+    """Yields which metrics devices report no more, or in no arm, and which models cannot finish.
 
     They stay in the catalog for the data that is still held.
     """
     now = datetime.now(UTC)
     for metric in catalog.metrics.values():
         if metric.expires < now.date():
-            explain(f"{metric.name}: expired on {metric.expires}, so devices do not report it")
+            yield expired_sentence(metric.name, metric.expires)
         elif (experiment := metric.experiment) and experiment.is_over(()):
-            explain(
+            yield (
                 f'{metric.name}: the experiment "{experiment.name}" has ended, since an arm has '
                 f"weight 0: devices get {' or '.join(experiment.live_arms(()))}, and report in no "
                 "arm"
             )
         elif sentence := _unfinished(metric, now):
-            explain(f"{metric.name}: {sentence}")
+            yield f"{metric.name}: {sentence}"
 
 
 def _unfinished(metric: Metric, now: datetime) -> str:
