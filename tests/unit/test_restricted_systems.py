@@ -138,3 +138,56 @@ def test_grpc_is_not_started_where_it_finds_no_thread(monkeypatch: pytest.Monkey
     transport = transport_to("127.0.0.1:1", roots=None, insecure=True, transport="grpc")
     with pytest.raises(TryAgain, match="no_threads"):
         transport.submit([], HANG_SECONDS)
+
+
+_DAEMON = """
+import os, sys
+from hubbub.client import Client
+client = Client.from_bundle(
+    sys.argv[1], strict=False, shuffler=sys.argv[2], state_dir=sys.argv[3], hold_seconds=None
+)
+client.report("theme", "dark")
+client.ledger()
+if "fork" in sys.argv and os.fork():
+    os.wait()
+    os._exit(0)
+os.closerange(3, 256)
+logs = [open(f"{sys.argv[3]}.{number}.log", "w") for number in range(8 * ("open" in sys.argv))]
+outcome = client.report("homepage", "a.example")
+print(outcome.value, client.flush(60), client.close(60), client.waiting, client.dropped)
+for log in logs:
+    log.write("mine")
+    log.close()
+"""
+
+
+def _closed_descriptors(signed: Signed, address: str, folder: Path, *words: str) -> str:
+    command = [sys.executable, "-c", _DAEMON, str(signed.path), address, str(folder), *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("fork", [(), ("fork",)])
+def test_a_daemon_that_closes_all_descriptors_sends_what_it_reports(
+    fork: tuple[str, ...], signed: Signed, tmp_path: Path
+) -> None:
+    with http_shuffler() as server:
+        line = _closed_descriptors(signed, server.address, tmp_path / "state", *fork)
+        assert line == "queued True True 0 {}\n"
+        assert len(server.received) == 2
+
+
+@pytest.mark.parametrize("fork", [(), ("fork",)])
+def test_a_daemon_that_reuses_all_descriptors_keeps_its_files_and_its_next_start_sends(
+    fork: tuple[str, ...], signed: Signed, tmp_path: Path
+) -> None:
+    """SQLite would write or lock the daemon's files, whose numbers were its own."""
+    folder = tmp_path / "state"
+    with http_shuffler() as server:
+        line = _closed_descriptors(signed, server.address, folder, "open", *fork)
+        assert line == "queued False False 1 {}\n"
+        assert [path.read_text() for path in tmp_path.glob("*.log")] == ["mine"] * 8
+        with Client.from_bundle(signed.path, state_dir=folder, shuffler=server.address) as client:
+            assert client.flush(HANG_SECONDS)
+        assert len(server.received) == 2

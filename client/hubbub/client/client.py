@@ -526,8 +526,9 @@ class Client:
             self._background.end(_STOP_SECONDS)
         examples = self._reporter.stop()
         self._diagnostics.drop(examples)
+        self._waiting_at_close = len(self._reporter.drawn())
         with contextlib.suppress(StateUnusable):
-            self._waiting_at_close = self._state.waiting() + len(self._reporter.drawn())
+            self._waiting_at_close += self._state.waiting()
             self._is_complete = not (self._waiting_at_close or examples)
         self._state.close()
         return self._is_complete

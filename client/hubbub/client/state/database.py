@@ -69,9 +69,12 @@ CREATE TABLE IF NOT EXISTS persons (report INTEGER PRIMARY KEY, person BLOB, gen
 AS_TEXT: Final = partial(str, encoding="utf-8", errors="replace")
 """Text of the file; a bad letter takes the fact that it is in, not all that was asked."""
 
-# Connections of a parent process. Closing one in a forked child could release the parent's locks,
-# so the child keeps them, unused, until it ends.
-_parents: Final[list[sqlite3.Connection]] = []
+# Connections that must not be closed. In a forked child the parent's: closing one could release the
+# parent's locks. Also those whose descriptors are other files' now, which SQLite would close.
+_kept: Final[list[sqlite3.Connection]] = []
+
+FileId = tuple[int, int]
+"""Device and inode of a file."""
 
 
 class Damaged(StateUnusable):
@@ -101,6 +104,8 @@ class Database:
         self._apart = alone
         self._lock = NoReentryLock()
         self._connection: sqlite3.Connection | None = None
+        self._parents: sqlite3.Connection | None = None
+        self._descriptors: dict[int, FileId] = {}
         self._inode = self._index_bytes = 0
         self._is_locked = self._closed = False
         self.damaged = 0
@@ -142,7 +147,8 @@ class Database:
     def close(self) -> None:
         """Closes the file for good."""
         self._closed = True
-        with contextlib.suppress(StateBusy), self._lock.within():  # this thread's own call goes on
+        # StateBusy: this thread's own call goes on. OSError: the folder is gone.
+        with contextlib.suppress(StateBusy, OSError), self._lock.within():
             self._let_go()
 
     def before_fork(self, seconds: float) -> None:
@@ -160,7 +166,8 @@ class Database:
         """Resets a forked child."""
         self._lock = NoReentryLock()
         if self._connection:
-            _parents.append(self._connection)
+            _kept.append(self._connection)
+            self._parents = self._connection
         self._connection = None
 
     def _restore_index(self) -> None:
@@ -177,16 +184,53 @@ class Database:
             self._index_bytes = max(size, self._index_bytes)
 
     def _let_go(self) -> None:
-        if self._connection:
+        if self._connection and not self._is_closable():
+            _kept.append(self._connection)
+        elif self._connection:
             self._restore_index()
             self._connection.close()
+            self._descriptors = {}
         self._connection = None
 
     def _is_ours(self) -> bool:
+        """Returns whether the file is that of the connection, and still open."""
+        numbers = self._descriptors
         try:
+            if numbers and os.fstat(next(iter(numbers))).st_ino != self._inode:
+                return False  # one is enough: whoever closes descriptors closes all
             return self._path.stat().st_ino == self._inode
         except OSError:
             return False
+
+    def _lost_descriptors(self) -> set[FileId | None]:
+        """Returns what the descriptors that the app closed are now: other files, or None."""
+        return {
+            file
+            for number, before in self._descriptors.items()
+            if (file := _file_id(number)) != before
+        }
+
+    def _is_closable(self) -> bool:
+        """Returns whether SQLite would close no file of the app; the journal reopens itself."""
+        lost = self._lost_descriptors() - {None}
+        return not lost or lost.issubset(map(_file_id, self._path.parent.iterdir()))
+
+    def _follow_descriptors(self) -> None:
+        """Lets SQLite open new descriptors if the app closed them, as a daemon does.
+
+        All connections of a process share them, also those that a parent process left.
+
+        Raises:
+            StateUnusable: the numbers are other files of the app, which SQLite would write or lock.
+        """
+        if not self._is_closable():
+            raise StateUnusable(
+                f"{self._path}: the app closed this file and opened others in its place; start "
+                "the client after the app closes files"
+            )
+        if self._parents and self._lost_descriptors():
+            self._parents.close()
+            self._parents, self._descriptors = None, {}
 
     def _open(self) -> sqlite3.Connection:
         if self._connection and self._is_ours():
@@ -194,6 +238,7 @@ class Database:
             return self._connection
         if self._closed:
             raise StateUnusable(f"{self._path}: the client is closed; start another")
+        self._follow_descriptors()
         self._let_go()
         with self._alone():
             try:
@@ -204,6 +249,7 @@ class Database:
                 self._set_aside()
                 self._connection = self._connect()
         self._inode = self._path.stat().st_ino
+        self._descriptors = _descriptors_of(self._path)
         self._index_bytes = 0
         self._restore_index()
         return self._connection
@@ -249,9 +295,9 @@ class Database:
             with self._alone():
                 if self._is_ours():
                     self._set_aside()
+            self._let_go()
         except OSError as error:
             raise self._unusable(f"cannot be set aside: {error.strerror}") from error
-        self._let_go()
 
     def _set_aside(self) -> None:
         """Renames the damaged file, so that it can be examined."""
@@ -298,6 +344,30 @@ class Database:
 
     def _unusable(self, why: str) -> StateUnusable:
         return StateUnusable(f"{self._path}: {why}; free space there, or give a writable state_dir")
+
+
+def _file_id(file: int | Path) -> FileId | None:
+    try:
+        file_stat = os.stat(file)  # noqa: PTH116 of a descriptor, too
+    except OSError:
+        return None
+    return file_stat.st_dev, file_stat.st_ino
+
+
+def _descriptors_of(path: Path) -> dict[int, FileId]:
+    """Returns the descriptors of a database and its other files, if the system lists them."""
+    try:
+        numbers = [int(entry.name) for entry in Path("/dev/fd").iterdir()]
+    except OSError:
+        return {}
+    open_files = {number: _file_id(number) for number in numbers}
+    paths = [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm")]
+    return {
+        number: file
+        for own in filter(None, map(_file_id, paths))
+        for number, file in open_files.items()
+        if file == own
+    }
 
 
 def _is_damage(error: Exception) -> bool:
