@@ -7,7 +7,7 @@ shows what a new family takes: this file, and a line in the table of families.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from hubbub.analysis.families.tiers import figures_of
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
-from hubbub.mechanisms.mechanism import FamilyName
 from hubbub.mechanisms.unary import OptimizedUnary
 
 
@@ -28,8 +27,8 @@ from hubbub.mechanisms.unary import OptimizedUnary
 class OrderedUnary(OptimizedUnary):
     """Optimized unary encoding, read in the order of its values."""
 
-    NAME: ClassVar[str] = "ordered"
-    FAMILY: ClassVar[FamilyName] = "at_most"
+    NAME = "ordered"
+    FAMILY = "at_most"
 
 
 class AtMost(Listed):

@@ -81,7 +81,7 @@ def test_a_line_in_the_registry_is_enough_for_sdk_planner_audit_and_query(
     family: str,
 ) -> None:
     """The recipe's mechanism beside the others, for a moment, and perhaps a family of its own."""
-    monkeypatch.setitem(REGISTRY, "forced", example(('] = "listed"', f'] = "{family}"')))
+    monkeypatch.setitem(REGISTRY, "forced", example(('= "listed"', f'= "{family}"')))
     monkeypatch.setitem(cast("dict[str, Family]", FAMILIES), "doubled", Doubled())
     catalog, people = tmp_path / "metrics.toml", tmp_path / "people.csv"
     catalog.write_text(CATALOG)

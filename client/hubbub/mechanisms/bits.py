@@ -23,15 +23,12 @@ class BitSource(Protocol):
 
     def chance(self, probability: Probability, /) -> bool:
         """True with exactly this probability."""
-        ...
 
     def below(self, limit: int, /) -> int:
         """Uniform in [0, limit), for limit >= 1."""
-        ...
 
     def mask(self, probability: Probability, width: int, /) -> int:
         """`width` independent decisions with this chance, packed in an int: decision i is bit i."""
-        ...
 
 
 class SystemBits:

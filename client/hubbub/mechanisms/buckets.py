@@ -18,13 +18,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import comb
-from typing import Any, ClassVar
 
 from hubbub.errors import BadParameter
+from hubbub.fields.derived import set_derived
 from hubbub.mechanisms import ranges
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, Samples, Totals
-from hubbub.mechanisms.mechanism import DomainName, FamilyName, Forgetful, Memo
+from hubbub.mechanisms.mechanism import Memo, Memoized
 from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 from hubbub.mechanisms.ranges import Range
@@ -32,7 +32,7 @@ from hubbub.mechanisms.subsets import choose, members
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BucketFlips:
+class BucketFlips(Memoized, ranges.InBuckets):
     """dBitFlipPM over [low, high] in `buckets` equal buckets; a device answers about `sampled`."""
 
     epsilon: float
@@ -48,20 +48,15 @@ class BucketFlips:
     range: Range = field(init=False, repr=False)
     layout: Samples = field(init=False, repr=False)
 
-    NAME: ClassVar[str] = "buckets"
-    VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[DomainName] = "numbers"
-    FAMILY: ClassVar[FamilyName] = "ranges"
-    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+    NAME = "buckets"
+    VERSION = 1
+    VALUES = "numbers"
+    FAMILY = "ranges"
+    SMALL = (
         {"epsilon": 0.1, "low": 0, "high": 1, "buckets": 2, "sampled": 2},
         {"epsilon": 1.0, "low": -2.5, "high": 7, "buckets": 4, "sampled": 2},
         {"epsilon": 3.0, "low": 0, "high": 3600, "buckets": 5, "sampled": 3},
     )
-
-    groups: ClassVar[int] = 1
-    check = ranges.check
-    probes = ranges.middles
-    edges = ranges.edges
 
     def __post_init__(self) -> None:
         check_whole(self, "buckets")
@@ -69,9 +64,8 @@ class BucketFlips:
         if not (isinstance(self.sampled, int) and 2 <= self.sampled <= self.buckets):  # noqa: PLR2004 as said
             raise BadParameter(f"sampled {self.sampled} is outside [2, buckets {self.buckets}]")
         lie = Probability.at_least(1 / (exp_at_most(self.epsilon, Fraction(1, 2)) + 1))
-        object.__setattr__(self, "lie", lie)
-        object.__setattr__(self, "range", Range(self.low, self.high))
-        object.__setattr__(self, "layout", Samples(self.buckets, self.sampled))
+        own, layout = Range(self.low, self.high), Samples(self.buckets, self.sampled)
+        set_derived(self, lie=lie, range=own, layout=layout)
 
     @property
     def permanent_groups(self) -> int:
@@ -90,9 +84,6 @@ class BucketFlips:
 
     def permanent_key(self, value: float, memo: Memo) -> bytes:  # noqa: ARG002 every device alike
         return self.range.bucket(value, self.buckets).to_bytes(2, "big")
-
-    def randomize(self, value: float, source: BitSource) -> bytes:
-        return self.randomize_again(value, Forgetful(source), source)
 
     def randomize_again(self, value: float, memo: Memo, source: BitSource) -> bytes:
         del source  # every coin is permanent

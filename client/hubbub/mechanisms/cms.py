@@ -14,18 +14,17 @@ Source: Apple, Learning with Privacy at Scale (2017), A_client-CMS and A_server-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar
 
+from hubbub.fields.derived import set_derived
 from hubbub.mechanisms import pure, sketch
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.hashing import encoded, position
 from hubbub.mechanisms.layout import CohortBits, Estimates, Totals
-from hubbub.mechanisms.mechanism import DomainName, FamilyName
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 
 
 @dataclass(frozen=True, slots=True)
-class CountMeanSketch:
+class CountMeanSketch(sketch.Sketch):
     """Count mean sketch with `hashes` functions (m_h) into `width` buckets (m_w)."""
 
     epsilon: float
@@ -34,36 +33,24 @@ class CountMeanSketch:
     lie: Probability = field(init=False, repr=False)
     channel: pure.Pure = field(init=False, repr=False)
 
-    NAME: ClassVar[str] = "cms"
-    VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[DomainName] = "strings"
-    FAMILY: ClassVar[FamilyName] = "sketch"
-    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+    NAME = "cms"
+    VERSION = 1
+    VALUES = "strings"
+    FAMILY = "sketch"
+    SMALL = (
         {"epsilon": 0.1, "hashes": 1, "width": 2},
         {"epsilon": 1.0, "hashes": 3, "width": 4},
         {"epsilon": 3.0, "hashes": 2, "width": 5},
     )
 
-    check = sketch.check
-    positions = sketch.positions
-    row = sketch.row
-    total_variation = pure.total_variation
-    variance = pure.variance
-    probes = sketch.probes
-
     def __post_init__(self) -> None:
         sketch.check_size(self, sketch.MAX_CELLS)
         lie = Probability.at_least(1 / (exp_at_most(self.epsilon, Fraction(1, 2)) + 1))
-        object.__setattr__(self, "lie", lie)
-        object.__setattr__(self, "channel", pure.Pure(lie.complement.exact, lie.exact))
+        set_derived(self, lie=lie, channel=pure.Pure(lie.complement.exact, lie.exact))
 
     @property
     def layout(self) -> CohortBits:
         return CohortBits(self.hashes, self.width)
-
-    @property
-    def groups(self) -> int:
-        return self.hashes
 
     def privacy_loss(self) -> float:
         return log_at_least(self.channel.p / self.channel.q, 2)

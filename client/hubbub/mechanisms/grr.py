@@ -7,19 +7,17 @@ Estimator and variance: pure with p = keep, q = (1-keep)/(d-1). Best while d < 3
 Source: Kairouz, Bonawitz, Ramage (ICML 2016); "DE" in Wang et al. (2017), section 4.1.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
 
+from hubbub.fields.derived import set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import OneHot
-from hubbub.mechanisms.mechanism import DomainName, FamilyName
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 
 
 @dataclass(frozen=True, slots=True)
-class GeneralizedRandomizedResponse:
+class GeneralizedRandomizedResponse(pure.ListedMechanism):
     """k-ary randomized response over [0, categories)."""
 
     epsilon: float
@@ -27,31 +25,23 @@ class GeneralizedRandomizedResponse:
     keep: Probability = field(init=False, repr=False)
     channel: pure.Pure = field(init=False, repr=False)
 
-    NAME: ClassVar[str] = "grr"
-    VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[DomainName] = "categories"
-    FAMILY: ClassVar[FamilyName] = "listed"
-    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+    NAME = "grr"
+    VERSION = 1
+    VALUES = "categories"
+    FAMILY = "listed"
+    SMALL = (
         {"epsilon": 0.1, "categories": 2},
         {"epsilon": 1.0, "categories": 5},
         {"epsilon": 3.0, "categories": 7},
     )
 
-    groups: ClassVar[int] = 1
-    check = pure.check
-    row = pure.row
-    estimate = pure.estimate
-    total_variation = pure.total_variation
-    variance = pure.variance
     likelihood = pure.likelihood_index
-    probes = pure.probes
 
     def __post_init__(self) -> None:
         pure.check_categories(self.categories)
         odds, others = exp_at_most(self.epsilon), self.categories - 1
         keep = Probability.at_most(odds / (odds + others))  # PRIVACY: down, towards uniform
-        object.__setattr__(self, "keep", keep)
-        object.__setattr__(self, "channel", pure.Pure(keep.exact, keep.complement.exact / others))
+        set_derived(self, keep=keep, channel=pure.Pure(keep.exact, keep.complement.exact / others))
 
     @property
     def layout(self) -> OneHot:

@@ -13,18 +13,17 @@ Source: Acharya, Sun, Zhang (AISTATS 2019), the scheme for high privacy.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar
 
+from hubbub.fields.derived import set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
-from hubbub.mechanisms.mechanism import DomainName, FamilyName
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 from hubbub.mechanisms.walsh import WalshHadamard, negative
 
 
 @dataclass(frozen=True, slots=True)
-class HadamardResponse:
+class HadamardResponse(pure.ListedMechanism):
     """Hadamard response over [0, categories)."""
 
     epsilon: float
@@ -33,30 +32,23 @@ class HadamardResponse:
     channel: pure.Pure = field(init=False, repr=False)
     transform: WalshHadamard = field(init=False, repr=False)
 
-    NAME: ClassVar[str] = "hadamard"
-    VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[DomainName] = "categories"
-    FAMILY: ClassVar[FamilyName] = "listed"
-    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+    NAME = "hadamard"
+    VERSION = 1
+    VALUES = "categories"
+    FAMILY = "listed"
+    SMALL = (
         {"epsilon": 0.1, "categories": 2},
         {"epsilon": 1.0, "categories": 7},
         {"epsilon": 3.0, "categories": 9},
     )
 
-    groups: ClassVar[int] = 1
-    check = pure.check
-    row = pure.row
-    total_variation = pure.total_variation
-    variance = pure.variance
-    probes = pure.probes
-
     def __post_init__(self) -> None:
         pure.check_categories(self.categories)
         odds = exp_at_most(self.epsilon)
         keep = Probability.at_most(odds / (odds + 1))  # PRIVACY: down, towards uniform
-        object.__setattr__(self, "keep", keep)
-        object.__setattr__(self, "channel", pure.Pure(keep.exact, Fraction(1, 2)))
-        object.__setattr__(self, "transform", WalshHadamard(1 << self.categories.bit_length()))
+        transform = WalshHadamard(1 << self.categories.bit_length())
+        channel = pure.Pure(keep.exact, Fraction(1, 2))
+        set_derived(self, keep=keep, channel=channel, transform=transform)
 
     @property
     def layout(self) -> OneHot:

@@ -12,6 +12,8 @@ from hubbub.errors import ValueOutOfDomain
 
 MAX_STRING_BYTES: Final = 4096
 WORDS: Final = 4  # positions taken from one 128-bit hash, 32 bits each
+STRINGS: Final = ("", "b", "e", "example.org", "naïve", "日本")
+"""Strings of every kind, for probes."""
 
 
 def encoded(value: Any) -> bytes:

@@ -12,22 +12,21 @@ Estimator and variance: per function and bucket: a report supports the buckets w
 Source: Apple, Learning with Privacy at Scale (2017), A_client-HCMS and A_server-HCMS.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar
 
+from hubbub.fields.derived import set_derived
 from hubbub.mechanisms import pure, sketch
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.hashing import encoded, position
-from hubbub.mechanisms.layout import Estimates, OneHot, Totals
-from hubbub.mechanisms.mechanism import DomainName, FamilyName
+from hubbub.mechanisms.layout import Estimates, OneHot, Totals, joined
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 from hubbub.mechanisms.walsh import WalshHadamard, negative
 
 
 @dataclass(frozen=True, slots=True)
-class HadamardSketch:
+class HadamardSketch(sketch.Sketch):
     """Hadamard count mean sketch with `hashes` functions into `width` buckets, a power of two."""
 
     epsilon: float
@@ -37,39 +36,27 @@ class HadamardSketch:
     channel: pure.Pure = field(init=False, repr=False)
     transform: WalshHadamard = field(init=False, repr=False)
 
-    NAME: ClassVar[str] = "hcms"
-    VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[DomainName] = "strings"
-    FAMILY: ClassVar[FamilyName] = "sketch"
-    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+    NAME = "hcms"
+    VERSION = 1
+    VALUES = "strings"
+    FAMILY = "sketch"
+    SMALL = (
         {"epsilon": 0.1, "hashes": 1, "width": 2},
         {"epsilon": 1.0, "hashes": 3, "width": 4},
         {"epsilon": 3.0, "hashes": 2, "width": 8},
     )
 
-    check = sketch.check
-    positions = sketch.positions
-    row = sketch.row
-    total_variation = pure.total_variation
-    variance = pure.variance
-    probes = sketch.probes
-
     def __post_init__(self) -> None:
         sketch.check_size(self, sketch.MAX_CELLS // 2)
         odds = exp_at_most(self.epsilon)
         keep = Probability.at_most(odds / (odds + 1))  # PRIVACY: down, towards the fair coin
-        object.__setattr__(self, "keep", keep)
-        object.__setattr__(self, "channel", pure.Pure(keep.exact, Fraction(1, 2)))
-        object.__setattr__(self, "transform", WalshHadamard(self.width))
+        channel = pure.Pure(keep.exact, Fraction(1, 2))
+        set_derived(self, keep=keep, channel=channel, transform=WalshHadamard(self.width))
 
     @property
     def layout(self) -> OneHot:
         """The cell of function j, entry l is 2 (j width + l), plus 1 if the sign sent is -."""
         return OneHot(2 * self.hashes * self.width)
-
-    @property
-    def groups(self) -> int:
-        return self.hashes
 
     def privacy_loss(self) -> float:
         return log_at_least(self.keep.exact / self.keep.complement.exact)
@@ -90,14 +77,14 @@ class HadamardSketch:
     def estimate(self, totals: Totals) -> Estimates:
         """Per function and bucket: the number of the function's reports with a string in it."""
         totals.check(self.layout)
-        values: list[float] = []
-        variances: list[float] = []
-        for first in range(0, self.layout.size, 2 * self.width):
-            cells = totals.cells[first : first + 2 * self.width]
-            reports = sum(cells)
-            signed = [plus - minus for plus, minus in zip(cells[::2], cells[1::2], strict=True)]
-            supports = [(reports + x) // 2 for x in self.transform.apply(signed)]
-            function = self.channel.estimates(supports, reports)
-            values += function.values
-            variances += function.variances
-        return Estimates(tuple(values), tuple(variances), totals.reports)
+        size = 2 * self.width
+        functions = (
+            totals.cells[first : first + size] for first in range(0, len(totals.cells), size)
+        )
+        return joined(map(self._of_function, functions), totals.reports)
+
+    def _of_function(self, cells: Sequence[int]) -> Estimates:
+        reports = sum(cells)
+        signed = [plus - minus for plus, minus in zip(cells[::2], cells[1::2], strict=True)]
+        supports = [(reports + x) // 2 for x in self.transform.apply(signed)]
+        return self.channel.estimates(supports, reports)

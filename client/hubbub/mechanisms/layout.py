@@ -78,18 +78,26 @@ class Estimates:
     reports: int
 
 
+def joined(groups: Iterable[Estimates], reports: int) -> Estimates:
+    """The estimates of all groups, one group after the other; `reports` are those of all."""
+    every = list(groups)
+    return Estimates(
+        tuple(value for own in every for value in own.values),
+        tuple(variance for own in every for variance in own.variances),
+        reports,
+    )
+
+
 class Layout(Protocol):
     """A payload format: constant length, and the cells that a payload adds to."""
 
     @property
     def size(self) -> int:
         """The number of cells of the totals."""
-        ...
 
     @property
     def payload_bytes(self) -> int:
         """The length of every payload, in bytes."""
-        ...
 
     def cells(self, payload: bytes) -> Mapping[int, int]:
         """The sparse vector that `payload` adds: {cell: amount}, cells ascending.
@@ -97,7 +105,6 @@ class Layout(Protocol):
         Raises:
             BadPayload: a length, range or padding that no honest client sends.
         """
-        ...
 
 
 def tally(layout: Layout, payloads: Iterable[bytes]) -> Totals:

@@ -13,20 +13,19 @@ Source: L-GRR of Arcolezi, Couchot, Al Bouna, Xiao (2022); the exact second step
     (docs/decisions/0212-mechanisms-and-families.md).
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
 
+from hubbub.fields.derived import set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import OneHot
 from hubbub.mechanisms.longitudinal import PERMANENT_EPSILON, odds
-from hubbub.mechanisms.mechanism import DomainName, FamilyName, Forgetful, Memo
+from hubbub.mechanisms.mechanism import Memo
 from hubbub.mechanisms.probability import Probability, log_at_least
 
 
 @dataclass(frozen=True, slots=True)
-class LongitudinalGrr:
+class LongitudinalGrr(pure.PermanentListed):
     """Chained k-ary randomized response over [0, categories)."""
 
     epsilon: float
@@ -36,26 +35,17 @@ class LongitudinalGrr:
     fresh: Probability = field(init=False, repr=False)
     channel: pure.Pure = field(init=False, repr=False)
 
-    NAME: ClassVar[str] = "long.grr"
-    VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[DomainName] = "categories"
-    FAMILY: ClassVar[FamilyName] = "listed"
-    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+    NAME = "long.grr"
+    VERSION = 1
+    VALUES = "categories"
+    FAMILY = "listed"
+    SMALL = (
         {"epsilon": 0.1, "permanent_epsilon": 0.5, "categories": 2},
         {"epsilon": 0.5, "permanent_epsilon": 1.0, "categories": 12},
         {"epsilon": 2.0, "permanent_epsilon": 3.0, "categories": 5},
     )
 
-    groups: ClassVar[int] = 1
-    permanent_groups: ClassVar[int] = 1
-    check = pure.check
-    permanent_key = pure.permanent_key
-    row = pure.row
-    estimate = pure.estimate
-    total_variation = pure.total_variation
-    variance = pure.variance
     likelihood = pure.likelihood_index
-    probes = pure.probes
 
     def __post_init__(self) -> None:
         pure.check_categories(self.categories)
@@ -70,14 +60,8 @@ class LongitudinalGrr:
         lie = (keep_chance + (others - 1) * lied) / others
         # PRIVACY: down, to uniform.
         fresh = Probability.at_most((report * lie - truth) / (truth_slope - report * lie_slope))
-        fresh_keep = fresh.exact
-        object.__setattr__(self, "permanent", permanent)
-        object.__setattr__(self, "fresh", fresh)
-        object.__setattr__(
-            self,
-            "channel",
-            pure.Pure(truth + fresh_keep * truth_slope, lie + fresh_keep * lie_slope),
-        )
+        channel = pure.Pure(truth + fresh.exact * truth_slope, lie + fresh.exact * lie_slope)
+        set_derived(self, permanent=permanent, fresh=fresh, channel=channel)
 
     @property
     def layout(self) -> OneHot:
@@ -89,9 +73,6 @@ class LongitudinalGrr:
     def permanent_loss(self) -> float:
         others = self.categories - 1
         return log_at_least(self.permanent.exact * others / self.permanent.complement.exact)
-
-    def randomize(self, value: int, source: BitSource) -> bytes:
-        return self.randomize_again(value, Forgetful(source), source)
 
     def randomize_again(self, value: int, memo: Memo, source: BitSource) -> bytes:
         return self.layout.encode(self.respond(value, memo, source))

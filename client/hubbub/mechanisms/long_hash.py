@@ -23,15 +23,16 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
 from math import isqrt
-from typing import Any, ClassVar, Final
+from typing import Final
 
+from hubbub.fields.derived import set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.geometry import HashPool, primes
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
 from hubbub.mechanisms.long_grr import LongitudinalGrr
 from hubbub.mechanisms.longitudinal import PERMANENT_EPSILON
-from hubbub.mechanisms.mechanism import DomainName, FamilyName, Forgetful, Memo
+from hubbub.mechanisms.mechanism import Memo, Memoized
 from hubbub.mechanisms.parameter import check_whole, whole
 
 _FUNCTION: Final = b"function"
@@ -39,7 +40,7 @@ _MAX_FUNCTIONS: Final = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
-class LongitudinalHash:
+class LongitudinalHash(Memoized, pure.ListedMechanism):
     """Chained randomized response over the buckets of a pool of hash functions."""
 
     epsilon: float
@@ -60,22 +61,15 @@ class LongitudinalHash:
     response: LongitudinalGrr = field(init=False, repr=False)
     channel: pure.Pure = field(init=False, repr=False)
 
-    NAME: ClassVar[str] = "long.hash"
-    VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[DomainName] = "categories"
-    FAMILY: ClassVar[FamilyName] = "listed"
-    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+    NAME = "long.hash"
+    VERSION = 1
+    VALUES = "categories"
+    FAMILY = "listed"
+    SMALL = (
         {"epsilon": 0.1, "permanent_epsilon": 0.5, "categories": 2},
         {"epsilon": 1.0, "permanent_epsilon": 2.0, "categories": 7, "functions": 7},
         {"epsilon": 2.0, "permanent_epsilon": 3.0, "categories": 12, "functions": 6},
     )
-
-    groups: ClassVar[int] = 1
-    check = pure.check
-    row = pure.row
-    total_variation = pure.total_variation
-    variance = pure.variance
-    probes = pure.probes
 
     def __post_init__(self) -> None:
         pure.check_categories(self.categories)
@@ -83,9 +77,7 @@ class LongitudinalHash:
         pool, response, channel = _best(
             self.epsilon, self.permanent_epsilon, self.categories, self.functions
         )
-        object.__setattr__(self, "transform", pool)
-        object.__setattr__(self, "response", response)
-        object.__setattr__(self, "channel", channel)
+        set_derived(self, transform=pool, response=response, channel=channel)
 
     @property
     def layout(self) -> OneHot:
@@ -109,9 +101,6 @@ class LongitudinalHash:
         function, bucket = divmod(next(iter(cells)), self.transform.prime)
         own = self.transform.bucket(value, function)
         return self.response.channel.p if own == bucket else self.response.channel.q
-
-    def randomize(self, value: int, source: BitSource) -> bytes:
-        return self.randomize_again(value, Forgetful(source), source)
 
     def randomize_again(self, value: int, memo: Memo, source: BitSource) -> bytes:
         function, bucket = self._hashed(value, memo)

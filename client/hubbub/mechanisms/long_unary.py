@@ -12,23 +12,22 @@ Estimator and variance: pure with p = 1/2, q = (1-rare) flip + rare (1-flip), th
 Source: L-OSUE of Arcolezi, Couchot, Al Bouna, Xiao (2022).
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar
 
+from hubbub.fields.derived import set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import BitVector
 from hubbub.mechanisms.longitudinal import PERMANENT_EPSILON, odds
-from hubbub.mechanisms.mechanism import DomainName, FamilyName, Forgetful, Memo
+from hubbub.mechanisms.mechanism import Memo
 from hubbub.mechanisms.probability import Probability, log_at_least
 
 _HALF = Probability.at_most(Fraction(1, 2))
 
 
 @dataclass(frozen=True, slots=True)
-class LongitudinalUnary:
+class LongitudinalUnary(pure.PermanentListed):
     """Chained optimized unary encoding over [0, categories)."""
 
     epsilon: float
@@ -38,26 +37,17 @@ class LongitudinalUnary:
     flip: Probability = field(init=False, repr=False)
     channel: pure.Pure = field(init=False, repr=False)
 
-    NAME: ClassVar[str] = "long.unary"
-    VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[DomainName] = "categories"
-    FAMILY: ClassVar[FamilyName] = "listed"
-    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+    NAME = "long.unary"
+    VERSION = 1
+    VALUES = "categories"
+    FAMILY = "listed"
+    SMALL = (
         {"epsilon": 0.1, "permanent_epsilon": 0.5, "categories": 2},
         {"epsilon": 0.5, "permanent_epsilon": 1.0, "categories": 4},
         {"epsilon": 2.0, "permanent_epsilon": 3.0, "categories": 5},
     )
 
-    groups: ClassVar[int] = 1
-    permanent_groups: ClassVar[int] = 1
-    check = pure.check
-    permanent_key = pure.permanent_key
-    row = pure.row
-    estimate = pure.estimate
-    total_variation = pure.total_variation
-    variance = pure.variance
     likelihood = pure.likelihood_bits
-    probes = pure.probes
 
     def __post_init__(self) -> None:
         pure.check_categories(self.categories)
@@ -66,10 +56,8 @@ class LongitudinalUnary:
         p_rare = rare.exact
         # PRIVACY: up; then a true 0 is sent as 1 with a chance of 1/(report+1) at least.
         flip = Probability.at_least((1 / (report + 1) - p_rare) / (1 - 2 * p_rare))
-        object.__setattr__(self, "rare", rare)
-        object.__setattr__(self, "flip", flip)
         both = p_rare + flip.exact * (1 - 2 * p_rare)
-        object.__setattr__(self, "channel", pure.Pure(_HALF.exact, both))
+        set_derived(self, rare=rare, flip=flip, channel=pure.Pure(_HALF.exact, both))
 
     @property
     def layout(self) -> BitVector:
@@ -80,9 +68,6 @@ class LongitudinalUnary:
 
     def permanent_loss(self) -> float:
         return log_at_least(self.rare.complement.exact / self.rare.exact)
-
-    def randomize(self, value: int, source: BitSource) -> bytes:
-        return self.randomize_again(value, Forgetful(source), source)
 
     def randomize_again(self, value: int, memo: Memo, source: BitSource) -> bytes:
         # PRIVACY: one permanent vector per value, for as long as the device keeps its secret.

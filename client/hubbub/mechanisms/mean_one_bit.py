@@ -13,18 +13,17 @@ Source: 1BitMean of Ding, Kulkarni, Yekhanin (NeurIPS 2017), section 2; Duchi, J
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar
 
+from hubbub.fields.derived import set_derived
 from hubbub.mechanisms import ranges
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
-from hubbub.mechanisms.mechanism import DomainName, FamilyName
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 from hubbub.mechanisms.ranges import Range
 
 
 @dataclass(frozen=True, slots=True)
-class OneBitMean:
+class OneBitMean(ranges.OfMean):
     """The mean of numbers in [low, high] from one bit each."""
 
     epsilon: float
@@ -33,26 +32,20 @@ class OneBitMean:
     keep: Probability = field(init=False, repr=False)
     range: Range = field(init=False, repr=False)
 
-    NAME: ClassVar[str] = "mean.one_bit"
-    VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[DomainName] = "numbers"
-    FAMILY: ClassVar[FamilyName] = "mean"
-    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+    NAME = "mean.one_bit"
+    VERSION = 1
+    VALUES = "numbers"
+    FAMILY = "mean"
+    SMALL = (
         {"epsilon": 0.1, "low": 0, "high": 1},
         {"epsilon": 1.0, "low": -2.5, "high": 7},
         {"epsilon": 3.0, "low": 0, "high": 3600},
     )
 
-    groups: ClassVar[int] = 1
-    check = ranges.check
-    row = ranges.place
-    probes = ranges.places
-
     def __post_init__(self) -> None:
         odds = exp_at_most(self.epsilon)
-        object.__setattr__(self, "range", Range(self.low, self.high))
-        # PRIVACY: down, towards the fair coin.
-        object.__setattr__(self, "keep", Probability.at_most(odds / (odds + 1)))
+        keep = Probability.at_most(odds / (odds + 1))  # PRIVACY: down, towards the fair coin
+        set_derived(self, range=Range(self.low, self.high), keep=keep)
 
     @property
     def layout(self) -> OneHot:
@@ -85,7 +78,7 @@ class OneBitMean:
         value = float((ones - totals.reports * lie) / gap)
         clipped = min(max(value, 0.0), totals.reports)
         variance = self.variance(clipped, totals.reports)
-        variance += ranges.dummies_variance(self, totals, clipped)
+        variance += ranges.dummies_variance(self.contributions, totals, clipped)
         return Estimates((value,), (variance,), totals.reports)
 
     def variance(self, true: float, reports: int) -> float:

@@ -16,23 +16,21 @@ Source: Wang N. et al. (ICDE 2019), algorithm 2; the discrete form and its exact
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar
 
+from hubbub.fields.derived import set_derived
 from hubbub.mechanisms import ranges
-from hubbub.mechanisms.bits import BitSource
-from hubbub.mechanisms.layout import Estimates, OneHot, Totals
-from hubbub.mechanisms.mechanism import DomainName, FamilyName
+from hubbub.mechanisms.layout import Estimates, Totals
 from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.probability import DIGITS, exp_at_most
 from hubbub.mechanisms.ranges import MAX_BUCKETS, Range
-from hubbub.mechanisms.window import Window
+from hubbub.mechanisms.window import Window, Windowed
 
 
 @dataclass(frozen=True, slots=True)
-class PiecewiseMean:
+class PiecewiseMean(Windowed, ranges.OfMean):
     """The mean of numbers in [low, high] from a place on a line each."""
 
     epsilon: float
@@ -45,50 +43,27 @@ class PiecewiseMean:
     range: Range = field(init=False, repr=False)
     window: Window = field(init=False, repr=False)
 
-    NAME: ClassVar[str] = "mean.piecewise"
-    VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[DomainName] = "numbers"
-    FAMILY: ClassVar[FamilyName] = "mean"
-    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+    NAME = "mean.piecewise"
+    VERSION = 1
+    VALUES = "numbers"
+    FAMILY = "mean"
+    SMALL = (
         {"epsilon": 0.1, "low": 0, "high": 1, "steps": 2},
         {"epsilon": 1.0, "low": -2.5, "high": 7, "steps": 8},
         {"epsilon": 3.0, "low": 0, "high": 3600, "steps": 16},
     )
 
-    groups: ClassVar[int] = 1
-    check = ranges.check
-    row = ranges.place
-    probes = ranges.places
-
     def __post_init__(self) -> None:
         check_whole(self, "steps")  # one step has no inside
         width = max(1, round(self.steps / exp_at_most(self.epsilon, Fraction(1, 2))))
-        object.__setattr__(self, "range", Range(self.low, self.high))
-        object.__setattr__(self, "window", Window(self.epsilon, self.steps + 1, width))
-
-    @property
-    def layout(self) -> OneHot:
-        return self.window.layout
+        window = Window(self.epsilon, self.steps + 1, width)
+        set_derived(self, range=Range(self.low, self.high), window=window)
 
     @property
     def contributions(self) -> Sequence[float]:
         """What a report of each place adds to the estimate."""
         slope, base, *_ = map(float, self._moments())
         return [(x - base) / (slope * self.steps) for x in range(self.layout.size)]
-
-    def privacy_loss(self) -> float:
-        return self.window.privacy_loss()
-
-    def total_variation(self) -> Fraction:
-        return self.window.total_variation()
-
-    def randomize(self, value: float, source: BitSource) -> bytes:
-        start, up = self._step(value)
-        return self.window.draw(start, source, up)
-
-    def likelihood(self, value: float, cells: Mapping[int, int]) -> Fraction:
-        start, up = self._step(value)
-        return self.window.chance(start, next(iter(cells)), up)
 
     def estimate(self, totals: Totals) -> Estimates:
         """One estimate: the sum over all reports of the number's place in the range, in [0, 1]."""
@@ -108,7 +83,7 @@ class PiecewiseMean:
         squares = min(max(squares, least), places * self.steps)
         # The position between two steps is unknown: assume the most that rounding adds.
         variance = float(self._variance(places, squares, reports, Fraction(reports, 4)))
-        variance += ranges.dummies_variance(self, totals, float(places / self.steps))
+        variance += ranges.dummies_variance(self.contributions, totals, float(places / self.steps))
         return Estimates((float(value),), (variance,), reports)
 
     def variance(self, true: float, reports: int) -> float:
@@ -120,8 +95,7 @@ class PiecewiseMean:
         squares = place**2 + up * (1 - up)  # the step to which it is rounded
         return float(reports * self._variance(place, squares, 1, spread=up * (1 - up)))
 
-    def _step(self, value: float) -> tuple[int, int]:
-        """The step at or below a number, and its distance to the next, in 2**-64."""
+    def step(self, value: float) -> tuple[int, int]:
         return divmod(self.range.scaled(value, self.steps << DIGITS), 1 << DIGITS)
 
     def _moments(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:

@@ -21,20 +21,18 @@ Source: Kairouz, Oh, Viswanath (JMLR 2016), section 3: the best table of chances
 """
 
 from bisect import bisect_right
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate, pairwise
-from typing import Any, ClassVar, Final
+from typing import Final
 
+from hubbub.fields.derived import set_derived
 from hubbub.mechanisms import ranges
-from hubbub.mechanisms.bits import BitSource
-from hubbub.mechanisms.layout import Estimates, OneHot, Totals
-from hubbub.mechanisms.mechanism import DomainName, FamilyName
+from hubbub.mechanisms.layout import Estimates, Totals
 from hubbub.mechanisms.probability import DIGITS, exp_at_most
 from hubbub.mechanisms.ranges import Range
-from hubbub.mechanisms.window import Window
+from hubbub.mechanisms.window import Window, Windowed
 
 # Per row: epsilon, width, steps, and the outputs as a function of the outcome's place t in [-1, 1]:
 # coefficients of sign(t), t, t^3, t^5 and t^7. Between two rows of one width all are interpolated.
@@ -75,7 +73,7 @@ _UNITS: Final = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
-class TableMean:
+class TableMean(Windowed, ranges.OfMean):
     """The mean of numbers in [low, high] from one of a table's outcomes each."""
 
     epsilon: float
@@ -87,50 +85,30 @@ class TableMean:
     sums: tuple[int, ...] = field(init=False, repr=False)
     squares: int = field(init=False, repr=False)
 
-    NAME: ClassVar[str] = "mean.table"
-    VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[DomainName] = "numbers"
-    FAMILY: ClassVar[FamilyName] = "mean"
-    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+    NAME = "mean.table"
+    VERSION = 1
+    VALUES = "numbers"
+    FAMILY = "mean"
+    SMALL = (
         {"epsilon": 0.1, "low": 0, "high": 1},
         {"epsilon": 1.0, "low": -2.5, "high": 7},
         {"epsilon": 2.15, "low": 0, "high": 3600},
         {"epsilon": 4.0, "low": 0, "high": 3600},
     )
 
-    groups: ClassVar[int] = 1
-    check = ranges.check
-    row = ranges.place
-    probes = ranges.places
-
     def __post_init__(self) -> None:
         exp_at_most(self.epsilon)  # refuses what is no epsilon
         width, steps, outputs = _table(self.epsilon)
         running = [0, *accumulate(outputs)]
         sums = (running[start + width] - running[start] for start in range(steps + 1))
-        object.__setattr__(self, "range", Range(self.low, self.high))
-        object.__setattr__(self, "window", Window(self.epsilon, steps + 1, width))
-        object.__setattr__(self, "outputs", outputs)
-        object.__setattr__(self, "sums", tuple(sums))
-        object.__setattr__(self, "squares", sum(output * output for output in outputs))
-
-    @property
-    def layout(self) -> OneHot:
-        return self.window.layout
-
-    def privacy_loss(self) -> float:
-        return self.window.privacy_loss()
-
-    def total_variation(self) -> Fraction:
-        return self.window.total_variation()
-
-    def randomize(self, value: float, source: BitSource) -> bytes:
-        start, up = self._step(value)
-        return self.window.draw(start, source, up)
-
-    def likelihood(self, value: float, cells: Mapping[int, int]) -> Fraction:
-        start, up = self._step(value)
-        return self.window.chance(start, next(iter(cells)), up)
+        set_derived(
+            self,
+            range=Range(self.low, self.high),
+            window=Window(self.epsilon, steps + 1, width),
+            outputs=outputs,
+            sums=tuple(sums),
+            squares=sum(output * output for output in outputs),
+        )
 
     def estimate(self, totals: Totals) -> Estimates:
         """One estimate: the sum over all reports of the number's place in the range, in [0, 1]."""
@@ -150,8 +128,7 @@ class TableMean:
         squares = self.window.far * self.squares + self._gap * inside
         return float(reports * (squares - (self._gap * total) ** 2) / (self._gap * self._span) ** 2)
 
-    def _step(self, value: float) -> tuple[int, int]:
-        """The window at or below a number, and its distance to the next, in 2**-64."""
+    def step(self, value: float) -> tuple[int, int]:
         first = self.sums[0] << DIGITS
         total = first + self.range.scaled(value, self._span << DIGITS)
         start = bisect_right(self.sums, total >> DIGITS) - 1

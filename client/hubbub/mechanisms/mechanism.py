@@ -9,7 +9,6 @@ from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, Layout, Totals
 
 DomainName = Literal["categories", "strings", "numbers", "vectors"]
-FamilyName = str
 
 Value_contra = TypeVar("Value_contra", contravariant=True)
 
@@ -20,14 +19,17 @@ class Mechanism(Protocol[Value_contra]):
     A mechanism is a value: immutable, and equal to another built from the same parameters.
     """
 
-    def __hash__(self) -> int: ...
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return object.__hash__(self)
 
     NAME: ClassVar[str]
     """The wire name; with VERSION never reused or given a new meaning."""
     VERSION: ClassVar[int]
     VALUES: ClassVar[DomainName]
     """Whether a value is an index into a list, a string, a number in a range, or a unit vector."""
-    FAMILY: ClassVar[FamilyName]
+    FAMILY: ClassVar[str]
     """What its totals answer, and how: of the values listed, of strings through a sketch or through
     Bloom filters, of the parts of a range, or the mean; see hubbub.analysis.families."""
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]]
@@ -36,27 +38,23 @@ class Mechanism(Protocol[Value_contra]):
     @property
     def layout(self) -> Layout:
         """The payload format."""
-        ...
 
     @property
     def groups(self) -> int:
-        """The number of groups (cohorts), to which reports are assigned evenly; 1 for most."""
-        ...
+        """The number of groups (cohorts), to which reports are assigned evenly."""
+        return 1
 
     def privacy_loss(self) -> float:
         """The largest privacy loss of one report: log-likelihood ratio, in nats, rounded up."""
-        ...
 
     def total_variation(self) -> Fraction:
         """The largest total variation distance between the payloads of two values, in [0, 1].
 
         It may be an upper bound; the gain of a report from shuffling depends on it.
         """
-        ...
 
     def check(self, value: Any) -> None:
         """Raises ValueOutOfDomain unless `value` is one of the mechanism's; never shows it."""
-        ...
 
     def randomize(self, value: Value_contra, source: BitSource) -> bytes:
         """A payload of `layout.payload_bytes` bytes for one value.
@@ -64,11 +62,9 @@ class Mechanism(Protocol[Value_contra]):
         Raises:
             ValueOutOfDomain: the value is not one of the mechanism's.
         """
-        ...
 
     def row(self, value: Value_contra) -> Sequence[int | Fraction]:
         """The true contribution of `value` to each estimate, in [0, 1], if in that group."""
-        ...
 
     def estimate(self, totals: Totals) -> Estimates:
         """Unbiased estimates, hence possibly negative.
@@ -79,7 +75,6 @@ class Mechanism(Protocol[Value_contra]):
         Raises:
             ShapeMismatch: totals of another shape than the layout.
         """
-        ...
 
     def variance(self, true: float, reports: int) -> float:
         """Variance of one estimate, in reports squared, if `true` of the group's reports hold it.
@@ -87,7 +82,6 @@ class Mechanism(Protocol[Value_contra]):
         Exact, not the small-frequency approximation. For a sum of places in a range it is exact if
         all are the same.
         """
-        ...
 
     def likelihood(self, value: Value_contra, cells: Mapping[int, int]) -> Fraction:
         """The chance of a report from `value`, up to a factor that is the same for all values.
@@ -99,11 +93,9 @@ class Mechanism(Protocol[Value_contra]):
             value: what the device may have held.
             cells: the cells that the report adds to, as from `layout.cells`.
         """
-        ...
 
     def probes(self) -> Sequence[Any]:
         """Values for tests: the whole domain if it is finite, else some that cover every case."""
-        ...
 
 
 AnyMechanism = Mechanism[Any]
@@ -115,7 +107,6 @@ class Memo(Protocol):
 
     def coins(self, purpose: bytes, /) -> BitSource:
         """The randomness for a purpose: equal at every call, independent between purposes."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +123,8 @@ class Forgetful:
 class Memoized(Protocol):
     """A mechanism with a permanent step, drawn once per device and value."""
 
+    __slots__ = ()
+
     def permanent_key(self, value: Any, memo: Memo) -> bytes:
         """The key of the permanent response: values with the same key share one.
 
@@ -142,17 +135,18 @@ class Memoized(Protocol):
         Raises:
             ValueOutOfDomain: the value is not one of the mechanism's.
         """
-        ...
 
     def randomize_again(self, value: Any, memo: Memo, source: BitSource) -> bytes:
         """Like `randomize`, with permanent randomness from `memo` and fresh one from `source`."""
-        ...
 
     @property
     def permanent_groups(self) -> int:
         """The number of groups of devices that reports reveal, by a permanent random choice."""
-        ...
+        return 1
 
     def permanent_loss(self) -> float:
         """The largest loss of any number of reports of one value, in nats, rounded up."""
-        ...
+
+    def randomize(self, value: Any, source: BitSource) -> bytes:
+        """The payload of a device that reports once."""
+        return self.randomize_again(value, Forgetful(source), source)

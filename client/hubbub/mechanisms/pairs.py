@@ -13,17 +13,16 @@ Source: users split over tables, not epsilon over answers: Zhang, Wang, Li, He, 
     2018); decision 0217.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from math import prod
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.fields.derived import set_derived
 from hubbub.mechanisms import pure
-from hubbub.mechanisms.bits import BitSource
-from hubbub.mechanisms.layout import Estimates, OneHot, Totals
-from hubbub.mechanisms.mechanism import DomainName, FamilyName
+from hubbub.mechanisms.grouped import Grouped
+from hubbub.mechanisms.layout import Estimates, Totals, joined
 from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.parts import MAX_PARTS, tables_of
 from hubbub.mechanisms.projective import ProjectiveResponse
@@ -38,7 +37,7 @@ _MAX_PROBES: Final = 1 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class PairedParts:
+class PairedParts(Grouped[int]):
     """Reports one random pair of parts, or triple, or all; a group per table.
 
     A value is a number: the indexes of its parts' values, the last part counting fastest.
@@ -58,11 +57,11 @@ class PairedParts:
     )
     response: ProjectiveResponse = field(init=False, repr=False)
 
-    NAME: ClassVar[str] = "pairs"
-    VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[DomainName] = "categories"
-    FAMILY: ClassVar[FamilyName] = "pairs"
-    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+    NAME = "pairs"
+    VERSION = 1
+    VALUES = "categories"
+    FAMILY = "pairs"
+    SMALL = (
         {"epsilon": 0.1, "sizes": (2, 2)},
         {"epsilon": 1.0, "sizes": (2, 3, 2)},
         {"epsilon": 3.0, "sizes": (3, 2, 2)},
@@ -71,15 +70,12 @@ class PairedParts:
         {"epsilon": 4.0, "sizes": (2, 2, 3, 2), "ways": 4},
     )
 
-    total_variation = pure.total_variation
-    variance = pure.variance
-
     def __post_init__(self) -> None:
         raw_sizes: Any = self.sizes
         sizes = (
             tuple(raw_sizes) if isinstance(raw_sizes, list) else raw_sizes
         )  # which JSON makes of it
-        object.__setattr__(self, "sizes", sizes)
+        set_derived(self, sizes=sizes)
         check_whole(self, "ways")
         if isinstance(sizes, tuple) and _MAX_DRAWN < self.ways != len(sizes):
             raise BadParameter(
@@ -95,7 +91,7 @@ class PairedParts:
                 f"the largest {self.ways} parts make a table of {largest:,} cells, above "
                 f"{_MAX_TABLE:,}; list fewer values, or put the rare ones under one name"
             )
-        object.__setattr__(self, "response", ProjectiveResponse(self.epsilon, largest))
+        set_derived(self, response=ProjectiveResponse(self.epsilon, largest))
         if not self.layout.size <= _MAX_CELLS:
             raise BadParameter(
                 f"{self.groups} tables make totals of {self.layout.size:,} cells, above "
@@ -113,29 +109,13 @@ class PairedParts:
         return tuple(prod(self.sizes[part] for part in table) for table in self.tables)
 
     @property
-    def points(self) -> int:
-        """The number of cells of the totals of a group."""
-        return self.response.layout.size
-
-    @property
-    def channel(self) -> pure.Pure:
-        return self.response.channel
-
-    @property
     def names_one_cell(self) -> bool:
         """Whether each report is one cell of the table of all parts, as a report of `grr` is."""
         return self.groups == self.response.transform.on_one == 1
 
     @property
-    def layout(self) -> OneHot:
-        return OneHot(self.groups * self.points)
-
-    @property
     def groups(self) -> int:
         return len(self.tables)
-
-    def privacy_loss(self) -> float:
-        return self.response.privacy_loss()
 
     def check(self, value: Any) -> None:
         if not (isinstance(value, int) and 0 <= value < prod(self.sizes)):
@@ -175,15 +155,8 @@ class PairedParts:
         places[table[0]] = (places[table[0]] + turn) % self.sizes[table[0]]
         return self.value_of(places)
 
-    def likelihood(self, value: int, cells: Mapping[int, int]) -> Fraction:
-        group, point = divmod(next(iter(cells)), self.points)
-        return self.response.likelihood(self.cell(self.places_of(value), group), {point: 1})
-
-    def randomize(self, value: int, source: BitSource) -> bytes:
-        places = self.places_of(value)
-        group = source.below(self.groups)  # PRIVACY: drawn without a look at the value
-        sent = self.response.randomize(self.cell(places, group), source)
-        return self.layout.encode(group * self.points + int.from_bytes(sent, "little"))
+    def code(self, value: int, group: int) -> int:
+        return self.cell(self.places_of(value), group)
 
     def row(self, value: int) -> Sequence[int]:
         places = self.places_of(value)
@@ -195,19 +168,12 @@ class PairedParts:
 
     def estimate(self, totals: Totals) -> Estimates:
         """Per table and cell: the number of the table's reports that hold it."""
-        totals.check(self.layout)
+        transform = self.response.transform
+        tables = zip(self.by_group(totals), self.cells, strict=True)
+        supports = [(transform.sums(cells, size), sum(cells)) for cells, size in tables]
         if self.groups == 1:
-            supports = self.response.transform.sums(totals.cells, self.cells[0])
-            return self.channel.estimates_among(supports, totals)
-        values: list[float] = []
-        variances: list[float] = []
-        for group, size in enumerate(self.cells):
-            cells = totals.cells[group * self.points : (group + 1) * self.points]
-            supports = self.response.transform.sums(cells, size)
-            estimates = self.channel.estimates(supports, sum(cells))
-            values += estimates.values
-            variances += estimates.variances
-        return Estimates(tuple(values), tuple(variances), totals.reports)
+            return self.channel.estimates_among(supports[0][0], totals)
+        return joined((self.channel.estimates(*own) for own in supports), totals.reports)
 
     def probes(self) -> Sequence[int]:
         if (number := prod(self.sizes)) <= _MAX_PROBES:

@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import accumulate, combinations
 from math import comb, inf, prod
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.fields.derived import set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, Subset, Totals
-from hubbub.mechanisms.mechanism import DomainName, FamilyName
 from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 from hubbub.mechanisms.subsets import members, numbered
@@ -37,7 +37,7 @@ _MAX_PROBED: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
-class PrivSet:
+class PrivSet(pure.PureMechanism[int]):
     """Sets of values in [0, categories); of more than `most` members a random subset is used.
 
     A value is a number whose bit i says whether i is a member.
@@ -60,18 +60,15 @@ class PrivSet:
     missing: Fraction = field(init=False, repr=False, compare=False)
     ways: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
-    NAME: ClassVar[str] = "privset"
-    VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[DomainName] = "categories"
-    FAMILY: ClassVar[FamilyName] = "sets"
-    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+    NAME = "privset"
+    VERSION = 1
+    VALUES = "categories"
+    FAMILY = "sets"
+    SMALL = (
         {"epsilon": 0.1, "categories": 5, "most": 2},
         {"epsilon": 1.0, "categories": 3, "most": 1},
         {"epsilon": 3.0, "categories": 3, "most": 3},
     )
-
-    groups: ClassVar[int] = 1
-    variance = pure.variance
 
     def __post_init__(self) -> None:
         pure.check_categories(self.categories)
@@ -93,14 +90,14 @@ class PrivSet:
         channel = pure.Pure(each * hit, (each - missing * apart) * hit + apart * left_out)
         # Number of choices with j members of the set: C(most, j) C(D-most, k-j), for j from 1.
         counts = [comb(most, j) * comb(d, k - j) for j in range(1, min(most, k) + 1)]
-        for name, probability in (
-            ("meet", meet),
-            ("channel", channel),
-            ("layout", Subset(every, k)),
-            ("missing", missing),
-            ("ways", tuple(accumulate(counts))),
-        ):
-            object.__setattr__(self, name, probability)
+        set_derived(
+            self,
+            meet=meet,
+            channel=channel,
+            layout=Subset(every, k),
+            missing=missing,
+            ways=tuple(accumulate(counts)),
+        )
 
     def privacy_loss(self) -> float:
         hit_chance, missed = self._chances()

@@ -16,13 +16,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
-from typing import Any, ClassVar, Final
+from typing import Final
 
+from hubbub.fields.derived import set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.geometry import Incidence, primes
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
-from hubbub.mechanisms.mechanism import DomainName, FamilyName
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 
 # Of cells, so that totals stay a few megabytes, and of the additions that read them: seconds.
@@ -32,7 +32,7 @@ _MAX_PRIME: Final = 4099
 
 
 @dataclass(frozen=True, slots=True)
-class ProjectiveResponse:
+class ProjectiveResponse(pure.ListedMechanism):
     """Projective geometry response over [0, categories)."""
 
     epsilon: float
@@ -41,11 +41,11 @@ class ProjectiveResponse:
     channel: pure.Pure = field(init=False, repr=False)
     transform: Incidence = field(init=False, repr=False)
 
-    NAME: ClassVar[str] = "projective"
-    VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[DomainName] = "categories"
-    FAMILY: ClassVar[FamilyName] = "listed"
-    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+    NAME = "projective"
+    VERSION = 1
+    VALUES = "categories"
+    FAMILY = "listed"
+    SMALL = (
         {"epsilon": 0.1, "categories": 2},
         {"epsilon": 1.0, "categories": 10},
         {"epsilon": 1.0, "categories": 4},
@@ -53,21 +53,12 @@ class ProjectiveResponse:
         {"epsilon": 3.0, "categories": 9},
     )
 
-    groups: ClassVar[int] = 1
-    check = pure.check
-    row = pure.row
-    total_variation = pure.total_variation
-    variance = pure.variance
-    probes = pure.probes
-
     def __post_init__(self) -> None:
         pure.check_categories(self.categories)
         odds = exp_at_most(self.epsilon)
         transform = _best(odds, self.categories)
         keep = _keep(odds, transform)
-        object.__setattr__(self, "transform", transform)
-        object.__setattr__(self, "keep", keep)
-        object.__setattr__(self, "channel", _channel(keep, transform))
+        set_derived(self, transform=transform, keep=keep, channel=_channel(keep, transform))
 
     @property
     def layout(self) -> OneHot:

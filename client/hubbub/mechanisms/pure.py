@@ -22,8 +22,8 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.mechanisms.layout import CohortBits, Estimates, Layout, Totals
-from hubbub.mechanisms.mechanism import Memo
+from hubbub.mechanisms.layout import CohortBits, Estimates, Totals, joined
+from hubbub.mechanisms.mechanism import Mechanism, Memo, Memoized, Value_contra
 
 # A listed domain travels in every bundle; past this, hash the values (RAPPOR) instead.
 MAX_CATEGORIES = 1 << 20
@@ -86,74 +86,60 @@ class Pure:
         return float(self.p * (1 - self.p) / gap), float(self.q * (1 - self.q) / gap)
 
 
-class PureMechanism(Protocol):
-    """A pure mechanism over listed values, one cell each: what the functions below need.
-
-    A mechanism takes them into its class body as they stand (`estimate = pure.estimate`), so that
-    its file holds its own idea and nothing else.
-    """
-
-    @property
-    def categories(self) -> int:
-        """The number of values."""
-        ...
-
-    @property
-    def channel(self) -> Pure:
-        """The two probabilities."""
-        ...
-
-    @property
-    def layout(self) -> Layout:
-        """A layout of `categories` cells."""
-        ...
-
-
-def check(self: PureMechanism, value: Any) -> None:
-    """Raises ValueOutOfDomain unless `value` is an index in [0, categories). Never shows it."""
-    if not (isinstance(value, int) and 0 <= value < self.categories):
-        raise ValueOutOfDomain(f"value is outside [0, {self.categories})")
-
-
-def permanent_key(self: PureMechanism, value: int, memo: Memo) -> bytes:  # noqa: ARG001 every device alike
-    """The key of a permanent response: the category. Raises ValueOutOfDomain."""
-    check(self, value)
-    return value.to_bytes(4, "big")
-
-
-def row(self: PureMechanism, value: int) -> Sequence[int]:
-    """The true contribution of a report with `value` to every category."""
-    check(self, value)
-    return [int(category == value) for category in range(self.categories)]
-
-
-def estimate(self: PureMechanism, totals: Totals) -> Estimates:
-    """One unbiased estimate per category. Raises ShapeMismatch for totals of another shape."""
-    totals.check(self.layout)
-    return self.channel.estimates_among(totals.cells, totals)
-
-
-class Channelled(Protocol):
+class PureMechanism(Mechanism[Value_contra], Protocol[Value_contra]):
     """A mechanism with a channel, whatever its values are."""
 
+    __slots__ = ()
+
     @property
     def channel(self) -> Pure:
         """The two probabilities."""
-        ...
+
+    def variance(self, true: float, reports: int) -> float:
+        return self.channel.variance(true, reports)
+
+    def total_variation(self) -> Fraction:
+        """The total variation distance of two values' payloads: p - q, in all pure mechanisms.
+
+        If a report is an index or a set, each value is supported more often by p - q; if each value
+        has a bit of its own, it is the chance of 1 and 0 minus that of 0 and 1:
+        p (1-q) - q (1-p).
+        """
+        return self.channel.p - self.channel.q
 
 
-def variance(self: Channelled, true: float, reports: int) -> float:
-    """Variance of one estimate, in reports squared; `true` in [0, reports]."""
-    return self.channel.variance(true, reports)
+class ListedMechanism(PureMechanism[int], Protocol):
+    """A pure mechanism over listed values, one cell each; values are indexes in [0, categories)."""
+
+    __slots__ = ()
+
+    categories: int
+
+    def check(self, value: Any) -> None:
+        if not (isinstance(value, int) and 0 <= value < self.categories):
+            raise ValueOutOfDomain(f"value is outside [0, {self.categories})")
+
+    def row(self, value: int) -> Sequence[int]:
+        self.check(value)
+        return [int(category == value) for category in range(self.categories)]
+
+    def estimate(self, totals: Totals) -> Estimates:
+        """One unbiased estimate per category."""
+        totals.check(self.layout)
+        return self.channel.estimates_among(totals.cells, totals)
+
+    def probes(self) -> Sequence[int]:
+        return range(self.categories)
 
 
-def total_variation(self: Channelled) -> Fraction:
-    """The total variation distance of two values' payloads: p - q, in all pure mechanisms.
+class PermanentListed(Memoized, ListedMechanism, Protocol):
+    """The same with a permanent step, whose key is the category."""
 
-    If a report is an index or a set, each value is supported more often by p - q; if each value has
-    a bit of its own, it is the chance of 1 and 0 minus that of 0 and 1: p (1-q) - q (1-p).
-    """
-    return self.channel.p - self.channel.q
+    __slots__ = ()
+
+    def permanent_key(self, value: int, memo: Memo) -> bytes:  # noqa: ARG002 every device alike
+        self.check(value)
+        return value.to_bytes(4, "big")
 
 
 def cohort_estimates(channel: Pure, layout: CohortBits, totals: Totals) -> Estimates:
@@ -162,22 +148,18 @@ def cohort_estimates(channel: Pure, layout: CohortBits, totals: Totals) -> Estim
     Raises ShapeMismatch for totals of another shape.
     """
     totals.check(layout)
-    values: list[float] = []
-    variances: list[float] = []
-    for first in range(0, layout.size, layout.bits + 1):
-        reports, *counts = totals.cells[first : first + layout.bits + 1]
-        cohort = channel.estimates(counts, reports)
-        values += cohort.values
-        variances += cohort.variances
-    return Estimates(tuple(values), tuple(variances), totals.reports)
+    size = layout.bits + 1
+    cohorts = (totals.cells[first : first + size] for first in range(0, layout.size, size))
+    estimates = (channel.estimates(counts, reports) for reports, *counts in cohorts)
+    return joined(estimates, totals.reports)
 
 
-def likelihood_index(self: Channelled, value: int, cells: Mapping[int, int]) -> Fraction:
+def likelihood_index(self: ListedMechanism, value: int, cells: Mapping[int, int]) -> Fraction:
     """The likelihood of a report that is one index: p for its own value, q for any other."""
     return self.channel.p if value in cells else self.channel.q
 
 
-def likelihood_bits(self: Channelled, value: int, cells: Mapping[int, int]) -> Fraction:
+def likelihood_bits(self: ListedMechanism, value: int, cells: Mapping[int, int]) -> Fraction:
     """The likelihood of independent bits, up to a factor: only the value's own bit matters."""
     return bit_odds(self.channel, value in cells)
 
@@ -185,11 +167,6 @@ def likelihood_bits(self: Channelled, value: int, cells: Mapping[int, int]) -> F
 def bit_odds(channel: Pure, sent: bool) -> Fraction:  # noqa: FBT001 the bit itself
     """The likelihood ratio of a sent bit if the value holds it and if not; p and q are below 1."""
     return channel.p / channel.q if sent else (1 - channel.p) / (1 - channel.q)
-
-
-def probes(self: PureMechanism) -> Sequence[int]:
-    """Every category."""
-    return range(self.categories)
 
 
 def check_categories(categories: int) -> None:

@@ -7,8 +7,10 @@ from itertools import pairwise
 from typing import Any, Final, Protocol
 
 from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.fields.derived import set_derived
 from hubbub.fields.rules import is_number
 from hubbub.mechanisms.layout import Totals
+from hubbub.mechanisms.mechanism import Mechanism
 from hubbub.mechanisms.parameter import number, whole
 
 # Estimates are one number a bucket; finer than this is a number, not a bucket.
@@ -40,7 +42,7 @@ class Range:
                 f"low {self.low} and high {self.high} are not a range: low must be below high"
             )
         wide = Fraction(self.high) - Fraction(self.low)
-        object.__setattr__(self, "_wide", wide.as_integer_ratio())
+        set_derived(self, _wide=wide.as_integer_ratio())
 
     def check(self, value: Any) -> None:
         """Raises ValueOutOfDomain unless `value` is a number in the range. Never shows it."""
@@ -71,68 +73,58 @@ class Range:
         return [float(low + wide * i / buckets) for i in range(buckets + 1)]
 
 
-class OverRange(Protocol):
-    """A mechanism over the numbers of a range: what the functions below need.
+class OverRange(Mechanism[float], Protocol):
+    """A mechanism over the numbers of a range."""
 
-    A mechanism takes them into its class body as they stand, as those of pure.py are.
-    """
+    __slots__ = ()
 
     @property
     def range(self) -> Range:
         """The range."""
-        ...
+
+    def check(self, value: Any) -> None:
+        self.range.check(value)
 
 
 class OfMean(OverRange, Protocol):
-    """A mechanism that estimates the sum of the numbers' places in the range."""
+    """A mechanism that estimates the sum of the numbers' places in the range, in [0, 1]."""
 
-    @property
-    def contributions(self) -> Sequence[float]:
-        """What a report of each outcome adds to the estimate."""
-        ...
+    __slots__ = ()
+
+    def row(self, value: float) -> Sequence[Fraction]:
+        return [self.range.share(value)]
+
+    def probes(self) -> Sequence[float]:
+        """Both ends, the middle, and a place between two steps."""
+        low, high = self.range.low, self.range.high
+        return (low, high, (low + high) / 2, low + (high - low) / 7)
 
 
 class InBuckets(OverRange, Protocol):
-    """A mechanism over the buckets of a range."""
+    """A mechanism over the equal buckets of a range."""
 
-    @property
-    def buckets(self) -> int:
-        """The number of equal buckets."""
-        ...
+    __slots__ = ()
 
+    buckets: int
 
-def check(self: OverRange, value: Any) -> None:
-    """Raises ValueOutOfDomain unless `value` is a number in the range. Never shows it."""
-    self.range.check(value)
+    def edges(self) -> Sequence[float]:
+        """The start of each bucket, and the end of the last one."""
+        return self.range.edges(self.buckets)
 
-
-def place(self: OverRange, value: float) -> Sequence[Fraction]:
-    """The true contribution to a mean: the value's place in the range, in [0, 1]."""
-    return [self.range.share(value)]
+    def probes(self) -> Sequence[float]:
+        """The middle of every bucket."""
+        return [(low + high) / 2 for low, high in pairwise(self.edges())]
 
 
-def dummies_variance(self: OfMean, totals: Totals, places: float) -> float:
+def dummies_variance(contributions: Sequence[float], totals: Totals, places: float) -> float:
     """The variance that dummies add to the mean, times the squared number of reports.
 
-    A further dummy adds its contribution, and counts as a report of the mean. `places` is the
-    estimated sum of the numbers' places, in [0, reports].
+    A further dummy adds its contribution, and counts as a report of the mean.
+
+    Args:
+        contributions: what a report of each outcome adds to the estimate.
+        totals: with the dummies.
+        places: the estimated sum of the numbers' places, in [0, reports].
     """
     mean = places / max(totals.reports, 1)
-    return totals.weighted_variance([share - mean for share in self.contributions])
-
-
-def places(self: OverRange) -> Sequence[float]:
-    """Both ends, the middle, and a place between two steps."""
-    low, high = self.range.low, self.range.high
-    return (low, high, (low + high) / 2, low + (high - low) / 7)
-
-
-def middles(self: InBuckets) -> Sequence[float]:
-    """The middle of every bucket."""
-    ends = edges(self)
-    return [(low + high) / 2 for low, high in pairwise(ends)]
-
-
-def edges(self: InBuckets) -> Sequence[float]:
-    """The start of each bucket, and the end of the last one."""
-    return self.range.edges(self.buckets)
+    return totals.weighted_variance([share - mean for share in contributions])

@@ -15,14 +15,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import comb, prod
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from hubbub.errors import BadParameter
+from hubbub.fields.derived import set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
-from hubbub.mechanisms.hashing import encoded, positions
+from hubbub.mechanisms.hashing import STRINGS, encoded, positions
 from hubbub.mechanisms.layout import CohortBits, Estimates, Totals
-from hubbub.mechanisms.mechanism import DomainName, FamilyName, Forgetful, Memo
+from hubbub.mechanisms.mechanism import Mechanism, Memo, Memoized
 from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.two_step_response import ONE_AS_ONE, PERMANENT_LIE, ZERO_AS_ONE, Chain
 
@@ -31,7 +32,7 @@ MAX_HASHES: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rappor:
+class Rappor(Memoized, Mechanism[str]):
     """RAPPOR with `bits` Bloom bits, `hashes` hash functions and `cohorts` cohorts."""
 
     bits: int = field(metadata=whole("Number of bits of a Bloom filter.", 1, MAX_BITS, example=128))
@@ -50,11 +51,11 @@ class Rappor:
     q: float = field(metadata=ONE_AS_ONE)
     chain: Chain = field(init=False, repr=False)
 
-    NAME: ClassVar[str] = "rappor"
-    VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[DomainName] = "strings"
-    FAMILY: ClassVar[FamilyName] = "bloom"
-    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+    NAME = "rappor"
+    VERSION = 1
+    VALUES = "strings"
+    FAMILY = "bloom"
+    SMALL = (
         {"bits": 3, "hashes": 1, "cohorts": 1, "f": 0.5, "p": 0.25, "q": 0.75},
         {"bits": 4, "hashes": 2, "cohorts": 1, "f": 0.5, "p": 0.5, "q": 0.75},
         {"bits": 5, "hashes": 2, "cohorts": 2, "f": 0.25, "p": 0.0, "q": 1.0},
@@ -64,7 +65,7 @@ class Rappor:
         check_whole(self, "bits", "hashes", "cohorts")
         if not self.hashes <= self.bits:
             raise BadParameter(f"hashes {self.hashes} is above bits {self.bits}")
-        object.__setattr__(self, "chain", Chain(self.f, self.p, self.q))
+        set_derived(self, chain=Chain(self.f, self.p, self.q))
 
     @property
     def layout(self) -> CohortBits:
@@ -100,9 +101,6 @@ class Rappor:
 
     def permanent_key(self, value: str, memo: Memo) -> bytes:  # noqa: ARG002 every device alike
         return encoded(value)
-
-    def randomize(self, value: str, source: BitSource) -> bytes:
-        return self.randomize_again(value, Forgetful(source), source)
 
     def randomize_again(self, value: str, memo: Memo, source: BitSource) -> bytes:
         string = encoded(value)
@@ -146,4 +144,4 @@ class Rappor:
         return self.chain.channel.variance(true, reports)
 
     def probes(self) -> Sequence[str]:
-        return ("", "b", "e", "example.org", "naïve", "日本")
+        return STRINGS

@@ -9,19 +9,18 @@ Estimator and variance: pure with p = q*, q = p*.
 Source: Erlingsson, Pihur, Korolova (CCS 2014), section 2.1. Variants: one-time is p = 0, q = 1.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
 
+from hubbub.fields.derived import set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import BitVector
-from hubbub.mechanisms.mechanism import DomainName, FamilyName, Forgetful, Memo
+from hubbub.mechanisms.mechanism import Memo
 from hubbub.mechanisms.two_step_response import ONE_AS_ONE, PERMANENT_LIE, ZERO_AS_ONE, Chain
 
 
 @dataclass(frozen=True, slots=True)
-class BasicRappor:
+class BasicRappor(pure.PermanentListed):
     """RAPPOR over [0, categories), one bit each."""
 
     categories: int
@@ -31,31 +30,21 @@ class BasicRappor:
     chain: Chain = field(init=False, repr=False)
     channel: pure.Pure = field(init=False, repr=False)
 
-    NAME: ClassVar[str] = "rappor.basic"
-    VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[DomainName] = "categories"
-    FAMILY: ClassVar[FamilyName] = "listed"
-    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+    NAME = "rappor.basic"
+    VERSION = 1
+    VALUES = "categories"
+    FAMILY = "listed"
+    SMALL = (
         {"categories": 3, "f": 0.5, "p": 0.25, "q": 0.75},
         {"categories": 4, "f": 0.75, "p": 0.0, "q": 1.0},
     )
 
-    groups: ClassVar[int] = 1
-    permanent_groups: ClassVar[int] = 1
-    check = pure.check
-    permanent_key = pure.permanent_key
-    row = pure.row
-    estimate = pure.estimate
-    total_variation = pure.total_variation
-    variance = pure.variance
     likelihood = pure.likelihood_bits
-    probes = pure.probes
 
     def __post_init__(self) -> None:
         pure.check_categories(self.categories)
         chain = Chain(self.f, self.p, self.q)
-        object.__setattr__(self, "chain", chain)
-        object.__setattr__(self, "channel", chain.channel)
+        set_derived(self, chain=chain, channel=chain.channel)
 
     @property
     def layout(self) -> BitVector:
@@ -66,9 +55,6 @@ class BasicRappor:
 
     def permanent_loss(self) -> float:
         return self.chain.permanent_loss(hashes=1)
-
-    def randomize(self, value: int, source: BitSource) -> bytes:
-        return self.randomize_again(value, Forgetful(source), source)
 
     def randomize_again(self, value: int, memo: Memo, source: BitSource) -> bytes:
         coins = memo.coins(b"permanent" + self.permanent_key(value, memo))

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.errors import BadParameter
-from hubbub.mechanisms.mechanism import AnyMechanism, FamilyName
+from hubbub.mechanisms.mechanism import AnyMechanism
 from hubbub.mechanisms.parameter import Parameter, described
 
 if TYPE_CHECKING:  # Freezers of apps, such as PyInstaller, include modules that they find here.
@@ -116,7 +116,7 @@ def described_parameters(name: str) -> Mapping[str, Parameter]:
     return described(REGISTRY[name])
 
 
-def built_from(family: FamilyName, *names: str) -> tuple[str, ...]:
+def built_from(family: str, *names: str) -> tuple[str, ...]:
     """The names of a family's mechanisms that can be built from exactly these parameters."""
 
     def fits(needs: Mapping[str, bool]) -> bool:

@@ -7,20 +7,18 @@ Estimator and variance: pure with q = 1-p: (C - n q)/(p - q), n p (1-p)/(p - q)^
 Source: Warner (1965). With a fair first coin, p = 3/4 and epsilon = ln 3.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
 
 from hubbub.errors import BadParameter
+from hubbub.fields.derived import set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import OneHot
-from hubbub.mechanisms.mechanism import DomainName, FamilyName
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 
 
 @dataclass(frozen=True, slots=True)
-class RandomizedResponse:
+class RandomizedResponse(pure.ListedMechanism):
     """Warner's randomized response over the two values 0 and 1."""
 
     epsilon: float
@@ -28,20 +26,13 @@ class RandomizedResponse:
     keep: Probability = field(init=False, repr=False)
     channel: pure.Pure = field(init=False, repr=False)
 
-    NAME: ClassVar[str] = "rr"
-    VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[DomainName] = "categories"
-    FAMILY: ClassVar[FamilyName] = "listed"
-    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = ({"epsilon": 0.1}, {"epsilon": 3.0})
+    NAME = "rr"
+    VERSION = 1
+    VALUES = "categories"
+    FAMILY = "listed"
+    SMALL = ({"epsilon": 0.1}, {"epsilon": 3.0})
 
-    groups: ClassVar[int] = 1
-    check = pure.check
-    row = pure.row
-    estimate = pure.estimate
-    total_variation = pure.total_variation
-    variance = pure.variance
     likelihood = pure.likelihood_index
-    probes = pure.probes
 
     def __post_init__(self) -> None:
         if self.categories != 2:  # noqa: PLR2004 yes and no
@@ -50,8 +41,7 @@ class RandomizedResponse:
             )
         odds = exp_at_most(self.epsilon)
         keep = Probability.at_most(odds / (odds + 1))  # PRIVACY: down, towards the fair coin
-        object.__setattr__(self, "keep", keep)
-        object.__setattr__(self, "channel", pure.Pure(keep.exact, keep.complement.exact))
+        set_derived(self, keep=keep, channel=pure.Pure(keep.exact, keep.complement.exact))
 
     @property
     def layout(self) -> OneHot:

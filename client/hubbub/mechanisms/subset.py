@@ -13,18 +13,17 @@ Source: Ye and Barg (2018); Wang, Huang, Wang, Nie, Xing (2016). w = round(d/(e+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar
 
+from hubbub.fields.derived import set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Subset
-from hubbub.mechanisms.mechanism import DomainName, FamilyName
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 from hubbub.mechanisms.subsets import choose
 
 
 @dataclass(frozen=True, slots=True)
-class SubsetSelection:
+class SubsetSelection(pure.ListedMechanism):
     """Subset selection over [0, categories)."""
 
     epsilon: float
@@ -33,24 +32,16 @@ class SubsetSelection:
     channel: pure.Pure = field(init=False, repr=False)
     layout: Subset = field(init=False, repr=False)
 
-    NAME: ClassVar[str] = "subset"
-    VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[DomainName] = "categories"
-    FAMILY: ClassVar[FamilyName] = "listed"
-    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+    NAME = "subset"
+    VERSION = 1
+    VALUES = "categories"
+    FAMILY = "listed"
+    SMALL = (
         {"epsilon": 0.1, "categories": 2},
         {"epsilon": 0.5, "categories": 5},
         {"epsilon": 1.0, "categories": 6},
         {"epsilon": 3.0, "categories": 4},
     )
-
-    groups: ClassVar[int] = 1
-    check = pure.check
-    row = pure.row
-    estimate = pure.estimate
-    total_variation = pure.total_variation
-    variance = pure.variance
-    probes = pure.probes
 
     def __post_init__(self) -> None:
         pure.check_categories(self.categories)
@@ -58,9 +49,8 @@ class SubsetSelection:
         w = max(1, round(d / (odds + 1)))
         include = Probability.at_most(w * odds / (w * odds + d - w))  # PRIVACY: down, to uniform
         p, left_out = include.exact, include.complement.exact
-        object.__setattr__(self, "include", include)
-        object.__setattr__(self, "layout", Subset(d, w))
-        object.__setattr__(self, "channel", pure.Pure(p, (p * (w - 1) + left_out * w) / (d - 1)))
+        channel = pure.Pure(p, (p * (w - 1) + left_out * w) / (d - 1))
+        set_derived(self, include=include, layout=Subset(d, w), channel=channel)
 
     def privacy_loss(self) -> float:
         d, w = self.categories, self.layout.ones

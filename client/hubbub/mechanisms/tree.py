@@ -17,17 +17,14 @@ Source: the prefix tree of Bassily, Nissim, Stemmer, Thakurta, Practical Locally
     2019, PEM), asked all at once; decision 0216.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from hubbub.errors import BadParameter
-from hubbub.mechanisms import pure
-from hubbub.mechanisms.bits import BitSource
-from hubbub.mechanisms.hashing import digest, encoded
-from hubbub.mechanisms.layout import Estimates, OneHot, Totals
-from hubbub.mechanisms.mechanism import DomainName, FamilyName
+from hubbub.fields.derived import set_derived
+from hubbub.mechanisms.grouped import Grouped
+from hubbub.mechanisms.hashing import STRINGS, digest, encoded
 from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.projective import ProjectiveResponse
 from hubbub.mechanisms.spelling import Spelled, read, spell
@@ -40,7 +37,7 @@ _MAX_BEGINNINGS: Final = 255
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrefixTree:
+class PrefixTree(Grouped[str]):
     """A hashed prefix tree; its groups are the hash functions of all jobs, job by job.
 
     Args:
@@ -76,28 +73,25 @@ class PrefixTree:
     ends: tuple[int, ...] = field(init=False, repr=False)
     """Per level, how many bits of a string are told once its own are."""
 
-    NAME: ClassVar[str] = "tree"
-    VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[DomainName] = "strings"
-    FAMILY: ClassVar[FamilyName] = "tree"
-    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+    NAME = "tree"
+    VERSION = 1
+    VALUES = "strings"
+    FAMILY = "tree"
+    SMALL = (
         {"epsilon": 0.1, "bits": 2, "cells": 4, "hashes": 1},
         {"epsilon": 1.0, "bits": 6, "cells": 4, "hashes": 2},
         {"epsilon": 3.0, "bits": 4, "cells": 9, "hashes": 3},
         {"epsilon": 1.0, "bits": 3, "cells": 4, "hashes": 1, "beginnings": ("exam",)},
     )
 
-    total_variation = pure.total_variation
-    variance = pure.variance
-
     def __post_init__(self) -> None:
         check_whole(self, "bits", "cells", "hashes")
-        object.__setattr__(self, "response", ProjectiveResponse(self.epsilon, self.cells))
+        set_derived(self, response=ProjectiveResponse(self.epsilon, self.cells))
         first = self.cells.bit_length() - 1
         step = max(1, first - _ROW_BITS)
         more = -(-max(self.bits - first, 0) // step)
         ends = tuple(first + step * level for level in range(more + 1))
-        object.__setattr__(self, "ends", ends)
+        set_derived(self, ends=ends)
         if self.bits < self.ends[0]:
             raise BadParameter(
                 f"bits {self.bits} are below the {self.ends[0]} that {self.cells} cells "
@@ -105,7 +99,7 @@ class PrefixTree:
                 f"{1 << self.bits}"
             )
         beginnings = tuple(self.beginnings)  # of which JSON makes a list
-        object.__setattr__(self, "beginnings", beginnings)
+        set_derived(self, beginnings=beginnings)
         if not (
             len({*beginnings}) == len(beginnings) <= _MAX_BEGINNINGS
             and all(map(encoded, beginnings))
@@ -141,11 +135,6 @@ class PrefixTree:
         return f"set cells = {self.cells // 2}"
 
     @property
-    def points(self) -> int:
-        """The number of cells of a group."""
-        return self.response.layout.size
-
-    @property
     def size(self) -> int:
         """The number of bits of a string that are reported in all."""
         return self.ends[-1]
@@ -156,19 +145,8 @@ class PrefixTree:
         return len(self.ends) + 1
 
     @property
-    def channel(self) -> pure.Pure:
-        return self.response.channel
-
-    @property
-    def layout(self) -> OneHot:
-        return OneHot(self.groups * self.points)
-
-    @property
     def groups(self) -> int:
         return self.jobs * self.hashes
-
-    def privacy_loss(self) -> float:
-        return self.response.privacy_loss()
 
     def check(self, value: Any) -> None:
         encoded(value)
@@ -240,34 +218,13 @@ class PrefixTree:
         first, turned = self.row_of(job, function, prefix >> end - begin)
         return first + (prefix & ((1 << end - begin) - 1) ^ turned)
 
-    def likelihood(self, value: str, cells: Mapping[int, int]) -> Fraction:
-        group, point = divmod(next(iter(cells)), self.points)
-        return self.response.likelihood(self.place(self.spelled(value), group), {point: 1})
-
-    def randomize(self, value: str, source: BitSource) -> bytes:
-        bits = self.spelled(value)
-        # PRIVACY: the job and its hash function are drawn without a look at the value.
-        group = source.below(self.groups)
-        sent = self.response.randomize(self.place(bits, group), source)
-        return self.layout.encode(group * self.points + int.from_bytes(sent, "little"))
+    def code(self, value: str, group: int) -> int:
+        return self.place(self.spelled(value), group)
 
     def row(self, value: str) -> Sequence[int]:
         bits = self.spelled(value)
         own = [self.place(bits, group) for group in range(self.groups)]
         return [int(place == mine) for mine in own for place in range(self.cells)]
 
-    def estimate(self, totals: Totals) -> Estimates:
-        """Per group and place: the number of the group's reports with a string at it."""
-        totals.check(self.layout)
-        values: list[float] = []
-        variances: list[float] = []
-        for first in range(0, self.layout.size, self.points):
-            cells = totals.cells[first : first + self.points]
-            supports = self.response.transform.sums(cells, self.cells)
-            estimates = self.channel.estimates(supports, sum(cells))
-            values += estimates.values
-            variances += estimates.variances
-        return Estimates(tuple(values), tuple(variances), totals.reports)
-
     def probes(self) -> Sequence[str]:
-        return ("", "b", "e", "example.org", "naïve", "日本", *self.beginnings)
+        return (*STRINGS, *self.beginnings)

@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import Final
 
 from hubbub.errors import BadParameter
+from hubbub.fields.derived import set_derived
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.parameter import number
 from hubbub.mechanisms.probability import Probability, log_at_least
@@ -58,9 +59,12 @@ class Chain:
         ):
             raise BadParameter(f"p {self.p} and q {self.q} break 0 <= p < q <= 1")
         # PRIVACY: more lies, closer chances.
-        object.__setattr__(self, "flip", Probability.at_least(Fraction(self.f) / 2))
-        object.__setattr__(self, "one_after_zero", Probability.at_least(self.p))
-        object.__setattr__(self, "one_after_one", Probability.at_most(self.q))
+        set_derived(
+            self,
+            flip=Probability.at_least(Fraction(self.f) / 2),
+            one_after_zero=Probability.at_least(self.p),
+            one_after_one=Probability.at_most(self.q),
+        )
 
     @property
     def channel(self) -> Pure:

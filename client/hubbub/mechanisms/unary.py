@@ -10,22 +10,20 @@ Source: sue is basic one-time RAPPOR (Erlingsson, Pihur, Korolova, CCS 2014); ou
     (2017), section 4.3, as is the comparison.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar
 
+from hubbub.fields.derived import set_derived
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import BitVector
-from hubbub.mechanisms.mechanism import DomainName, FamilyName
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 
 _HALF = Probability.at_most(Fraction(1, 2))
 
 
 @dataclass(frozen=True, slots=True)
-class SymmetricUnary:
+class SymmetricUnary(pure.ListedMechanism):
     """Symmetric unary encoding over [0, categories): every bit is flipped with the chance `lie`."""
 
     epsilon: float
@@ -33,30 +31,22 @@ class SymmetricUnary:
     lie: Probability = field(init=False, repr=False)
     channel: pure.Pure = field(init=False, repr=False)
 
-    NAME: ClassVar[str] = "unary.sue"
-    VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[DomainName] = "categories"
-    FAMILY: ClassVar[FamilyName] = "listed"
-    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+    NAME = "unary.sue"
+    VERSION = 1
+    VALUES = "categories"
+    FAMILY = "listed"
+    SMALL = (
         {"epsilon": 0.1, "categories": 2},
         {"epsilon": 1.0, "categories": 4},
         {"epsilon": 3.0, "categories": 9},
     )
 
-    groups: ClassVar[int] = 1
-    check = pure.check
-    row = pure.row
-    estimate = pure.estimate
-    total_variation = pure.total_variation
-    variance = pure.variance
     likelihood = pure.likelihood_bits
-    probes = pure.probes
 
     def __post_init__(self) -> None:
         pure.check_categories(self.categories)
         lie = Probability.at_least(1 / (exp_at_most(self.epsilon, Fraction(1, 2)) + 1))
-        object.__setattr__(self, "lie", lie)
-        object.__setattr__(self, "channel", pure.Pure(lie.complement.exact, lie.exact))
+        set_derived(self, lie=lie, channel=pure.Pure(lie.complement.exact, lie.exact))
 
     @property
     def layout(self) -> BitVector:
@@ -71,7 +61,7 @@ class SymmetricUnary:
 
 
 @dataclass(frozen=True, slots=True)
-class OptimizedUnary:
+class OptimizedUnary(pure.ListedMechanism):
     """Optimized unary encoding over [0, categories): the one is a fair coin, a zero rarely lies."""
 
     epsilon: float
@@ -79,30 +69,22 @@ class OptimizedUnary:
     lie: Probability = field(init=False, repr=False)
     channel: pure.Pure = field(init=False, repr=False)
 
-    NAME: ClassVar[str] = "unary.oue"
-    VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[DomainName] = "categories"
-    FAMILY: ClassVar[FamilyName] = "listed"
-    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+    NAME = "unary.oue"
+    VERSION = 1
+    VALUES = "categories"
+    FAMILY = "listed"
+    SMALL = (
         {"epsilon": 0.1, "categories": 2},
         {"epsilon": 1.0, "categories": 4},
         {"epsilon": 3.0, "categories": 9},
     )
 
-    groups: ClassVar[int] = 1
-    check = pure.check
-    row = pure.row
-    estimate = pure.estimate
-    total_variation = pure.total_variation
-    variance = pure.variance
     likelihood = pure.likelihood_bits
-    probes = pure.probes
 
     def __post_init__(self) -> None:
         pure.check_categories(self.categories)
         lie = Probability.at_least(1 / (exp_at_most(self.epsilon) + 1))
-        object.__setattr__(self, "lie", lie)
-        object.__setattr__(self, "channel", pure.Pure(_HALF.exact, lie.exact))
+        set_derived(self, lie=lie, channel=pure.Pure(_HALF.exact, lie.exact))
 
     @property
     def layout(self) -> BitVector:

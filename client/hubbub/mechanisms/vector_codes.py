@@ -19,15 +19,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.fields.derived import set_derived
 from hubbub.fields.rules import is_number
 from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.directions import MAX_DIMENSIONS, book, top_sums
-from hubbub.mechanisms.layout import Estimates, OneHot, Totals
-from hubbub.mechanisms.mechanism import DomainName, FamilyName
+from hubbub.mechanisms.layout import Estimates, OneHot, Totals, joined
 from hubbub.mechanisms.parameter import check_whole, number, whole
 from hubbub.mechanisms.portable_floats import length
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
@@ -59,7 +59,7 @@ def pool_for(epsilon: float) -> dict[str, int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VectorCodes:
+class VectorCodes(pure.PureMechanism[Sequence[float]]):
     """Vectors of `dimensions` numbers, by `books` books of `words` words each.
 
     A value is a sequence of numbers whose length (root of the sum of squares) is at most
@@ -112,17 +112,15 @@ class VectorCodes:
     squared_error: float = field(init=False, repr=False, compare=False)
     along: float = field(init=False, repr=False, compare=False)
 
-    NAME: ClassVar[str] = "vector.codes"
-    VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[DomainName] = "vectors"
-    FAMILY: ClassVar[FamilyName] = "vector"
-    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+    NAME = "vector.codes"
+    VERSION = 1
+    VALUES = "vectors"
+    FAMILY = "vector"
+    SMALL = (
         {"epsilon": 0.1, "dimensions": 2, "words": 2, "books": 1},
         {"epsilon": 1.0, "dimensions": 3, "words": 5, "books": 3},
         {"epsilon": 3.0, "dimensions": 2, "words": 8, "books": 2, "max_length": 4.0},
     )
-
-    variance = pure.variance
 
     def __post_init__(self) -> None:
         if not (isinstance(self.dimensions, int) and 2 <= self.dimensions <= MAX_DIMENSIONS):  # noqa: PLR2004 one number is a mean
@@ -140,15 +138,15 @@ class VectorCodes:
         best, error, reach, along = _nearest(float(odds), every, self.dimensions)
         keep = Probability.at_most(best * odds / (best * odds + every - best))  # PRIVACY: down
         channel = pure.Pure(keep.exact / best, keep.complement.exact / (every - best))
-        for name, made_of in (
-            ("near", best),
-            ("keep", keep),
-            ("channel", channel),
-            ("reach", reach),
-            ("squared_error", error),
-            ("along", along),
-        ):
-            object.__setattr__(self, name, made_of)
+        set_derived(
+            self,
+            near=best,
+            keep=keep,
+            channel=channel,
+            reach=reach,
+            squared_error=error,
+            along=along,
+        )
 
     @property
     def layout(self) -> OneHot:
@@ -223,14 +221,10 @@ class VectorCodes:
     def estimate(self, totals: Totals) -> Estimates:
         """Per book and word: how many of the book's reports are of vectors near it."""
         totals.check(self.layout)
-        values: list[float] = []
-        variances: list[float] = []
-        for first in range(0, self.layout.size, self.words):
-            supports = totals.cells[first : first + self.words]
-            estimates = self.channel.estimates(supports, sum(supports))
-            values += estimates.values
-            variances += estimates.variances
-        return Estimates(tuple(values), tuple(variances), totals.reports)
+        size = self.words
+        books = (totals.cells[first : first + size] for first in range(0, self.layout.size, size))
+        estimates = (self.channel.estimates(supports, sum(supports)) for supports in books)
+        return joined(estimates, totals.reports)
 
     def probes(self) -> Sequence[tuple[float, ...]]:
         """Both directions of every axis, and what lies between all."""

@@ -12,26 +12,24 @@ Source: Li, Wang, Lopuhaa-Zwakenberg, Li, Skoric (SIGMOD 2020), section 5; the d
     (docs/decisions/0212-mechanisms-and-families.md).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import Any, ClassVar, Final
+from typing import Final
 
+from hubbub.fields.derived import set_derived
 from hubbub.mechanisms import pure, ranges
-from hubbub.mechanisms.bits import BitSource
-from hubbub.mechanisms.layout import Estimates, OneHot, Totals
-from hubbub.mechanisms.mechanism import DomainName, FamilyName
+from hubbub.mechanisms.layout import Estimates, Totals
 from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.probability import exp_at_most
 from hubbub.mechanisms.ranges import Range
-from hubbub.mechanisms.window import Window
+from hubbub.mechanisms.window import Window, Windowed
 
 # The finest resolution of the paper; the estimator takes time that grows with its cube.
 MAX_WAVE_BUCKETS: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class SquareWave:
+class SquareWave(Windowed, ranges.InBuckets):
     """Square Wave over [low, high] in `buckets` equal buckets."""
 
     epsilon: float
@@ -46,21 +44,15 @@ class SquareWave:
     window: Window = field(init=False, repr=False)
     channel: pure.Pure = field(init=False, repr=False)
 
-    NAME: ClassVar[str] = "wave"
-    VERSION: ClassVar[int] = 1
-    VALUES: ClassVar[DomainName] = "numbers"
-    FAMILY: ClassVar[FamilyName] = "ranges"
-    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+    NAME = "wave"
+    VERSION = 1
+    VALUES = "numbers"
+    FAMILY = "ranges"
+    SMALL = (
         {"epsilon": 0.1, "low": 0, "high": 1, "buckets": 2},
         {"epsilon": 1.0, "low": -2.5, "high": 7, "buckets": 8},
         {"epsilon": 3.0, "low": 0, "high": 3600, "buckets": 16},
     )
-
-    groups: ClassVar[int] = 1
-    check = ranges.check
-    probes = ranges.middles
-    edges = ranges.edges
-    variance = pure.variance
 
     def __post_init__(self) -> None:
         check_whole(self, "buckets")
@@ -68,26 +60,11 @@ class SquareWave:
         wide = (self.epsilon * e - e + 1) / (e * (e - 1 - self.epsilon))  # 2b, of the range
         width = min(max(1, round(wide * self.buckets)), self.buckets)
         window = Window(self.epsilon, self.buckets, width)
-        object.__setattr__(self, "range", Range(self.low, self.high))
-        object.__setattr__(self, "window", window)
-        object.__setattr__(self, "channel", pure.Pure(window.near, window.far))
+        channel = pure.Pure(window.near, window.far)
+        set_derived(self, range=Range(self.low, self.high), window=window, channel=channel)
 
-    @property
-    def layout(self) -> OneHot:
-        return self.window.layout
-
-    def privacy_loss(self) -> float:
-        return self.window.privacy_loss()
-
-    def total_variation(self) -> Fraction:
-        return self.window.total_variation()
-
-    def randomize(self, value: float, source: BitSource) -> bytes:
-        return self.window.draw(self.range.bucket(value, self.buckets), source)
-
-    def likelihood(self, value: float, cells: Mapping[int, int]) -> Fraction:
-        start = self.range.bucket(value, self.buckets)
-        return self.window.chance(start, next(iter(cells)))
+    def step(self, value: float) -> tuple[int, int]:
+        return self.range.bucket(value, self.buckets), 0
 
     def row(self, value: float) -> Sequence[int]:
         start = self.range.bucket(value, self.buckets)
@@ -98,3 +75,6 @@ class SquareWave:
         """Per place: how many reports hold a number whose window covers it."""
         totals.check(self.layout)
         return self.channel.estimates(totals.cells, totals.reports)
+
+    def variance(self, true: float, reports: int) -> float:
+        return self.channel.variance(true, reports)

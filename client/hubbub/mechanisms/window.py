@@ -1,16 +1,20 @@
-"""A window over a line of outcomes: near ones likely, far ones not. `mean.table` and `wave`.
+"""A window over a line of outcomes: near ones likely, far ones not. `mean.*` and `wave`.
 
 There are `starts` places where a window of `width` outcomes may begin, so starts + width - 1
 outcomes in all. With probability `inside` a report falls in its window, uniformly, else outside it,
 uniformly.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Protocol
 
+from hubbub.fields.derived import set_derived
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import OneHot
 from hubbub.mechanisms.probability import DIGITS, Probability, exp_at_most, log_at_least
+from hubbub.mechanisms.ranges import OverRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +29,7 @@ class Window:
     def __post_init__(self) -> None:
         near = exp_at_most(self.epsilon) * self.width
         inside = Probability.at_most(near / (near + self.starts - 1))  # PRIVACY: down, to uniform
-        object.__setattr__(self, "inside", inside)
+        set_derived(self, inside=inside)
 
     @property
     def layout(self) -> OneHot:
@@ -69,3 +73,34 @@ class Window:
             return self.layout.encode(start + source.below(self.width))
         other = source.below(self.starts - 1)  # skip over the window
         return self.layout.encode(other + self.width * (other >= start))
+
+
+class Windowed(OverRange, Protocol):
+    """A mechanism over a range whose report is a place in or outside a window."""
+
+    __slots__ = ()
+
+    @property
+    def window(self) -> Window:
+        """The randomizer."""
+
+    @property
+    def layout(self) -> OneHot:
+        return self.window.layout
+
+    def privacy_loss(self) -> float:
+        return self.window.privacy_loss()
+
+    def total_variation(self) -> Fraction:
+        return self.window.total_variation()
+
+    def step(self, value: float) -> tuple[int, int]:
+        """The window at or below a number, and the chance of the next one, in 2**-64."""
+
+    def randomize(self, value: float, source: BitSource) -> bytes:
+        start, up = self.step(value)
+        return self.window.draw(start, source, up)
+
+    def likelihood(self, value: float, cells: Mapping[int, int]) -> Fraction:
+        start, up = self.step(value)
+        return self.window.chance(start, next(iter(cells)), up)

@@ -9,9 +9,9 @@ from typing import Any, Final, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from hubbub.mechanisms import AnyMechanism, Estimates, Totals, pure
+from hubbub.mechanisms import AnyMechanism, Estimates, Totals
 from hubbub.mechanisms.geometry import HashPool, Incidence
-from hubbub.mechanisms.pure import Pure
+from hubbub.mechanisms.pure import ListedMechanism, Pure
 from hubbub.mechanisms.walsh import WalshHadamard
 
 Integers = npt.NDArray[np.int64]
@@ -29,7 +29,9 @@ def estimate(mechanism: AnyMechanism, totals: Totals) -> Estimates:
     """Same result as `mechanism.estimate`, in a fraction of its time."""
     own: object = type(mechanism).estimate
     transform = getattr(mechanism, "transform", None)
-    if not isinstance(mechanism, _Pure) or (transform is None and own is not pure.estimate):
+    if not isinstance(mechanism, _Pure) or (
+        transform is None and own is not ListedMechanism.estimate
+    ):
         return mechanism.estimate(totals)
     totals.check(mechanism.layout)
     supports = np.array(totals.cells, dtype=np.int64)

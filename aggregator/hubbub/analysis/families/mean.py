@@ -72,7 +72,9 @@ class Means(Family):
         # P (1 - P) at every place, and one answer more or less.
         lie, gap = mechanism.keep.complement.exact, mechanism.total_variation()
         least = float(totals.reports * lie * (1 - lie) / gap**2)
-        least += dummies_variance(mechanism, totals, min(max(estimates[0], 0.0), totals.reports))
+        least += dummies_variance(
+            mechanism.contributions, totals, min(max(estimates[0], 0.0), totals.reports)
+        )
         bend = 1 / max(totals.reports, 1)
         return ValueEstimates(
             estimates=estimates,

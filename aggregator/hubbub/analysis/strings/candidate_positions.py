@@ -9,7 +9,7 @@ import numpy.typing as npt
 from hubbub.analysis.strings.design import Places, once
 from hubbub.mechanisms.hashing import WORDS, digest, encoded
 from hubbub.mechanisms.rappor import Rappor
-from hubbub.mechanisms.sketch import SketchMechanism
+from hubbub.mechanisms.sketch import Sketch
 
 # Digests held at a time, 16 bytes each.
 _DIGESTS: Final = 1 << 20
@@ -29,7 +29,7 @@ def bloom_places(mechanism: Rappor, candidates: Sequence[str]) -> Places:
     return np.concatenate(parts)
 
 
-def sketch_buckets(mechanism: SketchMechanism, candidates: Sequence[str]) -> npt.NDArray[np.int64]:
+def sketch_buckets(mechanism: Sketch, candidates: Sequence[str]) -> npt.NDArray[np.int64]:
     """Bucket of each candidate under each function; shape (candidates, hashes)."""
     parts = [
         words[:, :, 0].astype(np.int64) % mechanism.width
