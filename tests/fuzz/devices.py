@@ -28,6 +28,7 @@ from hubbub.errors import BadPayload, BundleRefused, HubbubError, StateUnusable
 from hubbub.keys import read_opening_keys
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
+from tests.support.client_parts import client_state, store_reports
 from tests.support.waiting import HANG_SECONDS
 
 START = 20_000 * DAY
@@ -137,8 +138,8 @@ class Room:
             device.close(0)
             # A second start, so that the witness knows all that the first one spent.
             device = self.start()
-            on, most = device.ledger().on, device._state.device_state().preference
-            accounts = device._state.device_state().accounts
+            on, most = device.ledger().on, client_state(device).device_state().preference
+            accounts = client_state(device).device_state().accounts
             device.close(0)
         sealed |= self._shrink()
         base = Base(
@@ -174,7 +175,7 @@ def _report(device: Device) -> None:
         device.report(name, VALUES[name])
     assert device.flush()
     device.report("editor", VALUES["editor"])
-    device._sender.enter()
+    store_reports(device)
 
 
 def _report_and_stop(device: Device) -> None:

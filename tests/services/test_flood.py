@@ -97,12 +97,12 @@ def test_a_flooded_metric_stops_no_other_and_all_of_it_is_accounted_for(run: Flo
     assert flooded["pooled"] + flooded["in_flight"] == run.flood - flooded["counted"], (
         "it waits there"
     )
-    metrics = scraped(run, run._ports.aggregator_metrics)
+    metrics = scraped(run, run.ports.aggregator_metrics)
     assert metrics["", 'hubbub_batches_total{outcome="window_full"}'] > 0
     assert metrics["", "hubbub_clock_apart_seconds"] < 60
 
     def ratio() -> float:
-        return scraped(run, run._ports.aggregator_metrics)["", "hubbub_redis_memory_ratio"]
+        return scraped(run, run.ports.aggregator_metrics)["", "hubbub_redis_memory_ratio"]
 
     if run.more:
         assert ratio() == 0
@@ -150,7 +150,7 @@ def test_a_stream_that_piles_up_leaves_memory_for_others(
 ) -> None:
     async def body() -> None:
         async with serving_front(catalog_files, redis_url, max_memory=0.9) as front:
-            client = front.pool._server.client
+            client = front.pool.server.client
             used = int((await client.info("memory"))["used_memory"])
             await client.config_set("maxmemory", int((used + 2_000_000) / 0.9))
             await front.pressure.look()

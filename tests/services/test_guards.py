@@ -284,7 +284,7 @@ def test_a_redis_near_its_limit_refuses_before_it_is_full(
 ) -> None:
     async def body() -> None:
         async with serving_front(catalog_files, redis_url, max_memory=0.5) as front:
-            client = front.pool._server.client
+            client = front.pool.server.client
             used = int((await client.info("memory"))["used_memory"])
             await client.config_set("maxmemory", int(used * 1.8))
             await front.pressure.look()
@@ -301,11 +301,11 @@ def test_a_write_that_redis_has_no_memory_for_is_refused_with_a_hint(
 ) -> None:
     async def body() -> None:
         async with serving_front(catalog_files, redis_url) as front:
-            await front.pool._server.client.config_set("maxmemory", 1)
+            await front.pool.server.client.config_set("maxmemory", 1)
             assert await _hint(front.send(front.request(3))) >= 1
             assert front.admission.refusals == {"store_full": 1}
             assert front.pressure.wait_seconds > 0, "the next ones are refused unread"
-            await front.pool._server.client.config_set("maxmemory", 0)
+            await front.pool.server.client.config_set("maxmemory", 0)
             await front.pressure.look()
             await front.send(front.request(3))
             assert (await front.pool.report_counts()).popitem()[1]["acknowledged"] == 3
@@ -418,7 +418,7 @@ def test_a_fault_of_our_own_is_named_in_the_log_without_what_was_sent(
 def test_a_certificate_opens_the_doors_of_its_own_role_alone(own_run: LocalRun) -> None:  # noqa: F811
     """Batches come from the shuffler, questions from analysts."""
     tls = own_run.home / "tls"
-    ingest = f"127.0.0.1:{own_run._ports.ingest}"
+    ingest = f"127.0.0.1:{own_run.ports.ingest}"
     asks: list[tuple[str, str, str, Callable[[grpc.Channel], object]]] = [
         (
             "analyst",
@@ -461,8 +461,8 @@ def test_the_terms_of_the_law_are_metrics_of_both_services(
     terms: dict[str, int] = {}
 
     def the_same() -> bool:
-        samples.update(scraped(own_run, own_run._ports.shuffler_metrics))
-        samples.update(scraped(own_run, own_run._ports.aggregator_metrics))
+        samples.update(scraped(own_run, own_run.ports.shuffler_metrics))
+        samples.update(scraped(own_run, own_run.ports.aggregator_metrics))
         [of_theme] = report_counts(own_run.endpoints).values()
         terms.update(of_theme)
         mine.update({t: samples.get(("theme", t), 0) for t in terms if t != "rejected"})
@@ -478,7 +478,7 @@ def test_the_terms_of_the_law_are_metrics_of_both_services(
     assert samples["", "process_resident_memory_bytes"] > 0
     own_run._redis[0].child.process.kill()
     own_run._redis[0].child.process.wait()
-    assert scraped(own_run, own_run._ports.shuffler_metrics)["", "hubbub_store_up"] == 0
+    assert scraped(own_run, own_run.ports.shuffler_metrics)["", "hubbub_store_up"] == 0
 
 
 def test_metrics_in_the_clear_stay_on_this_machine(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def _today() -> int:
 
 def _issuer_reply(house: IssuerHouse, token: str) -> tuple[int, str]:
     """What the issuer answers who shows this, and why."""
-    _, request = house._question({("theme", _today()): 1})
+    _, request = house.question({("theme", _today()): 1})
     headers = {"authorization": f"Bearer {token}"}
     answer = post(f"{house.url}/v1/tokens", content=request, headers=headers)
     is_refused = answer.status_code != 200

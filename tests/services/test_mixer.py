@@ -152,12 +152,12 @@ def test_a_window_that_cannot_be_mixed_holds_up_no_other(
         table, today = read_stream_table(catalog_files.streams), int(time.time()) // DAY
         async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as mixing:
             [pool] = mixing.pools
-            client: Any = pool._server.client
+            client: Any = pool.server.client
             bad = Window("crashed", today * 24)
             await client.set(bad.key("shuffler:pool"), "no set")
             await client.sadd("shuffler:windows", bad.name, "nonsense", b"\xff:1")
             reports = _reports(500)
-            await pool._server.execute(
+            await pool.server.execute(
                 [
                     ("SADD", Window("theme", today).key("shuffler:pool"), *reports),
                     ("SADD", "shuffler:windows", f"theme:{today}"),
@@ -186,7 +186,7 @@ def test_reports_of_a_stream_that_left_the_table_are_withheld_in_time(
             await pool.add({gone: _reports(300)})
 
             async def found_out() -> bool:
-                return bool(await pool._server.client.hexists("shuffler:unknown", gone.name))
+                return bool(await pool.server.client.hexists("shuffler:unknown", gone.name))
 
             await mixing.until(found_out)
             await mixing.turn()

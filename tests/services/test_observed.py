@@ -88,8 +88,8 @@ def _everyone_reports(run: LocalRun) -> None:
 
 
 def _gauges(run: LocalRun) -> dict[tuple[str, str], float]:
-    of_shuffler = scraped(run, run._ports.shuffler_metrics)
-    return of_shuffler | scraped(run, run._ports.aggregator_metrics)
+    of_shuffler = scraped(run, run.ports.shuffler_metrics)
+    return of_shuffler | scraped(run, run.ports.aggregator_metrics)
 
 
 def test_every_stage_is_timed_traced_and_logged_for_machines(

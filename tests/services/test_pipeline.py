@@ -258,7 +258,7 @@ def test_a_batch_delivered_again_and_reports_sent_again_change_no_total(own_run:
     other.CopyFrom(batch)
     other.batch_id = secrets.token_bytes(16)
     credentials = TlsFolder(own_run.home / "tls", "shuffler").channel_credentials("aggregator")
-    with grpc.secure_channel(f"127.0.0.1:{own_run._ports.ingest}", credentials) as channel:
+    with grpc.secure_channel(f"127.0.0.1:{own_run.ports.ingest}", credentials) as channel:
         ingest = stub("Ingest", channel)
         assert not ingest.Apply(batch).already_applied
         first = estimate(own_run.endpoints, "theme")
@@ -345,7 +345,7 @@ def test_only_certificates_of_the_authority_are_served(run: LocalRun, tmp_path: 
     write_certificates(strangers, {})
     (strangers / "ca.pem").write_bytes((run.home / "tls" / "ca.pem").read_bytes())
     credentials = TlsFolder(strangers, "shuffler").channel_credentials("aggregator")
-    with grpc.secure_channel(f"127.0.0.1:{run._ports.ingest}", credentials) as channel:
+    with grpc.secure_channel(f"127.0.0.1:{run.ports.ingest}", credentials) as channel:
         with pytest.raises(grpc.RpcError) as caught:
             stub("Ingest", channel).Apply(Batch(), timeout=HANG_SECONDS)
         assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
@@ -419,7 +419,7 @@ def test_redis_away_is_waited_out(run: LocalRun) -> None:
     server.send_signal(signal.SIGSTOP)
 
     def shuffler_has_it() -> bool:
-        return scraped(run, run._ports.shuffler_metrics)["", "hubbub_unwritten_reports"] == 1
+        return scraped(run, run.ports.shuffler_metrics)["", "hubbub_unwritten_reports"] == 1
 
     with ThreadPoolExecutor(1) as aside:
         flushed = aside.submit(client.flush, HANG_SECONDS)
@@ -442,7 +442,7 @@ def test_a_folder_in_use_and_a_changed_metric_are_refused(own_run: LocalRun) -> 
         LocalRun(own_run.home, catalog, Ports.free()),
     ):
         pass
-    ports = own_run._ports
+    ports = own_run.ports
     with (
         pytest.raises(
             ServiceUnavailable, match=rf"port {ports.shuffler} of 127\.0\.0\.1 is in use"

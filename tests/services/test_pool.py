@@ -112,14 +112,14 @@ def test_what_may_have_happened_may_be_asked_again(
 
     async def body(pool: Pool, _client: Client, window: Window) -> None:
         await pool.add({window: _reports(40)})
-        run, level = pool._server.execute, await pool.level(window)
+        run, level = pool.server.execute, await pool.level(window)
         answers = []
 
         async def twice(commands: Any) -> Any:
             answers.extend([await run(commands), await run(commands)])
             return answers[-1]
 
-        monkeypatch.setattr(pool._server, "execute", twice)
+        monkeypatch.setattr(pool.server, "execute", twice)
         assert await pool.take(window, Take(20, 20), level) is not None
         monkeypatch.undo()
         assert answers == [[20], [20]]
@@ -135,14 +135,14 @@ def test_a_take_that_arrives_late_takes_nothing(
 
     async def body(pool: Pool, _client: Client, window: Window) -> None:
         await pool.add({window: _reports(100)})
-        run, calls = pool._server.execute, list[Any]()
+        run, calls = pool.server.execute, list[Any]()
 
         async def run_kept(commands: Any) -> Any:
             calls.append(commands)
             return await run(commands)
 
         level = await pool.level(window)
-        monkeypatch.setattr(pool._server, "execute", run_kept)
+        monkeypatch.setattr(pool.server, "execute", run_kept)
         batch = await pool.take(window, Take(20, 20), level)
         monkeypatch.undo()
         assert batch is not None
@@ -175,7 +175,7 @@ def test_a_window_laid_aside_while_a_report_arrives_is_listed_again(
 ) -> None:
     async def body(pool: Pool, _client: Client, window: Window) -> None:
         await pool.add({window: _reports(30)})
-        durable = pool._server.durable
+        durable = pool.server.durable
 
         async def meanwhile(commands: Any) -> Any:
             aside = [("SADD", "shuffler:over", window.name)]
@@ -183,7 +183,7 @@ def test_a_window_laid_aside_while_a_report_arrives_is_listed_again(
             return await durable([commands[0], *aside, *commands[1:]])
 
         await pool.archive(window)
-        monkeypatch.setattr(pool._server, "durable", meanwhile)
+        monkeypatch.setattr(pool.server, "durable", meanwhile)
         await pool.add({window: _reports(2)})
         monkeypatch.undo()
         assert await pool.windows() == [window]

@@ -266,7 +266,7 @@ class Limited(LocalRun):
 
 def _certificates(run: LocalRun) -> list[str]:
     """The certificates that the doors of gRPC and the page's show to who connects now."""
-    ports = run._ports
+    ports = run.ports
     return [
         ssl.get_server_certificate(("127.0.0.1", port)) for port in (ports.shuffler, ports.http)
     ]
@@ -317,7 +317,7 @@ def test_all_that_is_reloaded_is_reloaded_under_load(
             _certificates_limits_and_tokens(run, crowd, tmp_path / "kept", secret)
         finally:
             crowd.stop()
-        metrics = scraped(run, run._ports.shuffler_metrics)
+        metrics = scraped(run, run.ports.shuffler_metrics)
         assert metrics["", 'hubbub_reloads_total{outcome="taken"}'] >= 5
         assert metrics["", 'hubbub_reloads_total{outcome="refused"}'] >= 1
         close_epochs(run.shuffler_redis)
@@ -347,7 +347,7 @@ def _certificates_limits_and_tokens(
     limits.write_text("max_pool = 1\n")
     _wait_for_reload(run, _hung_up, lambda: _hang_up(run))
     no_room = ("", 'hubbub_throttled_calls_total{reason="no_room"}')
-    eventually(lambda: scraped(run, run._ports.shuffler_metrics).get(no_room, 0) > 0)
+    eventually(lambda: scraped(run, run.ports.shuffler_metrics).get(no_room, 0) > 0)
     limits.write_text("")
     _wait_for_reload(run, _hung_up, lambda: _hang_up(run))
     crowd.more(3)

@@ -24,6 +24,7 @@ from hubbub.wire.v1.services_pb2 import Reason, SubmitRequest, SubmitResponse, T
 from tests.conftest import CatalogFiles
 from tests.services.test_guards import Front, serving_front
 from tests.services.test_http_door import open_door
+from tests.support.client_parts import fetch_tokens, send_once, store_reports
 from tests.support.issuer_server import DAY, Issuance, IssuerHouse
 from tests.support.moment import now
 from tests.support.relay_process import Relay
@@ -60,12 +61,12 @@ def test_an_issuer_that_dies_before_its_answer_gives_the_same_tokens_once_it_is_
     """And none to whoever takes the moment to ask for others."""
     house, epoch = IssuerHouse(catalog_files, tmp_path), _today()
     key = house.account("one")
-    drawn, request = house._question({("homepage", epoch): 5})
+    drawn, request = house.question({("homepage", epoch): 5})
     with house.serving(redis_url):
-        house._send(key, request)  # it counted that, and nobody heard the answer
+        house.send(key, request)  # it counted that, and nobody heard the answer
     with house.serving(redis_url, anew=False):
         assert not house.mint(key, "homepage", epoch, 5)
-        [issued] = TokenResponse.FromString(house._send(key, request)).issued
+        [issued] = TokenResponse.FromString(house.send(key, request)).issued
         evaluation = (issued.evaluated, issued.proof, house.public, token_info("homepage", epoch))
         assert len(poprf.finalize(drawn[0], *evaluation)) == 5
 
@@ -193,7 +194,7 @@ def test_a_token_is_worth_something_while_its_epoch_is_open(
             assert [refusal.reason for refusal in answer.refused] == (
                 [] if reason is None else [reason]
             )
-            spent = await front.pool._server.client.keys("shuffler:spent*")
+            spent = await front.pool.server.client.keys("shuffler:spent*")
             assert len(spent) == (1 if reason is None else 0)
             other = await front.send(_paid(house, [_issued_for(house, epoch - 1)], epoch))
             wrong = _NO_TOKEN if reason is None else reason
@@ -229,13 +230,13 @@ def test_over_another_key_of_the_issuers_reports_wait_and_then_go(
         with former.serving(redis_url):
             client = device(former, address)
             client.report("theme", "dark")
-            client._sender.enter()
-            client._sender.fetch_tokens(HANG_SECONDS)
+            store_reports(client)
+            fetch_tokens(client, HANG_SECONDS)
             clock.advance(1)
             client.report("theme", "light")
-            client._sender.enter()
-            client._sender.fetch_tokens(HANG_SECONDS)
-            client._sender.attempt(HANG_SECONDS)
+            store_reports(client)
+            fetch_tokens(client, HANG_SECONDS)
+            send_once(client, HANG_SECONDS)
             assert (client.waiting, client.dropped) == (2, {})
         with other.serving(redis_url):
             client = device(other, address)

@@ -49,6 +49,7 @@ from tests.conftest import CatalogFiles
 from tests.services.test_guards import serving_front
 from tests.services.test_http_door import open_door
 from tests.support.bundles import metric_text
+from tests.support.client_parts import fetch_tokens, send_once, store_reports
 from tests.support.issuer_server import DAY, Issuance, IssuerHouse
 from tests.support.moment import now
 from tests.support.relay_process import Relay
@@ -287,10 +288,10 @@ def test_the_same_question_has_the_same_tokens_as_often_as_it_is_asked(
     house: IssuerHouse,
 ) -> None:
     key, epoch = house.account("one"), _today()
-    drawn, request = house._question({("theme", epoch): 1})
+    drawn, request = house.question({("theme", epoch): 1})
     outputs: set[bytes] = set()
     for _ in range(3):
-        [issued] = TokenResponse.FromString(house._send(key, request)).issued
+        [issued] = TokenResponse.FromString(house.send(key, request)).issued
         evaluation = (issued.evaluated, issued.proof, house.public)
         outputs.add(*poprf.finalize(drawn[0], *evaluation, b"hubbub/1 token|theme|%d" % epoch))
     assert len(outputs) == 1
@@ -307,20 +308,20 @@ def test_who_is_no_account_or_asks_what_is_none_is_refused(house: IssuerHouse) -
     for element in (b"\xff" * 32, bytes(32), bytes(31), b"", b"x" * 70_000, bytes(31) + b"\x80"):
         wanted = WantedTokens(stream="theme", epoch=epoch, blinded=[element])
         with pytest.raises(TryAgain, match="issuer_http_400"):
-            house._send(key, TokenRequest(wanted=[wanted]).SerializeToString())
+            house.send(key, TokenRequest(wanted=[wanted]).SerializeToString())
     for request in (b"\xff", b"\x0a\x02\x50\x01"):
         with pytest.raises(TryAgain, match="issuer_http_400"):
-            house._send(key, request)
+            house.send(key, request)
     with pytest.raises(TryAgain, match=r"issuer_http_413|unavailable"):
-        house._send(key, bytes(2 << 20))
+        house.send(key, bytes(2 << 20))
     assert len(house.mint(key, "theme", epoch, 1)) == 1, "none of that has used anything up"
 
 
 def test_each_stream_is_answered_by_itself(house: IssuerHouse) -> None:
     """A bundle with a metric that was retired, and one whose reports_per_epoch is less by now."""
     key, epoch = house.account("one"), _today()
-    drawn, request = house._question({("gone", epoch): 1, ("theme", epoch): 3})
-    gone, theme = TokenResponse.FromString(house._send(key, request)).issued
+    drawn, request = house.question({("gone", epoch): 1, ("theme", epoch): 3})
+    gone, theme = TokenResponse.FromString(house.send(key, request)).issued
     assert gone.not_given
     assert (len(theme.evaluated), theme.not_given) == (1, False)
     evaluation = (theme.evaluated, theme.proof, house.public, b"hubbub/1 token|theme|%d" % epoch)
@@ -352,7 +353,7 @@ def test_tokens_are_charged_to_an_address_or_to_the_account_that_a_backend_names
 ) -> None:
     house, epoch = IssuerHouse(catalog_files, tmp_path), _today()
     own, backend = house.account("one"), house.account("server", vouches=True)
-    _, request = house._question({("homepage", epoch): 100})
+    _, request = house.question({("homepage", epoch): 100})
 
     def ask(key: str, named: str = "") -> int:
         headers = {"Authorization": f"Bearer {key}", "Hubbub-Account": named}
@@ -441,9 +442,9 @@ def test_each_report_is_taken_once_with_one_token_over_devices_that_end_at_any_m
             client = Client(house.bundle, state, way, hold_seconds=None, ask_issuer=ask)
             if life < number:
                 assert client.report("homepage", f"string {life}") is Outcome.QUEUED
-            client._sender.enter()
-            client._sender.fetch_tokens(HANG_SECONDS)
-            client._sender.attempt(HANG_SECONDS)
+            store_reports(client)
+            fetch_tokens(client, HANG_SECONDS)
+            send_once(client, HANG_SECONDS)
             waiting = client.waiting
             state.close()
             way.close()

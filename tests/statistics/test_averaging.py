@@ -9,6 +9,7 @@ from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeClock, FakeShuffler, coins
 from hubbub.mechanisms.rappor import Rappor
 from tests.support.bundles import DAY, Signed
+from tests.support.client_parts import drawn_reports, store_reports
 
 REPORTS = 10_000
 TRUTH = "true.example"
@@ -68,8 +69,8 @@ def _everything_sent(signed: Signed, seed: str) -> list[bytes]:
     for _ in range(REPORTS // 100):
         for _ in range(100):
             assert client.report("homepage", TRUTH) is Outcome.QUEUED
-        payloads += [drawn.payload for _, drawn in client._reporter.drawn()]
-        client._sender.enter()
+        payloads += [drawn.payload for _, drawn in drawn_reports(client)]
+        store_reports(client)
         clock.advance(DAY)
     return payloads
 
@@ -117,7 +118,7 @@ def test_the_ledger_charges_a_permanent_response_once(signed: Signed, reports: i
     )
     for _ in range(reports):
         assert client.report("homepage", TRUTH) is Outcome.QUEUED
-    client._sender.enter()
+    store_reports(client)
     metric = signed.bundle.metric("homepage")
     views = {view.name: view for view in client.ledger().metrics}
     spent = views["homepage"].spent

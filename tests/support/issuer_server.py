@@ -120,12 +120,12 @@ class IssuerHouse:
 
     def ask(self, key: str, wanted: Mapping[tuple[str, int], int]) -> TokenResponse:
         """What an account is answered that wants so many tokens of streams in epochs."""
-        return TokenResponse.FromString(self._send(key, self._question(wanted)[1]))
+        return TokenResponse.FromString(self.send(key, self.question(wanted)[1]))
 
     def mint(self, key: str, stream: str, epoch: int, number: int) -> list[Issuance]:
         """So many tokens of a stream in an epoch, as far as the issuer gives them."""
-        [drawn], request = self._question({(stream, epoch): number})
-        [issued] = TokenResponse.FromString(self._send(key, request)).issued
+        [drawn], request = self.question({(stream, epoch): number})
+        [issued] = TokenResponse.FromString(self.send(key, request)).issued
         if not issued.evaluated:
             return []
         drawn = drawn[: len(issued.evaluated)]
@@ -143,7 +143,7 @@ class IssuerHouse:
         sealed = seal(bytes(size), key.half("x25519"), seal_info(stream, epoch))
         return SealedReport(stream=stream, epoch=epoch, key_id=key.id, sealed=sealed)
 
-    def _question(
+    def question(
         self, wanted: Mapping[tuple[str, int], int]
     ) -> tuple[list[list[tuple[bytes, poprf.Blinded]]], bytes]:
         drawn = [
@@ -158,7 +158,7 @@ class IssuerHouse:
         )
         return drawn, request.SerializeToString()
 
-    def _send(self, key: str, request: bytes) -> bytes:
+    def send(self, key: str, request: bytes) -> bytes:
         return ask_issuer(self.url, key, None)(request, HANG_SECONDS)
 
 

@@ -23,6 +23,7 @@ from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.terminal.service_client import report_counts
 from hubbub.client import Client, MemoryState, transport_to
 from hubbub.conservation import balances
+from tests.support.client_parts import drawn_reports
 from tests.support.moment import far_from_midnight
 from tests.support.waiting import HANG_SECONDS, eventually
 
@@ -114,7 +115,7 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[byte
                     client.report(metric, value)
                 payloads += [
                     drawn.payload
-                    for _, drawn in client._reporter.drawn()
+                    for _, drawn in drawn_reports(client)
                     if drawn.stream == "homepage"
                 ]
                 assert client.flush(HANG_SECONDS)
@@ -128,7 +129,7 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[byte
 
             eventually(counted)
             dumps = [_dump(run.shuffler_redis), _dump(run.aggregator_redis)]
-            for port in (run._ports.shuffler_metrics, run._ports.aggregator_metrics):
+            for port in (run.ports.shuffler_metrics, run.ports.aggregator_metrics):
                 (home / "log" / f"{port}.metrics").write_bytes(_metrics(home / "tls", port))
     finally:
         del os.environ["PYTHONPROFILEIMPORTTIME"]

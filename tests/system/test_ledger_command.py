@@ -8,6 +8,7 @@ import pytest
 from hubbub.client import Client, FolderState
 from hubbub.client.testing import FakeShuffler
 from tests.support.bundles import Signed
+from tests.support.client_parts import store_reports
 from tests.support.moment import far_from_midnight
 from tests.support.waiting import HANG_SECONDS
 from tests.system.conftest import Hubbub
@@ -33,7 +34,7 @@ def _device(signed: Signed, folder: Path) -> Client:
     client.report("homepage", "a.example")
     client.flush(HANG_SECONDS)
     client.report("editor", "vi")
-    client._sender.enter()
+    store_reports(client)
     return client
 
 

@@ -72,7 +72,7 @@ class TappedRun(LocalRun):
     tap_port: int
 
     def _service(self, role: str, *arguments: str, redis_url: str) -> None:
-        ingest = f"127.0.0.1:{self._ports.ingest}"
+        ingest = f"127.0.0.1:{self.ports.ingest}"
         if role == "shuffler":
             arguments = tuple(
                 f"127.0.0.1:{self.tap_port}" if argument == ingest else argument
@@ -90,7 +90,7 @@ def _tapped(home: Path, catalog_files: CatalogFiles) -> Iterator[tuple[LocalRun,
     with run:
         tls = home / "tls"
         credentials = TlsFolder(tls, "shuffler").channel_credentials("aggregator")
-        address = f"127.0.0.1:{run._ports.ingest}"
+        address = f"127.0.0.1:{run.ports.ingest}"
         with grpc.secure_channel(address, credentials, options=OPTIONS) as channel:
             tap = Tap(stub("Ingest", channel))
             server = grpc.server(ThreadPoolExecutor(4), options=OPTIONS)

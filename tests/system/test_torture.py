@@ -27,6 +27,7 @@ from hubbub.client import Client, FolderState, SystemClock, transport_to
 from hubbub.client.state.contract import SENT
 from hubbub.conservation import balances
 from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.client_parts import client_state
 from tests.support.waiting import HANG_SECONDS, eventually
 from tests.system import torture_app as app
 from tests.system.chaos.faulty_connection import Line
@@ -150,7 +151,10 @@ def test_every_queued_report_arrives_once_waits_or_is_counted_as_dropped(
     event_log = _torture(run, line, folder, KILLS)
     with _started_again(run, line, folder) as client:
         assert client.flush(HANG_SECONDS), "what the killed had noted is sent by the next start"
-        records, standing = client._state.payload_records(), client._state.device_state()
+        records, standing = (
+            client_state(client).payload_records(),
+            client_state(client).device_state(),
+        )
     assert not list(folder.glob("*.journal"))
 
     serials = [int.from_bytes(k.payload, "little") >> 1 for k in records if k.stream != "limited"]

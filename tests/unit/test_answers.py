@@ -24,6 +24,7 @@ from hubbub.client import (
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.wire.v1.services_pb2 import SubmitRequest
 from tests.support.bundles import DAY, Signed
+from tests.support.client_parts import client_state, store_reports
 from tests.support.devices import Device
 from tests.support.waiting import HANG_SECONDS
 
@@ -278,8 +279,8 @@ def test_one_bad_report_takes_none_along(newer: Newer, client_of: Callable[..., 
     client = client_of(newer.address)
     for n in range(40):
         client.report("homepage", f"{n}.example")
-    client._sender.enter()
-    bad = client._state.take(1, 1 << 20, client._clock.now())[0][0].sealed
+    store_reports(client)
+    bad = client_state(client).take(1, 1 << 20, client._clock.now())[0][0].sealed
     refuse = _aborting(grpc.StatusCode.INVALID_ARGUMENT, MARK)
 
     def answer(raw: bytes, context: Any) -> bytes:

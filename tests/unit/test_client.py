@@ -27,6 +27,7 @@ from hubbub.errors import BadParameter, BundleRefused, UnknownMetric, ValueOutOf
 from hubbub.keys import read_opening_keys
 from hubbub.mechanisms import KeyedBits
 from tests.support.bundles import Signed
+from tests.support.client_parts import client_state, send_once, store_reports
 from tests.support.waiting import HANG_SECONDS
 
 HOUR, DAY = 3600, 86_400
@@ -271,8 +272,8 @@ def test_no_server_makes_a_device_ask_it_without_a_pause(client_of: Callable[...
     shuffler = FakeShuffler(*[TryAgain("away", 0.001)] * 6)
     client = client_of(shuffler)
     client.report("theme", "dark")
-    client._sender.enter()
-    waits = [client._sender.attempt(HANG_SECONDS) for _ in range(6)]
+    store_reports(client)
+    waits = [send_once(client, HANG_SECONDS) for _ in range(6)]
     assert waits == [0.4, 0.8, 1.0, 1.0, 1.0, 1.0]
 
 
@@ -370,10 +371,10 @@ def test_the_background_thread_sends_once_what_was_held_for_its_time(
     client = Client(signed.bundle, MemoryState(), shuffler, hold_seconds=100.0, clock=clock)
     client.report("theme", "dark")
     clock.settle()
-    assert client._state.waiting() == 0, "what comes together is entered together"
+    assert client_state(client).waiting() == 0, "what comes together is entered together"
     clock.advance(0.5)
     clock.settle()
-    assert client._state.waiting() == 1
+    assert client_state(client).waiting() == 1
     clock.advance(99.9)
     clock.settle()
     assert shuffler.submissions == [], "the moment of sending says nothing of that of reporting"

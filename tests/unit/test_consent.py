@@ -19,6 +19,7 @@ from hubbub.client.state.contract import Dropped
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadParameter, StateBusy, StateUnusable
 from tests.support.bundles import DAY, Signed
+from tests.support.client_parts import client_state, store_reports
 from tests.support.waiting import HANG_SECONDS, eventually
 
 Make = Callable[..., Client]
@@ -119,7 +120,7 @@ def test_off_waits_for_its_turn_where_others_write_all_the_time(
 ) -> None:
     client = client_of()
     client.report("theme", "dark")
-    state, tries = client._state, 0
+    state, tries = client_state(client), 0
     consent = state.consent
 
     def counted(*, on: bool, forget: bool, now: float) -> list[Dropped]:
@@ -193,8 +194,8 @@ def test_forgetting_deletes_secret_ledger_and_payloads_from_the_disk(
     client.report("theme", "dark")
     client.report("homepage", "a.example")
     client.flush(HANG_SECONDS)
-    secret = client._state.device_state().secret
-    (tag,) = client._state.device_state().accounts["homepage"].responses
+    secret = client_state(client).device_state().secret
+    (tag,) = client_state(client).device_state().accounts["homepage"].responses
     spent = {metric.name: metric.spent for metric in client.ledger().metrics}
     assert spent["theme"] > 0
     assert spent["homepage"] > 0
@@ -208,7 +209,7 @@ def test_forgetting_deletes_secret_ledger_and_payloads_from_the_disk(
     assert {metric.name: metric.spent for metric in view.metrics} == spent, "sums stay"
     client.enable()
     assert client.report("theme", "dark") is Outcome.ALREADY_REPORTED, "today is over"
-    assert client._state.device_state().secret != secret
+    assert client_state(client).device_state().secret != secret
 
 
 @pytest.mark.slow
@@ -277,7 +278,7 @@ def test_the_ledger_tells_what_left_and_what_it_could_have_meant(client_of: Make
     client.report("homepage", "a.example")
     client.flush(HANG_SECONDS)
     client.report("editor", "vi")
-    client._sender.enter()
+    store_reports(client)
     view = client.ledger()
     assert view.on
     assert [(payload.metric, payload.fate) for payload in view.payloads] == [

@@ -20,6 +20,7 @@ from hubbub.client.state.contract import PendingPayload
 from hubbub.client.state.journal import Journal
 from hubbub.client.state.witness import Witnesses
 from hubbub.errors import StateUnusable
+from tests.support.client_parts import client_state, refresh, store_reports
 from tests.support.devices import DATABASE, Device
 from tests.support.waiting import HANG_SECONDS
 
@@ -107,7 +108,7 @@ def _reported(device: Device) -> None:
     client.report("theme", "dark")
     client.flush(HANG_SECONDS)
     client.report("homepage", "a.example")
-    client._sender.enter()
+    store_reports(client)
     client.close(0)
     with contextlib.closing(sqlite3.connect(device.folder / DATABASE)) as rows:
         rows.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -262,7 +263,7 @@ def test_one_row_that_cannot_be_sent_takes_only_itself(
     client = device.start()
     for name in ("a", "b", "c"):
         client.report("homepage", f"{name}.example")
-    client._sender.enter()
+    store_reports(client)
     whole = {sealed for n, sealed in enumerate(_outbox(device)) if n != 1}
     set_column = f"UPDATE reports SET {column} = ? WHERE id = 2"  # noqa: S608 our own names
     _damaged_rows(device, set_column, value)
@@ -281,7 +282,7 @@ def test_text_that_is_none_takes_only_its_row(device: Device, text: bytes) -> No
     client = device.start()
     client.report("homepage", "a.example")
     client.report("homepage", "b.example")
-    client._sender.enter()
+    store_reports(client)
     _damaged_rows(device, "UPDATE reports SET stream = CAST(? AS TEXT) WHERE id = 1", text)
     _damaged_rows(device, "INSERT INTO counts VALUES (CAST(? AS TEXT), 1)", text)
     assert client.flush(HANG_SECONDS)
@@ -394,10 +395,10 @@ def test_damage_while_several_processes_run_is_set_aside_once(reported: Device) 
         path.with_name(DATABASE + suffix).write_bytes(b"\xff" * 5000)
     for client in clients * 3:
         with contextlib.suppress(StateUnusable):
-            client._reporter.refresh()
+            refresh(client)
         client.report("theme", "dark")
         client.flush(HANG_SECONDS)
-    states = [client._state.device_state() for client in clients]
+    states = [client_state(client).device_state() for client in clients]
     assert len({standing.secret for standing in states}) == 1
     assert states[0].counts["state_damaged"] == 1
     assert _limits_held(reported)
@@ -427,8 +428,9 @@ def test_a_client_whose_state_cannot_be_read_at_first_waits_for_it(device: Devic
 
 def test_while_the_disk_is_full_reports_wait_and_limits_hold(device: Device) -> None:
     client = device.start()
-    assert isinstance(client._state, FolderState)
-    rows = client._state._database._open()
+    state = client_state(client)
+    assert isinstance(state, FolderState)
+    rows = state._database._open()
     (pages,) = rows.execute("PRAGMA page_count").fetchone()
     rows.execute(f"PRAGMA max_page_count = {pages}")  # as SQLite says it of a full disk
     with contextlib.suppress(sqlite3.OperationalError):

@@ -11,6 +11,7 @@ import pytest
 from hubbub.client import Client, Outcome
 from hubbub.client.testing import FakeServer
 from tests.support.bundles import Signed
+from tests.support.client_parts import disconnect, store_reports
 from tests.support.waiting import HANG_SECONDS, eventually
 
 pytestmark = pytest.mark.slow
@@ -102,7 +103,7 @@ def test_an_interrupt_as_the_program_ends_prints_nothing_and_leaves_the_rest(
     )
     assert not done.stdout + done.stderr
     again = Client.from_bundle(signed.path, state_dir=tmp_path / "state", hold_seconds=None)
-    again._sender.enter()
+    store_reports(again)
     assert again.report("theme", "dark") is Outcome.ALREADY_REPORTED
-    again._disabled = True
+    disconnect(again)
     again.close(0)

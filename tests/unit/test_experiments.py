@@ -21,6 +21,7 @@ from hubbub.signing import refuse_changes, sign_notice
 from hubbub.signing.testing import make_bundle
 from tests.support.bundles import DAY
 from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.client_parts import drawn_reports
 
 SIGNING = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 
@@ -139,7 +140,7 @@ def _of_arm(bundle: Bundle, arm: str, notice: bytes = b"") -> Client:
 
 def _stream(client: Client) -> str:
     assert client.report("saved", value=True) is Outcome.QUEUED
-    return client._reporter.drawn()[-1][1].stream
+    return drawn_reports(client)[-1][1].stream
 
 
 def test_a_report_says_its_arm_until_the_operator_stops_one(tmp_path: Path) -> None:

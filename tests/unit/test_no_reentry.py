@@ -14,6 +14,7 @@ from hubbub.client.no_reentry import Wakeup
 from hubbub.client.state import queries
 from hubbub.errors import StateBusy
 from tests.support.bundles import Signed
+from tests.support.client_parts import client_state
 from tests.support.http_shuffler import HttpShuffler, http_shuffler
 from tests.support.waiting import HANG_SECONDS, eventually
 
@@ -56,13 +57,13 @@ def test_a_report_in_the_middle_of_a_report_is_refused_at_once(
     with http_shuffler() as server:
         client = _client(signed, tmp_path, server, hold_seconds=None)
         nested: list[Outcome] = []
-        note = client._state.note
+        note = client_state(client).note
 
         def interrupted(pending: Any) -> int:
             nested.append(client.report("homepage", "a.example"))
             return note(pending)
 
-        monkeypatch.setattr(client._state, "note", interrupted)
+        monkeypatch.setattr(client_state(client), "note", interrupted)
         # A wait for the own thread would never end.
         monkeypatch.setattr("hubbub.client.reporter._LOCK_SECONDS", HANG_SECONDS)
         assert client.report("theme", "dark") is Outcome.QUEUED
@@ -106,8 +107,8 @@ def test_what_a_signals_handler_raises_leaves_no_lock_behind(
                 "reporting": client._reporter.lock,
                 "entering": client._sender._entering,
                 "sending": client._sender._sending,
-                "storing": getattr(client._state, "_database", None)
-                and client._state._database._lock,  # type: ignore[attr-defined]
+                "storing": getattr(client_state(client), "_database", None)
+                and client_state(client)._database._lock,  # type: ignore[attr-defined]
             }[place]
             owner._lock = interrupted = _Interrupted(owner._lock)
             with suppress(_TimeIsUp):
@@ -140,7 +141,7 @@ def test_what_a_signals_handler_raises_leaves_no_lock_that_is_only_tried(
     try:
         with http_shuffler() as server, _client(signed, tmp_path, server) as client:
             background: Any = client._background
-            purse = Purse(signed.bundle, client._state, lambda *_: b"", **client._timing)
+            purse = Purse(signed.bundle, client_state(client), lambda *_: b"", **client._timing)
             owner, call = {
                 "starting the sender": (background._lock, background.wake),
                 "fetching tokens": (purse._lock, lambda: purse.fetch(HANG_SECONDS)),

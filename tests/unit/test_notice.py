@@ -23,6 +23,7 @@ from hubbub.mechanisms.layout import OneHot
 from hubbub.signing import sign_notice
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, Signed, make_signed
+from tests.support.client_parts import refresh, store_reports
 from tests.support.waiting import HANG_SECONDS
 
 TODAY = 20_010
@@ -186,10 +187,10 @@ def test_what_waits_when_its_metric_is_stopped_never_leaves(operator: Operator) 
     shuffler = FakeShuffler()
     client = operator.client(shuffler, state)
     assert client.report("crashed", "yes") is Outcome.QUEUED
-    client._sender.enter()
+    store_reports(client)
     notice = operator.notice(1, {"crashed": ((NOON, 0.0),)})
     state.heed(notice, lambda _former_notice: True)
-    client._reporter.refresh()
+    refresh(client)
     assert client.flush(HANG_SECONDS)
     assert (shuffler.reports(), client.dropped) == ([], {"stopped": 1})
     [payload] = client.ledger().payloads

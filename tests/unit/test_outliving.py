@@ -18,6 +18,7 @@ from hubbub.client.state.witness import Witness, Witnesses
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import StateUnusable
 from tests.support.bundles import DAY, Signed
+from tests.support.client_parts import client_state, refresh, store_reports
 from tests.support.devices import DATABASE, Device, state_in
 from tests.support.waiting import HANG_SECONDS
 
@@ -120,11 +121,11 @@ def test_a_no_outlives_whatever_befalls_the_state(
     happens(device)
     if running and happens in {_delete_folder, _rename_folder, _block, _block_file}:
         with contextlib.suppress(StateUnusable):
-            client._reporter.refresh()
+            refresh(client)
         assert client.report("theme", "dark") is Outcome.DISABLED
     again = client if running else device.start()
     with contextlib.suppress(StateUnusable):  # damage under a running app is told once
-        again._reporter.refresh()
+        refresh(again)
     for started in (again, device.start()):
         assert started.report("theme", "dark") is Outcome.DISABLED
         assert started.flush(HANG_SECONDS) or running
@@ -201,7 +202,7 @@ def test_a_no_where_the_folder_never_could_be_used_is_kept(device: Device) -> No
     device.folder.write_text("a file")
     client, other = device.start(), device.start()
     other.report("homepage", "a.example")
-    other._sender.enter()
+    store_reports(other)
     client.disable()
     assert device.start().report("theme", "dark") is Outcome.DISABLED
     other.report("homepage", "a.example")
@@ -223,7 +224,7 @@ def test_what_cannot_be_written_down_anywhere_raises_and_holds_for_this_process(
         with pytest.raises(StateUnusable, match="free space there"):
             say()
     assert client.report("theme", "dark") is Outcome.DISABLED
-    assert not client._state.device_state().on
+    assert not client_state(client).device_state().on
 
 
 def test_what_memory_knew_is_the_folders_once_it_can_be_used(device: Device) -> None:
@@ -235,7 +236,7 @@ def test_what_memory_knew_is_the_folders_once_it_can_be_used(device: Device) -> 
     client.disable()
     device.folder.unlink()
     again = device.start()
-    assert isinstance(again._state, FolderState)
+    assert isinstance(client_state(again), FolderState)
     assert again.report("theme", "dark") is Outcome.DISABLED
     again.enable()
     assert again.report("theme", "dark") is Outcome.DECLINED
@@ -259,7 +260,7 @@ def test_a_folder_and_a_memory_at_one_time_share_limits_and_consent(device: Devi
     assert device.left() == ["theme"]
     device.now += DAY
     for client in (memory, folder):
-        client._reporter.refresh()
+        refresh(client)
         client.report("theme", "dark")
     for client in (folder, memory):
         client.flush(HANG_SECONDS)
@@ -269,7 +270,7 @@ def test_a_folder_and_a_memory_at_one_time_share_limits_and_consent(device: Devi
     memory.flush(HANG_SECONDS)
     assert memory.report("homepage", "a.example") is Outcome.DISABLED
     folder.enable()
-    memory._reporter.refresh()
+    refresh(memory)
     memory.disable()
     folder.report("homepage", "a.example")
     folder.flush(HANG_SECONDS)
@@ -281,7 +282,7 @@ def test_a_no_survives_a_kill_between_its_two_writes(
 ) -> None:
     client = device.start()
     client.report("theme", "dark")
-    client._sender.enter()
+    store_reports(client)
     write = Witness.write
 
     def killed(self: Witness, moment: object) -> None:
@@ -329,7 +330,7 @@ def test_forgetting_leaves_no_copy_that_remembers(device: Device) -> None:
     client.disable(forget=True)
     everything = b"".join(p.read_bytes() for p in device.folder.parent.rglob("*") if p.is_file())
     assert secret not in everything
-    assert client._state.device_state().accounts["homepage"].responses == {}
+    assert client_state(client).device_state().accounts["homepage"].responses == {}
     assert all(
         not account["epochs"]
         for account in json.loads(device.witness.read_bytes())["accounts"].values()
@@ -347,7 +348,7 @@ def test_forgetting_where_the_folder_cannot_be_used_stops_and_says_what_it_canno
     device.start().close(0)
     _block_file(device)
     client = device.start()
-    assert isinstance(client._state, MemoryState)
+    assert isinstance(client_state(client), MemoryState)
     with pytest.raises(StateUnusable, match="cannot be forgotten while the folder cannot be used"):
         client.disable(forget=True)
     assert client.report("theme", "dark") is Outcome.DISABLED
@@ -380,7 +381,7 @@ def test_an_older_file_copied_over_the_live_one_is_never_believed(
     for round_ in range(4):
         for client in clients:
             with contextlib.suppress(StateUnusable):
-                client._reporter.refresh()
+                refresh(client)
             client.report("theme", "dark")
             client.flush(HANG_SECONDS)
         _copy(device, f"round{round_}")
@@ -401,10 +402,10 @@ def test_two_histories_of_one_file_send_one_report(device: Device) -> None:
     _copy(device, "before")
     for history in ("one", "two"):
         with contextlib.suppress(StateUnusable):
-            client._reporter.refresh()
+            refresh(client)
         client.report("theme", "dark")
         with contextlib.suppress(StateUnusable):
-            client._sender.enter()
+            store_reports(client)
         _copy(device, history)
         _put_back(device, "before")
     for history in ("one", "two", "one", "two"):
@@ -416,7 +417,7 @@ def test_two_histories_of_one_file_send_one_report(device: Device) -> None:
 def test_a_file_from_before_the_no_is_not_believed(device: Device) -> None:
     client = device.start()
     client.report("theme", "dark")
-    client._sender.enter()
+    store_reports(client)
     client.close(0)
     shutil.copytree(device.folder, device.folder.with_name("backup"))
     client = device.start()
@@ -439,7 +440,7 @@ def test_a_witness_is_never_overwritten_with_less(device: Device) -> None:
     client.flush(HANG_SECONDS)
     _put_back(device, "before")
     with contextlib.suppress(StateUnusable):
-        client._state.take(1, 1000, device.now)
+        client_state(client).take(1, 1000, device.now)
     moment = Witnesses(device.folder).beside[0].read()
     assert moment
     assert sum(moment.accounts["theme"].epochs.values()) == 1
@@ -471,7 +472,7 @@ def test_a_state_of_version_0_1_goes_on_with_its_own_consent(device: Device, *, 
     outcome = Outcome.ALREADY_REPORTED if on else Outcome.DISABLED
     assert client.report("theme", "dark") is outcome
     assert client.ledger().counts.keys() <= {"disabled"}
-    assert client._state.device_state().preference == 1.5
+    assert client_state(client).device_state().preference == 1.5
     client.close(0)
     _overwrite(device)
     assert device.start().report("theme", "dark") is outcome, "the new witness knows"
@@ -514,7 +515,7 @@ def test_version_0_1_beside_this_one_is_no_damage(device: Device) -> None:
     """An update while the app runs: the old process writes without sum and head."""
     client = device.start()
     client.report("homepage", "a.example")
-    client._sender.enter()
+    store_reports(client)
     with contextlib.closing(sqlite3.connect(device.folder / DATABASE)) as rows, rows:
         rows.execute("UPDATE meta SET value = value + 1 WHERE name = 'commits'")
         account = {"spent": 1.0, "floor": -1, "epochs": {}, "responses": {}, "losses": {}}
@@ -531,18 +532,18 @@ def test_what_version_0_1_said_beside_this_one_is_heard_and_no_damage(
     """It counts no commit for it. Taken for damage, the secret went, and all that waited."""
     client = device.start()
     client.report("homepage", "a.example")
-    client._sender.enter()
-    before = client._state.device_state()
+    store_reports(client)
+    before = client_state(client).device_state()
     client.close(0)
     with contextlib.closing(sqlite3.connect(device.folder / DATABASE)) as rows, rows:
         rows.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (fact, 1))
     again = device.start()
     expected = Outcome.DISABLED if fact == "generation" else Outcome.DECLINED
     assert again.report("homepage", "b.example") is expected
-    after = again._state.device_state()
+    after = client_state(again).device_state()
     assert after.secret == before.secret
     assert not {"state_damaged", "state_lost"} & after.counts.keys()
-    assert again._state.waiting() == (0 if fact == "generation" else 1)
+    assert client_state(again).waiting() == (0 if fact == "generation" else 1)
 
 
 def test_a_yes_that_may_be_damage_is_none(device: Device) -> None:
@@ -579,7 +580,7 @@ def _report_on_and_on(  # noqa: PLR0917 another process gets all it needs
     )
     for _ in range(rounds):
         with contextlib.suppress(StateUnusable):
-            client._reporter.refresh()
+            refresh(client)
         client.report("theme", "dark")
         client.report("crashed", "yes")
         client.flush(HANG_SECONDS)

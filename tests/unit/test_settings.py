@@ -18,6 +18,7 @@ from hubbub.client import Client, FolderState, MemoryState, Outcome, Settings, d
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric, ValueOutOfDomain
 from tests.support.bundles import Signed
+from tests.support.client_parts import client_state, disconnect, store_reports
 from tests.support.waiting import HANG_SECONDS
 
 
@@ -116,7 +117,7 @@ def test_a_folder_of_the_longest_name_keeps_state_and_trust(signed: Signed, tmp_
     folder = tmp_path / ("x" * 230)
     with Client.from_bundle(signed.path, state_dir=folder, hold_seconds=None) as client:
         assert client.report("theme", "dark") is Outcome.QUEUED
-        client._disabled = True  # there is no shuffler to flush to
+        disconnect(client)  # there is no shuffler to flush to
     assert {".json", ".witness"} <= {path.suffix for path in tmp_path.glob("x*.*")}
 
 
@@ -127,7 +128,7 @@ def test_the_environment_alone_starts_a_client(
     monkeypatch.setenv("HUBBUB_STATE_DIR", str(tmp_path / "here"))
     with Client.from_bundle(insecure=True) as client:
         assert client.report("theme", "dark") is Outcome.QUEUED
-        client._disabled = True  # there is no shuffler to flush to
+        disconnect(client)  # there is no shuffler to flush to
     assert (tmp_path / "here" / "hubbub.sqlite3").exists()
 
 
@@ -165,7 +166,7 @@ def test_what_a_person_says_in_a_run_that_is_disabled_is_kept(
         client = start()
         outcome = Outcome.DISABLED if disable else Outcome.QUEUED
         assert client.report("theme", "dark") is outcome
-        client._disabled = True  # nothing to flush to
+        disconnect(client)  # nothing to flush to
         client.close(0)
 
 
@@ -291,8 +292,8 @@ def test_a_folder_that_cannot_be_used_is_said_once_and_memory_goes_on(
         assert client.report("theme", "dark") is Outcome.QUEUED
         assert client.report("theme", "dark") is Outcome.ALREADY_REPORTED
     assert len([r for r in caplog.records if "going on in memory" in r.getMessage()]) == 1
-    client._sender.enter()
-    client._state.take(1, 1000, client._clock.now())
+    store_reports(client)
+    client_state(client).take(1, 1000, client._clock.now())
     client.close(0)
     again = Client.from_bundle(signed.path, state_dir=tmp_path / "file", insecure=True)
     assert again.report("theme", "dark") is Outcome.ALREADY_REPORTED, "its limits outlive it"
@@ -304,9 +305,9 @@ def test_a_state_that_is_damaged_hurts_nobody(signed: Signed, tmp_path: Path) ->
     for damage in ("UPDATE ledger SET account = '{'", "DROP TABLE reports", "DELETE FROM meta"):
         client = Client.from_bundle(signed.path, state_dir=tmp_path / "s", insecure=True)
         client.report("theme", "dark")
-        client._sender.enter()
-        client._state.take(9, 1000, client._clock.now())
-        client._disabled = True
+        store_reports(client)
+        client_state(client).take(9, 1000, client._clock.now())
+        disconnect(client)
         client.close(0)
         with contextlib.closing(sqlite3.connect(tmp_path / "s" / "hubbub.sqlite3")) as rows:
             rows.execute(damage)
@@ -314,7 +315,7 @@ def test_a_state_that_is_damaged_hurts_nobody(signed: Signed, tmp_path: Path) ->
     client = Client.from_bundle(signed.path, state_dir=tmp_path / "s", insecure=True)
     assert client.report("theme", "dark") is Outcome.ALREADY_REPORTED
     assert client.report("crashed", "yes") is Outcome.QUEUED
-    client._disabled = True
+    disconnect(client)
     client.close(0)
 
 
@@ -337,11 +338,11 @@ def test_a_small_program_needs_no_client_in_its_hands(
     assert hubbub.client.report("theme", "dark") is Outcome.QUEUED
     assert hubbub.client.report("theme", "dark") is Outcome.ALREADY_REPORTED
     assert hubbub.client.report("colour", "dark") is Outcome.UNKNOWN_METRIC
-    client._disabled = True  # nothing to flush to
+    disconnect(client)  # nothing to flush to
     second = hubbub.client.init(signed.path, state_dir=tmp_path / "s2", insecure=True)
     assert client.report("crashed", "yes") is Outcome.CLOSED, "one client a program"
     assert second
-    second._disabled = True
+    disconnect(second)
     assert hubbub.client.init(tmp_path / "none") is None
     assert hubbub.client.report("theme", "dark") is Outcome.CLOSED
     monkeypatch.setenv("HUBBUB_STRICT", "1")

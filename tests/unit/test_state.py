@@ -345,7 +345,7 @@ def test_a_journal_is_read_up_to_what_was_torn_or_is_old(tmp_path: Path) -> None
     assert journal.append(drawn[4]) == 5, "not everything was done: nothing is overwritten"
     journal.rewind(5)
     journal.append(drawn[5])
-    journal._path.rename(path := journal._path.with_name("1-a.journal"))
+    journal.path.rename(path := journal.path.with_name("1-a.journal"))
     journal.after_fork_in_child()
     assert [records for _, records in orphans(tmp_path)] == [[(6, drawn[5])]]
     with path.open("r+b") as file:
@@ -365,7 +365,7 @@ def test_records_that_a_shorter_journal_left_behind_are_not_read(tmp_path: Path)
         journal.append(member)
     journal.rewind(3)
     journal.append(drawn[3])
-    journal._path.rename(journal._path.with_name("1-a.journal"))
+    journal.path.rename(journal.path.with_name("1-a.journal"))
     journal.after_fork_in_child()
     assert [records for _, records in orphans(tmp_path)] == [[(4, drawn[3])]]
 
@@ -685,7 +685,7 @@ def test_a_witness_folder_that_others_can_write_is_not_used(
 ) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
     witness = Witnesses(tmp_path / "s").elsewhere
-    witness._path.parent.mkdir()
+    witness.path.parent.mkdir()
     assert witness.usable()
     for content in (
         b"{",
@@ -693,17 +693,17 @@ def test_a_witness_folder_that_others_can_write_is_not_used(
             state="planted", commits=9, head="head", accounts={}, consent=Consent(generation=1)
         ).document(),
     ):
-        witness._path.write_bytes(content)
-        witness._path.parent.chmod(0o777)
+        witness.path.write_bytes(content)
+        witness.path.parent.chmod(0o777)
         assert not witness.usable()
         assert Witnesses(tmp_path / "s").read_all() == []
         with contextlib.closing(FolderState(tmp_path / "s")) as state:
             assert state.device_state().on, "who may write there says nothing to us"
-        witness._path.parent.chmod(0o700)
+        witness.path.parent.chmod(0o700)
         for path in tmp_path.glob("s*"):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-    shutil.rmtree(witness._path.parent)
-    witness._path.parent.symlink_to(tmp_path)
+    shutil.rmtree(witness.path.parent)
+    witness.path.parent.symlink_to(tmp_path)
     assert not witness.usable()
 
 

@@ -30,6 +30,7 @@ from hubbub.tokens import TOKEN_BYTES, nonce_of, poprf, token_info
 from hubbub.wire.v1 import report_pb2
 from hubbub.wire.v1.services_pb2 import IssuedTokens, TokenRequest, TokenResponse
 from tests.support.bundles import DAY, Signed, make_signed, metric_text
+from tests.support.client_parts import fetch_tokens, send_once, store_reports
 from tests.support.cover_catalog import FILLED
 from tests.support.waiting import HANG_SECONDS, eventually
 
@@ -183,9 +184,9 @@ def test_a_report_that_is_sent_again_has_the_same_token_over_a_restart(
         client = _client(bundle, state, shuffler, issuer, clock)
         if not turn:
             client.report("theme", "dark")
-        client._sender.enter()
-        client._sender.fetch_tokens(HANG_SECONDS)
-        client._sender.attempt(HANG_SECONDS)
+        store_reports(client)
+        fetch_tokens(client, HANG_SECONDS)
+        send_once(client, HANG_SECONDS)
         reports += shuffler.reports()
         state.close()
         clock.advance(100)
@@ -401,7 +402,7 @@ def test_tokens_are_there_before_the_epoch_that_they_are_of(
     bundle, shuffler = _issued(plain.bundle, issuer), FakeShuffler()
     client = _client(bundle, state, shuffler, issuer, clock)
     clock.set((FIRST + 4) * DAY - 1.0)
-    client._sender.fetch_tokens(HANG_SECONDS)
+    fetch_tokens(client, HANG_SECONDS)
     [body] = issuer.asked
     assert {want.epoch for want in TokenRequest.FromString(body).wanted} == {FIRST + 4}
     clock.advance(1000)

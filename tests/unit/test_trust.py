@@ -27,6 +27,7 @@ from hubbub.client.trust.store import _elsewhere, held
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.signing import sign_bundle
 from tests.support.bundles import Signed
+from tests.support.client_parts import client_state, disconnect, store_reports
 
 pytestmark = pytest.mark.slow
 
@@ -71,11 +72,11 @@ class App:
         client = self.start(**options)
         try:
             outcome = client.report(metric, "yes" if metric == "crashed" else "dark")
-            client._sender.enter()
-            client._state.take(9, 1 << 20, client._clock.now())  # spent, and written down
+            store_reports(client)
+            client_state(client).take(9, 1 << 20, client._clock.now())  # spent, and written down
             return outcome
         finally:
-            client._disabled = True  # there is nobody to send to
+            disconnect(client)  # there is nobody to send to
             client.close(0)
 
 
@@ -171,7 +172,7 @@ def test_the_apps_explicit_word_changes_the_operator_and_what_was_said_goes_alon
     assert client.report("crashed", "yes") is Outcome.QUEUED, "it has a tier"
     (theme, *_) = client.ledger().metrics
     assert theme.spent == pytest.approx(1.0, rel=1e-3), "what was spent stays spent"
-    client._disabled = True
+    disconnect(client)
     client.close(0)
     app.ship(OURS)
     with pytest.raises(BundleRefused, match="not by"):
@@ -210,15 +211,15 @@ def test_a_process_of_the_former_operator_asks_and_sends_nothing_once_another_is
     app.ship(STRANGER)
     other = app.start(operator=public(STRANGER), state_dir=tmp_path / "s", hold_seconds=None)
     assert other.report("crashed", "yes") is Outcome.QUEUED
-    other._sender.enter()
-    former._sender.enter()
+    store_reports(other)
+    store_reports(former)
     assert former.dropped == {"operator_changed": 1}
     assert former.report("theme", "dark") is Outcome.NO_STATE
     now = former._clock.now()
     assert former._state.take(9, 1 << 20, now) == ([], []), "the other's report is not sent"
-    assert len(other._state.take(9, 1 << 20, now)[0]) == 1
+    assert len(client_state(other).take(9, 1 << 20, now)[0]) == 1
     for client in (former, other):
-        client._disabled = True
+        disconnect(client)
         client.close(0)
 
 
@@ -465,17 +466,17 @@ def test_a_process_with_the_older_bundle_goes_on_while_a_newer_one_starts(app: A
     app.ship(OURS, serial=2)
     newer = app.start()
     assert newer.report("theme", "dark") is Outcome.QUEUED
-    newer._sender.enter()
-    older._sender.enter()
+    store_reports(newer)
+    store_reports(older)
     assert older.report("theme", "dark") is Outcome.ALREADY_REPORTED
     assert older.report("crashed", "yes") is Outcome.QUEUED
-    older._sender.enter()
+    store_reports(older)
     assert newer.waiting == 2, "one outbox"
     app.ship(OURS, serial=1)
     with pytest.raises(BundleRefused, match="older"):
         app.start()
     for client in (older, newer):
-        client._disabled = True
+        disconnect(client)
         client.close(0)
 
 

@@ -12,6 +12,7 @@ from hubbub.client.state.memory import MemoryState
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.client.transport.contract import TryAgain
 from tests.support.bundles import Signed
+from tests.support.client_parts import send_once, store_reports
 
 HOUR = 3600.0
 # More would be drawn once in ten million runs: client/typescript/tests/outage.test.ts has it, too.
@@ -77,7 +78,7 @@ def test_a_report_is_sent_until_a_day_after_its_own_and_no_longer(
     clock, shuffler = FakeClock(start), FakeShuffler()
     client = Client(signed.bundle, MemoryState(), shuffler, hold_seconds=None, clock=clock)
     client.report("theme", "dark")
-    client._sender.enter()
+    store_reports(client)
     clock.set(start + after)
     client.flush(OUTAGE_SECONDS)
     assert (len(shuffler.reports()), client.dropped) == (0 if dropped else 1, dropped)
@@ -89,8 +90,8 @@ def test_a_shuffler_puts_a_device_off_for_an_hour_at_most(signed: Signed) -> Non
     shuffler = FakeShuffler(TryAgain("unavailable", after_seconds=1000 * HOUR))
     client = Client(signed.bundle, MemoryState(), shuffler, hold_seconds=None, clock=clock)
     client.report("theme", "dark")
-    client._sender.enter()
-    assert client._sender.attempt(OUTAGE_SECONDS) == HOUR
+    store_reports(client)
+    assert send_once(client, OUTAGE_SECONDS) == HOUR
     client.close(0)
 
 

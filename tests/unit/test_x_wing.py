@@ -29,6 +29,7 @@ from hubbub.shuffler.streams import read_stream_table
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.catalogs import catalog_toml, metric_toml
+from tests.support.client_parts import store_reports
 from tests.support.moment import now
 from tests.support.waiting import HANG_SECONDS
 
@@ -172,7 +173,7 @@ def test_a_device_whose_library_has_no_ml_kem_refuses_the_bundle_and_its_reports
     state = MemoryState()
     client = Client(signed.bundle, state, FakeShuffler(), hold_seconds=None)
     client.report("theme", "dark")
-    client._sender.enter()
+    store_reports(client)
 
     def unsupported(_: bytes) -> mlkem.MLKEM768PublicKey:
         raise UnsupportedAlgorithm("ML-KEM")

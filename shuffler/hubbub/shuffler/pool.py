@@ -74,7 +74,7 @@ class Pool:
     """
 
     def __init__(self, server: RedisServer, shards: int = 1) -> None:
-        self._server = server
+        self.server = server
         self._shards = shards
         self._begun: dict[Window, int] = {}
         self._owner = secrets.token_bytes(8)
@@ -85,7 +85,7 @@ class Pool:
     async def check(self) -> None:
         """Raises StoreUnavailable if our Redis user lacks rights that we need."""
         rights = "+hexists +unlink +rename +persist +sscan +sunionstore"
-        await self._server.check_rights("shuffler", ("SSCAN", "shuffler:nothing", "0"), rights)
+        await self.server.check_rights("shuffler", ("SSCAN", "shuffler:nothing", "0"), rights)
 
     async def add(
         self,
@@ -113,7 +113,7 @@ class Pool:
                 steps.append(script(_SPEND, keys, [field for payment in owed for field in payment]))
                 paying.append(owed)
         # Twice: another process may have archived the window meanwhile, as empty.
-        replies = await self._server.durable([*listed, *steps, *listed])
+        replies = await self.server.durable([*listed, *steps, *listed])
         answers = zip(paying, replies[len(listed) :], strict=False)
         return frozenset(
             part[int(place)] for part, answer in answers if part for place in answer[1]
@@ -132,8 +132,8 @@ class Pool:
         # Listed first, so that it is archived later even if no report follows.
         listed = ("SADD", "shuffler:windows", *(window.name for window in unseen))
         begin = [("HSETNX", law, "shards", self._shards) for law in laws]
-        await self._server.durable([listed, *begin])
-        replies = await self._server.execute([("HGET", law, "shards") for law in laws])
+        await self.server.durable([listed, *begin])
+        replies = await self.server.execute([("HGET", law, "shards") for law in laws])
         new_counts = {
             w: self._replies.number(w, reply) for w, reply in zip(unseen, replies, strict=True)
         }
@@ -154,7 +154,7 @@ class Pool:
             [pool, batches, batch_key(window, batch_id), law],
             [batch_id.hex(), take.number, take.needs, self._owner, level.takes],
         )
-        [reply] = await self._server.execute([step])
+        [reply] = await self.server.execute([step])
         return batch_id if reply else None
 
     async def batches(self, place: Place) -> dict[bytes, bytes]:
@@ -162,9 +162,9 @@ class Pool:
 
         Ours are those that we took, and those of processes that have died.
         """
-        owners = await self._server.ask("HGETALL", place.key("shuffler:batches"))
+        owners = await self.server.ask("HGETALL", place.key("shuffler:batches"))
         others = set(owners.values()) - {self._owner}
-        dead = {o for o in others if not await self._server.ask("EXISTS", _alive(o))}
+        dead = {o for o in others if not await self.server.ask("EXISTS", _alive(o))}
         ours = {
             self._replies.batch_id(place, name): owner
             for name, owner in owners.items()
@@ -180,30 +180,30 @@ class Pool:
         keys = [*keys_of(place, "batches"), batch_key(place, batch_id)]
         owners = [self._owner, owner or self._owner]
         step = script(_CLAIM, keys, [batch_id.hex(), *owners])
-        [sealed] = await self._server.durable([step])
+        [sealed] = await self.server.durable([step])
         return list(sealed)
 
     async def heartbeat(self) -> None:
         """Records that this process is alive; must be repeated every second."""
         key = _alive(self._owner)
         # A full Redis still prolongs a key, although it accepts no new one.
-        if not await self._server.ask("PEXPIRE", key, _ALIVE_MS):
-            await self._server.ask("SET", key, 1, "PX", _ALIVE_MS)
+        if not await self.server.ask("PEXPIRE", key, _ALIVE_MS):
+            await self.server.ask("SET", key, 1, "PX", _ALIVE_MS)
 
     async def resign(self) -> None:
         """Records that this process ends, so that others may send its batches at once."""
-        await self._server.ask("DEL", _alive(self._owner))
+        await self.server.ask("DEL", _alive(self._owner))
 
     async def share(self, place: Place, batch_id: bytes) -> int:
         """The number of dummies to count in a batch: its share of those of its crowd."""
-        reply = await self._server.ask("HGET", place.key("shuffler:shares"), batch_id.hex())
+        reply = await self.server.ask("HGET", place.key("shuffler:shares"), batch_id.hex())
         return int(reply or 0)
 
     async def delivered(self, place: Place, batch_id: bytes) -> None:
         """Deletes a batch that the aggregator has counted."""
         batches, shares = keys_of(place, "batches", "shares")
         keys = [batches, batch_key(place, batch_id), shares]
-        await self._server.execute([script(_DELIVERED, keys, [batch_id.hex()])])
+        await self.server.execute([script(_DELIVERED, keys, [batch_id.hex()])])
 
     async def withhold(self, window: Window, min_batch: float, shards: int = 1) -> int:
         """Deletes and counts a pool with fewer reports than the minimum; returns their number."""
@@ -221,7 +221,7 @@ class Pool:
             for place, level in zip(places(window, shards), levels, strict=True)
         ]
         settled = [settle(place) for place in places(window, shards)]
-        replies = await self._server.execute([*steps, *settled])
+        replies = await self.server.execute([*steps, *settled])
         return sum(map(int, replies[: len(steps)]))
 
     async def level(self, window: Window) -> Level:
@@ -233,22 +233,21 @@ class Pool:
         """The states of a window's shards."""
         steps = [script(_LEVEL, keys_of(place, "pool", "law")) for place in places(window, shards)]
         return [
-            Level(*self._replies.level(window, reply))
-            for reply in await self._server.execute(steps)
+            Level(*self._replies.level(window, reply)) for reply in await self.server.execute(steps)
         ]
 
     async def is_empty(self, window: Window, shards: int = 1) -> bool:
         """Whether the window holds no report, pooled or in flight."""
         parts = "pool", "batches", "crowds", "gathering"
         commands = [("EXISTS", *keys_of(place, *parts)) for place in places(window, shards)]
-        return not any(await self._server.execute(commands))
+        return not any(await self.server.execute(commands))
 
     async def archive(self, window: Window, shards: int = 1) -> None:
         """Archives a window that is over and empty; its counters stay readable for 30 days."""
         # On a Cluster these are two nodes: after a stop it is listed in both or in the first.
-        await self._server.durable([("SADD", "shuffler:over", window.name)])
+        await self.server.durable([("SADD", "shuffler:over", window.name)])
         among = places(window, shards)
-        await self._server.execute(
+        await self.server.execute(
             [
                 *(settle(place, over=True) for place in among),
                 *(("EXPIRE", *keys_of(place, "law"), _KEEP_SECONDS) for place in among),
@@ -261,7 +260,7 @@ class Pool:
 
     async def shards(self) -> dict[Window, int]:
         """The windows with several shards, each with their number."""
-        return self._replies.shards(await self._server.ask("SMEMBERS", "shuffler:shards"))
+        return self._replies.shards(await self.server.ask("SMEMBERS", "shuffler:shards"))
 
     async def restore(self, arrived: Mapping[Window, tuple[int, int]]) -> None:
         """Sets counters of windows that are over and fully delivered: of reports and of dummies.
@@ -272,15 +271,15 @@ class Pool:
             law = window.key("shuffler:law")
             counters = [("acknowledged", reports), ("dummies:restored", dummies)]
             sets = [("HSETNX", law, *counter) for counter in counters]
-            await self._server.durable([*sets, ("EXPIRE", law, _KEEP_SECONDS)])
+            await self.server.durable([*sets, ("EXPIRE", law, _KEEP_SECONDS)])
         names = [window.name for window in arrived]
         if names:
-            await self._server.durable([("SADD", "shuffler:over", *names)])
+            await self.server.durable([("SADD", "shuffler:over", *names)])
 
     async def unknown_since(self, window: Window, now: float) -> float:
         """When a window was first found to be missing in the stream table; `now` if it is new."""
         first = ("HSETNX", "shuffler:unknown", window.name, str(now))
-        _, since = await self._server.execute([first, ("HGET", *first[1:3])])
+        _, since = await self.server.execute([first, ("HGET", *first[1:3])])
         return self._replies.since(since, now)
 
     async def windows(self) -> list[Window]:
@@ -290,7 +289,7 @@ class Pool:
     async def closed_and_all(self) -> tuple[frozenset[Window], list[Window]]:
         """The windows that an operator closed early, and all of `windows`."""
         indexes = "closed", "windows"
-        replies = await self._server.execute(
+        replies = await self.server.execute(
             [("SMEMBERS", f"shuffler:{index}") for index in indexes]
         )
         closed, windows = (
@@ -302,7 +301,7 @@ class Pool:
         """Closes every window now: pools with the minimum go out whole, others are withheld."""
         windows = await self.windows()
         if windows:
-            await self._server.ask("SADD", "shuffler:closed", *(w.name for w in windows))
+            await self.server.ask("SADD", "shuffler:closed", *(w.name for w in windows))
         return windows
 
     async def held_of_streams(self) -> Counter[str]:
@@ -317,7 +316,7 @@ class Pool:
 
         Without a limit these are 0 and infinity.
         """
-        return await self._server.room(part)
+        return await self.server.room(part)
 
     async def restore_archived(self) -> None:
         """Lists windows again that were archived although they hold reports.
@@ -328,7 +327,7 @@ class Pool:
         terms = await self._terms(aside)
         back = [w.name for w, t in terms.items() if t["pooled"] or t["in_flight"]]
         if back:
-            await self._server.ask("SADD", "shuffler:windows", *back)
+            await self.server.ask("SADD", "shuffler:windows", *back)
 
     async def report_counts(self) -> dict[Window, dict[str, int]]:
         """The shuffler's terms of the conservation law per window; a shard's are of one moment."""
@@ -336,17 +335,17 @@ class Pool:
         terms = await self._terms(windows)
         forgotten = [window.name for window in windows if window not in terms]
         if forgotten:
-            await self._server.execute(
+            await self.server.execute(
                 [("SREM", f"shuffler:{index}", *forgotten) for index in ("over", "closed")]
             )
             await self._forget_shards({*forgotten})
         return terms
 
     async def _forget_shards(self, forgotten: Collection[str]) -> None:
-        members = await self._server.ask("SMEMBERS", "shuffler:shards")
+        members = await self.server.ask("SMEMBERS", "shuffler:shards")
         names = [name for name in members if name.rpartition(b"/")[0].decode() in forgotten]
         if names:
-            await self._server.ask("SREM", "shuffler:shards", *names)
+            await self.server.ask("SREM", "shuffler:shards", *names)
 
     async def _terms(self, windows: Sequence[Window]) -> dict[Window, dict[str, int]]:
         """The terms of every window that has any, summed over its shards."""
@@ -355,7 +354,7 @@ class Pool:
         shards = await self.shards()
         among = [(w, place) for w in windows for place in places(w, shards.get(w, 1))]
         parts = ("pool", "batches", "law", "crowds")
-        answers = await self._server.each(
+        answers = await self.server.each(
             [
                 script(
                     _COUNTS,
@@ -376,7 +375,7 @@ class Pool:
         return {window: dict(terms) for window, terms in counters.items()}
 
     async def _listed(self, index: str) -> list[Window]:
-        names = await self._server.ask("SMEMBERS", f"shuffler:{index}")
+        names = await self.server.ask("SMEMBERS", f"shuffler:{index}")
         return self._replies.windows(index, list(names))
 
 

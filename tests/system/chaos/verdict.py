@@ -18,6 +18,7 @@ from hubbub.conservation import Window, balances, sum_terms
 from hubbub.errors import ServiceUnavailable
 from hubbub.mechanisms import Totals, tally
 from hubbub.runtime.redis.client import connect_redis
+from tests.support.client_parts import client_state
 from tests.support.stores import totals
 from tests.support.waiting import HANG_SECONDS, eventually
 from tests.system.chaos.house import DEVICES, DUMMIES, MADE, PADDED, ROLLING, WHOLE, House
@@ -53,7 +54,7 @@ def drain(house: House, tell: Callable[[str], None]) -> dict[tuple[str, str, int
         tell(f"device {number} sends what waits")
         with house.open_device(number) as client:
             assert client.flush(HANG_SECONDS), f"device {number} cannot send: a part hangs"
-            for payload_record in client._state.payload_records():
+            for payload_record in client_state(client).payload_records():
                 entry = records.setdefault(
                     (str(payload_record.fate), payload_record.stream, payload_record.epoch),
                     Counter(),

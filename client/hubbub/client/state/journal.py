@@ -46,15 +46,15 @@ class Journal:
 
     def __init__(self, folder: Path, number: int = 0) -> None:
         self.name = f"{os.getpid()}-{secrets.token_hex(4)}{_SUFFIX}"
-        self._path = folder / self.name
-        draft = self._path.with_suffix(".draft")
+        self.path = folder / self.name
+        draft = self.path.with_suffix(".draft")
         self._file = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             # Written in full, so that a full disk fails here and never in report().
             os.pwrite(self._file, bytes(_SIZE), 0)
             _lock(self._file)
             self._stat = os.fstat(self._file)
-            draft.replace(self._path)  # other processes see it only now that it is locked
+            draft.replace(self.path)  # other processes see it only now that it is locked
         except OSError:
             os.close(self._file)
             draft.unlink(missing_ok=True)
@@ -110,7 +110,7 @@ class Journal:
         """Closes the file; its content waits for the next process."""
         if not self._end:
             with contextlib.suppress(OSError):  # of a folder that is gone
-                self._path.unlink()
+                self.path.unlink()
         self.after_fork_in_child()
 
     def after_fork_in_child(self) -> None:
@@ -133,11 +133,11 @@ class Journal:
         except OSError:
             here = None
         if here is None or not os.path.samestat(here, self._stat):
-            file = os.open(self._path, os.O_RDWR)
+            file = os.open(self.path, os.O_RDWR)
             here = os.fstat(file)
             if not os.path.samestat(here, self._stat) or not _lock(file):
                 os.close(file)
-                raise FileNotFoundError(errno.ENOENT, "is another process's", str(self._path))
+                raise FileNotFoundError(errno.ENOENT, "is another process's", str(self.path))
             self._file = file
         if here.st_size < _SIZE:
             os.pwrite(self._file, bytes(_SIZE), 0)

@@ -40,7 +40,7 @@ class Witness:
     """
 
     def __init__(self, path: Path, *, shared: bool = False) -> None:
-        self._path = path
+        self.path = path
         self._shared = shared
         self._file_stamp: tuple[int, ...] | None = None
         self._last_moment: StateMoment | None = None
@@ -49,7 +49,7 @@ class Witness:
     def read(self) -> StateMoment | None:
         """Returns the recorded version; None if there is none, or `is_damaged`."""
         try:
-            file_stat = os.lstat(self._path) if self._is_ours() else None
+            file_stat = os.lstat(self.path) if self._is_ours() else None
         except (OSError, ValueError):
             file_stat = None
         if file_stat is None:
@@ -69,7 +69,7 @@ class Witness:
 
     def usable(self) -> bool:
         """Returns whether it can be written, by one process at a time; creates its folder."""
-        folder = self._path.parent
+        folder = self.path.parent
         if sys.platform == "win32" and self._shared:
             return False  # without a lock two processes could both spend the same rest
         if self._shared:
@@ -79,7 +79,7 @@ class Witness:
 
     def write(self, moment: StateMoment) -> None:
         """Replaces the file atomically. Raises StateUnusable if that fails."""
-        draft = self._path.with_name(f"{self._path.name}.{os.getpid()}.draft")
+        draft = self.path.with_name(f"{self.path.name}.{os.getpid()}.draft")
         with self._errors():
             if not self.usable():
                 raise PermissionError(0, "its folder is missing, or other users may write to it")
@@ -90,17 +90,17 @@ class Witness:
                 file.flush()
                 os.fsync(file.fileno())
             if self.is_damaged:
-                self._path.replace(self._path.with_name(f"damaged.{self._path.name}"))
-            draft.replace(self._path)
+                self.path.replace(self.path.with_name(f"damaged.{self.path.name}"))
+            draft.replace(self.path)
 
     def remove(self) -> None:
         """Deletes the file and its damaged copies. Raises OSError."""
-        self._path.unlink(missing_ok=True)
+        self.path.unlink(missing_ok=True)
         self.forget_damaged()
 
     def forget_damaged(self) -> None:
         """Deletes damaged copies. Raises OSError."""
-        self._path.with_name(f"damaged.{self._path.name}").unlink(missing_ok=True)
+        self.path.with_name(f"damaged.{self.path.name}").unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def alone(self, *, always: bool = True) -> Iterator[None]:
@@ -113,7 +113,7 @@ class Witness:
             StateBusy: another process holds the lock.
             StateUnusable: the lock cannot be taken.
         """
-        path = self._path.with_suffix(".lock")
+        path = self.path.with_suffix(".lock")
         if sys.platform == "win32" or not (always or (self._is_writable() and path.exists())):
             yield
             return
@@ -125,13 +125,13 @@ class Witness:
                         0, "its folder is missing, or other users may write to it"
                     )
                 # A queue: otherwise the process that releases the lock would often retake it.
-                with _locked_file(self._path.with_suffix(".turn"), deadline):
+                with _locked_file(self.path.with_suffix(".turn"), deadline):
                     stack.enter_context(_locked_file(path, deadline))
             yield
 
     def _load(self) -> StateMoment | None:
         try:
-            file = os.open(self._path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+            file = os.open(self.path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
             with os.fdopen(file, "rb") as opened:
                 return StateMoment.load(opened.read(_MAX_BYTES))
         except (OSError, *FOREIGN):
@@ -139,13 +139,13 @@ class Witness:
 
     def _is_writable(self) -> bool:
         # Only the permissions: a trial write could undo the write of another process.
-        return self._is_ours() and os.access(self._path.parent, os.W_OK | os.X_OK)
+        return self._is_ours() and os.access(self.path.parent, os.W_OK | os.X_OK)
 
     def _is_ours(self) -> bool:
         if self._shared:
-            return is_own(self._path.parent)
+            return is_own(self.path.parent)
         try:
-            self._path.parent.lstat()
+            self.path.parent.lstat()
         except (OSError, ValueError):
             return False
         return True
@@ -156,11 +156,11 @@ class Witness:
             yield
         except BlockingIOError as error:
             raise StateBusy(
-                f"{self._path}: other processes were writing for {_BUSY_SECONDS:.0f} s; try again"
+                f"{self.path}: other processes were writing for {_BUSY_SECONDS:.0f} s; try again"
             ) from error
         except OSError as error:
             raise StateUnusable(
-                f"{self._path}: {error.strerror}; free space there, or give a new state_dir"
+                f"{self.path}: {error.strerror}; free space there, or give a new state_dir"
             ) from error
 
 

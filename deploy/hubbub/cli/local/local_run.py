@@ -131,7 +131,7 @@ class LocalRun:
         self.endpoints = Endpoints(page=f"http://127.0.0.1:{ports.page}/")
         self.http_door = f"127.0.0.1:{ports.http}"
         self.shuffler_status = f"127.0.0.1:{ports.operator}"
-        self._ports = ports
+        self.ports = ports
         self._catalog = self._here(catalog)
         self._redis: list[EmbeddedRedis] = []
         self._children: list[Child] = []
@@ -195,7 +195,7 @@ class LocalRun:
             raise StateUnusable(
                 f"{self.home} is in use by another hubbub; end it, or give another --home"
             ) from None
-        for port in astuple(self._ports):
+        for port in astuple(self.ports):
             with socket.socket() as probe:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 try:
@@ -231,9 +231,9 @@ class LocalRun:
 
     def _here(self, catalog: Catalog) -> Catalog:
         """The catalog with this machine's addresses, for its devices."""
-        issuer = f"http://127.0.0.1:{self._ports.issuer}"
+        issuer = f"http://127.0.0.1:{self.ports.issuer}"
         tokens = replace(catalog.tokens, issuer=issuer) if catalog.tokens else None
-        return replace(catalog, shuffler=f"127.0.0.1:{self._ports.shuffler}", tokens=tokens)
+        return replace(catalog, shuffler=f"127.0.0.1:{self.ports.shuffler}", tokens=tokens)
 
     def _prepare(self) -> Bundle:
         keys, tls = self.home / "keys", self.home / "tls"
@@ -287,7 +287,7 @@ class LocalRun:
                 {
                     "streams": self.home / "streams.json",
                     "accounts": self.home / ACCOUNTS,
-                    "listen": f"127.0.0.1:{self._ports.issuer}",
+                    "listen": f"127.0.0.1:{self.ports.issuer}",
                     "metrics-listen": "127.0.0.1:0",
                     "peer-rate": 0,
                     **key,
@@ -311,9 +311,9 @@ class LocalRun:
                 {
                     "bundle": self.bundle_path.with_name(OPERATORS),
                     "keys": self.home / "keys" / "opening.keys.json",
-                    "listen": local(self._ports.ingest),
-                    "metrics-listen": local(self._ports.aggregator_metrics),
-                    "http-listen": local(self._ports.page),
+                    "listen": local(self.ports.ingest),
+                    "metrics-listen": local(self.ports.aggregator_metrics),
+                    "http-listen": local(self.ports.page),
                     "http-command": f"{program()} {{}} --home {shlex.quote(str(home))}",
                     "http-notice": self._notice_text(),
                     "shuffler-status": self.shuffler_status,
@@ -330,15 +330,15 @@ class LocalRun:
             *_command_line(
                 {
                     "streams": self.home / "streams.json",
-                    "listen": local(self._ports.shuffler),
+                    "listen": local(self.ports.shuffler),
                     "http": self.http_door,
                     "http-bundle": self.bundle_path.absolute(),
                     "gateway-key": (self.home / "keys" / GATEWAY_KEY).absolute(),
                     "notice": (self.home / "notice.hubbub").absolute(),
                     "models": self.models_path.absolute(),
                     "operator-listen": self.shuffler_status,
-                    "aggregator": local(self._ports.ingest),
-                    "metrics-listen": local(self._ports.shuffler_metrics),
+                    "aggregator": local(self.ports.ingest),
+                    "metrics-listen": local(self.ports.shuffler_metrics),
                     "peer-rate": 0,
                     "delay": 0,
                     **token_key,

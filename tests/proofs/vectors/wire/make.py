@@ -50,6 +50,7 @@ from hubbub.wire.v1.services_pb2 import (
     TokenResponse,
 )
 from tests.proofs.vectors.wire import learning
+from tests.support.client_parts import drawn_reports
 
 HERE = Path(__file__).parent
 PROVENANCE = "tests/proofs/vectors/wire/make.py, hubbub 0.2.0"
@@ -908,14 +909,14 @@ def _life(
     offset = 0
     for step in script:
         fields: dict[str, Any] = dict(zip(("step", "with"), step, strict=True))
-        before = len(client._reporter.drawn())
+        before = len(drawn_reports(client))
         match step:
             case "clock", int(seconds):
                 clock.set(START + seconds)
             case (("report" | "learn"), [str(name), *given]):
                 tell: Any = client.report if step[0] == "report" else client.learn
                 fields["outcome"] = tell(name, *given).value
-                drawn = client._reporter.drawn()[before:]
+                drawn = drawn_reports(client)[before:]
                 fields["payload"] = drawn[0][1].payload.hex() if drawn else None
                 fields["stream"] = drawn[0][1].stream if drawn else None
             case "models", str(models):
