@@ -6,6 +6,7 @@ sealing.json and sealing_x_wing.json differ each time; what they prove is that t
 
 import hashlib
 import json
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -103,15 +104,12 @@ RFC_TOKENS = {
 RUNS = Runs(shuffler="Example Foundation, Oslo", aggregator="Example Ltd, Dublin")
 DAY = 86_400
 START = 20_000 * DAY
+DEFAULTS = {"owner": '"nobody"', "expires": "2099-12-31", "epoch": '"day"', "min_batch": "100"}
 CATALOG = """
 shuffler = "localhost:7000"
 
 [metrics.theme]
 description = "The theme in use"
-owner = "nobody"
-expires = 2099-12-31
-epoch = "day"
-min_batch = 100
 limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
 values = ["light", "dark", "日本"]
 mechanism = "grr"
@@ -127,10 +125,6 @@ epsilon_per_day = 90.0
 
 [metrics.theme]
 description = "The theme in use"
-owner = "nobody"
-expires = 2099-12-31
-epoch = "day"
-min_batch = 100
 limits = { reports_per_epoch = 2, lifetime_epsilon = 5.0 }
 values = ["light", "dark", "other"]
 other = true
@@ -140,10 +134,6 @@ tiers = [0.25, 0.5]
 
 [metrics.language]
 description = "A value that stays"
-owner = "nobody"
-expires = 2099-12-31
-epoch = "day"
-min_batch = 100
 limits = { reports_per_epoch = 1, lifetime_epsilon = 5.0 }
 values = ["de", "en", "ja"]
 mechanism = "long.grr"
@@ -152,10 +142,6 @@ permanent_epsilon = 2.0
 
 [metrics.domain]
 description = "Strings"
-owner = "nobody"
-expires = 2099-12-31
-epoch = "day"
-min_batch = 100
 limits = { reports_per_epoch = 3, lifetime_epsilon = 50.0 }
 domain = "string"
 mechanism = "rappor"
@@ -169,10 +155,6 @@ q = 0.65
 
 [metrics.hours]
 description = "A number that stays"
-owner = "nobody"
-expires = 2099-12-31
-epoch = "day"
-min_batch = 100
 limits = { reports_per_epoch = 9, lifetime_epsilon = 50.0 }
 kind = "number"
 low = 0
@@ -184,10 +166,7 @@ epsilon = 2.0
 
 [metrics.startup]
 description = "A number in ranges"
-owner = "nobody"
-expires = 2099-12-31
 epoch = "hour"
-min_batch = 100
 limits = { reports_per_epoch = 9, lifetime_epsilon = 50.0 }
 kind = "count"
 edges = [0, 10, 100, 1000]
@@ -197,10 +176,6 @@ epsilon = 1.0
 
 [metrics.both]
 description = "Parts"
-owner = "nobody"
-expires = 2099-12-31
-epoch = "day"
-min_batch = 100
 limits = { reports_per_epoch = 9, lifetime_epsilon = 50.0 }
 mechanism = "pairs"
 epsilon = 1.0
@@ -212,10 +187,6 @@ on = [true, false]
 
 [metrics.asked]
 description = "Asked of a part of all"
-owner = "nobody"
-expires = 2099-12-31
-epoch = "day"
-min_batch = 100
 limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
 values = [true, false]
 mechanism = "rr"
@@ -224,10 +195,7 @@ sampling = 0.5
 
 [metrics.over]
 description = "Asked no more"
-owner = "nobody"
 expires = 2024-01-01
-epoch = "day"
-min_batch = 100
 limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
 values = ["a", "b"]
 mechanism = "grr"
@@ -282,10 +250,6 @@ shuffler = "localhost:7000"
 
 [metrics.seldom]
 description = "On one day of each period"
-owner = "nobody"
-expires = 2099-12-31
-epoch = "day"
-min_batch = 100
 limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
 values = ["a", "b", "c"]
 mechanism = "grr"
@@ -296,10 +260,6 @@ report_on = "one day"
 
 [metrics.monthly]
 description = "On one day of each month"
-owner = "nobody"
-expires = 2099-12-31
-epoch = "day"
-min_batch = 100
 limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
 values = ["a", "b", "c"]
 mechanism = "long.grr"
@@ -310,10 +270,6 @@ report_on = "one day"
 
 [metrics.apart]
 description = "Told apart in the clear"
-owner = "nobody"
-expires = 2099-12-31
-epoch = "day"
-min_batch = 100
 limits = { reports_per_epoch = 9, lifetime_epsilon = 50.0 }
 values = ["a", "b", "c"]
 mechanism = "grr"
@@ -323,10 +279,6 @@ breakdown = { os = ["linux", "macos"], version = { "2" = ["2.*", "two [!x-z]"], 
 
 [metrics.grown]
 description = "A list that has grown"
-owner = "nobody"
-expires = 2099-12-31
-epoch = "day"
-min_batch = 100
 limits = { reports_per_epoch = 9, lifetime_epsilon = 50.0 }
 values = ["a", "b", "c", "d"]
 mechanism = "long.grr"
@@ -336,10 +288,6 @@ tiers = [0.5]
 
 [metrics.both]
 description = "A list that has grown, told apart"
-owner = "nobody"
-expires = 2099-12-31
-epoch = "day"
-min_batch = 100
 limits = { reports_per_epoch = 9, lifetime_epsilon = 50.0 }
 values = ["a", "b", "c"]
 mechanism = "grr"
@@ -349,10 +297,6 @@ breakdown = { os = ["linux", "macos"] }
 
 [metrics.silence]
 description = "What is said where there is nothing to say"
-owner = "nobody"
-expires = 2099-12-31
-epoch = "day"
-min_batch = 100
 limits = { reports_per_epoch = 1, lifetime_epsilon = 3.0 }
 values = ["a", "b"]
 default = "none"
@@ -362,10 +306,7 @@ tiers = [0.5]
 
 [metrics.count]
 description = "A number of which there may be none"
-owner = "nobody"
-expires = 2099-12-31
 epoch = "hour"
-min_batch = 100
 limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
 kind = "count"
 low = 0
@@ -381,10 +322,6 @@ cover = true
 
 [metrics.silence]
 description = "What is said where there is nothing to say"
-owner = "nobody"
-expires = 2099-12-31
-epoch = "day"
-min_batch = 100
 limits = { reports_per_epoch = 1, lifetime_epsilon = 4.0 }
 values = ["a", "b"]
 default = "none"
@@ -394,10 +331,6 @@ tiers = [0.25, 0.5]
 
 [metrics.part]
 description = "Of some devices alone"
-owner = "nobody"
-expires = 2099-12-31
-epoch = "day"
-min_batch = 100
 limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
 values = ["a", "b"]
 default = "a"
@@ -407,10 +340,6 @@ sampling = 0.5
 
 [metrics.seldom]
 description = "On one day of each period"
-owner = "nobody"
-expires = 2099-12-31
-epoch = "day"
-min_batch = 100
 limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
 values = ["a", "b", "c"]
 default = "c"
@@ -422,12 +351,9 @@ report_on = "one day"
 _PAST_METRIC = """
 [metrics.{name}]
 description = "What devices did: {name}"
-owner = "nobody"
-expires = 2099-12-31
 epoch = "{epoch}"
 mechanism = "{mechanism}"
 epsilon = 1.0
-min_batch = 100
 limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
 {more}
 """
@@ -483,10 +409,6 @@ shuffler = "localhost:7000"
 
 [metrics.plugin]
 description = "A list, and what nobody listed"
-owner = "nobody"
-expires = 2099-12-31
-epoch = "day"
-min_batch = 100
 limits = { reports_per_epoch = 2, lifetime_epsilon = 50.0 }
 values = ["git", "vim", "lint", "other"]
 other = true
@@ -497,10 +419,6 @@ epsilon = 1.0
 
 [metrics.search]
 description = "Strings, on one day of each period"
-owner = "nobody"
-expires = 2099-12-31
-epoch = "day"
-min_batch = 100
 limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
 domain = "string"
 discover = 0.5
@@ -517,8 +435,6 @@ shuffler = "localhost:7000"
     f"""
 [metrics.{name}]
 description = "In a crowd, {name}"
-owner = "nobody"
-expires = 2099-12-31
 epoch = "{epoch}"
 min_batch = 1000
 limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}
@@ -548,10 +464,6 @@ shuffler = "localhost:7000"
 
 [metrics.scores]
 description = "Scores that belong together"
-owner = "nobody"
-expires = 2099-12-31
-epoch = "day"
-min_batch = 100
 limits = { reports_per_epoch = 9, lifetime_epsilon = 20.0 }
 kind = "vector"
 coordinates = ["speed", "ease", "looks"]
@@ -563,10 +475,7 @@ breakdown = { os = ["linux", "macos"] }
 
 [metrics.embedding]
 description = "A page's, by its 24 numbers"
-owner = "nobody"
-expires = 2099-12-31
 epoch = "hour"
-min_batch = 100
 limits = { reports_per_epoch = 2, lifetime_epsilon = 50.0 }
 kind = "vector"
 coordinates = 24
@@ -577,9 +486,6 @@ epsilon = 4.29
 
 [metrics.together]
 description = "In a crowd"
-owner = "nobody"
-expires = 2099-12-31
-epoch = "day"
 min_batch = 1000
 limits = { reports_per_epoch = 1, lifetime_epsilon = 500.0 }
 kind = "vector"
@@ -598,10 +504,6 @@ arms = { grey = 5, red = 3, green-2 = 2 }
 
 [metrics.saved]
 description = "Whether a file was saved"
-owner = "nobody"
-expires = 2099-12-31
-epoch = "day"
-min_batch = 100
 limits = { reports_per_epoch = 9, lifetime_epsilon = 50.0 }
 kind = "boolean"
 mechanism = "rr"
@@ -612,10 +514,6 @@ breakdown = { os = ["linux", "macos"] }
 
 [metrics.liked]
 description = "How well it is liked"
-owner = "nobody"
-expires = 2099-12-31
-epoch = "day"
-min_batch = 100
 limits = { reports_per_epoch = 9, lifetime_epsilon = 50.0 }
 values = ["a", "b", "c"]
 mechanism = "grr"
@@ -1132,10 +1030,7 @@ def notice() -> dict[str, Any]:
     )
     lowered = replace(first_notice, number=first_notice.number + 1, steps={"theme": steps[:2]})
     signed = sign_notice(first_notice, SIGNING).decode()
-    with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "metrics.toml"
-        source.write_text(CATALOG, encoding="utf-8")
-        theme = read_catalog(source).metrics["theme"]
+    theme = _plain(CATALOG).metrics["theme"]
     other = STRANGER.public_key().public_bytes_raw()
     return {
         "provenance": PROVENANCE,
@@ -1290,10 +1185,21 @@ def _sign(serial: int, key: NoteKey | None) -> str:
     return sign_bundle(bundle, SIGNING).decode()
 
 
+def _with_defaults(catalog: str) -> str:
+    """Adds the fields that most metrics have alike to each that lacks them."""
+    tables = re.split(r"(?m)^(?=\[)", catalog)
+    for number, table in enumerate(tables):
+        if re.match(r"\[metrics\.\w+\]", table):
+            lines = [f"{field} = {value}" for field, value in DEFAULTS.items()]
+            missing = [line for line in lines if f"\n{line.split()[0]} = " not in table]
+            tables[number] = "\n".join([table.rstrip("\n"), *missing, "\n"])
+    return "".join(tables)
+
+
 def _plain(catalog: str) -> Bundle:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "metrics.toml"
-        source.write_text(catalog, encoding="utf-8")
+        source.write_text(_with_defaults(catalog), encoding="utf-8")
         reader = read_catalog(source)
     key = OpeningKeyPublic(
         id=1, start=START, end=START + 28 * DAY, public=OPENING.public_key().public_bytes_raw()
