@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from types import ModuleType
 
 import hubbub.aggregator.metrics
-import hubbub.issuer.metrics
-import hubbub.relay.metrics
+import hubbub.issuer.issuing
+import hubbub.relay.passing
 import hubbub.shuffler.metrics
 from docs.reference.tables import prose
 from hubbub.aggregator.web import gauges
@@ -42,9 +42,9 @@ def page() -> str:
                 "## The aggregator\n\n",
                 _list(declared(hubbub.aggregator.metrics)),
                 "## The relay\n\n",
-                _list(declared(hubbub.relay.metrics)),
+                _list(declared(hubbub.relay.passing)),
                 "## The issuer\n\n",
-                _list(declared(hubbub.issuer.metrics)),
+                _list(declared(hubbub.issuer.issuing)),
                 _ESTIMATES,
                 _list([*declared(gauges), *gauges.estimate_columns().values()]),
             ]

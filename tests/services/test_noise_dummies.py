@@ -19,12 +19,11 @@ from hubbub.runtime.redis.server import RedisServer
 from hubbub.sealing import CountNoise
 from hubbub.shuffler import crowd_release as departures_module
 from hubbub.shuffler import hidden_counts as hidden_module
-from hubbub.shuffler.crowd_release import Departures, sealed_dummies
+from hubbub.shuffler.crowd_release import Departures, SideTasks, sealed_dummies
 from hubbub.shuffler.grpc_door import OperatorService
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shown_counts import ShownCounts
-from hubbub.shuffler.side_tasks import SideTasks
 from hubbub.shuffler.streams import Stream, StreamTable
 from hubbub.wire.v1.services_pb2 import StatusRequest
 from tests.conftest import CatalogFiles

@@ -13,7 +13,7 @@ from scipy.stats import chi2
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter
 from hubbub.runtime.redis.client import connect_redis
-from hubbub.shuffler.mixing_policy import CrowdTake
+from hubbub.shuffler.mixing_policy import CrowdTake, Policy
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import Stream, StreamTable, read_stream_table
 from tests.conftest import CatalogFiles
@@ -21,7 +21,7 @@ from tests.support.mixing import Sink, a_sink, law_of, mixers, sealed_reports, u
 from tests.support.waiting import HANG_SECONDS
 
 DAY = 86_400
-CUT = CrowdTake.of(0, 50).cut_reports
+CUT = Policy().crowd_for(0, 50).cut_reports
 
 
 def _table(catalog_files: CatalogFiles, mix: str, crowd: int) -> StreamTable:

@@ -3,8 +3,8 @@
 import pytest
 
 from hubbub.runtime.rpc import limiter
+from hubbub.runtime.rpc.callers import address_of
 from hubbub.runtime.rpc.limiter import Limiter, network
-from hubbub.runtime.rpc.peers import address_of
 
 
 def known_as(peer: str) -> str:

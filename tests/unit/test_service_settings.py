@@ -9,8 +9,8 @@ import pytest
 from hubbub.aggregator.settings import parse as aggregator
 from hubbub.errors import BadParameter
 from hubbub.shuffler.__main__ import _start_fields
+from hubbub.shuffler.public_files import read_signed
 from hubbub.shuffler.settings import parse as shuffler
-from hubbub.shuffler.signed_files import read_signed
 from hubbub.shuffler.streams import read_stream_table
 from tests.conftest import CatalogFiles
 

@@ -14,8 +14,7 @@ from hubbub.cli.rappor_files import read_collection
 from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.errors import HubbubError
 from hubbub.issuer.accounts import add_account
-from hubbub.programs.csv_files import csv_rows
-from hubbub.programs.text_files import lines_of, read_list, read_text
+from hubbub.programs.text_files import csv_rows, lines_of, read_list, read_text
 from hubbub.runtime.service_options import read_limits
 from hubbub.shuffler.settings import Settings
 from tests.conftest import CATALOG

@@ -15,7 +15,7 @@ from hubbub.errors.addresses import is_local, server_parts, shown_url
 from hubbub.errors.authorities import authorities_in, pem_text, trusting
 from hubbub.errors.status import error_named
 from hubbub.programs.http_calls import Answer, Calls, HttpCalls
-from hubbub.programs.unreadable import unreadable
+from hubbub.programs.text_files import unreadable
 
 _ACCESS: Final = (401, 403)
 _MALFORMED: Final = (400, 422)

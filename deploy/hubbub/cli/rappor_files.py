@@ -21,7 +21,7 @@ from hubbub.analysis.strings.decode import Decoded
 from hubbub.analysis.strings.design import Collection, Places, once
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.two_step_response import channel
-from hubbub.programs.csv_files import csv_rows
+from hubbub.programs.text_files import csv_rows
 
 COLUMNS: Final = (
     "string",

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from hubbub.analysis.families import family_for
 from hubbub.catalog import Metric
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.programs.csv_files import csv_rows
+from hubbub.programs.text_files import csv_rows
 from hubbub.simulation.people_file import coder, numbered
 
 Numbers = npt.NDArray[np.int64]

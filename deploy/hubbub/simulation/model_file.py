@@ -25,8 +25,7 @@ from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.fields.field import fields_of
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.privacy.crowd import ExactAccountant
-from hubbub.programs.csv_files import csv_rows
-from hubbub.programs.text_files import parse_toml, read_text
+from hubbub.programs.text_files import csv_rows, parse_toml, read_text
 
 _KEYS: Final = (
     "kind",

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hubbub.catalog import Metric, cell_of
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.programs.csv_files import csv_rows
+from hubbub.programs.text_files import csv_rows
 from hubbub.simulation.truth import Truth
 
 _MAX_PEOPLE: Final = 10**12

@@ -9,8 +9,7 @@ import uvloop
 
 from hubbub.issuer.accounts import Accounts
 from hubbub.issuer.issued_streams import read_issued_streams
-from hubbub.issuer.issuing import Allowances, Subjects, TokensApp
-from hubbub.issuer.metrics import ISSUED_TOKENS, TOKEN_REQUESTS
+from hubbub.issuer.issuing import ISSUED_TOKENS, TOKEN_REQUESTS, Allowances, Subjects, TokensApp
 from hubbub.issuer.settings import Settings, parse
 from hubbub.runtime.http.server import public_door
 from hubbub.runtime.monitoring.declaration import RELOADS

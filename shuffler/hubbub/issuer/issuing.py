@@ -41,11 +41,25 @@ from hubbub.runtime.http.app import (
 from hubbub.runtime.http.connections import network_of
 from hubbub.runtime.http.server import Receive, Scope, Send
 from hubbub.runtime.messages import hint_seconds, read_message
+from hubbub.runtime.monitoring.declaration import MetricDeclaration
 from hubbub.runtime.oidc import ProviderKeys, check_claims
 from hubbub.runtime.redis.server import RedisServer, lua, script
 from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.tokens import poprf, token_info
 from hubbub.wire.v1.services_pb2 import IssuedTokens, TokenRequest, TokenResponse
+
+TOKEN_REQUESTS: Final = MetricDeclaration(
+    "hubbub_token_requests_total",
+    "counter",
+    "Requests for tokens: issued, or what became of them",
+    ("outcome",),
+)
+ISSUED_TOKENS: Final = MetricDeclaration(
+    "hubbub_issued_tokens_total",
+    "counter",
+    "Tokens: issued, refused as the account has had its own, or not given to anybody",
+    ("outcome",),
+)
 
 _ALLOW: Final = lua(__package__, "scripts/allow")
 _QUESTION_BYTES: Final = 16

@@ -35,7 +35,6 @@ class Calls(Protocol):
 
     def answer(self, request: urllib.request.Request, max_bytes: int) -> Answer:
         """Makes one call. Raises OSError if nobody answers or the answer exceeds `max_bytes`."""
-        ...
 
 
 class NoHttp(OSError):

@@ -6,6 +6,7 @@ string, blanks around it and characters that some programs treat as the end of a
 """
 
 import codecs
+import csv
 import errno
 import gzip
 import re
@@ -15,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from hubbub.programs.unreadable import unreadable
+from hubbub.errors import BadParameter
 
 _MAX_BYTES: Final = 1 << 28
 _SAVE: Final = "save it as UTF-8 text"
@@ -62,6 +63,27 @@ def read_text(path: Path) -> str:
     return "\n".join([*lines, ""])
 
 
+def csv_rows(path: Path, option: str = "") -> Iterator[tuple[int, list[str]]]:
+    """Yields line number and cells of each line that is not empty, of a CSV file, plain or .gz.
+
+    `option` is the option that named the file, for error messages.
+
+    Raises:
+        BadParameter: it is no text, or no CSV; the message names file, line and remedy.
+    """
+    called = f"{option} " if option else ""
+    reader = csv.reader((f"{line}\n" for line in lines_of(path)), strict=True)
+    try:
+        for row in reader:
+            if row:
+                yield reader.line_num, row
+    except csv.Error as error:
+        where = f"{called}{path}: line {reader.line_num}"
+        raise BadParameter(f"{where}: not CSV: {error}; correct it") from error
+    except ValueError as error:
+        raise BadParameter(f"{called}{error}") from error
+
+
 def parse_toml(text: str) -> dict[str, Any]:
     """Parses TOML; -0.0 is read as 0.0.
 
@@ -102,6 +124,21 @@ def read_list(path: Path) -> list[str]:
             )
         strings.append(line)
     return strings
+
+
+def unreadable(error: Exception) -> str:
+    """Says why a file of text, perhaps gzip, could not be read, without quoting its content."""
+    match error:
+        case UnicodeDecodeError():
+            return f"byte {error.start + 1} is not UTF-8 text"
+        case gzip.BadGzipFile() | zlib.error():
+            return "no gzip file, or a damaged one"
+        case EOFError():
+            return "the gzip file ends too early"
+        case OSError() if error.strerror:
+            return error.strerror
+        case _:
+            return str(error)
 
 
 def _raw_lines(path: Path) -> Iterator[bytes]:

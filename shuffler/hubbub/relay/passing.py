@@ -26,9 +26,17 @@ from hubbub.runtime.http.app import (
 from hubbub.runtime.http.connections import network_of
 from hubbub.runtime.http.server import Receive, Scope, Send
 from hubbub.runtime.messages import hint_seconds
+from hubbub.runtime.monitoring.declaration import MetricDeclaration
 from hubbub.runtime.rpc.limiter import Limiter
 
 _log: Final = logging.getLogger("hubbub.relay")
+
+RELAYED_REQUESTS: Final = MetricDeclaration(
+    "hubbub_relayed_requests_total",
+    "counter",
+    "Requests that came to the relay: passed, or what became of them",
+    ("outcome",),
+)
 
 _REQUEST: Final = b"message/ohttp-req"
 _RESPONSE: Final = "message/ohttp-res"

@@ -33,15 +33,12 @@ class Serves(Protocol):
 
     async def start(self) -> None:
         """Begins to listen."""
-        ...
 
     async def serve(self) -> None:
         """Runs until the server is stopped; raises the error that ends it before."""
-        ...
 
     async def stop(self, grace_seconds: float) -> None:
         """Takes no new calls; calls under way have `grace_seconds` to finish."""
-        ...
 
 
 Loop = Callable[[], Coroutine[Any, Any, None]]
@@ -54,7 +51,6 @@ class Settings(Protocol):
     @property
     def common(self) -> Common:
         """The settings that all services share."""
-        ...
 
 
 Chosen = TypeVar("Chosen", bound=Settings)
@@ -159,34 +155,29 @@ def run_service(
     The code is 0 after a signal, 2 if the service could not start, 1 if a part failed later (it may
     be started again). `loop_of` returns a factory of the event loop; None for Python's own.
     """
-    return run_program(lambda: _run(role, parse, serve, loop_of))
 
+    def run() -> int:
+        # A reload requested before the start is complete is part of the start.
+        signal.signal(signal.SIGHUP, lambda *_: None)
+        try:
+            settings = parse()
+            write_logs(settings.common.log_format)
+            if settings.common.tls:
+                settings.common.tls.warn_if_old()
+            start_tracing(role, os.environ)
+            _allow_files()
+            with asyncio.Runner(loop_factory=loop_of(settings)) as runner:
+                runner.run(serve(settings))
+        except HubbubError as error:
+            return complain(str(error), f"hubbub {role}")
+        except PartFailed as error:
+            _log.critical(
+                "%s; this is a fault of hubbub: report it, and start the service again", error
+            )
+            return 1
+        return 0
 
-def _run(
-    role: str,
-    parse: Callable[[], Chosen],
-    serve: Callable[[Chosen], Coroutine[Any, Any, None]],
-    loop_of: Callable[[Chosen], Callable[[], asyncio.AbstractEventLoop] | None],
-) -> int:
-    # A reload requested before the start is complete is part of the start.
-    signal.signal(signal.SIGHUP, lambda *_: None)
-    try:
-        settings = parse()
-        write_logs(settings.common.log_format)
-        if settings.common.tls:
-            settings.common.tls.warn_if_old()
-        start_tracing(role, os.environ)
-        _allow_files()
-        with asyncio.Runner(loop_factory=loop_of(settings)) as runner:
-            runner.run(serve(settings))
-    except HubbubError as error:
-        return complain(str(error), f"hubbub {role}")
-    except PartFailed as error:
-        _log.critical(
-            "%s; this is a fault of hubbub: report it, and start the service again", error
-        )
-        return 1
-    return 0
+    return run_program(run)
 
 
 def _allow_files() -> None:

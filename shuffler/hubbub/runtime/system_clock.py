@@ -14,19 +14,15 @@ class Clock(Protocol):
 
     def now(self) -> float:
         """Seconds since 1970 by this machine's clock."""
-        ...
 
     def monotonic(self) -> float:
         """Seconds of a clock that cannot be set."""
-        ...
 
     async def sleep(self, seconds: float) -> None:
         """Waits for `seconds`."""
-        ...
 
     async def wait(self, event: asyncio.Event, seconds: float) -> bool:
         """Waits for an event, at most for `seconds`; returns whether it is set."""
-        ...
 
 
 class SystemClock:

@@ -30,7 +30,6 @@ from hubbub.runtime.rpc.server import Server, channel
 from hubbub.runtime.tls import TlsFolder
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, MAX_SUBMIT_FIELDS, Admission
 from hubbub.shuffler.backpressure import Backpressure
-from hubbub.shuffler.bundle_file import BundleFile
 from hubbub.shuffler.grpc_door import OperatorService, ShufflerService
 from hubbub.shuffler.http_door import ReportsApp
 from hubbub.shuffler.intake import Intake
@@ -49,10 +48,10 @@ from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
 from hubbub.shuffler.pool import Pool
+from hubbub.shuffler.public_files import BundleFile, SignedFiles, read_signed
 from hubbub.shuffler.redeeming import Redeemer, refuse_untaken
 from hubbub.shuffler.settings import Settings, limited, parse
 from hubbub.shuffler.shown_counts import ShownCounts
-from hubbub.shuffler.signed_files import SignedFiles, read_signed
 from hubbub.shuffler.streams import StreamTable, read_stream_table
 from hubbub.tokens import read_token_key
 

@@ -7,7 +7,6 @@ only a network, which goes to the limiter.
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -19,9 +18,9 @@ from hubbub.runtime.rpc.limiter import Limiter
 from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.mixer import Mixer
+from hubbub.shuffler.public_files import SignedFiles
 from hubbub.shuffler.redeeming import Paid, Redeemer
 from hubbub.shuffler.shards import may_spread
-from hubbub.shuffler.signed_files import SignedFiles
 from hubbub.shuffler.streams import Stream, StreamTable
 from hubbub.tokens import nonce_of
 from hubbub.wire.v1.report_pb2 import SealedReport
@@ -44,35 +43,16 @@ _FULL_SECONDS: Final = 1.0
 _CROWDED_SECONDS: Final = 20.0
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """All reports are in the pool except those in `refused`, which are refused for good."""
-
-    refused: tuple[Refusal, ...]
-    notice: bytes = b""
-    models: bytes = b""
-    time: int = 0
-
-    def response(self) -> SubmitResponse:
-        """The protobuf message, the same over gRPC and HTTP."""
-        return SubmitResponse(
-            refused=self.refused, notice=self.notice, models=self.models, time=self.time
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class ComeBack:
+class ComeBack(Exception):
     """Not all reports could be accepted now; resend all after `wait_seconds` (None: any time)."""
 
-    why: str
-    wait_seconds: float | None
+    def __init__(self, why: str, wait_seconds: float | None) -> None:
+        super().__init__(why)
+        self.wait_seconds = wait_seconds
 
 
-@dataclass(frozen=True, slots=True)
-class Never:
+class Never(Exception):
     """The submission is malformed; it must not be sent again."""
-
-    why: str
 
 
 class Admission:
@@ -133,17 +113,17 @@ class Admission:
 
     async def take(
         self, reports: Sequence[SealedReport], caller: str, tokens: Sequence[bytes] = ()
-    ) -> Taken | ComeBack | Never:
+    ) -> SubmitResponse:
         """Puts acceptable reports into the pool durably, and says which others are refused and why.
 
-        `tokens` has one token for each report, or is empty.
+        `tokens` has one token for each report, or is empty. Raises ComeBack and Never.
         """
         # A request without a report costs as much as one with one; with too many, as the largest.
         self._charge(caller, min(max(1, len(reports)), _MAX_REPORTS))
         if len(reports) > _MAX_REPORTS:
-            return Never(f"more than {_MAX_REPORTS} reports")
+            raise Never(f"more than {_MAX_REPORTS} reports")
         if tokens and len(tokens) != len(reports):
-            return Never("not as many tokens as reports")
+            raise Never("not as many tokens as reports")
         admissions, refused, paying = await self._admitted(reports, tokens)
         # Reports without room wait on the devices, which send them again with the same members.
         waiting = [
@@ -158,10 +138,10 @@ class Admission:
             except StoreFull:
                 self._pressure.full()
                 self.refusals["store_full"] += 1
-                return ComeBack("the pool is full; send again later", _FULL_SECONDS)
+                raise ComeBack("the pool is full; send again later", _FULL_SECONDS) from None
             except StoreUnavailable:
                 self.refusals["store_away"] += 1
-                return ComeBack("the pool is away; send again", None)
+                raise ComeBack("the pool is away; send again", None) from None
         for window, sealed in admissions.items():
             self._pressure.took(window.stream, len(sealed))
             self.counts["taken"] += len(sealed)
@@ -172,12 +152,12 @@ class Admission:
             self.counts[Reason.Name(refusal.reason).removeprefix("REASON_").lower()] += 1
         if waiting:
             self.refusals["stream_full"] += 1
-            return ComeBack("no room for one of these metrics now", _CROWDED_SECONDS)
+            raise ComeBack("no room for one of these metrics now", _CROWDED_SECONDS)
         # PRIVACY: the same answer for every device, whatever it has, so that it marks nobody.
-        accepted = Taken(tuple(refused), self.notice)
+        response = SubmitResponse(refused=refused, notice=self.notice)
         if not reports:
-            accepted = replace(accepted, models=self.models, time=int(self._clocks.latest()))
-        return accepted
+            response.models, response.time = self.models, int(self._clocks.latest())
+        return response
 
     async def _admitted(
         self, reports: Sequence[SealedReport], tokens: Sequence[bytes]

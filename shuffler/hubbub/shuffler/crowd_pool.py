@@ -10,10 +10,9 @@ from typing import Final
 from hubbub.conservation import Window
 from hubbub.runtime.redis.server import RedisServer, lua, script
 from hubbub.shuffler.hidden_counts import settle
-from hubbub.shuffler.keys import batch_key, crowd_key, keys_of
 from hubbub.shuffler.mixing_policy import CrowdTake
 from hubbub.shuffler.pool_replies import Level, PoolReplies
-from hubbub.shuffler.shards import Place, places
+from hubbub.shuffler.shards import Place, batch_key, crowd_key, keys_of, places
 
 _LEAVE, _CUT = (lua(__package__, f"scripts/{name}") for name in ("leave", "cut"))
 # Lua's unpack fails past some thousands of arguments, and Redis is held up by long commands.

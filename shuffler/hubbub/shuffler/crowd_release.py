@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import secrets
-from collections.abc import Collection
-from typing import Final
+from collections.abc import Awaitable, Callable, Collection, Coroutine
+from functools import partial
+from typing import Any, Final
 
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, StoreUnavailable
@@ -14,7 +15,6 @@ from hubbub.sealing import SEAL_BYTES, seal, seal_info
 from hubbub.shuffler.mixing_policy import Policy, fitting, shuffled
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shards import Place, places
-from hubbub.shuffler.side_tasks import SideTasks
 from hubbub.shuffler.streams import Stream, StreamTable
 
 _log: Final = logging.getLogger("hubbub.shuffler")
@@ -22,6 +22,32 @@ _log: Final = logging.getLogger("hubbub.shuffler")
 # Dummies that are sealed without a pause: about 50 ms.
 _DUMMIES_AT_ONCE: Final = 500
 _RETRY_SECONDS: Final = 1.0
+_LACKS_DUMMIES: Final = "its crowd waits for dummies"
+
+
+class SideTasks:
+    """The side tasks of one loop, which must call `check` at each turn."""
+
+    def __init__(self) -> None:
+        self._running: set[asyncio.Task[None]] = set()
+        self._failure: BaseException | None = None
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        """Starts a side task; it must handle errors of stores and services itself."""
+        task = asyncio.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def check(self) -> None:
+        """Raises the error of a failed task, if any."""
+        if self._failure is not None:
+            raise self._failure
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            self._failure = self._failure or task.exception()
 
 
 class Departures:
@@ -98,8 +124,8 @@ class Departures:
         for place, ids in pairs:
             for crowd_id in ids:
                 if crowd_id not in gathering and (place, crowd_id) not in self._cutting:
-                    cutting = self._beside.begin(self._cut(place, crowd_id))
-                    self._cutting[place, crowd_id] = cutting
+                    cut = partial(self._cut, place, crowd_id)
+                    self._begin(self._cutting, (place, crowd_id), place, "cutting waits", cut)
         return bool(gathering)
 
     async def _leave(self, window: Window, shards: int, stream: Stream) -> None:
@@ -126,7 +152,8 @@ class Departures:
         if window in self._hiding:
             return False
         if not await self._pool.hidden.pooled(window, stream.sealed_bytes):
-            self._hiding[window] = self._beside.begin(self._hide(window, stream))
+            hide = partial(self._hide, window, stream)
+            self._begin(self._hiding, window, window, _LACKS_DUMMIES, hide)
             return False
         return True
 
@@ -138,23 +165,16 @@ class Departures:
             of them name a value.
         """
         laws = [law for law in (stream.noise, *[stream.value_noise] * stream.values) if law]
-        try:
-            number, named = await self._numbers(window, stream)
-            sealed: list[bytes] = []
-            with self._stages.of("pad", sum(law.most for law in laws)):
-                if stream.noise:
-                    sealed += (await self._sealed(window, stream, stream.noise.most))[:number]
-                for value, own in enumerate(named):
-                    assert stream.value_noise  # noqa: S101 it has numbers
-                    most = stream.value_noise.most
-                    sealed += (await self._sealed(window, stream, most, value))[:own]
-                await self._pool.hidden.keep(window, shuffled(sealed))
-        except (StoreUnavailable, BadParameter) as error:
-            _log.warning("%s epoch %d: its crowd waits for dummies: %s", *window, error)
-            await self._clock.sleep(_RETRY_SECONDS)
-        finally:
-            del self._hiding[window]
-            self._landed.set()
+        number, named = await self._numbers(window, stream)
+        sealed: list[bytes] = []
+        with self._stages.of("pad", sum(law.most for law in laws)):
+            if stream.noise:
+                sealed += (await self._sealed(window, stream, stream.noise.most))[:number]
+            for value, own in enumerate(named):
+                assert stream.value_noise  # noqa: S101 it has numbers
+                most = stream.value_noise.most
+                sealed += (await self._sealed(window, stream, most, value))[:own]
+            await self._pool.hidden.keep(window, shuffled(sealed))
 
     async def _numbers(self, window: Window, stream: Stream) -> tuple[int, list[int]]:
         """How many dummies hide the number of reports, and how many name each value."""
@@ -182,38 +202,50 @@ class Departures:
             await self._crowds.unstage(window, crowd_id)
             return None
         if size < stream.dummies:
-            self._padding[window] = self._beside.begin(self._pad(window, stream, crowd_id, size))
+            pad = partial(self._pad, window, stream, crowd_id, size)
+            self._begin(self._padding, window, window, _LACKS_DUMMIES, pad)
             return None
         return crowd_id
 
     async def _pad(self, window: Window, stream: Stream, crowd_id: bytes, size: int) -> None:
         """Makes the dummies that a crowd lacks, some at a time."""
-        try:
-            with self._stages.of("pad", stream.dummies - size):
-                while size < stream.dummies:
-                    number = min(_DUMMIES_AT_ONCE, stream.dummies - size)
-                    sealed = await self._sealed(window, stream, number)
-                    size = await self._crowds.stage(window, crowd_id, sealed)
-        except (StoreUnavailable, BadParameter) as error:
-            _log.warning("%s epoch %d: its crowd waits for dummies: %s", *window, error)
-            await self._clock.sleep(_RETRY_SECONDS)
-        finally:
-            del self._padding[window]
-            self._landed.set()
+        with self._stages.of("pad", stream.dummies - size):
+            while size < stream.dummies:
+                number = min(_DUMMIES_AT_ONCE, stream.dummies - size)
+                sealed = await self._sealed(window, stream, number)
+                size = await self._crowds.stage(window, crowd_id, sealed)
 
     async def _cut(self, place: Place, crowd_id: bytes) -> None:
-        """Cuts a whole crowd; if Redis is away, the next look continues."""
-        try:
-            with self._stages.of("cut"):
-                cursor: bytes | None = b"0"
-                while cursor is not None:
-                    cursor = await self._crowds.cut(place, crowd_id, cursor)
-        except StoreUnavailable as error:
-            _log.warning("%s epoch %d: cutting waits: %s", place.stream, place.epoch, error)
-            await self._clock.sleep(_RETRY_SECONDS)
-        finally:
-            del self._cutting[place, crowd_id]
-            self._landed.set()
+        """Cuts a whole crowd."""
+        with self._stages.of("cut"):
+            cursor: bytes | None = b"0"
+            while cursor is not None:
+                cursor = await self._crowds.cut(place, crowd_id, cursor)
+
+    def _begin(
+        self,
+        tasks: dict[Any, asyncio.Task[None]],
+        key: Any,
+        place: Place,
+        failure: str,
+        work: Callable[[], Awaitable[None]],
+    ) -> None:
+        """Starts a task, listed in `tasks` until it ends; after a failure a later look repeats it.
+
+        `failure` is what the log then says of the window.
+        """
+
+        async def attempt() -> None:
+            try:
+                await work()
+            except (StoreUnavailable, BadParameter) as error:
+                _log.warning("%s epoch %d: %s: %s", place.stream, place.epoch, failure, error)
+                await self._clock.sleep(_RETRY_SECONDS)
+            finally:
+                del tasks[key]
+                self._landed.set()
+
+        tasks[key] = self._beside.begin(attempt())
 
 
 def sealed_dummies(

@@ -2,16 +2,14 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 import grpc
 import grpc.aio
 
 from hubbub.errors import StoreUnavailable
-from hubbub.runtime.rpc.peers import caller_of
-from hubbub.runtime.rpc.refusal import come_back, refuse
-from hubbub.shuffler.admission import Admission, ComeBack, Never, Taken
+from hubbub.runtime.rpc.callers import caller_of, come_back, refuse
+from hubbub.shuffler.admission import Admission, ComeBack, Never
 from hubbub.shuffler.shown_counts import ShownCounts
 from hubbub.wire.v1.services_pb2 import (
     StatusRequest,
@@ -54,24 +52,27 @@ class ShufflerService:
 
     async def Submit(self, request: SubmitRequest, context: Context) -> SubmitResponse:
         """Answers once the accepted reports are durable."""
-        answer = await self._admission.take(request.reports, caller_of(context), request.tokens)
-        if isinstance(answer, Never):
-            await refuse(context, answer.why)
-        if isinstance(answer, ComeBack):
-            if answer.wait_seconds is None:
-                await context.abort(grpc.StatusCode.UNAVAILABLE, answer.why, tuple(self.trailers()))
-            await come_back(context, answer.wait_seconds, answer.why, self.trailers)
-        return self._within_memory(answer, context).response()
+        try:
+            reports, tokens = request.reports, request.tokens
+            response = await self._admission.take(reports, caller_of(context), tokens)
+        except Never as never:
+            await refuse(context, str(never))
+        except ComeBack as back:
+            if back.wait_seconds is None:
+                await context.abort(grpc.StatusCode.UNAVAILABLE, str(back), tuple(self.trailers()))
+            await come_back(context, back.wait_seconds, str(back), self.trailers)
+        if response.models:
+            self._limit_unread(response, context)
+        return response
 
-    def _within_memory(self, answer: Taken, context: Context) -> Taken:
-        """The answer, without the models if too many of them are unread."""
-        size, caller = len(answer.models), caller_of(context)
-        if not size:
-            return answer
+    def _limit_unread(self, response: SubmitResponse, context: Context) -> None:
+        """Removes the models from an answer if too many of them are unread."""
+        size, caller = len(response.models), caller_of(context)
         of_caller = self._unread[caller] + size > _MAX_UNREAD_BYTES_OF_CALLER
         if of_caller or self._unread.total() + size > _MAX_UNREAD_BYTES:
             self._admission.refusals["peer_calls" if of_caller else "calls_at_once"] += 1
-            return replace(answer, models=b"")
+            response.models = b""
+            return
         self._unread[caller] += size
 
         def done(_context: Any) -> None:
@@ -80,7 +81,6 @@ class ShufflerService:
                 del self._unread[caller]
 
         context.add_done_callback(done)  # type: ignore[arg-type]  # its stub asks for a class
-        return answer
 
 
 class OperatorService:

@@ -9,8 +9,7 @@ from typing import Final
 from hubbub.conservation import Window
 from hubbub.runtime.redis.server import Command, RedisServer, lua, script
 from hubbub.sealing import CountNoise
-from hubbub.shuffler.keys import keys_of
-from hubbub.shuffler.shards import Place
+from hubbub.shuffler.shards import Place, keys_of
 
 _HIDE: Final = lua(__package__, "scripts/hide")
 _SETTLE: Final = lua(__package__, "scripts/settle")
@@ -29,17 +28,18 @@ class HiddenCounts:
 
         PRIVACY: it is drawn once, whatever crashes: two numbers for one window would tell more.
         """
-        law = window.key("shuffler:law")
-        await self._server.durable([("HSETNX", law, "noise", noise.draw())])
-        return int(await self._server.ask("HGET", law, "noise") or 0)
+        return int(await self._once(window, "noise", noise.draw()) or 0)
 
     async def named(self, window: Window, law: CountNoise, values: int) -> list[int]:
         """The number of dummies of each value, drawn once as in `drawn`; empty once deleted."""
-        key = window.key("shuffler:law")
-        text = ",".join(str(law.draw()) for _ in range(values))
-        await self._server.durable([("HSETNX", key, "named", text)])
-        drawn = await self._server.ask("HGET", key, "named")
+        drawn = await self._once(window, "named", ",".join(str(law.draw()) for _ in range(values)))
         return [int(number) for number in drawn.split(b",")] if drawn else []
+
+    async def _once(self, window: Window, field: str, drawn: int | str) -> bytes:
+        """Stores what was drawn unless the field has a value; returns the field's value."""
+        key = window.key("shuffler:law")
+        await self._server.durable([("HSETNX", key, field, drawn)])
+        return await self._server.ask("HGET", key, field) or b""
 
     async def keep(self, window: Window, sealed: Collection[bytes]) -> None:
         """Stores a window's dummies in one plain command, unless it has some."""

@@ -38,9 +38,8 @@ from hubbub.shuffler.admission import (
     ComeBack,
     Never,
 )
-from hubbub.shuffler.bundle_file import BundleFile
 from hubbub.shuffler.ohttp_gateway import UNKNOWN_KEY, OhttpGateway
-from hubbub.shuffler.public_bytes import PublicBytes
+from hubbub.shuffler.public_files import BundleFile, PublicBytes
 from hubbub.wire.v1.services_pb2 import SubmitRequest
 
 _log: Final = logging.getLogger("hubbub.shuffler")
@@ -221,14 +220,16 @@ class ReportsApp:
         if isinstance(request, str):
             self._admission.spoiled(caller, len(raw))
             raise Refused(HTTPStatus.BAD_REQUEST, request, _FOR_GOOD)
-        answer = await self._admission.take(request.reports, caller, request.tokens)
-        if isinstance(answer, Never):
-            raise Refused(HTTPStatus.BAD_REQUEST, answer.why, _FOR_GOOD)
-        if isinstance(answer, ComeBack):
-            if answer.wait_seconds is None:
-                raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, answer.why, **self._notice_member())
-            raise self._come_back(answer.wait_seconds, answer.why)
-        return answer.response().SerializeToString()
+        try:
+            response = await self._admission.take(request.reports, caller, request.tokens)
+        except Never as never:
+            raise Refused(HTTPStatus.BAD_REQUEST, str(never), _FOR_GOOD) from None
+        except ComeBack as back:
+            if back.wait_seconds is None:
+                away = HTTPStatus.SERVICE_UNAVAILABLE
+                raise Refused(away, str(back), **self._notice_member()) from None
+            raise self._come_back(back.wait_seconds, str(back)) from None
+        return response.SerializeToString()
 
     def _come_back(self, wait_seconds: float, why: str) -> Refused:
         """A refusal for now, with the notice: it can lower a flood before devices are let in."""

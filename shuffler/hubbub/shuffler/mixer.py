@@ -21,11 +21,10 @@ from hubbub.runtime.clocks import Clocks
 from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.monitoring.tracing import headers
 from hubbub.runtime.system_clock import Clock, SystemClock
-from hubbub.shuffler.crowd_release import Departures
+from hubbub.shuffler.crowd_release import Departures, SideTasks
 from hubbub.shuffler.mixing_policy import Policy, fitting, shuffled
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shards import Place, Shard, places
-from hubbub.shuffler.side_tasks import SideTasks
 from hubbub.shuffler.streams import Stream, StreamTable
 from hubbub.wire.v1.methods import stub
 from hubbub.wire.v1.services_pb2 import Batch

@@ -48,11 +48,6 @@ class CrowdTake:
     dummies: int = 0
     hidden: int = 0
 
-    @classmethod
-    def of(cls, needs: int, fitting: int, dummies: int = 0, hidden: int = 0) -> "CrowdTake":
-        """A crowd whose cuts fill three quarters of a message of `fitting` reports on average."""
-        return cls(needs, max(1, 3 * fitting // 4), dummies, hidden)
-
 
 @dataclass(frozen=True, slots=True)
 class MixRule:
@@ -121,8 +116,12 @@ class Policy:
     def crowd_for(
         self, min_batch: int, fitting: int, dummies: int = 0, hidden: int = 0
     ) -> CrowdTake:
-        """The rule for a pool that leaves whole; `fitting` reports fit in a message."""
-        return CrowdTake.of(min_batch, max(1, min(self._max_batch, fitting)), dummies, hidden)
+        """The rule for a pool that leaves whole; `fitting` reports fit in a message.
+
+        A cut fills three quarters of it on average.
+        """
+        cut_reports = max(1, 3 * min(self._max_batch, fitting) // 4)
+        return CrowdTake(min_batch, cut_reports, dummies, hidden)
 
     def on_batch_sent(self, pool: object) -> None:
         """Draws a new reserve after a batch has left the pool."""

@@ -16,7 +16,7 @@ from hubbub.oblivious import KEYS_TYPE, Request, Response, read_request, write_r
 from hubbub.oblivious.encapsulation import Gateway
 from hubbub.programs.text_files import read_list
 from hubbub.runtime.http.connections import among
-from hubbub.shuffler.public_bytes import PublicBytes
+from hubbub.shuffler.public_files import PublicBytes
 
 UNKNOWN_KEY: Final = "https://iana.org/assignments/http-problem-types#ohttp-key"
 """What a client is told whose key is not ours any more (RFC 9458, section 5.2)."""

@@ -39,11 +39,10 @@ from hubbub.conservation import Window
 from hubbub.runtime.redis.server import Command, RedisServer, lua, script
 from hubbub.shuffler.crowd_pool import Crowds
 from hubbub.shuffler.hidden_counts import HiddenCounts, settle
-from hubbub.shuffler.keys import batch_key, crowd_key, keys_of
 from hubbub.shuffler.mixing_policy import Take
 from hubbub.shuffler.pool_replies import TERMS, Level, PoolReplies
 from hubbub.shuffler.redeeming import Paid
-from hubbub.shuffler.shards import Place, places, spread
+from hubbub.shuffler.shards import Place, batch_key, crowd_key, keys_of, places, spread
 
 # A full Redis lets a script continue whose first write deletes. So scripts that make room first
 # delete something, if only a field that does not exist.

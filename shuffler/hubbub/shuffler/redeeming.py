@@ -41,7 +41,7 @@ class Redeemer:
 
     def are_paid(self, pairs: Sequence[tuple[SealedReport, bytes]]) -> list[bool]:
         """Whether each report's token is valid for it. Blocks: must run in a thread."""
-        return [self._is_paid(report, token) for report, token in pairs]
+        return [self._is_paid(*pair) for pair in pairs]
 
     def _is_paid(self, report: SealedReport, token: bytes) -> bool:
         if not is_token(token):

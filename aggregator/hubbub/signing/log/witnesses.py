@@ -15,7 +15,7 @@ from hubbub.bundles.log.notes import COSIGNATURE, NoteKey, merge_notes
 from hubbub.errors import BadParameter, KeysUnusable, LogBroken
 from hubbub.keys.files import read
 from hubbub.keys.signing_keys import read_signing_key, signing_pem
-from hubbub.programs.unreadable import unreadable
+from hubbub.programs.text_files import unreadable
 from hubbub.programs.unwritable import refuse_unwritable, replace_file
 from hubbub.signing.log.cosignature import cosign, cosigned_at, witness_key
 from hubbub.signing.log.log_reader import Fetch, ReadLog, read_log

@@ -17,7 +17,7 @@ from hubbub.errors import BadParameter
 from hubbub.errors.grammar import several
 from hubbub.programs.command_line import command
 from hubbub.programs.options import Exclusive, argument, option, options
-from hubbub.programs.unreadable import unreadable
+from hubbub.programs.text_files import unreadable
 
 _FIRST_LINE: Final = '"""Metrics of the catalog, made by `hubbub catalog codegen`; do not edit."""'
 _MODULE: Final = Exclusive(required=True)

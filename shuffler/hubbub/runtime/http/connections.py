@@ -31,7 +31,6 @@ class Ends(Protocol):
 
     def abort(self) -> None:
         """Closes the connection at once."""
-        ...
 
 
 class Connection(Protocol):
@@ -43,7 +42,6 @@ class Connection(Protocol):
     @property
     def transport(self) -> Ends:
         """The transport to abort."""
-        ...
 
 
 class OpenConnections:

@@ -77,9 +77,8 @@ class _Document(Generic[_T]):
         return self._value
 
     def _is_since(self, moment: float, seconds: float) -> bool:
-        return (
-            0 <= self._clock() - moment < seconds
-        )  # a clock that is set back is no reason to wait
+        # A clock that is set back is no reason to wait.
+        return 0 <= self._clock() - moment < seconds
 
 
 class ProviderKeys:
@@ -121,20 +120,11 @@ class ProviderKeys:
             offered = ["RS256"]
         algorithms = [algorithm for algorithm in ALGORITHMS if algorithm in offered] or ["RS256"]
         try:
-            return self._signed(token, await self._keys.value(_FRESH_SECONDS), algorithms)
-        except InvalidKeyIdError:
-            keys = await self._keys.value(_APART_SECONDS)
-            return self._signed(token, keys, algorithms, last=True)
-
-    @staticmethod
-    def _signed(
-        token: str, keys: KeySet, algorithms: list[str], *, last: bool = False
-    ) -> tuple[Claims, Claims]:
-        try:
-            return opened(token, keys, algorithms)
+            try:
+                return opened(token, await self._keys.value(_FRESH_SECONDS), algorithms)
+            except InvalidKeyIdError:
+                return opened(token, await self._keys.value(_APART_SECONDS), algorithms)
         except InvalidKeyIdError as error:
-            if not last:
-                raise
             raise AccessRefused("the token is signed by no key of the provider's") from error
         except (JoseError, ValueError, TypeError, KeyError, RecursionError) as error:
             raise AccessRefused("the token is not signed by the provider") from error

@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn
 import grpc
 import grpc.aio
 
-from hubbub.runtime.rpc.refusal import Trailers, come_back
+from hubbub.runtime.rpc.callers import Trailers, come_back
 
 # Each call keeps its head and its first window in memory: 64 KiB for clients that do not confirm
 # our smaller window.

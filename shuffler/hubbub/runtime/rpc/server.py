@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from math import nan
 from pathlib import Path
 from typing import Any, Final
@@ -14,9 +14,9 @@ from grpc_health.v1.health import aio as health
 
 from hubbub.errors import ServiceUnavailable
 from hubbub.errors.addresses import proxy_options
+from hubbub.runtime.rpc.callers import Trailers
 from hubbub.runtime.rpc.calls import Calls
 from hubbub.runtime.rpc.interceptor import Admit, Spoiled, Strict
-from hubbub.runtime.rpc.refusal import Trailers
 from hubbub.runtime.tls import TlsFolder, check_plain
 from hubbub.wire.v1.methods import add_service
 
@@ -112,8 +112,7 @@ class Server:
             options=[
                 ("grpc.max_receive_message_length", largest_message_bytes),
                 *_ALWAYS,
-                *_limiting(connections),
-                *(_ending(connection_seconds) if connection_seconds else ()),
+                *_limits(connections, connection_seconds),
             ],
         )
         for name, methods in services.items():
@@ -141,7 +140,9 @@ class Server:
 
     def connections(self) -> float:
         """Number of open connections, also in handshake; NaN if the system does not tell."""
-        return established(self._port)
+        tables = [path.read_bytes() for path in _LISTS if path.exists()]
+        open_now = re.compile(_OPEN % self._port, re.MULTILINE)
+        return sum(len(open_now.findall(table)) for table in tables) if tables else nan
 
     def allow_calls(self, of_peer: int) -> None:
         """Changes the limit of open calls of one address."""
@@ -176,19 +177,15 @@ class Server:
         await self._server.stop(grace_seconds)
 
 
-def _limiting(connections: int | None) -> tuple[tuple[str, int], ...]:
-    seconds = _IDLE_SECONDS if connections is None else _IDLE_OF_LIMITED_SECONDS
-    idle = ("grpc.max_connection_idle_ms", round(1000 * seconds))
-    if connections is None:
-        return (idle,)
-    return idle, ("grpc.max_allowed_incoming_connections", connections)
-
-
-def _ending(connection_seconds: float) -> tuple[tuple[str, int], ...]:
-    return (
-        ("grpc.max_connection_age_ms", round(1000 * connection_seconds)),
-        ("grpc.max_connection_age_grace_ms", round(1000 * _LEAVE_SECONDS)),
-    )
+def _limits(connections: int | None, seconds: float | None) -> Iterator[tuple[str, int]]:
+    idle_seconds = _IDLE_SECONDS
+    if connections is not None:
+        idle_seconds = _IDLE_OF_LIMITED_SECONDS
+        yield "grpc.max_allowed_incoming_connections", connections
+    yield "grpc.max_connection_idle_ms", round(1000 * idle_seconds)
+    if seconds:
+        yield "grpc.max_connection_age_ms", round(1000 * seconds)
+        yield "grpc.max_connection_age_grace_ms", round(1000 * _LEAVE_SECONDS)
 
 
 def channel(address: str, role: str, *, tls: TlsFolder | None) -> grpc.aio.Channel:
@@ -210,10 +207,3 @@ def channel(address: str, role: str, *, tls: TlsFolder | None) -> grpc.aio.Chann
         check_plain(address)
         return grpc.aio.insecure_channel(address, options=options)
     return grpc.aio.secure_channel(address, tls.channel_credentials(role), options=options)
-
-
-def established(port: int) -> float:
-    """Number of open connections of a port here; NaN where the system keeps no such list."""
-    tables = [path.read_bytes() for path in _LISTS if path.exists()]
-    open_now = re.compile(_OPEN % port, re.MULTILINE)
-    return sum(len(open_now.findall(table)) for table in tables) if tables else nan

@@ -1,12 +1,14 @@
-"""Refuses calls so that the caller knows whether and when to try again."""
+"""Callers of gRPC: who they are, and refusals from which they know whether and when to return."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NoReturn
+from urllib.parse import unquote
 
 import grpc
 import grpc.aio
 
 from hubbub.runtime.messages import hint_seconds
+from hubbub.runtime.rpc.limiter import network
 
 _MARK: Final = ("hubbub-refused", "for-good")
 
@@ -39,3 +41,24 @@ async def refuse(context: Context, why: str) -> NoReturn:
     """
     await context.abort(grpc.StatusCode.INVALID_ARGUMENT, why, (_MARK,))
     raise AssertionError("abort does not return")
+
+
+def caller_of(context: Context) -> str:
+    """The key by which limits recognise the caller of a call."""
+    return network(address_of(context.peer()))
+
+
+def address_of(peer: str) -> str:
+    """The address in "ipv4:1.2.3.4:567" or "ipv6:%5B::1%5D:567".
+
+    Other kinds, such as Unix sockets, yield the kind itself: all of one kind count as one caller.
+    """
+    kind, _, text = unquote(peer).partition(":")
+    return text.rpartition(":")[0].strip("[]") if kind in {"ipv4", "ipv6"} else kind
+
+
+def shown_by(context: Context) -> list[str]:
+    """Common names and URIs in a caller's certificate; empty without TLS."""
+    auth = context.auth_context()
+    names = (*auth.get("x509_common_name", ()), *auth.get("peer_uri", ()))
+    return [name.decode("utf-8", "replace") for name in names]
